@@ -9,7 +9,7 @@ INSIDE = PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check fix docs bench bench-load bench-stats faults clean
+.PHONY: help demo test test-fast test-costs check fix docs messages bench bench-load bench-stats faults clean
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,12 @@ demo: $(VENV)/.core  ## Measure something small and show the result (core instal
 
 test: check  ## Check, then run every test
 	@$(INSIDE) sh scripts/test.sh
+
+test-fast: $(VENV)/.dev  ## Run the quick tests: no servers, no browser, no processes (two minutes)
+	@$(INSIDE) sh scripts/test.sh -n 2 --fast
+
+test-costs: $(VENV)/.dev  ## Run every test and write tests/slow_tests.txt, the tests that test-fast leaves out
+	@$(INSIDE) sh scripts/test.sh --write-costs
 
 check: $(VENV)/.dev  ## Look for faults without running: style, types, layers, generated pages
 	@$(BIN)/ruff check $(wildcard $(SOURCES))
@@ -34,6 +40,9 @@ fix: $(VENV)/.dev  ## Repair what can be repaired automatically
 
 docs: $(VENV)/.dev  ## Write the reference pages from the code
 	@$(INSIDE) python docs/generate.py
+
+messages: $(VENV)/.dev  ## Write tests/messages.txt, the wording that tests compare, from what the tests read
+	@$(INSIDE) sh scripts/test.sh --write-messages
 
 bench: $(VENV)/.bench  ## Measure Assay itself against its promises
 	@$(INSIDE) python benchmarks/run.py

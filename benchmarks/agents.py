@@ -168,7 +168,7 @@ def _servers(quick: bool) -> list[Result]:
 
 @contextmanager
 def _sim_llm() -> Iterator[str]:
-    from assay.testing.sim_llm import SimOptions, SimServer
+    from assay.simulator import SimOptions, SimServer
 
     with SimServer(SimOptions(ttft=0, itl=0, tokens=5)) as server:
         yield server.url
@@ -221,12 +221,12 @@ def _recorded(quick: bool) -> Result:
 
 def _simulated_server(quick: bool) -> list[Result]:
     """As a bare client sees it: what it serves without delays, and how late it is at 500 streams a second."""
-    from assay.testing.sim_llm import SimOptions, SimServer
-    from assay.testing.sim_llm.gauge import punctuality, served_per_second
+    from assay.simulator import SimOptions, SimServer
+    from assay.simulator.self_test import measure_throughput, punctuality
 
     rounds = 2 if quick else 6
     with SimServer(SimOptions(ttft=0, itl=0, tokens=5)) as server:
-        served = [served_per_second(server.url) for _ in range(rounds)]
+        served = [measure_throughput(server.url) for _ in range(rounds)]
     with SimServer(SimOptions(ttft=0.05, itl=0.005, tokens=20)) as server:
         # No divisor of the delays: streams would otherwise fall due at the same instants.
         seen = [punctuality(server.url, ttft=0.05, itl=0.005, rate=487) for _ in range(rounds)]

@@ -48,9 +48,9 @@ def figure(values: Sequence[float]) -> Figure:
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Figure:
     """Ours ÷ theirs over the rounds: the Walsh average of the log ratios with its interval, as in `assay compare`."""
     # Here, not above: a parent that holds numpy would lend its size to the peak memory of what it starts.
-    from assay.stats.effect import paired
+    from assay.stats.effect import compare_paired
 
-    effect = paired(theirs, ours)
+    effect = compare_paired(theirs, ours)
     if effect is None or not math.isfinite(effect.high):
         return figure([mine / other for mine, other in zip(ours, theirs, strict=True)])
     return Figure(effect.value, effect.low, effect.high, len(ours))

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import AliasChoices, BaseModel
 
 import assay
+from assay.dialects import plain
 from assay.model import Answer, Request, Span, ToolCall, Usage
 from assay.plugin import lookup
 from assay.plugin.documentation import attributes_of, documentation_of
@@ -162,7 +163,7 @@ def _row(*cells: str) -> str:
 
 
 def agents_page() -> str:
-    python, protocol = (_module("agents", name) for name in ("python", "command"))
+    python = _module("agents", "python")
     return "\n".join(
         [
             NOTE,
@@ -179,7 +180,7 @@ def agents_page() -> str:
             *_plug_ins("agents", "yaml", "agents:\n"),
             *_sections_of(python),
             *_dataclasses(Request, Answer, Usage, ToolCall, Span),
-            *_sections_of(sys.modules[f"{protocol.__package__}.protocol"]),
+            *_sections_of(plain),
         ]
     )
 

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,17 @@ class AssayInline(Assay):
             except SystemExit as end:
                 code = int(end.code or 0)
         return Done(code, _written(out), _written(err))
+
+    def run_inline(self, *arguments: str | Path) -> Done:
+        """`assay run` without workers: for tests of what comes of results, where processes would only take time.
+
+        A module is imported once per test, so a test that changes the file of an agent between two runs needs workers.
+        """
+        return self("run", *arguments, "--isolation", "inline")
+
+
+Prepare = Callable[[Assay, Callable[[Any], object]], None]
+"""The fixture `prepare`: fills the folder of a command as a function does, which is called once per file."""
 
 
 def _written(stream: io.TextIOWrapper) -> str:

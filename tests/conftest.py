@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
-from tests.command import Assay, AssayInline
+from tests.command import Assay, AssayInline, Prepare
+from tests.costs import FAST, WRITE_COSTS, CostMeter, CostWriter, deselect_slow_tests
+from tests.wording import WRITE, MessageWriter, Wording, read_messages, select_tests_with_wording
 
 from assay.execute.sandbox import probe_bubblewrap
 from assay.model.redaction import known_secrets
@@ -23,6 +27,50 @@ settings.register_profile(
     database=DirectoryBasedExampleDatabase(".hypothesis/examples") if os.access(".", os.W_OK) else None,
 )
 settings.load_profile("shared machine")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(WRITE, action="store_true", help="write tests/messages.txt instead of comparing with it")
+    parser.addoption(FAST, action="store_true", help="leave out the tests that tests/slow_tests.txt names")
+    parser.addoption(WRITE_COSTS, action="store_true", help="measure tests and write tests/slow_tests.txt")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption(WRITE) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(MessageWriter(is_partial=config.args != config.getini("testpaths")))
+    if config.getoption(WRITE_COSTS):
+        config.pluginmanager.register(CostMeter())
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(CostWriter())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption(WRITE):
+        items[:] = select_tests_with_wording(items)
+    if config.getoption(FAST):
+        deselect_slow_tests(config, items)
+
+
+@pytest.fixture(scope="session")
+def messages() -> dict[str, list[str]]:
+    """Every text of the golden file."""
+    return read_messages()
+
+
+@pytest.fixture
+def wording(
+    request: pytest.FixtureRequest,
+    messages: dict[str, list[str]],
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> Iterator[Wording]:
+    """Compare a text that users read with `tests/messages.txt`; `make messages` writes that file again."""
+    test = request.node.nodeid
+    known = None if request.config.getoption(WRITE) else messages.get(test, [])
+    wording = Wording(test, known, tmp_path)
+    yield wording
+    record_property("wording", json.dumps(wording.texts))
+    assert wording.texts, "the test asks for the fixture `wording` and compares nothing"
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +107,33 @@ def trusted_code(monkeypatch: pytest.MonkeyPatch) -> None:
 def assay_inline(tmp_path: Path, own_names: None) -> AssayInline:
     """The command within this process, ten times as quick to start."""
     return AssayInline(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def prepared_folders() -> dict[Callable[[Assay], object], Path]:
+    return {}
+
+
+@pytest.fixture
+def prepare(
+    prepared_folders: dict[Callable[[Assay], object], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Prepare:
+    """Do once per file what many of its tests begin with: `prepare(assay_inline, play)`.
+
+    `play` is a function of the file. The first test calls it; the others get a copy of the folder that it left,
+    database included.
+    """
+
+    def prepare(assay: Assay, fill: Callable[[Assay], object]) -> None:
+        if fill in prepared_folders:
+            shutil.copytree(prepared_folders[fill], assay.folder, symlinks=True, dirs_exist_ok=True)
+            return
+        fill(assay)
+        kept = tmp_path_factory.mktemp("prepared")
+        shutil.copytree(assay.folder, kept, symlinks=True, dirs_exist_ok=True)
+        prepared_folders[fill] = kept
+
+    return prepare
 
 
 @pytest.fixture

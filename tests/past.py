@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -106,6 +107,15 @@ class Past:
         self.made, self.repetitions = -1, 10
         self.store.tag(self.run(version).id, ["noise"], [])
         self.made, self.repetitions = made, repetitions
+
+    def to_json(self) -> str:
+        """What `go_on` needs, beside the store, to make the runs that this object would make next."""
+        return json.dumps({"made": self.made, "chance": self.chance.bit_generator.state})
+
+    def go_on(self, text: str) -> None:
+        state = json.loads(text)
+        self.made = state["made"]
+        self.chance.bit_generator.state = state["chance"]
 
     def _plan(self, suite: Suite, version: str) -> Plan:
         trials = tuple(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,29 +13,41 @@ from typing import Any
 import pytest
 from tests.sim_llm.asking import quick
 
-PACKAGE = Path(__file__).parent / "plugin_package"
+from assay.cli.plugin import KINDS
+
 COMMAND = Path(sys.executable).with_name("assay")
 SPEC = """\
-experiment: sort_numbers
+experiment: sample_experiment
 params: {size: 200}
 sweep: {presorted: [true, false]}
 iterations: {warmup: 1, measured: 3}
-instrumentation: [timing, {name: collections, generation: 0}]
-executor: one_by_one
+instrumentation: [timing, {name: sample_instrument, generation: 0}]
+executor: sample_executor
 """
 CASES = [{"id": f"c{n}", "input": f"What is {n} + 7?", "expected": str(n + 7)} for n in range(5)]
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that the package was installed into, away from this environment."""
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a package of each kind, as `assay plugin new` writes it."""
+    folder = tmp_path_factory.mktemp("source")
+    for kind in KINDS:
+        subprocess.run(
+            [COMMAND, "plugin", "new", f"sample-{kind}", "--kind", kind, "-q"], cwd=folder, check=True
+        )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the packages were installed into, away from this environment."""
     folder = tmp_path_factory.mktemp("site")
-    source = shutil.copytree(PACKAGE, tmp_path_factory.mktemp("source") / "package")
     installer = ["uv", "pip"] if importlib.util.find_spec("uv") else ["pip"]
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--target", str(folder)]
     cache = str(tmp_path_factory.mktemp("cache"))  # not everybody has a home that may be written to
+    packages = [str(source / f"sample-{kind}") for kind in KINDS]
     subprocess.run(
-        [sys.executable, "-m", *installer, "install", *options, str(source)],
+        [sys.executable, "-m", *installer, "install", *options, *packages],
         env={**os.environ, "UV_CACHE_DIR": cache, "PIP_CACHE_DIR": cache},
         check=True,
     )
@@ -60,22 +71,43 @@ def answer(done: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("experiments", "sort_numbers"),
-        ("instruments", "collections"),
-        ("executors", "one_by_one"),
-        ("reporters", "txt"),
-        ("scenarios", "stop_and_go"),
-    ],
-)
-def test_an_installed_plug_in_is_listed_with_its_distribution(
-    site: Path, tmp_path: Path, kind: str, name: str
-) -> None:
-    listed = {row["name"]: row["source"] for row in answer(assay(site, tmp_path, "list", kind))}
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_installed_plug_in_is_listed_with_its_distribution(site: Path, tmp_path: Path, kind: str) -> None:
+    listed = {row["name"]: row["source"] for row in answer(assay(site, tmp_path, "list", f"{kind}s"))}
 
-    assert listed[name] == "assay-plugin-example"
+    assert listed[f"sample_{kind}"] == f"sample-{kind}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_tests_of_an_installed_plug_in_pass(source: Path, site: Path, kind: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-o", "pythonpath=", "-p", "no:cacheprovider"],
+        cwd=source / f"sample-{kind}",
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert done.returncode == 0, done.stdout
+    assert "passed" in done.stdout
+
+
+def test_a_suite_uses_an_agent_and_a_scorer_from_outside(site: Path, tmp_path: Path) -> None:
+    agents = [{"name": "loud", "type": "sample_agent", "suffix": " indeed"}]
+    cases = [
+        {"id": "a", "input": "yes", "expected": "Yes indeed"},
+        {"id": "b", "input": "no", "expected": "no maybe"},
+    ]
+    benchmark = {"id": "b", "cases": cases, "scorer": "sample_scorer"}
+    (tmp_path / "s.yaml").write_text(json.dumps({"suite": "s", "agents": agents, "benchmarks": [benchmark]}))
+
+    answer(assay(site, tmp_path, "run", "s.yaml", "--repetitions", "1"))
+
+    shown = {case: answer(assay(site, tmp_path, "show", "last", "--case", case)) for case in "ab"}
+    scores = {case: json.dumps(document) for case, document in shown.items()}
+    assert "YES indeed" in scores["a"]
+    assert "missing: maybe" in scores["b"]
 
 
 def test_a_run_uses_an_experiment_an_instrument_an_executor_and_a_reporter_from_outside(
@@ -84,7 +116,7 @@ def test_a_run_uses_an_experiment_an_instrument_an_executor_and_a_reporter_from_
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC)
 
-    result = answer(assay(site, tmp_path, "run", str(spec), "--report", "txt", "--out", "out"))
+    result = answer(assay(site, tmp_path, "run", str(spec), "--report", "sample_reporter", "--out", "out"))
 
     summary = next((tmp_path / "out").rglob("summary.txt")).read_text()
     assert result["status"] == "completed"
@@ -94,12 +126,34 @@ def test_a_run_uses_an_experiment_an_instrument_an_executor_and_a_reporter_from_
     assert "gc_collections: " in summary
 
 
+def test_a_finding_from_outside_is_reported_with_the_experiment_of_its_name(
+    site: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from assay.plugin import Experiment, register_experiment\n"
+        "@register_experiment('sample_finding')\n"
+        "class Mine(Experiment):\n"
+        "    def __init__(self, size: int = 1):\n"
+        "        self.size = size\n"
+        "    def execute_once(self, context):\n"
+        "        return {'total': sum(range(self.size))}\n"
+    )
+
+    result = answer(
+        assay(site, tmp_path, "run", "sample_finding", "--load", "mine.py", "--sweep", "size=1,100000")
+    )
+
+    ratios = result["sample_finding"]["times_fastest"]
+    assert ratios.keys() == {trial["name"] for trial in result["trials"]}
+    assert min(ratios.values()) == 1.0
+
+
 def test_a_scenario_from_outside_is_carried_out_judged_and_stored_like_our_own(
     site: Path, tmp_path: Path
 ) -> None:
     suite = {"suite": "s", "benchmarks": [{"id": "b", "cases": CASES, "scorer": "exact"}]}
     (tmp_path / "s.yaml").write_text(json.dumps(suite))
-    asked = ("--scenario", "stop_and_go", "--quick", "--base", "10", "--slo", "latency_p95<60s")
+    asked = ("--scenario", "sample_scenario", "--quick", "--base", "10", "--slo", "latency_p95<60s")
 
     with quick(skill=1.0) as server:
         done = answer(assay(site, tmp_path, "stress", f"{server.url}/v1", *asked, "--dataset", "s.yaml"))

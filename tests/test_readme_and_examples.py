@@ -137,3 +137,59 @@ def test_the_demo_prints_at_most_80_lines_and_answers_its_questions(tmp_path: Pa
     for answer, verdict in zip(answers, verdicts, strict=True):
         assert re.search(verdict, answer), answer
     assert (tmp_path / "demo" / "report" / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_every_example_of_the_page_about_plug_ins_works(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "plugins.md").read_text()
+    write_files(text, tmp_path)
+    (tmp_path / "assay.toml").write_text('[assay]\nagents = ["agents.yaml"]\n')
+
+    done = run_in_one_shell(commands(text), tmp_path)
+
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert next((tmp_path / "results").rglob("summary.txt")).read_text().count(": 5 ok") == 2
+
+
+def test_every_block_of_code_on_the_page_about_plug_ins_is_written_and_run() -> None:
+    text = (ROOT / "docs" / "plugins.md").read_text()
+
+    nameless = [body for body in blocks(text, "python") if not re.match(r"# \w+\.py\n", body)]
+
+    assert nameless == []
+
+
+def test_the_page_about_plug_ins_imports_only_what_is_public() -> None:
+    text = (ROOT / "docs" / "plugins.md").read_text()
+    public = r"assay(\.(plugin|model|stats|testing|errors)(\.\w+)?)?"
+
+    imported = re.findall(r"\b(?:from|import) +(assay[\w.]*)", text)
+
+    assert len(imported) > 5
+    assert [name for name in imported if not re.fullmatch(public, name)] == []
+    assert re.findall(r"assay[./](?:builtin|execute|load|report|analysis)\b", text) == []
+    assert re.findall(r"from assay\.plugin\.\w+", text) == []
+
+
+def test_the_page_about_plug_ins_names_every_hook_and_every_public_name() -> None:
+    from assay import plugin
+
+    text = (ROOT / "docs" / "plugins.md").read_text()
+    hooks = (
+        plugin.AgentHooks,
+        plugin.ScorerHooks,
+        plugin.ExperimentHooks,
+        plugin.MeasuredFunction,
+        plugin.Finding,
+    )
+    names = {
+        name for kind in hooks for name in {**vars(kind), **kind.__annotations__} if not name.startswith("_")
+    }
+
+    assert len(names) > 15
+    names |= set(plugin.__all__)
+    assert [
+        name
+        for name in sorted(names)
+        if not re.search(rf"`(assay\.plugin\.)?{name}[`(]|import .*\b{name}\b", text)
+    ] == []

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.report.figures import interval_text
-from assay.units import SIZES, TIMES, percent, seconds, show, signed, size, usd, without_dust
+from assay.units import SIZES, TIMES, format_signed, percent, seconds, show, size, usd, without_dust
 
 MAGNITUDES = st.builds(
     lambda digits, power: digits * 10.0**power, st.floats(1.0, 9.9999999), st.integers(-18, 12)
@@ -91,5 +91,5 @@ def test_a_difference_that_is_only_a_rounding_error_is_nothing(a: float, b: floa
 
 
 def test_what_is_shown_of_no_difference_is_zero() -> None:
-    assert signed(without_dust(0.1 + 0.2 - 0.3, 0.3) * 100) == "0"
+    assert format_signed(without_dust(0.1 + 0.2 - 0.3, 0.3) * 100) == "0"
     assert percent(0.0) == "0 %"

@@ -80,4 +80,4 @@ def test_teams_that_ship_are_listed_with_a_description(assay_inline: AssayInline
 
 
 def test_a_team_that_is_misspelt_is_still_suggested(assay_inline: AssayInline) -> None:
-    assert "Did you mean 'chimera_homo'?" in assay_inline("run", "chimera_hom").refusal
+    assert "'chimera_homo'?" in assay_inline("run", "chimera_hom").refusal

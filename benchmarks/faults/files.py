@@ -262,7 +262,7 @@ def _judge(found: dict[str, Any], codes: Sequence[int]) -> str:
 
 def _write_sample(folder: Path) -> None:
     """One of each kind of file, valid; what Assay itself writes is written by it."""
-    from assay.testing.sim_llm import SimOptions, SimServer
+    from assay.simulator import SimOptions, SimServer
 
     project = Project(folder)
     texts: dict[str, str] = {

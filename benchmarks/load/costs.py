@@ -35,7 +35,7 @@ GROWTH = Promise(
     "memory-growth", "Growth of either from 30,000 to 300,000 requests", Bound.AT_MOST, 10e6, "bytes"
 )
 
-WORKER_MODULE = "assay.execute.load.worker"
+WORKER_MODULE = "assay.load.worker"
 # An answer takes two seconds: then a thousand at a time are some five hundred a second.
 _SLOW = Answers(ttft=1.0, itl=0.05, tokens=20)
 

@@ -14,8 +14,8 @@ from statistics import median
 
 import numpy as np
 
-from assay.analysis.leaderboard import leaderboard
-from assay.analysis.ratings import rate
+from assay.analysis.ranking.leaderboard import leaderboard
+from assay.analysis.ranking.ratings import rate
 from assay.model import (
     AgentUse,
     AgentVersion,
@@ -37,8 +37,8 @@ from assay.model import (
     Trial,
 )
 from assay.model.standing import Contender
-from assay.pipeline.rating import rate_trials
-from assay.pipeline.standing import leaderboards
+from assay.pipeline.leaderboard import leaderboards
+from assay.pipeline.ratings import rate_trials
 from assay.store.standings import Filter
 from assay.store.store import Store
 

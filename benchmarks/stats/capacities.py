@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from tests.load.queueing import Server, Service, constantly, exponentially
 
-from assay.analysis.load import judged
-from assay.execute.load.capacity import Search
+from assay.analysis.load.judgement import judge_load
+from assay.load.capacity import Search
 from assay.model.load import Arrivals, Capacity, Load, LoadResult
-from assay.spec.loading import objectives_of
+from assay.spec.load_settings import objectives_of
 
 STEP_SECONDS = 4.0
 
@@ -58,7 +58,7 @@ class Probe:
 
     def __call__(self, load: Load) -> LoadResult:
         self.loads.append(load)
-        result = judged(self.server.put_under(load, self.seed * 1000 + len(self.loads)), load)
+        result = judge_load(self.server.put_under(load, self.seed * 1000 + len(self.loads)), load)
         self.seconds += max(load.seconds, result.duration)
         return result
 

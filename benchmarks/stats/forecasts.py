@@ -32,7 +32,7 @@ from assay.model import (
     Trial,
     Verdict,
 )
-from assay.pipeline.comparing import compared
+from assay.pipeline.compare import compare_refs
 from assay.store.store import Store
 
 RUBRIC = Rubric({}, {"seconds": 1.0, "usd": 0.01, "tokens": 300.0})
@@ -139,9 +139,9 @@ def _forecast(url: str, truth: Truth) -> dict[str, int | None]:
 
 def _is_decided(store: Store, name: str, truth: Truth) -> bool:
     if truth.is_code:
-        found = compared(store, f"{name}-a", f"{name}-b")
+        found = compare_refs(store, f"{name}-a", f"{name}-b")
     else:
-        found = compared(store, "a", "b", suite=name)
+        found = compare_refs(store, "a", "b", suite=name)
     return any(one.metric.name == truth.metric and one.verdict in CLAIMS for one in found.comparisons)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from assay.analysis.rounds import compare_rounds
+from assay.analysis.comparison.rounds import compare_rounds
 from assay.model import Series
 
 CASES = 10

@@ -12,9 +12,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.analysis.lines import LineQuestion, LineSample, answer
+from assay.analysis.comparison.json_lines import LineQuestion, LineSample, answer
 from assay.model import metric_named
-from assay.stats.interquartile import interquartile_mean, stratified_draws
+from assay.stats.interquartile import draw_interquartile_means, interquartile_mean
 from assay.stats.sequence import Decision, PairSequence, ScoreSequence
 from assay.stats.summary import percentile
 from assay.stats.tails import tail_intervals
@@ -243,7 +243,7 @@ def across_coverage(repetitions: int) -> dict[str, float]:
         for _ in range(repetitions):
             marks = [(chance.random((1, cases)) < skill).astype(float) for skill in skills]
             values = np.array([[table.mean() for table in marks]])
-            low, high = np.quantile(stratified_draws(values, marks, names), (0.025, 0.975))
+            low, high = np.quantile(draw_interquartile_means(values, marks, names), (0.025, 0.975))
             held += bool(low <= truth <= high)
         found[name] = held / repetitions
     return found

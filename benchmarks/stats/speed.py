@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from assay.analysis.compare import compare_reports
+from assay.analysis.comparison.compare import compare_reports
+from assay.analysis.comparison.policy import judge
+from assay.analysis.comparison.verdict import Contrast
+from assay.analysis.estimates.trial import add_estimates
 from assay.analysis.findings import findings
-from assay.analysis.trial import estimated
-from assay.analysis.verdict import Contrast, judged
 from assay.model import (
     AgentVersion,
     Environment,
@@ -27,7 +28,7 @@ from assay.model import (
     Verdict,
     metric_named,
 )
-from assay.stats.effect import unpaired
+from assay.stats.effect import compare_unpaired
 from stats.simulate import NOISES, chance_for
 
 METRICS = 20
@@ -41,7 +42,7 @@ def gates_failed(repetitions: int) -> float:
     failed = 0
     for _ in range(repetitions):
         contrasts = [_unchanged(chance, names[place % len(names)], place) for place in range(METRICS)]
-        failed += any(one.verdict is Verdict.WORSE for one in judged(contrasts))
+        failed += any(one.verdict is Verdict.WORSE for one in judge(contrasts))
     return failed / repetitions
 
 
@@ -55,7 +56,7 @@ def _unchanged(chance: np.random.Generator, noise: str, place: int) -> Contrast:
         1.0,
         UNITS,
         UNITS,
-        unpaired(a, b),
+        compare_unpaired(a, b),
         is_paired=False,
     )
 
@@ -103,7 +104,7 @@ def _trial(name: str, series: Mapping[str, Series]) -> TrialReport:
         processes=30,
     )
     metrics: dict[str, Metric] = {}
-    return estimated(TrialReport(StoredTrial(1, trial, None), (), {"ok": 90}, series), metrics)
+    return add_estimates(TrialReport(StoredTrial(1, trial, None), (), {"ok": 90}, series), metrics)
 
 
 def _series(chance: np.random.Generator, units: int) -> Series:

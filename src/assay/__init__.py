@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from assay.api.documents import compare, gate, leaderboard
     from assay.api.options import CompareOptions, GateOptions, LeaderboardOptions, RunOptions
     from assay.api.results import ComparisonResult, GateResult, LeaderboardResult, RunResult
-    from assay.api.running import run
+    from assay.api.run import run
     from assay.errors import (
         AssayError,
         LeaseLost,
@@ -74,7 +74,7 @@ _PLACES = {
     "gate": "assay.api.documents",
     "leaderboard": "assay.api.documents",
     "register_experiment": "assay.plugin.lookup",
-    "run": "assay.api.running",
+    "run": "assay.api.run",
 }
 
 __all__ = [

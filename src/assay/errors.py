@@ -1,4 +1,4 @@
-"""The user's mistakes. Each is one clear message; `cli.main` catches the root and exits with 2.
+"""Errors that the user can put right. Each has one clear message; `cli.main` catches AssayError and exits with 2.
 
 Any other exception is a bug: `cli.main` shows its traceback and how to report it, and exits with 3.
 
@@ -128,6 +128,7 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
 
 
 _MOST_LISTED = 30
+"""Names that a message lists; of more, only the nearest ones help."""
 
 
 def known_names(wrong: str, known: Iterable[str]) -> str:
@@ -143,7 +144,7 @@ def known_names(wrong: str, known: Iterable[str]) -> str:
 
 
 def no_such(wrong: str, kind: str, known: Iterable[str]) -> str:
-    """The message for an unknown name: what there is, and the nearest; of many names only the nearest ones.
+    """The message for an unknown name, with the known names and a suggestion; of many names only the nearest are listed.
 
     >>> no_such("stubb", "agents", ["stub", "http"])
     "There is no 'stubb' among the agents (http, stub). Did you mean 'stub'?"

@@ -1,4 +1,9 @@
-"""Files that users name, read without waiting or growing for ever, whatever stands behind the name."""
+"""Reads files that users name.
+
+A name may stand for a regular file, a pipe such as `<(command)`, or a device. Reading must neither wait for ever, as for a
+named pipe that nobody writes to, nor fill the memory, as for /dev/zero; so files are opened without blocking, and
+everything but regular files has a limit of size and of silence.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +15,9 @@ from pathlib import Path
 from assay.errors import AssayError
 
 MOST_BYTES = 256 * 2**20
-"""Of anything but a regular file, whose size is known: a pipe or a device may never end."""
+"""The limit for anything but a regular file: a pipe or a device may never end."""
 _LONGEST_SILENCE = 30.0
-"""Seconds that a pipe may give nothing while a program still holds its other end."""
+"""Seconds that a pipe may stay silent while a program still has its other end open."""
 _PIECE = 2**20
 
 
@@ -25,7 +30,7 @@ class UnreadableFile(AssayError):
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
-    """The content of a file or of a pipe such as `<(command)`; UnreadableFile says why there is none."""
+    """The content of a file or a pipe, of at most `limit` bytes. Raises UnreadableFile with the reason if it cannot be read."""
     try:
         # Without waiting: a named pipe that nobody writes to would otherwise hold us for ever.
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -58,7 +63,7 @@ def _read_all(number: int, path: Path, limit: int | None) -> bytes:
             piece = os.read(number, _PIECE)
         except BlockingIOError:
             if not select.select([number], [], [], _LONGEST_SILENCE)[0]:
-                raise UnreadableFile(path, f"gave nothing for {_LONGEST_SILENCE:.0f} s.") from None
+                raise UnreadableFile(path, f"sent no data for {_LONGEST_SILENCE:.0f} s.") from None
             continue
         if not piece:
             if not content and stat.S_ISFIFO(state.st_mode):

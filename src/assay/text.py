@@ -1,4 +1,9 @@
-"""Text of unknown origin, made safe to show."""
+"""Makes text of unknown origin safe to show on a terminal, in a document and in a shell command.
+
+Names, answers and errors of agents may contain escape sequences, line breaks and marks that reverse the reading direction.
+Everything that Assay prints goes through `make_visible` or `make_line`, and every command that it suggests through
+`shell_command`, so that a copied command does what it shows.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +38,8 @@ def make_line(text: str) -> str:
     return make_visible(_LINE_BREAKS.sub(" ", text.replace("\r\n", "\n")))
 
 
-def _picture(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x20:
         return chr(_PICTURES + code)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

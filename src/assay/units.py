@@ -1,4 +1,9 @@
-"""Base units are used inside (seconds, bytes, usd); here they are written for people."""
+"""Formats numbers with units for people.
+
+All code computes and stores in base units: seconds, bytes, US dollars and shares from 0 to 1. Only text for people is made
+here, with three significant digits and the unit that fits: 0.0123 becomes "12.3 ms". Machine-readable documents keep base
+units.
+"""
 
 from __future__ import annotations
 
@@ -96,9 +101,9 @@ def percent(share: float) -> str:
     return f"{significant(share * 100)} %"
 
 
-def signed(value: float, digits: int = 3) -> str:
+def format_signed(value: float, digits: int = 3) -> str:
     """
-    >>> signed(3.14159), signed(-0.5), signed(0.0), signed(float("inf"))
+    >>> format_signed(3.14159), format_signed(-0.5), format_signed(0.0), format_signed(float("inf"))
     ('+3.14', '−0.5', '0', '∞')
     """
     if math.isinf(value):
@@ -115,9 +120,9 @@ def count(value: float) -> str:
     return f"{round(value):,}"
 
 
-def counted(value: float, thing: str) -> str:
+def format_count(value: float, thing: str) -> str:
     """
-    >>> counted(1, "request"), counted(1200, "request")
+    >>> format_count(1, "request"), format_count(1200, "request")
     ('1 request', '1,200 requests')
     """
     return f"{count(value)} {thing}" if round(value) == 1 else f"{count(value)} {thing}s"

@@ -17,18 +17,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.agents.asking import answer, answers, outcomes
 from tests.agents.scripted import Heard, ScriptedServer, broken_off, events, lines, response
+from tests.wording import Wording
 
 from assay.builtin.agents.anthropic import Anthropic
 from assay.builtin.agents.http import Http
 from assay.builtin.agents.ollama import Ollama
 from assay.builtin.agents.openai import OpenAI
-from assay.builtin.agents.retrying import Backoff, retry_after
+from assay.builtin.agents.retries import Backoff, retry_after
 from assay.builtin.agents.throttle import Throttle
-from assay.execute.case_limit import limit_case
 from assay.model import Request
 from assay.model.redaction import redact
 from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.plugin.case_limit import limit_case
+from assay.simulator import SimOptions, SimServer
 
 KEY = "sk-abcdefghijklmnop"
 GOOD = response({"choices": [{"message": {"content": "ok"}}], "model": "m"})
@@ -136,7 +137,8 @@ def test_a_retry_after_is_waited_for_within_the_limit_of_its_own_case_only(text:
         outputs, seconds, told = asyncio.run(scene(server.url))
     assert outputs == ["ok"]
     assert seconds < 0.3
-    assert f"Retry-After {min(float(text), 1e9) if text.isdigit() else 1e9:,.0f} s, waited 0.4 s" in told
+    assert f"Retry-After {min(float(text), 1e9) if text.isdigit() else 1e9:,.0f} s, " in told
+    assert " 0.4 s" in told
 
 
 async def _keep(agent: OpenAI, outputs: list[str]) -> None:
@@ -299,7 +301,7 @@ def test_a_key_in_an_output_is_scored_as_it_is_and_redacted_when_it_is_kept() ->
     with ScriptedServer(response({"choices": [{"message": {"content": f"your key is {KEY}"}}]})) as server:
         output = answer(openai(server.url)).output
     assert output == f"your key is {KEY}"
-    assert redact(output) == "your key is [redacted]"
+    assert redact(output) == output.replace(KEY, "[redacted]")
 
 
 def test_a_key_in_the_url_is_in_no_error() -> None:
@@ -365,13 +367,14 @@ def test_a_broken_answer_is_told_as_what_it_is_and_not_asked_for_again(fault: st
         assert len(server.requests) == 1
 
 
-def test_what_comes_after_the_end_of_a_stream_is_passed_over_with_a_remark() -> None:
+def test_what_comes_after_the_end_of_a_stream_is_passed_over_with_a_remark(wording: Wording) -> None:
     piece = {"choices": [{"delta": {"content": "yes"}}]}
     again = f"data: [DONE]\n\ndata: {json.dumps(piece)}\n\ndata: [DONE]\n\n"
     with ScriptedServer(events(piece, ends=again)) as server:
         found = answer(openai(server.url, stream=True))
     assert found.output == "yes"
-    assert found.log == "[2 events after the end were passed over]\n"
+    assert (found.log or "").startswith("[2 events ")
+    wording(found.log)
 
 
 def test_a_cost_that_a_broker_tells_is_taken() -> None:
@@ -380,7 +383,7 @@ def test_a_cost_that_a_broker_tells_is_taken() -> None:
         assert answer(openai(server.url)).usd == 0.0021
 
 
-def test_one_who_gives_up_is_told_how_far_the_request_had_come() -> None:
+def test_one_who_gives_up_is_told_how_far_the_request_had_come(wording: Wording) -> None:
     async def go(url: str) -> list[str]:
         agent = openai(url)
         agent.open()
@@ -395,16 +398,19 @@ def test_one_who_gives_up_is_told_how_far_the_request_had_come() -> None:
 
     with ScriptedServer(response({}, 429, retry_after="60")) as server:
         told = asyncio.run(go(server.url))
-    assert told == ["waiting to try again", "tries before: 429 (Retry-After 60 s, waited 2.0 s)"]
+    assert len(told) == 2
+    assert "429 (Retry-After 60" in told[1]
+    wording("\n".join(told), numbers=False)
 
 
-def test_disconnects_in_mid_stream_are_failures_and_the_rest_is_answered() -> None:
+def test_disconnects_in_mid_stream_are_failures_and_the_rest_is_answered(wording: Wording) -> None:
     options = SimOptions(ttft=0.0, itl=0.0, tokens=10, disconnect_rate=0.5, seed=3)
     with SimServer(options, in_thread=True) as server:
         found = outcomes(OpenAI("m", base_url=server.url + "/v1"), *(f"Tell me {n}." for n in range(20)))
     failed = [one for one in found if isinstance(one, AgentError)]
     assert 0 < len(failed) < 20
-    assert all("broke off half way" in str(one) for one in failed)
+    (message,) = {str(one).partition(":")[0] for one in failed}
+    wording(message)
 
 
 def test_an_answer_that_is_too_large_is_refused() -> None:
@@ -435,5 +441,5 @@ def test_a_definition_that_cannot_work_is_told(options: dict[str, Any], problem:
 
 
 def test_an_agent_that_was_not_opened_says_so() -> None:
-    with pytest.raises(AgentError, match="before it was opened"):
+    with pytest.raises(AgentError, match="opened"):
         asyncio.run(openai("http://127.0.0.1:1").answer(Request("1", "x")))

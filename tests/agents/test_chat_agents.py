@@ -16,10 +16,10 @@ from assay.builtin.agents.anthropic import Anthropic
 from assay.builtin.agents.messages import chat_messages
 from assay.builtin.agents.ollama import Ollama
 from assay.builtin.agents.openai import OpenAI
-from assay.execute.agents import make_agent
 from assay.model import AgentUse, Request
 from assay.plugin.agent import AgentError, BadAgent
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.plugin.agent_pool import make_agent
+from assay.simulator import SimOptions, SimServer
 
 PROTOCOLS = {"openai": (OpenAI, "/v1"), "anthropic": (Anthropic, ""), "ollama": (Ollama, "")}
 STORY = "Say [[expected: one two three four five six]]."
@@ -140,7 +140,8 @@ def test_text_files_of_the_case_go_into_the_message(tmp_path: Path) -> None:
     with ScriptedServer(_reply("openai")) as server:
         request = Request("1", "Read.", files={"note.txt": str(tmp_path / "note.txt")})
         answers_to(made("openai", server.url, stream=False), [request])
-    assert server.requests[0].json["messages"][0]["content"] == "Read.\n\nFile note.txt:\nbuy tea"
+    message = "Read.\n\nFile note.txt:\nbuy tea"
+    assert server.requests[0].json["messages"][0]["content"] == message
 
 
 def test_a_file_that_is_no_text_is_a_failure(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.agents.asking import answers_to
 
-from assay.execute.agents import make_agent
 from assay.model import Case, Request
+from assay.plugin.agent_pool import make_agent
 from assay.spec.agents import read_agents
 from assay.spec.suite import read_suite
 

@@ -18,9 +18,9 @@ from assay.builtin.agents.fixed import Nop, Oracle, Stub
 from assay.builtin.agents.recorded import Recorded
 from assay.builtin.agents.simulated import WRONG, Simulated
 from assay.errors import MissingExtra
-from assay.execute.agents import make_agent
 from assay.model import AgentUse, Answer, Request
 from assay.plugin.agent import Agent, AgentError, BadAgent
+from assay.plugin.agent_pool import make_agent
 
 TYPES = (
     "anthropic",

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from assay.analysis.estimates.trial import add_estimates
 from assay.analysis.findings import findings
-from assay.analysis.trial import estimated
 from assay.model import (
     AgentVersion,
     Environment,
@@ -88,7 +88,7 @@ class Lab:
         ok = max((len(column.values) for column in series.values()), default=0)
         stored = StoredTrial(1, planned, stopped)
         report = TrialReport(stored, (), counts or {"ok": ok}, series, failures, applied=applied or {})
-        return estimated(report, metrics or {}, is_brief=is_brief)
+        return add_estimates(report, metrics or {}, is_brief=is_brief)
 
     def report(
         self,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.ratings.tables import Row, failed, ok, rated, table
 
-from assay.analysis.ratings import rate
+from assay.analysis.ranking.ratings import rate
 from assay.model import Limits, Rubric
 
 REFERENCE = {"seconds": 1.0, "usd": 0.01, "tokens": 100.0, "cpu_seconds": 0.5}

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 from tests.analysis.test_precision import by_case
 
-from assay.analysis.compare import compare_reports
-from assay.analysis.need import KnownNoise, needs
+from assay.analysis.comparison.compare import compare_reports
+from assay.analysis.comparison.policy import KnownNoise
+from assay.analysis.comparison.sample_size import needs
 from assay.model import AgentUse, TrialReport, Verdict
 from assay.stats.random_effects import ErrorPart
 
 Tables = tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
 Draw = Callable[[np.random.Generator, int, int], Tables]
+JUDGED = ["score", "seconds", "usd"]
+"""What `assay compare` judges unasked. Forecasts are made one by one in this order, and most tests read the first only."""
 
 
 def _trials(lab, tables: Tables, benchmark: str = "asked") -> list[TrialReport]:
@@ -33,7 +36,7 @@ def _as_agent(trial: TrialReport) -> TrialReport:
     return replace(trial, stored=replace(trial.stored, trial=replace(planned, agent_use=use)))
 
 
-def _share_found(lab, draw: Draw, metric: str, cases: int, repetitions: int, runs: int = 120) -> float:
+def _share_found(lab, draw: Draw, metric: str, cases: int, repetitions: int, runs: int = 60) -> float:
     found = 0
     for _ in range(runs):
         a, b = (lab.report(trial) for trial in _trials(lab, draw(lab.chance, cases, repetitions)))
@@ -76,15 +79,33 @@ def _tenth_lost(chance: np.random.Generator, cases: int, repetitions: int) -> Ta
 
 
 def _need(lab, tables: Tables, effect: float, metric: str = "score"):
-    return next(need for need in needs(_trials(lab, tables), effect) if need.metric.name == metric)
+    return next(need for need in needs(_trials(lab, tables), effect, JUDGED) if need.metric.name == metric)
 
 
 def test_accuracies_of_70_and_80_percent_are_told_apart_at_the_forecast_size(lab):
     need = _need(lab, _seventy_and_eighty(lab.chance, 80, 3), 0.1)
-    assert need.family == 3
+    a, b = (lab.report(trial) for trial in _trials(lab, _seventy_and_eighty(lab.chance, 80, 3)))
+    assert {one.metric.name for one in compare_reports(a, b)} == set(JUDGED)
+    assert need.family == len(JUDGED)
     assert need.power_units.low <= 0.82
     assert 0.7 <= _share_found(lab, _seventy_and_eighty, "score", need.units, 3) <= 0.95
     assert 0.7 <= _share_found(lab, _seventy_and_eighty, "score", 80, need.more_repetitions) <= 0.97
+
+
+class _EnoughError(Exception):
+    """Ends a forecast before it is made."""
+
+
+def test_without_metrics_each_metric_that_compare_judges_gets_a_forecast(lab):
+    planned = []
+
+    def stop(done: int, total: int, name: str) -> None:
+        planned.append(total)
+        raise _EnoughError
+
+    with pytest.raises(_EnoughError):
+        next(needs(_trials(lab, _seventy_and_eighty(lab.chance, 80, 3)), 0.1, progress=stop))
+    assert planned == [len(JUDGED)]
 
 
 def test_agents_that_both_pass_everything_still_need_about_eighty_cases(lab):
@@ -125,7 +146,7 @@ def test_slower_agents_are_told_apart_with_the_forecast_repetitions(lab):
 
     (need,) = needs(_trials(lab, draw(lab.chance, 20, 12)), 0.2)
     assert need.more_repetitions is not None
-    assert 0.65 <= _share_found(lab, draw, "seconds", 20, need.more_repetitions, runs=80) <= 0.98
+    assert 0.65 <= _share_found(lab, draw, "seconds", 20, need.more_repetitions) <= 0.98
 
 
 def _cases_needed(trials: list[TrialReport], metrics: list[str]) -> int:
@@ -134,17 +155,25 @@ def _cases_needed(trials: list[TrialReport], metrics: list[str]) -> int:
     return need.units
 
 
+@pytest.fixture
+def cases_only(monkeypatch) -> None:
+    """Search no number of repetitions, which takes most of the time and which the test does not read."""
+    monkeypatch.setattr("assay.analysis.comparison.sample_size.MOST_REPETITIONS", 3)
+
+
+@pytest.mark.usefixtures("cases_only")
 def test_more_benchmarks_in_one_comparison_need_more_cases_each(lab):
     tables = _seventy_and_eighty(lab.chance, 60, 3)
     few = _trials(lab, tables)
     many = [*few, *(trial for name in "xyz" for trial in _trials(lab, tables, name))]
-    assert 1.2 < _cases_needed(many, []) / _cases_needed(few, []) < 2
+    assert 1.2 < _cases_needed(many, JUDGED) / _cases_needed(few, JUDGED) < 2
 
 
+@pytest.mark.usefixtures("cases_only")
 def test_a_single_metric_is_not_corrected_for_the_others(lab):
     trials = _trials(lab, _seventy_and_eighty(lab.chance, 60, 3))
     assert next(needs(trials, 0.1, ["score"])).family == 1
-    assert _cases_needed(trials, ["score"]) < _cases_needed(trials, [])
+    assert _cases_needed(trials, ["score"]) < _cases_needed(trials, JUDGED)
 
 
 def test_one_stored_repetition_does_not_tell_what_repetitions_do(lab):
@@ -168,20 +197,20 @@ def test_two_versions_of_code_are_told_apart_with_the_forecast_processes(lab, ef
     (need,) = needs([lab.trial("parse", lab.times(processes=30, each=1, spread=0.03))], effect)
     assert need.unit == "process"
     found = 0
-    for _ in range(120):
+    for _ in range(60):
         sides = (
             lab.trial("parse", lab.times(median, processes=need.units, each=1, spread=0.03), is_brief=True)
             for median in (1.0, 1 + effect)
         )
         a, b = (lab.report(side, run_id=name) for side, name in zip(sides, "ab", strict=True))
         found += compare_reports(a, b)[0].verdict is Verdict.WORSE
-    assert 0.65 <= found / 120 <= 0.97
+    assert 0.65 <= found / 60 <= 0.97
 
 
 def test_a_forecast_for_code_on_cases_needs_known_run_to_run_noise(lab, monkeypatch) -> None:
     """Two versions of code are compared in two runs, so compare claims a time only beyond what runs differ by."""
-    monkeypatch.setattr("assay.analysis.need.MOST_CASES", 25)
-    monkeypatch.setattr("assay.analysis.need.MOST_REPETITIONS", 6)
+    monkeypatch.setattr("assay.analysis.comparison.sample_size.MOST_CASES", 25)
+    monkeypatch.setattr("assay.analysis.comparison.sample_size.MOST_REPETITIONS", 6)
     level = lab.chance.lognormal(0, 0.5, (20, 1))
     trial = lab.trial("code", more={"seconds": by_case(level * lab.chance.lognormal(0, 0.02, (20, 5)))})
     key = trial.name, "seconds"

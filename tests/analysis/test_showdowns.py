@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 from tests.analysis.conftest import Lab
 from tests.ratings.boards import ratings
+from tests.wording import Wording
 
-from assay.analysis.compare import compare_reports
-from assay.analysis.showdown import showdowns
+from assay.analysis.comparison.compare import compare_reports
+from assay.analysis.comparison.showdown import showdowns
 from assay.model import Rating, Report, Verdict
 from assay.model.metric import metric_named
-from assay.report.console_showdown import overall_text
+from assay.report.console.showdown import overall_text
 
 
 def rated(lab: Lab, seconds: float, skill: float, run_id: str) -> Report:
@@ -46,25 +47,30 @@ def test_quality_decides_whatever_the_times_say(lab: Lab) -> None:
     assert found.winners["accuracy"] == found.winner is not None
 
 
-def test_nobody_is_preferred_where_every_verdict_is_unsure(lab: Lab) -> None:
+def test_nobody_is_preferred_where_every_verdict_is_unsure(lab: Lab, wording: Wording) -> None:
     a, b = rated(lab, 1.0, 0.1, "r1"), rated(lab, 1.0, 0.9, "r2")
     (seconds,) = compare_reports(a, b)
     unsure = replace(seconds, verdict=Verdict.UNSURE, reason="more cases would settle it")
     (found,) = showdowns(a, b, [unsure, replace(unsure, metric=metric_named("score"))])
     assert found.winner is None
     assert found.winners["accuracy"] is None
-    assert not any("Prefer" in text for text in found.advice)
+    assert found.winners["overall"] is None
+    assert not any(metric in text for text in found.advice for metric in ("score", "seconds"))
+    wording("\n".join(found.advice))
 
 
-def test_a_preference_names_the_verdicts_that_it_follows_from(lab: Lab) -> None:
+def test_a_preference_names_the_verdicts_that_it_follows_from(lab: Lab, wording: Wording) -> None:
     a, b = rated(lab, 1.0, 0.1, "r1"), rated(lab, 1.0, 0.9, "r2")
     (seconds,) = compare_reports(a, b)
     slower = replace(seconds, verdict=Verdict.WORSE)
     score = replace(seconds, metric=metric_named("score"), verdict=Verdict.BETTER)
     (found,) = showdowns(a, b, [slower, score])
     assert found.winner == found.b
-    assert f"Prefer '{found.b}': better in score" in found.advice[0]
-    assert f"though '{found.a}' is better in seconds" in found.advice[0]
+    first, second = found.advice[0].split(f"'{found.a}'")
+    assert f"'{found.b}'" in first
+    assert "score" in first
+    assert "seconds" in second
+    wording(found.advice[0])
 
 
 def test_arms_of_one_run_are_no_surer_than_their_times_either(lab: Lab) -> None:
@@ -74,7 +80,9 @@ def test_arms_of_one_run_are_no_surer_than_their_times_either(lab: Lab) -> None:
     assert found.winner is None
 
 
-def test_it_is_said_what_the_overall_is_made_of_and_what_only_one_side_has(lab: Lab) -> None:
+def test_it_is_said_what_the_overall_is_made_of_and_what_only_one_side_has(
+    lab: Lab, wording: Wording
+) -> None:
     a, b = rated(lab, 1.0, 0.5, "r1"), rated(lab, 1.0, 0.5, "r2")
     (alike,) = showdowns(a, b, compare_reports(a, b))
     assert alike.left_out == ()
@@ -85,4 +93,5 @@ def test_it_is_said_what_the_overall_is_made_of_and_what_only_one_side_has(lab: 
     (found,) = showdowns(lacking, b, compare_reports(lacking, b))
     assert found.left_out == ("speed",)
     assert "speed" not in found.ratings
-    assert overall_text(found).endswith("; left out, as not both are rated on it: speed")
+    assert "speed" in overall_text(found).removeprefix(overall_text(replace(found, left_out=())))
+    wording(overall_text(found))

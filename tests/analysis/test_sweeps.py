@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.model import AxisEffect, Report
+from assay.model import AxisEffect, Report, Series
 
 
 def swept(lab, medians: dict[tuple[str, int], float], processes: int = 10) -> Report:
@@ -61,3 +61,26 @@ def test_a_point_that_is_ahead_of_all_has_none_beside_it(lab):
 def test_without_enough_processes_no_point_is_set_apart(lab):
     (best,) = swept(lab, {("a", 1): 1.0, ("a", 2): 2.0}, processes=2).best
     assert best.alike == ("a2",)
+
+
+def test_a_point_that_is_certainly_but_hardly_worse_stands_beside_the_best(lab):
+    """A difference of 1 % is within the tolerance, however certain it is."""
+    trials = [
+        lab.trial(f"n{n}", lab.times(median, 10, spread=0.0005), axes={"n": n})
+        for n, median in ((1, 1.0), (2, 1.01), (3, 1.2))
+    ]
+    (best,) = lab.report(*trials).best
+    assert (best.trial, best.alike) == ("n1", ("n2",))
+
+
+def test_points_of_a_suite_with_two_rounds_are_not_set_apart_by_their_times(lab):
+    """Fewer than three rounds never support a claim about times."""
+    rows = [(case, number) for number in range(2) for case in range(12)]
+    trials = []
+    for n, factor in ((1, 1.0), (2, 2.0)):
+        values = [factor * (1 + case) * (1 + 0.001 * lab.chance.normal()) for case, _ in rows]
+        rounds = [number for _, number in rows]
+        series = Series([case for case, _ in rows], rounds, values, "case", rounds)
+        trials.append(lab.trial(f"n{n}", series, axes={"n": n}))
+    (best,) = lab.report(*trials).best
+    assert (best.trial, best.alike) == ("n1", ("n2",))

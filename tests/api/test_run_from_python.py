@@ -59,7 +59,7 @@ def test_an_agent_that_does_not_exist_is_refused_with_those_that_do(project: Pat
 @pytest.mark.parametrize(
     ("keyword", "says"),
     [
-        ("nonsense", "It takes: agents"),
+        ("nonsense", "agents"),
         ("repetition", "'repetitions'"),
         ("iterations", "repetitions and warmup"),
     ],
@@ -161,7 +161,7 @@ def test_a_time_limit_holds_for_a_function_of_a_module_and_is_refused_inline(pro
 
 
 def test_an_isolation_that_a_function_cannot_have_is_refused(project: Path) -> None:
-    with pytest.raises(assay.PlanError, match=r"isolation='process' is not possible: 'mine'"):
+    with pytest.raises(assay.PlanError, match=r"isolation='process'.*'mine'"):
         assay.run(cases=CASES, agents={"mine": lambda question: question}, isolation="process")
 
 
@@ -181,9 +181,9 @@ def test_a_function_scores_and_a_case_without_input_is_named(project: Path) -> N
     )
     assert scores(result) == {"a": 0.25}
 
-    with pytest.raises(assay.SpecError, match=r"run\(\): cases\.1: has no 'input'"):
+    with pytest.raises(assay.SpecError, match=r"run\(\): cases\.1: .*'input'"):
         assay.run(cases=[CASES[0], {"inpt": "x"}], agents=[add])
-    with pytest.raises(assay.PlanError, match=r"cases\.0 must be data that JSON can hold"):
+    with pytest.raises(assay.PlanError, match=r"cases\.0 .*JSON"):
         assay.run(cases=[{"input": object()}], agents=[add])
 
 
@@ -228,8 +228,9 @@ def test_a_script_that_runs_its_own_file_is_told_to_guard_the_call(project: Path
         "import assay\n@assay.benchmark(name='b')\ndef b(): pass\nassay.run('script.py')\n",
     )
 
-    assert 'if __name__ == "__main__":' in done.stderr
-    assert done.stderr.count("Traceback (most recent call last)") <= 3
+    guard = 'if __name__ == "__main__":'
+    assert guard in done.stderr
+    assert done.stderr.count("Traceback (") <= 3
 
 
 def test_ctrl_c_ends_a_script_and_the_run_can_be_resumed(project: Path) -> None:
@@ -285,7 +286,7 @@ def test_a_budget_ends_the_run(project: Path) -> None:
     def costly(question: str) -> dict[str, object]:
         return {"output": "2", "usage": {"input_tokens": 50, "output_tokens": 50}}
 
-    with pytest.warns(UserWarning, match="cannot see agent 'costly' unless its answers report usage"):
+    with pytest.warns(UserWarning, match="'costly'"):
         result = assay.run("suite.yaml", agents={"costly": costly}, repetitions=50, budget_tokens=200)
 
     assert result.status == "over_budget"

@@ -8,8 +8,8 @@ from tests.command import AssayInline
 
 from assay.builtin.experiments.pragma_profile import PROFILES
 from assay.plan.expand import expand
-from assay.spec.load import load_spec
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.simulator import SimOptions, SimServer
+from assay.spec.read import load_spec
 
 SPECS = sorted(Path(str(files("assay.builtin"))).glob("specs/*.yaml"))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.command import Assay
+from tests.wording import Wording
 
 SUITE = """
 suite: desk
@@ -55,14 +56,16 @@ def test_executions_in_flight_at_a_time_share_the_expected_time(desk: Assay) -> 
     assert together["expected_usd"] == alone["expected_usd"]
 
 
-def test_limits_are_the_upper_bound_where_nothing_is_stored(desk: Assay) -> None:
+def test_limits_are_the_upper_bound_where_nothing_is_stored(desk: Assay, wording: Wording) -> None:
     desk.write(
         "suite.yaml", SUITE.replace("scorer: exact", "scorer: exact\n    limits: {seconds: 2, usd: 0.5}")
     )
     found = expected(desk)
     assert (found["expected_seconds"], found["expected_usd"]) == (6.0, 1.5)
     assert {part["basis"] for part in found["expected_basis"].values()} == {"limit"}
-    assert "at most" in desk("run", "suite.yaml", "--dry-run").out
+    shown = desk("run", "suite.yaml", "--dry-run", COLUMNS="300").out
+    assert all(bound in shown for bound in ("≤ 6 s", "≤ $1.50"))
+    wording(shown, near="limits.seconds")
 
 
 def test_a_limit_of_tokens_bounds_the_cost_by_the_price(desk: Assay) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -88,10 +89,11 @@ def test_a_file_to_load_that_is_missing_is_named(folder):
     assert "nowhere.py" in folder("run", "mine", "--load", "nowhere.py").refusal
 
 
-def test_a_name_that_the_loaded_file_does_not_define_is_refused(folder):
+def test_a_name_that_the_loaded_file_does_not_define_is_refused(folder, wording):
     refusal = folder("run", "mein", "--load", "loaded.py").refusal
     assert "'mein'" in refusal
-    assert "Did you mean 'mine'?" in refusal
+    assert "'mine'" in refusal
+    wording(re.sub(r"\([^)]*\)", "(…)", refusal), near="'mein'")
 
 
 @pytest.mark.parametrize("isolation", ["process", "inline"])
@@ -108,4 +110,5 @@ def test_what_a_loaded_file_prints_is_not_mixed_with_a_table(assay):
     done = assay("run", "mine", "--load", "loaded.py", "--dry-run")
     assert done.code == 0
     assert "print" not in done.out
-    assert "printed by the file" in done.err
+    printed = "printed by the file"
+    assert printed in done.err

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.command import Assay
+from tests.wording import Wording
 
 SUITE = """
 suite: desk
@@ -26,18 +29,25 @@ def desk(assay_inline: Assay) -> Assay:
     return assay_inline
 
 
-def test_verbose_tells_files_plan_workers_batches_and_failures(desk: Assay) -> None:
+def test_verbose_tells_files_plan_workers_batches_and_failures(desk: Assay, wording: Wording) -> None:
     done = desk("run", "suite.yaml", "--verbose", "--json")
-    for part in (
-        "DEBUG assay.spec.document: read suite.yaml",
-        "planned desk: 1 trials",
-        "started: b · leaks, process 0",
-        "ended with code 0",
-        "stored 1 executions",
-        "b · leaks, one: failed: ",
-        " failed after ",
+    run_id = json.loads(done.out)["run_id"]
+    lines = [line.split(": ", 1) for line in done.err.splitlines() if " assay." in line]
+    told = [(place.split(" ", 1)[1], text) for place, text in lines]
+    for place, parts in (
+        ("DEBUG assay.spec.document", ["suite.yaml"]),
+        ("INFO assay.pipeline.planning", ["desk", "1"]),
+        ("INFO assay.execute.supervise", ["b · leaks", "0"]),
+        ("DEBUG assay.store.store", ["1"]),
+        ("INFO assay.pipeline.run", ["b · leaks, one: failed: ", "RuntimeError"]),
+        ("INFO assay.pipeline.run", [run_id, "failed"]),
     ):
-        assert part in done.err
+        assert any(where == place and all(part in text for part in parts) for where, text in told), place
+    started, ended = (text for place, text in told if place == "INFO assay.execute.supervise")
+    assert started.split()[1] == ended.split()[1]
+    assert "0" in ended.split()
+    wording(started, numbers=False)
+    wording(ended, numbers=False)
     assert done.out.startswith("{")
     assert done.out.count("\n") == 1
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.command import AssayInline
+from tests.command import AssayInline, Prepare
 from tests.services import postgres_server
 from tests.suites.project import numbers, python_agent, suite
+from tests.wording import Wording
 
 from assay.model import DIMENSIONS
 
@@ -19,14 +20,18 @@ def bad(text): return text if int(text) % 10 == 0 else "?"
 """
 
 
-@pytest.fixture
-def played(assay_inline: AssayInline) -> AssayInline:
-    assay_inline.write("agents.py", AGENTS)
+def play(assay: AssayInline) -> None:
+    assay.write("agents.py", AGENTS)
     agents: list[dict[str, Any]] = [python_agent(name, price="free") for name in ("bad", "fair", "good")]
     agents.append({"name": "dream", "type": "simulated", "seconds": 0.0})
     benchmark = {"rubric": {"reference": {"seconds": 0.001}}}
-    assay_inline.write("s.yaml", suite(numbers(60), agents, benchmark=benchmark))
-    assert assay_inline("run", "s.yaml", "-q").code == 0
+    assay.write("s.yaml", suite(numbers(60), agents, benchmark=benchmark))
+    assert assay.run_inline("s.yaml", "-q").code == 0
+
+
+@pytest.fixture
+def played(assay_inline: AssayInline, prepare: Prepare) -> AssayInline:
+    prepare(assay_inline, play)
     return assay_inline
 
 
@@ -91,7 +96,7 @@ def test_views_have_the_figures_of_the_commands_before_and_after_the_reference_i
     assay_inline.write("s.yaml", suite(numbers(20), agents))
     dear = ("--agent", "two", "--set", "agent.usd=4.0")
     for more in ((), dear):
-        assert assay_inline("run", "s.yaml", "-q", "--seed", "1", *more, "--db", url).code == 0
+        assert assay_inline.run_inline("s.yaml", "-q", "--seed", "1", *more, "--db", url).code == 0
 
     def shown() -> dict[str, float | None]:
         rows = _matrix(assay_inline, "--db", url)["agent_comparison_matrix"]
@@ -127,19 +132,28 @@ def test_the_matrix_fits_the_terminal(played: AssayInline, width: str) -> None:
     assert "1/1" in shown.out
     assert "Undecided" in shown.out
     assert "Simulated" in shown.out
-    assert "assay leaderboard --suite s" in shown.err
+    command = "assay leaderboard --suite s"
+    assert command in shown.err
 
 
-def test_a_single_agent_meets_nobody(assay_inline: AssayInline) -> None:
+def test_a_single_agent_meets_nobody(assay_inline: AssayInline, wording: Wording) -> None:
     assay_inline.write("agents.py", AGENTS)
     assay_inline.write("s.yaml", suite(numbers(3), [python_agent("good")]))
-    assert assay_inline("run", "s.yaml", "-q").code == 0
-    assert "no two agents to compare" in assay_inline("matrix", "--head-to-head").out
+    assert assay_inline.run_inline("s.yaml", "-q").code == 0
+    shown = assay_inline("matrix", "--head-to-head")
+    assert shown.code == 0
+    assert "Undecided" not in shown.out
+    wording(shown.out.splitlines()[-1])
 
 
-def test_without_results_there_is_no_matrix(assay_inline: AssayInline) -> None:
-    assert "There are no results to rank. Make some" in assay_inline("matrix").refusal
+def test_without_results_there_is_no_matrix(assay_inline: AssayInline, wording: Wording) -> None:
+    refusal = assay_inline("matrix").refusal
+    assert "assay run" in refusal
+    wording(refusal)
 
 
-def test_a_suite_that_there_is_not_is_told_with_the_nearest(played: AssayInline) -> None:
-    assert "There is no 'ss' among the suites with results (s)" in played("matrix", "--suite", "ss").refusal
+def test_a_suite_that_there_is_not_is_told_with_the_nearest(played: AssayInline, wording: Wording) -> None:
+    refusal = played("matrix", "--suite", "ss").refusal
+    assert "'ss'" in refusal
+    assert "(s)" in refusal
+    wording(refusal)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.command import AssayInline
+from tests.command import AssayInline, Prepare
 from tests.report.browsing import browser  # noqa: F401
+from tests.wording import Wording
 
 SUITE = """
 suite: sums
@@ -28,13 +29,17 @@ AGENTS = (
 )
 
 
-@pytest.fixture
-def played(assay_inline: AssayInline) -> AssayInline:
-    """Two agents that are right every time, and one that never is."""
+def play(assay: AssayInline) -> None:
     asked = ", ".join(f'{{id: c{n}, input: "{n}+1", expected: "{n + 1}"}}' for n in range(30))
-    (assay_inline.folder / "s.yaml").write_text(SUITE % asked)
-    (assay_inline.folder / "agents.py").write_text(AGENTS)
-    assert assay_inline("run", "s.yaml", "-q").code == 0
+    assay.write("s.yaml", SUITE % asked)
+    assay.write("agents.py", AGENTS)
+    assert assay.run_inline("s.yaml", "-q").code == 0
+
+
+@pytest.fixture
+def played(assay_inline: AssayInline, prepare: Prepare) -> AssayInline:
+    """Two agents that are right every time, and one that never is."""
+    prepare(assay_inline, play)
     return assay_inline
 
 
@@ -56,7 +61,7 @@ def test_a_page_is_written_in_both_formats_and_its_files_are_named(played: Assay
     assert "good" in markdown
 
 
-def test_the_pages_say_who_leads_as_the_terminal_does(played: AssayInline) -> None:
+def test_the_pages_say_who_leads_as_the_terminal_does(played: AssayInline, wording: Wording) -> None:
     told = played("leaderboard", "--metric", "accuracy").out.splitlines()[-1].removeprefix("= ").rstrip(".")
     assert "good" in told
     assert "tied" in told
@@ -66,16 +71,23 @@ def test_the_pages_say_who_leads_as_the_terminal_does(played: AssayInline) -> No
     assert re.search(r'<section class="verdict tie".*?<h2[^>]*>(.*?)</h2>', page, re.DOTALL)[1] == (  # type: ignore[index]
         told.replace("<b>", "&lt;b&gt;").replace("</b>", "&lt;/b&gt;")
     )
-    assert "**good is better**" in (played.folder / "compare.md").read_text()
+    verdict = re.search(r"\*\*(good .*?)\*\*", (played.folder / "compare.md").read_text())
+    assert verdict is not None
+    wording(verdict[1])
 
 
-def test_several_agents_and_a_history_are_pages_too(played: AssayInline) -> None:
+def test_several_agents_and_a_history_are_pages_too(played: AssayInline, wording: Wording) -> None:
     assert played("compare", "good", "twin", "<b>bad</b>", "--format", "md").code == 0
-    assert "head to head" in (played.folder / "compare.md").read_text()
-    assert played("run", "s.yaml", "-q").code == 0
+    lines = (played.folder / "compare.md").read_text().splitlines()
+    table, pairs = (line for line in lines if line.startswith("## "))
+    assert (table, pairs.startswith(f"{table} · ")) == ("## sums", True)
+    wording(pairs)
+    assert played.run_inline("s.yaml", "-q").code == 0
     runs = [run["id"] for run in played("runs", "list", "--json").json]
     assert played("compare", *runs, "--type", "time_series", "--format", "html").code == 0
-    assert "Last against first" in (played.folder / "compare.html").read_text()
+    labels = re.findall(r'data-label="([^"]*)"', (played.folder / "compare.html").read_text())
+    assert set(runs) <= set(labels)
+    wording(labels[labels.index(runs[-1]) + 1])
 
 
 def test_what_was_found_still_decides_the_exit_code(played: AssayInline) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from tests.command import Assay, AssayInline
+from tests.wording import Wording
 
 BENCH = """\
 import asyncio
@@ -157,7 +159,7 @@ def test_files_and_tags_are_added_to_those_of_the_spec(project: AssayInline) -> 
     assert (result["status"], sorted(result["tags"])) == ("completed", ["mine", "nightly"])
 
 
-def test_what_is_written_goes_where_out_says(project: AssayInline) -> None:
+def test_what_is_written_goes_where_out_says(project: AssayInline, wording: Wording) -> None:
     result = project(
         "run", "spec.yaml", "--out", "here", "--report", "csv,md", "--report", "junit", "--json"
     ).json
@@ -167,7 +169,8 @@ def test_what_is_written_goes_where_out_says(project: AssayInline) -> None:
     assert {file.removeprefix("here/") for file in result["files"]} <= files
     assert len(list((project.folder / "here").glob("sized_*/README.md"))) == 1
     told = project("run", "spec.yaml", "--out", "there").err
-    assert f"Wrote the results of 1 trial into {project.folder / 'there'}" in told
+    assert str(project.folder / "there") in told
+    wording(told, near="<folder>")
 
 
 def test_a_report_without_a_folder_gets_one_of_its_own(project: AssayInline) -> None:
@@ -194,48 +197,35 @@ def test_a_run_with_nothing_but_failures_in_a_trial_exits_with_1(project: AssayI
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (
-            ["spec.yaml", "--set", "sice=3"],
-            "Error: --set: sice: is not a param of 'sized'. Did you mean 'size'?",
-        ),
-        (["spec.yaml", "--set", "size=big"], "Error: --set: size: must be a whole number, not 'big'."),
-        (
-            ["spec.yaml", "--sweep", "sice=3,4"],
-            "Error: --sweep: sice: is not a param of 'sized'. Did you mean 'size'?",
-        ),
-        (
-            ["spec.yaml", "--executor", "locl"],
-            "Error: --executor: There is no 'locl' among the executors (local",
-        ),
-        (["spec.yaml", "--load", "gone.py"], "Error: --load: There is no file '"),
-        (
-            ["spec.yaml", "--isolation", "inline", "--processes", "2"],
-            "Error: --isolation: 'inline' has one process only.",
-        ),
-        (["spec.yaml", "--report", "htm"], "Error: There is no 'htm' among the reporters (csv, html, "),
-        (["spec.yaml", "--set", "size"], "Error: 'size' is not KEY=VALUE."),
-        (["spec.yaml", "--sweep", "size="], "Error: 'size=' is not KEY=V1,V2,…"),
-        (["gone.yaml"], "Error: gone.yaml: does not exist."),
-        (["gone.py"], "Error: There is no file 'gone.py'."),
-        (["bench.py::pars"], "Error: bench.py::pars: There is no 'pars' among the experiments of '"),
-        (
-            ["bench.py::ordinary"],
-            "Error: bench.py::ordinary: 'bench.py::ordinary' is neither a class with execute_once nor",
-        ),
-        (["nop"], "Error: There is no 'nop' among the experiments, specs and suites ("),
-        (["nowhere:Thing"], "Error: nowhere:Thing: There is no module 'nowhere'"),
-        ([], "Error: Give either a TARGET or --resume RUN."),
-        (["spec.yaml", "--resume", "last"], "Error: Give either a TARGET or --resume RUN."),
-        (["--resume", "last", "--set", "size=3"], "Error: A run is resumed as it was planned"),
-        (["spec.yaml", "--repetitions", "0"], "Error: Invalid value for '--repetitions'"),
+        (["spec.yaml", "--set", "sice=3"], ["Error: --set: sice: ", "'sized'", "'size'"]),
+        (["spec.yaml", "--set", "size=big"], ["Error: --set: size: ", "'big'"]),
+        (["spec.yaml", "--sweep", "sice=3,4"], ["Error: --sweep: sice: ", "'sized'", "'size'"]),
+        (["spec.yaml", "--executor", "locl"], ["Error: --executor: ", "'locl'", "(local"]),
+        (["spec.yaml", "--load", "gone.py"], ["Error: --load: ", "gone.py'"]),
+        (["spec.yaml", "--isolation", "inline", "--processes", "2"], ["Error: --isolation: ", "'inline'"]),
+        (["spec.yaml", "--report", "htm"], ["Error: ", "'htm'", "(csv, html, "]),
+        (["spec.yaml", "--set", "size"], ["Error: ", "'size'", "KEY=VALUE"]),
+        (["spec.yaml", "--sweep", "size="], ["Error: ", "'size='", "KEY=V1,V2,…"]),
+        (["gone.yaml"], ["Error: gone.yaml: "]),
+        (["gone.py"], ["Error: ", "'gone.py'"]),
+        (["bench.py::pars"], ["Error: bench.py::pars: ", "'pars'", "parse"]),
+        (["bench.py::ordinary"], ["Error: bench.py::ordinary: ", "execute_once"]),
+        (["nop"], ["Error: ", "'nop'", "noop"]),
+        (["nowhere:Thing"], ["Error: nowhere:Thing: ", "'nowhere'"]),
+        ([], ["Error: ", "TARGET", "--resume RUN"]),
+        (["spec.yaml", "--resume", "last"], ["Error: ", "TARGET", "--resume RUN"]),
+        (["--resume", "last", "--set", "size=3"], ["Error: ", "--resume", "--report", "--out"]),
+        (["spec.yaml", "--repetitions", "0"], ["Error: ", "'--repetitions'"]),
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused_before_anything_runs(
-    project: AssayInline, arguments: list[str], told: str
+    project: AssayInline, arguments: list[str], told: list[str], wording: Wording
 ) -> None:
     refusal = project("run", *arguments, "--json").refusal
 
-    assert any(line.startswith(told) for line in refusal.splitlines()), refusal
+    (line,) = (line for line in refusal.splitlines() if line.startswith(told[0]))
+    assert all(part in line for part in told), refusal
+    wording(re.sub(r"\([^)]*\)", "(…)", line))
     assert project("runs", "list", "--json").json == []
 
 
@@ -244,7 +234,7 @@ def test_every_mistake_is_told_at_once_and_none_as_a_traceback(assay: Assay) -> 
 
     refusal = assay("run", "spec.yaml", "--json").refusal
 
-    assert refusal.splitlines()[0] == "3 mistakes:"
+    assert refusal.startswith("3 ")
     assert [line.split(": ")[0] for line in refusal.splitlines()[1:]] == [
         "spec.yaml:1",
         "spec.yaml:2",
@@ -277,10 +267,13 @@ def test_a_sweep_may_be_over_lists_and_text_with_brackets(project: AssayInline) 
     assert parameters(result) == [{"a": [1, 2]}, {"a": [3]}]
 
 
-def test_a_file_without_experiments_says_how_to_mark_one(project: AssayInline) -> None:
+def test_a_file_without_experiments_says_how_to_mark_one(project: AssayInline, wording: Wording) -> None:
     project.write("empty.py", "x = 1\n")
 
-    assert "'empty.py' defines no experiment. Mark one with @benchmark" in project("run", "empty.py").refusal
+    refusal = project("run", "empty.py").refusal
+    assert "'empty.py'" in refusal
+    assert "@benchmark" in refusal
+    wording(refusal)
 
 
 def test_an_experiment_registered_in_a_script_runs_from_it(assay: Assay) -> None:
@@ -303,11 +296,14 @@ def test_an_experiment_registered_in_a_script_runs_from_it(assay: Assay) -> None
 @pytest.mark.parametrize(
     "option", [["--concurrency", "2"], ["--limit", "3"], ["--case", "x"], ["--tag", "x"]]
 )
-def test_options_of_suites_are_refused_for_experiments(project: AssayInline, option: list[str]) -> None:
+def test_options_of_suites_are_refused_for_experiments(
+    project: AssayInline, option: list[str], wording: Wording
+) -> None:
     for target in ("spec.yaml", "bench.py", "noop"):
-        assert (
-            f"'{target}' is not a suite: {option[0]} means nothing" in project("run", target, *option).refusal
-        )
+        refusal = project("run", target, *option).refusal
+        assert f"'{target}'" in refusal
+        assert option[0] in refusal.splitlines()[-1]
+    wording(refusal.splitlines()[-1])
 
 
 def test_a_budget_ends_the_run_of_an_experiment_that_tells_what_it_spends(project: AssayInline) -> None:

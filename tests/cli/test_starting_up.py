@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.wording import Wording
 
 HEAVY = ("numpy", "sqlalchemy", "rich", "pydantic", "alembic", "psutil", "jinja2", "vl_convert", "yaml")
 PROBE = """\
@@ -52,7 +53,7 @@ def test_the_probe_sees_what_is_loaded(tmp_path: Path) -> None:
     assert "pydantic" in loaded(tmp_path, "schema", "spec")
 
 
-@pytest.mark.parametrize("module", ["standing", "comparing"])
+@pytest.mark.parametrize("module", ["leaderboard", "compare"])
 def test_leaderboards_and_comparisons_load_nothing_that_reads_specs(module: str) -> None:
     unwanted = ("pydantic", "yaml", "assay.plan", "assay.spec", "jinja2", "alembic", "psutil")
     code = f"import sys, assay.pipeline.{module}; print([name for name in {unwanted} if name in sys.modules])"
@@ -61,7 +62,9 @@ def test_leaderboards_and_comparisons_load_nothing_that_reads_specs(module: str)
 
 
 def test_leaderboards_load_the_ranking_across_suites_only_to_show_it() -> None:
-    code = "import sys, assay.pipeline.standing; print('assay.analysis.across' in sys.modules)"
+    code = (
+        "import sys, assay.pipeline.leaderboard; print('assay.analysis.ranking.across_suites' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -75,7 +78,9 @@ def test_a_worker_of_code_loads_neither_heavy_packages_nor_ratings() -> None:
 
 
 def test_a_worker_of_agents_loads_no_heavy_package() -> None:
-    modules = "assay.execute.worker, assay.execute.attempt, assay.execute.asked, assay.builtin.scorers.exact"
+    modules = (
+        "assay.execute.worker, assay.execute.attempt, assay.execute.suite_job, assay.builtin.scorers.exact"
+    )
     code = f"import sys, {modules}; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -109,7 +114,9 @@ def test_a_list_works_with_every_optional_package_missing(tmp_path: Path) -> Non
     assert {"timing", "psutil", "gpu"} <= {row["name"] for row in listed["instruments"]}
 
 
-def test_a_list_with_params_tells_which_experiment_could_not_be_loaded(tmp_path: Path) -> None:
+def test_a_list_with_params_tells_which_experiment_could_not_be_loaded(
+    tmp_path: Path, wording: Wording
+) -> None:
     (tmp_path / "assay.toml").write_text('[assay]\nload = ["*.py"]\n')
     (tmp_path / "broken.py").write_text("import no_such_package_here\n")
     (tmp_path / "fine.py").write_text(
@@ -121,20 +128,22 @@ def test_a_list_with_params_tells_which_experiment_could_not_be_loaded(tmp_path:
     listed = {row["name"]: row for row in json.loads(done.stdout)}
     assert done.returncode == 0
     assert listed["fine"]["params"] == {"size": {"type": "integer", "default": 3}}
-    assert "broken.py' cannot be loaded: line 1: ModuleNotFoundError" in done.stderr
+    (told,) = (line for line in done.stderr.splitlines() if "broken.py'" in line)
+    assert "line 1: ModuleNotFoundError" in told
+    wording(told)
 
 
-def test_an_instrument_whose_package_is_missing_says_how_to_get_it(tmp_path: Path) -> None:
+def test_an_instrument_whose_package_is_missing_says_how_to_get_it(tmp_path: Path, wording: Wording) -> None:
     (tmp_path / "needy.py").write_text("import pynvml\n")
     (tmp_path / "spec.yaml").write_text("experiment: noop\ninstrumentation: [timing, 'needy:Watch']\n")
 
     done = run(tmp_path, without(tmp_path, "pynvml"), "validate", "spec.yaml")
 
     assert done.returncode == 2
-    assert (
-        "spec.yaml:2: instrumentation.1: 'needy:Watch' among the instruments needs the package 'pynvml': pip install 'assay-bench[gpu]'"
-        in done.stderr
-    )
+    command = "pip install 'assay-bench[gpu]'"
+    (told,) = (line for line in done.stderr.splitlines() if "spec.yaml:2: instrumentation.1: " in line)
+    assert all(part in told for part in ("'needy:Watch'", "'pynvml'", command))
+    wording(told)
 
 
 def test_listing_imports_no_plug_in(tmp_path: Path) -> None:

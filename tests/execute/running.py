@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.command import heeding_signals
+from tests.command import AssayInline, Done, heeding_signals
 from tests.execute.carrying import SUBJECTS
 
 COMMAND = (str(Path(sys.executable).with_name("assay")),)
@@ -35,7 +36,9 @@ class Running:
 
     def spec(self, **keys: object) -> str:
         path = self.folder / "spec.json"
-        path.write_text(json.dumps({"load": [str(SUBJECTS)], **keys}))
+        # A copy, because the fixture `own_names` forgets the files of the folder only.
+        subjects = shutil.copy(SUBJECTS, self.folder)
+        path.write_text(json.dumps({"load": [str(subjects)], **keys}))
         return str(path)
 
     def start(self, *arguments: str, command: Sequence[str] = COMMAND) -> subprocess.Popen[str]:
@@ -55,6 +58,11 @@ class Running:
         process = self.start(*arguments)
         out, err = process.communicate(timeout=LONG)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def inline(self, *arguments: str) -> Done:
+        """The same without a process for the command, for tests that are not about it; take the fixture `own_names`."""
+        words = (*arguments, "--json", "--db", f"sqlite:///{self.database}")
+        return AssayInline(self.folder)(*words, ASSAY_TEST=os.environ["ASSAY_TEST"])
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Nothing while there is no database yet."""

@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from time import monotonic, sleep
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from tests.command import AssayInline
 from tests.execute.carrying import eventually
 from tests.execute.running import Running
+from tests.wording import Wording
 
 import assay.execute.supervise as supervise
 from assay.builtin.executors.local import Local
@@ -95,6 +97,12 @@ def warnings(document: Any) -> str:
     return "\n".join(warning["message"] for warning in document["warnings"])
 
 
+def remarks(document: Any, about: str) -> list[str]:
+    """What was remarked on the teardown or the cleanup of process 0."""
+    told = [warning["message"] for warning in document["warnings"] if warning["code"] == "remark"]
+    return [text for text in told if f"{about} of process 0" in text]
+
+
 @pytest.mark.parametrize("deed", DEATHS)
 @pytest.mark.parametrize("experiment", ["plain", "bound"])
 def test_the_command_runs_in_the_folder_of_the_spec_when_a_process_was_killed(
@@ -128,10 +136,11 @@ def test_the_command_gets_its_arguments_as_they_are_written(assay: AssayInline) 
     assert not (assay.folder / "specs/made").exists()
 
 
-def test_the_command_runs_when_the_teardown_itself_crashes(assay: AssayInline) -> None:
+def test_the_command_runs_when_the_teardown_itself_crashes(assay: AssayInline, wording: Wording) -> None:
     document = run(assay, experiment="bound", params={"deed": "kill itself in teardown"}, cleanup=CLEANUP)
     assert (assay.folder / "specs/cleaned").exists()
-    assert "The teardown of process 0 failed" in warnings(document)
+    (told,) = remarks(document, "teardown")
+    wording(told)
 
 
 @pytest.mark.parametrize("deed", ["kill itself", "sleep"])
@@ -142,7 +151,8 @@ def test_a_static_teardown_runs_before_the_command_even_if_it_hangs(
     params = {"deed": deed, "folder": str(assay.folder / "specs")}
     document = run(assay, experiment="static", params=params, limits={"seconds": 0.3}, cleanup=CLEANUP)
     assert (assay.folder / "specs/order").read_text() == "teardown cleanup "
-    assert ("The teardown of process 0 failed: took longer" in warnings(document)) is (deed == "sleep")
+    told = remarks(document, "teardown")
+    assert ["3 s" in text for text in told] == ([True] if deed == "sleep" else [])
 
 
 def test_the_rest_of_the_executions_go_on_after_the_command(assay: AssayInline) -> None:
@@ -173,23 +183,25 @@ def test_a_process_counts_as_finished_only_after_the_executions_that_follow_the_
     [
         (
             [sys.executable, "-c", "print('first'); raise SystemExit('disk is busy.')"],
-            "exit code 1: disk is busy.\n",
+            " 1: disk is busy.\n",
         ),
         (["./no-such-command"], "FileNotFoundError"),
     ],
+    ids=["exit code", "no program"],
 )
 def test_a_command_that_fails_is_reported_beside_the_trial(
-    assay: AssayInline, command: list[str], problem: str
+    assay: AssayInline, command: list[str], problem: str, wording: Wording
 ) -> None:
     document = run(assay, experiment="bound", params={"deed": "kill itself"}, cleanup=command)
-    assert "The cleanup of process 0 failed" in warnings(document)
-    assert problem in warnings(document)
-    assert "did not run" not in warnings(document)
-    assert "cleanup of process 0 failed" in " ".join(assay("show", "last").out.split())
+    (told,) = remarks(document, "cleanup")
+    assert problem in told + "\n"
+    assert "eardown" not in warnings(document)
+    assert " ".join(told.split()) in " ".join(assay("show", "last").out.split())
+    wording(told.replace(quote(sys.executable), "python"))
 
 
 def test_a_command_that_hangs_is_ended_by_a_limit_of_its_own(
-    assay: AssayInline, monkeypatch: pytest.MonkeyPatch
+    assay: AssayInline, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
     monkeypatch.setattr(supervise, "SETUP_SECONDS", 2.0)
     hang = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
@@ -200,7 +212,9 @@ def test_a_command_that_hangs_is_ended_by_a_limit_of_its_own(
         limits={"seconds": 0.2},
         cleanup=[sys.executable, "-c", hang],
     )
-    assert "The cleanup of process 0 failed: took longer than 2 s" in warnings(document)
+    (told,) = remarks(document, "cleanup")
+    assert "2 s" in told
+    wording(told)
     pid = int((assay.folder / "specs/pid").read_text())
     assert eventually(lambda: not Path(f"/proc/{pid}").exists())
 
@@ -261,7 +275,7 @@ def test_a_command_that_could_never_run_is_refused(assay: AssayInline) -> None:
     assert "asks.yaml:6" in assay("run", suite).refusal
 
 
-def test_a_resumed_run_still_has_its_command(tmp_path: Path) -> None:
+def test_a_resumed_run_still_has_its_command(tmp_path: Path, own_names: None) -> None:
     running = Running(tmp_path)
     (running.folder / "code.py").write_text(CODE)
     spec = {
@@ -281,6 +295,6 @@ def test_a_resumed_run_still_has_its_command(tmp_path: Path) -> None:
     assert not (running.folder / "cleaned").exists()
     (running.folder / "spec.json").unlink()
     (running.folder / "resumed").touch()
-    document = json.loads(running("run", "--resume", "last").stdout)
+    document = json.loads(running.inline("run", "--resume", "last").out)
     assert document["trials"][0]["counts"] == {"ok": 1, "crashed": 1}
     assert (running.folder / "cleaned").exists()

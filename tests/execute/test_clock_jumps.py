@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.command import AssayInline
 
-from assay.execute.steady_clock import SteadyClock
+from assay.plugin.steady_clock import SteadyClock
 from assay.report.figures import lasted
 from assay.testing.samples import sample_report
 
@@ -34,7 +34,7 @@ def test_a_run_lasts_as_long_as_it_took(
     assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch, jump: timedelta
 ) -> None:
     monkeypatch.setattr(_Jumping, "jump", jump)
-    for module in ("assay.pipeline.running", "assay.execute.steady_clock"):
+    for module in ("assay.pipeline.lifecycle", "assay.plugin.steady_clock"):
         monkeypatch.setattr(f"{module}.datetime", _Jumping)
     began = time.monotonic()
 
@@ -51,7 +51,7 @@ def test_samples_follow_each_other_by_the_time_between_them(
     monkeypatch: pytest.MonkeyPatch, jump: timedelta
 ) -> None:
     monkeypatch.setattr(_Jumping, "jump", jump)
-    monkeypatch.setattr("assay.execute.steady_clock.datetime", _Jumping)
+    monkeypatch.setattr("assay.plugin.steady_clock.datetime", _Jumping)
     began = time.monotonic()
     clock = SteadyClock()
 

@@ -2,16 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.teams.teams import Legs
 
-from assay.analysis.team import team_findings
-from assay.model import Report
+from assay.analysis.findings import read_findings
+from assay.model import Report, TrialReport
 from assay.plugin import lookup
-from assay.testing import ExecutorContract, ExperimentContract, InstrumentContract, ReporterContract
+from assay.testing import (
+    AgentContract,
+    ExecutorContract,
+    ExperimentContract,
+    FindingContract,
+    InstrumentContract,
+    ReporterContract,
+    ScenarioContract,
+    ScorerContract,
+)
+
+
+class TestStub(AgentContract):
+    agent = "stub"
+    options = {"answer": "yes"}  # noqa: RUF012
+
+
+class TestNop(AgentContract):
+    agent = "nop"
+
+
+class TestExact(ScorerContract):
+    scorer = "exact"
+
+
+class TestF1(ScorerContract):
+    scorer = "f1"
+
+
+class TestHighLoad(ScenarioContract):
+    scenario = "high_load"
+
+
+class TestSustainedLoad(ScenarioContract):
+    scenario = "sustained_load"
 
 
 class TestNoop(ExperimentContract):
@@ -99,10 +134,21 @@ class TestTeam(ReporterContract):
     reporter = "team"
 
     def sample(self) -> Report:
-        sequential = [("first", "a", 0.0, 1.0, 0.1), ("second", "a", 1.0, 2.0, 0.1)]
-        concurrent = [("first", "a", 0.0, 1.0, 0.1), ("second", "a", 0.0, 1.0, 0.1)]
-        legs = Legs().add(sequential, concurrent).add(sequential, concurrent)
-        return replace(super().sample(), teams=tuple(team_findings(legs.reports())))
+        _, findings = read_findings(build_team_trials())
+        return replace(super().sample(), findings=findings)
+
+
+class TestTeamFinding(FindingContract):
+    finding = "team"
+
+    def trials(self) -> Sequence[TrialReport]:
+        return build_team_trials()
+
+
+def build_team_trials() -> Sequence[TrialReport]:
+    sequential = [("first", "a", 0.0, 1.0, 0.1), ("second", "a", 1.0, 2.0, 0.1)]
+    concurrent = [("first", "a", 0.0, 1.0, 0.1), ("second", "a", 0.0, 1.0, 0.1)]
+    return Legs().add(sequential, concurrent).add(sequential, concurrent).reports()
 
 
 @pytest.mark.parametrize(

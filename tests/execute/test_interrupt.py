@@ -46,7 +46,7 @@ def nothing_runs(running: Running) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_keeps_what_is_finished_and_can_be_resumed(
-    running: Running, number: signal.Signals
+    running: Running, own_names: None, number: signal.Signals
 ) -> None:
     process = until_it_waits(running)
     process.send_signal(number)
@@ -60,9 +60,9 @@ def test_an_interrupted_run_keeps_what_is_finished_and_can_be_resumed(
     assert "Traceback" not in err
 
     (running.folder / "go").touch()
-    resumed = running("run", "--resume", "last")
+    resumed = running.inline("run", "--resume", "last")
 
-    assert resumed.returncode == 0, resumed.stderr
+    assert resumed.code == 0, resumed.err
     assert running.state == "completed"
     assert running.executions == [(0, 0, "measured", n, "ok") for n in range(4)]
 

@@ -12,8 +12,9 @@ import pytest
 from tests.command import COMMAND, AssayInline, heeding_signals
 from tests.execute.carrying import eventually, is_running, trial
 from tests.execute.conftest import Carry
+from tests.wording import Wording
 
-from assay.execute.tree import find_descendants, kill_tree
+from assay.execute.process_tree import find_descendants, kill_tree
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to a subreaper")
 
@@ -69,14 +70,16 @@ def started(folder: Path) -> list[int]:
     return [int(word) for word in file.read_text().split()] if file.exists() else []
 
 
-def test_a_run_ends_daemons_without_an_environment_and_says_so(hiding: AssayInline) -> None:
+def test_a_run_ends_daemons_without_an_environment_and_says_so(hiding: AssayInline, wording: Wording) -> None:
     done = hiding("run", "suite.yaml", "--json")
 
     assert done.code == 0, done.err
     assert len(started(hiding.folder)) == 2
     assert not any(map(is_running, started(hiding.folder)))
     remarks = [one["message"] for one in done.json["warnings"] if one["code"] == "remark"]
-    assert any(text.startswith("1 process was ended ") for text in remarks)
+    ended = [text for text in remarks if text.startswith("1 process ")]
+    assert ended
+    wording(ended[0])
 
 
 @pytest.mark.parametrize("agent", ["python", "command"])

@@ -48,7 +48,7 @@ def test_interleaved_gives_every_trial_one_process_in_each_round(carry: Carry) -
 
 
 def test_the_order_follows_from_the_seed(carry: Carry) -> None:
-    first, again, other = (rounds(carry(*arms(4, measured=1, processes=2), seed=seed)) for seed in (1, 1, 2))
+    first, again, other = (rounds(carry(*arms(4, measured=1, processes=1), seed=seed)) for seed in (1, 1, 2))
 
     assert first == again
     assert first != other
@@ -60,12 +60,14 @@ def test_sequential_finishes_one_trial_before_the_next(carry: Carry) -> None:
     assert carried.places == [(t, p, "measured", 0) for t in range(2) for p in range(2)]
 
 
-@pytest.mark.parametrize("what", ["random", "hash", "seed"])
-def test_chance_is_equal_across_arms_and_differs_between_processes(carry: Carry, what: str) -> None:
-    seen = by_place(carry(*arms(2, measured=2, processes=2)), what)
+def test_chance_is_equal_across_arms_and_differs_between_processes(carry: Carry) -> None:
+    carried = carry(*arms(2, measured=2, processes=2))
 
-    assert [seen[0, p, r] for p in (0, 1) for r in (0, 1)] == [seen[1, p, r] for p in (0, 1) for r in (0, 1)]
-    assert seen[0, 0, 0] != seen[0, 1, 0]
+    places = [(p, r) for p in (0, 1) for r in (0, 1)]
+    for what in ("random", "hash", "seed"):
+        seen = by_place(carried, what)
+        assert [seen[0, p, r] for p, r in places] == [seen[1, p, r] for p, r in places], what
+        assert seen[0, 0, 0] != seen[0, 1, 0], what
 
 
 @pytest.mark.parametrize("file", ["numpy_subject.py", "late_numpy_subject.py"])

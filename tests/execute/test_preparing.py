@@ -65,14 +65,15 @@ def test_preparing_may_be_async_and_what_it_raises_fails_its_execution_alone(
 
 
 def test_a_remark_is_shown_once_however_often_it_is_made(assay_inline: AssayInline) -> None:
-    body = """
+    remark = "The wind was strong."
+    body = f"""
     def execute_once(self, context):
-        context.remark("The wind was strong.")
+        context.remark("{remark}")
 """
     done = run(assay_inline, body, "--repetitions", "3", "--processes", "2").json
     remarks = [warning for warning in done["warnings"] if warning["code"] == "remark"]
 
-    assert [(one["message"], one["trial"]) for one in remarks] == [("The wind was strong.", "mine")]
+    assert [(one["message"], one["trial"]) for one in remarks] == [(remark, "mine")]
 
 
 def test_a_setting_that_is_read_back_as_none_is_not_told_rather_than_not_taken(

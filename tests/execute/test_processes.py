@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from tests.execute.carrying import trial
 from tests.execute.conftest import Carry
+from tests.wording import Wording
 
-from assay.execute.log import FLOOD_BYTES, KEPT_BYTES, Log, log_file
+from assay.execute.worker_log import FLOOD_BYTES, KEPT_BYTES, Log, log_file
 from assay.model import Isolation, Limits, Status
 
 
@@ -19,12 +20,15 @@ from assay.model import Isolation, Limits, Status
     "deed",
     ["leave a child", "leave a detached child", "leave a daemon", "leave a daemon by a library"],
 )
-def test_a_child_that_outlives_its_experiment_is_ended_with_a_remark(carry: Carry, deed: str) -> None:
+def test_a_child_that_outlives_its_experiment_is_ended_with_a_remark(
+    carry: Carry, deed: str, wording: Wording
+) -> None:
     carried = carry(trial(deed=deed, measured=2))
 
     assert carried.statuses == [Status.OK] * 2
     (remark,) = carried.remarks
-    assert remark.startswith("2 processes were ended ")
+    assert remark.startswith("2 processes ")
+    wording(remark)
 
 
 def test_children_are_ended_with_a_worker_that_is_killed(carry: Carry) -> None:

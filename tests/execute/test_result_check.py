@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from assay.execute.result_check import check_figures
+from assay.execute.runner import check_figures
 from assay.model import Batch, Execution, Phase, Status
 
 

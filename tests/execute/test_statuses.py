@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.execute.carrying import SUBJECTS, Carried, trial
 from tests.execute.conftest import Carry
+from tests.wording import Wording
 
 from assay.execute import supervise
 from assay.model import Limits, Status
@@ -54,12 +55,15 @@ def test_a_bad_end_is_recorded_with_its_reason(carry: Carry, deed: str, status: 
 
 
 @pytest.mark.parametrize("deed", ["hang", "hang in c", "ignore sigterm"])
-def test_an_execution_beyond_its_time_is_killed_and_not_asked(carry: Carry, deed: str) -> None:
+def test_an_execution_beyond_its_time_is_killed_and_not_asked(
+    carry: Carry, deed: str, wording: Wording
+) -> None:
     carried = carry(trial(deed=deed, measured=5, limits=SHORT))
 
     assert carried.statuses == [Status.TIMEOUT]
     assert 0.4 <= carried.values("seconds")[0] < 60
-    assert "took longer than 0.4 s" in carried.stopped[0]
+    assert "0.4 s" in carried.stopped[0]
+    wording(carried.stopped[0])
 
 
 def test_an_execution_that_ends_too_late_is_a_timeout_even_if_nobody_looked(carry: Carry) -> None:
@@ -69,11 +73,12 @@ def test_an_execution_that_ends_too_late_is_a_timeout_even_if_nobody_looked(carr
 
 
 @pytest.mark.parametrize("deed", ["allocate", "allocate in a child"])
-def test_memory_is_limited_for_the_whole_process_tree(carry: Carry, deed: str) -> None:
+def test_memory_is_limited_for_the_whole_process_tree(carry: Carry, deed: str, wording: Wording) -> None:
     carried = carry(trial(deed=deed, measured=5, limits=Limits(seconds=120, memory_bytes=100 * 2**20)))
 
     assert carried.statuses == [Status.OVER_LIMIT]
-    assert "of memory, more than 100 MiB" in carried.stopped[0]
+    assert "100 MiB" in carried.stopped[0]
+    wording(carried.stopped[0], numbers=False)
 
 
 @pytest.mark.parametrize(
@@ -148,14 +153,16 @@ def test_a_worker_that_cannot_start_is_the_fault_of_the_harness(
 
 
 def test_an_interpreter_that_is_not_there_is_the_fault_of_the_harness(
-    carry: Carry, monkeypatch: pytest.MonkeyPatch
+    carry: Carry, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
     monkeypatch.setattr("sys.executable", "/nowhere/python")
 
     carried = carry(trial(measured=3))
 
     assert carried.statuses == [Status.HARNESS_ERROR] * 3
-    assert "could not be started" in (carried.executions[0].error or "")
+    error = carried.executions[0].error or ""
+    assert "/nowhere/python" in error
+    wording(error.splitlines()[0])
 
 
 def test_odd_values_are_kept_as_far_as_they_can_be_written(carry: Carry) -> None:
@@ -170,7 +177,7 @@ def test_odd_values_are_kept_as_far_as_they_can_be_written(carry: Carry) -> None
 
 
 def test_a_worker_that_never_gets_started_is_the_fault_of_the_harness(
-    carry: Carry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    carry: Carry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wording: Wording
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import sys, time\nif 'assay.execute.worker' in sys.orig_argv: time.sleep(600)"
@@ -181,4 +188,6 @@ def test_a_worker_that_never_gets_started_is_the_fault_of_the_harness(
     carried = carry(trial(measured=3))
 
     assert carried.statuses == [Status.HARNESS_ERROR] * 3
-    assert "took longer than 0.5 s, during starting" in (carried.executions[0].error or "")
+    error = carried.executions[0].error or ""
+    assert "0.5 s" in error
+    wording(error.splitlines()[0])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.command import AssayInline
+from tests.wording import Wording
 
 import assay.execute.supervise as supervise
 
@@ -117,27 +118,34 @@ def test_the_rest_goes_on_after_the_teardown_and_has_a_teardown_of_its_own(assay
 
 def test_a_teardown_that_fails_in_its_own_process_is_told(assay: AssayInline) -> None:
     document = ran(assay, "static", deed="kill itself", teardown="raise")
-    assert "RuntimeError: cannot tidy up" in warnings(document)
+    error = "RuntimeError: cannot tidy up"
+    assert error in warnings(document)
 
 
 def test_a_teardown_that_hangs_is_ended_by_its_own_limit(
-    assay: AssayInline, monkeypatch: pytest.MonkeyPatch
+    assay: AssayInline, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
     monkeypatch.setattr(supervise, "SETUP_SECONDS", 1.0)
     document = ran(assay, "static", {"seconds": 0.1}, deed="sleep", teardown="hang")
-    assert "The teardown of process 0 failed: took longer than 1 s" in warnings(document)
+    (told,) = [text for text in warnings(document).splitlines() if "teardown of process 0" in text]
+    assert "1 s" in told
+    wording(told)
 
 
 @pytest.mark.parametrize("deed", DEATHS)
-def test_a_teardown_that_needs_its_experiment_is_said_not_to_have_run(assay: AssayInline, deed: str) -> None:
+def test_a_teardown_that_needs_its_experiment_is_said_not_to_have_run(
+    assay: AssayInline, deed: str, wording: Wording
+) -> None:
     limits, _ = DEATHS[deed]
     document = ran(assay, "bound", limits, deed=deed)
     assert seen(assay, "torn-down") == []
-    assert "Teardown of process 0 did not run" in warnings(document)
+    (told,) = [one for one in document["warnings"] if "eardown of process 0" in one["message"]]
+    assert told["code"] == "remark"
     assay("report", "last", "--format", "md,html", "--out", "out")
     pages = [assay("show", "last").out, *(path.read_text() for path in (assay.folder / "out").iterdir())]
     for page in pages:
-        assert "eardown of process 0 did not run" in " ".join(page.split())
+        assert told["message"].partition(",")[0][1:] in " ".join(page.split())
+    wording(told["message"], numbers=False)
 
 
 def test_nothing_is_said_where_there_is_no_teardown_or_it_has_run(assay: AssayInline) -> None:

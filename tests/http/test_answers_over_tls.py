@@ -22,7 +22,8 @@ from tests.http.tls_provider import (
 )
 from tests.suites.project import Stored, suite
 
-from assay.execute.http import HttpClient, sse_events
+from assay.http.client import HttpClient
+from assay.http.events import sse_events
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 PROGRAM = Path(__file__).with_name("tls_program.py")

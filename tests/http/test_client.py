@@ -6,7 +6,8 @@ from time import perf_counter
 import pytest
 from tests.http.raw_server import OK, always, raw_server
 
-from assay.execute.http import BadRequest, ConnectFailed, Disconnected, HttpClient
+from assay.http.client import HttpClient
+from assay.http.errors import BadRequest, ConnectFailed, Disconnected
 
 
 def test_a_post_brings_status_headers_body_and_times_in_order() -> None:

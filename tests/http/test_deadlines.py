@@ -5,7 +5,7 @@ import statistics
 from functools import partial
 from time import monotonic
 
-from assay.execute.http.deadlines import Deadlines
+from assay.http.deadlines import Deadlines
 
 
 def test_calls_come_in_the_order_of_their_times_and_never_early() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.execute.http import NdjsonParser, Piece, SseParser, parsed
+from assay.http.events import NdjsonParser, Piece, SseParser, parse_pieces
 
 LINE = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=20)
 EVENT = st.tuples(
@@ -40,7 +40,7 @@ def test_events_are_the_same_however_the_stream_is_cut(
         ]
         text += newline.join(lines) + newline
 
-    found = parsed(cut(text.encode(), places), SseParser())
+    found = parse_pieces(cut(text.encode(), places), SseParser())
 
     assert [(event.event, event.data) for event in found] == events
 
@@ -53,7 +53,7 @@ def test_lines_are_the_same_however_the_stream_is_cut(
 ) -> None:
     text = "\n".join(lines) + ("\n" if is_ended and lines else "")
 
-    assert [line.text for line in parsed(cut(text.encode(), places), NdjsonParser())] == lines
+    assert [line.text for line in parse_pieces(cut(text.encode(), places), NdjsonParser())] == lines
 
 
 @pytest.mark.parametrize(
@@ -75,17 +75,17 @@ def test_lines_are_the_same_however_the_stream_is_cut(
     ],
 )
 def test_the_odd_forms_of_events_are_understood(text: str, data: list[str]) -> None:
-    assert [event.data for event in parsed([Piece(text.encode(), 1.0)], SseParser())] == data
+    assert [event.data for event in parse_pieces([Piece(text.encode(), 1.0)], SseParser())] == data
 
 
 def test_an_event_without_data_does_not_lend_its_name_to_the_next() -> None:
-    found = parsed([Piece(b"event: ping\n\ndata: a\n\n", 1.0)], SseParser())
+    found = parse_pieces([Piece(b"event: ping\n\ndata: a\n\n", 1.0)], SseParser())
 
     assert found[0].event == "message"
 
 
 def test_an_event_has_the_time_when_its_data_began_to_arrive() -> None:
-    found = parsed(
+    found = parse_pieces(
         [Piece(b"data: a\n\nda", 1.0), Piece(b"ta: b", 2.0), Piece(b"\n\ndata: c\n\n", 3.0)], SseParser()
     )
 

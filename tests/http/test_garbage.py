@@ -10,7 +10,8 @@ from collections.abc import Callable
 import pytest
 from tests.http.raw_server import always, raw_server
 
-from assay.execute.http import BadResponse, Disconnected, HttpClient, HttpError, ResponseTooLarge
+from assay.http.client import HttpClient
+from assay.http.errors import BadResponse, Disconnected, HttpError, ResponseTooLarge
 
 COMPRESSED = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"

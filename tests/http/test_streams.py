@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.http.raw_server import OK, always, raw_server
 
-from assay.execute.http import BadResponse, Disconnected, HttpClient, Piece, Stream, ndjson_lines, sse_events
+from assay.http.client import HttpClient, Stream
+from assay.http.errors import BadResponse, Disconnected
+from assay.http.events import Piece, ndjson_lines, sse_events
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 

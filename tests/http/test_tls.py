@@ -6,7 +6,8 @@ import pytest
 from tests.http.raw_server import OK, always, raw_server
 from tests.http.tls_provider import Certificate, make_certificate
 
-from assay.execute.http import ConnectFailed, HttpClient, TlsFailed
+from assay.http.client import HttpClient
+from assay.http.errors import ConnectFailed, TlsFailed
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 from assay.builtin.instruments.cprofile import CProfile
 from assay.builtin.instruments.memory import Memory
-from assay.builtin.instruments.places import short_path
+from assay.builtin.instruments.source_names import short_path
 from assay.errors import PlanError
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import Instrument, Reading

@@ -10,10 +10,10 @@ from typing import Any
 
 from tests.command import COMMAND, environment
 
-from assay.analysis.load import judged
-from assay.execute.load.asking import LoadOptions, prepared
+from assay.analysis.load.judgement import judge_load
+from assay.load.build import LoadOptions, build_prepared_load
 from assay.model.load import LoadResult
-from assay.pipeline.loading import data_of
+from assay.pipeline.load import data_of
 from assay.spec.settings import find_settings
 
 
@@ -22,8 +22,8 @@ def load(url: str, **given: Any) -> LoadResult:
     if "duration" not in given and "stages" not in given:
         given.setdefault("requests", 4)
     options = LoadOptions(url, **given)
-    asked = prepared(options, data=data_of(options, find_settings(Path.cwd())))
-    return judged(asked.measured(), asked.load)
+    asked = build_prepared_load(options, data=data_of(options, find_settings(Path.cwd())))
+    return judge_load(asked.measured(), asked.load)
 
 
 @contextlib.contextmanager

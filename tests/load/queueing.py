@@ -9,10 +9,10 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from assay.execute.load.engine import slice_width
-from assay.execute.load.record import COLUMNS, OK, Chunk
-from assay.execute.load.summary import summarised
-from assay.execute.load.tally import Tally
+from assay.load.engine import slice_width
+from assay.load.summary import summarise_load
+from assay.load.tally import Tally
+from assay.load.worker_report import COLUMNS, OK, Chunk
 from assay.model.load import Arrivals, Load, LoadResult
 
 TOKENS = 50
@@ -53,7 +53,7 @@ class Server:
         tally = Tally(width=slice_width(load), think_seconds=load.think_seconds)
         tally.add(0, _chunk(rows))
         tally.end(1, is_stopped=math.isfinite(stopped_at))
-        return summarised(tally, load)
+        return summarise_load(tally, load)
 
 
 class _Closed:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.load.faulty import Guest, faulty, with_length
 
-from assay.execute.load.agents import target_of_agent
-from assay.execute.load.asking import Data, LoadOptions, prepared
-from assay.execute.load.quality import Checker
-from assay.execute.load.request import LoadPrompt, Target, body_for
+from assay.load.agents import target_of_agent
+from assay.load.build import Data, LoadOptions, build_prepared_load
+from assay.load.quality import Checker
+from assay.load.request import LoadPrompt, Target, body_for
 from assay.model import AgentUse, Benchmark, Case, ScorerUse
 
 
@@ -58,6 +58,12 @@ def test_messages_are_sent_as_messages_and_other_inputs_as_json(kind: str) -> No
     ]
 
 
+def test_instructions_within_a_conversation_are_sent_to_anthropic_as_system() -> None:
+    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "a"}]
+    body = body_for(target("anthropic", base_url="http://h:1", model="m"), LoadPrompt(chat), None)
+    assert (body["system"], body["messages"]) == ("Be brief.", chat[1:])
+
+
 def test_anthropics_limit_is_the_agents_unless_the_load_has_one() -> None:
     asked = target("anthropic", base_url="http://h:1", model="m", params={"max_tokens": 7})
     assert [body_for(asked, LoadPrompt("x"), most)["max_tokens"] for most in (None, 3)] == [7, 3]
@@ -82,7 +88,7 @@ def test_what_an_http_agent_says_is_judged(kind: bytes, body: bytes, output: str
 
     with faulty(talk, path="/ask") as server:
         options: dict[str, Any] = {"url": server.url, **({"output": output} if output else {})}
-        asked = prepared(LoadOptions("a", requests=3), target("http", **options), data)
+        asked = build_prepared_load(LoadOptions("a", requests=3), target("http", **options), data)
         found = asked.measured()
     assert found.quality is not None
     assert (found.quality.score.value, found.quality.scored) == (1.0, 3)

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 import pytest
 from benchmarks.stats.capacities import CELLS, WITH_OBJECTIVE, Cell, search
 
-from assay.analysis.load import judged
-from assay.execute.load.asking import LoadOptions, prepared
-from assay.execute.load.capacity import Search
+from assay.analysis.load.judgement import judge_load
+from assay.load.build import LoadOptions, build_prepared_load
+from assay.load.capacity import Search
 from assay.model.load import Arrivals, Load, LoadResult
 
 
@@ -87,10 +87,10 @@ def serving(slots: int, mean: float) -> Iterator[str]:
 def test_the_capacity_of_a_real_server_with_random_times_lies_in_the_interval() -> None:
     """16 slots of 0.2 s: 80/s. A busy machine makes it slower, never faster."""
     with serving(16, 0.2) as url:
-        asked = prepared(LoadOptions(url))
+        asked = build_prepared_load(LoadOptions(url))
 
         def probe(load: Load) -> LoadResult:
-            return judged(asked.at(load).measured(), load)
+            return judge_load(asked.at(load).measured(), load)
 
         found = Search(Load(Arrivals.CLOSED), 0.5, probe).run()
     low, high = found.interval

@@ -8,6 +8,7 @@ import pytest
 from tests.command import AssayInline
 from tests.load.faulty import DONE, FINISH, Guest, delta, faulty, streamed
 from tests.suites.project import numbers, suite
+from tests.wording import Wording
 
 ECHO = "def echo(text):\n    return '7' if text == '3' else text\n"
 AGENT = {"name": "echo", "type": "python", "target": "echo.py:echo"}
@@ -63,22 +64,25 @@ def test_a_data_set_may_be_csv_jsonl_lines_or_the_name_of_a_suite(assay_inline: 
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("none.csv", None, "does not exist"),
-        ("p.csv", "id,words\n1,a\n", "p.csv:1: has no column 'prompt'"),
-        ("p.csv", 'id,prompt\n1,a\n2,"  "\n', "p.csv:3: has an empty prompt"),
+        ("none.csv", None, "none.csv: "),
+        ("p.csv", "id,words\n1,a\n", "p.csv:1: "),
+        ("p.csv", 'id,prompt\n1,a\n2,"  "\n', "p.csv:3: "),
         ("s.yaml", "suite: s\nbenchmarks: []\n", "s.yaml"),
-        ("nobody", None, "There is no 'nobody' among the suites"),
+        ("nobody", None, "'nobody'"),
     ],
+    ids=["no_file", "no_column", "no_prompt", "no_benchmark", "no_suite"],
 )
 def test_a_data_set_that_is_wrong_is_refused_before_anything_is_sent(
-    assay_inline: AssayInline, name: str, text: str | None, says: str
+    assay_inline: AssayInline, name: str, text: str | None, says: str, wording: Wording
 ) -> None:
     if text is not None:
         assay_inline.write(name, text)
     with faulty(mostly_right) as server:
         words = ("--set", f"target={server.url}", "--set", f"dataset={name}")
-        assert says in " ".join(assay_inline("run", "load", *words).refusal.split())
-        assert says in " ".join(assay_inline("load", server.url, "--dataset", name).refusal.split())
+        for command in (("run", "load", *words), ("load", server.url, "--dataset", name)):
+            told = " ".join(assay_inline(*command).refusal.split())
+            assert says in told
+            wording(told)
         assert server.requests == []
 
 
@@ -108,7 +112,7 @@ def test_an_agent_of_a_suite_of_the_project_is_put_under_stress(assay_inline: As
 
 @pytest.mark.parametrize("command", ["load", "stress"])
 def test_an_unknown_agent_is_refused_with_the_files_that_were_searched(
-    assay_inline: AssayInline, command: str
+    assay_inline: AssayInline, command: str, wording: Wording
 ) -> None:
     assay_inline.write("assay.toml", '[assay]\nagents = ["mine.yaml"]\nsuites = ["suites/*.yaml"]\n')
     assay_inline.write("mine.yaml", json.dumps({"agents": [{"name": "other", "type": "nop"}]}))
@@ -119,22 +123,26 @@ def test_an_unknown_agent_is_refused_with_the_files_that_were_searched(
 
     told = " ".join(assay_inline(command, "ecko").refusal.split())
 
-    assert "Did you mean 'echo'?" in told
+    assert "'echo'" in told
     assert "mine.yaml, suites/s.yaml, here.yaml" in told
-    assert "Could not be read: broken.yaml" in told
+    assert ": broken.yaml" in told
     assert "notes.yaml" not in told
+    wording(told)
 
 
-def test_an_agent_that_two_suites_define_differently_is_refused(assay_inline: AssayInline) -> None:
+def test_an_agent_that_two_suites_define_differently_is_refused(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     assay_inline.write("a.yaml", suite(numbers(1), [{"name": "x", "type": "stub", "answer": "1"}]))
     assay_inline.write("b.yaml", suite(numbers(1), [{"name": "x", "type": "stub", "answer": "2"}]))
 
     assay_inline.write("c.yaml", suite(numbers(1), [{"name": "y", "type": "nop"}]))
 
     assert assay_inline("load", "y", "--requests", "2", "--json").json["requests_completed"] == 2
-    assert "defined differently in 'a.yaml' and in 'b.yaml'" in " ".join(
-        assay_inline("load", "x").refusal.split()
-    )
+    told = " ".join(assay_inline("load", "x").refusal.split())
+    assert "'a.yaml'" in told
+    assert "'b.yaml'" in told
+    wording(told)
 
 
 def test_a_registered_agent_is_the_target_of_a_load_experiment(assay_inline: AssayInline) -> None:

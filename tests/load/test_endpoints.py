@@ -9,9 +9,9 @@ import pytest
 from tests.load.faulty import CHUNKED, END, JSON, SSE, always, chunk, faulty, head, with_length
 from tests.load.loading import kinds, load
 
-from assay.execute.load.answer_text import text_of
-from assay.report.load import load_document
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.load.answer_text import text_of
+from assay.model.load_document import load_document
+from assay.simulator import SimOptions, SimServer
 
 
 def event(kind: str, **more: object) -> bytes:

@@ -16,14 +16,15 @@ import numpy as np
 import pytest
 from tests.load.faulty import ANSWER, Guest, always, faulty, head, openai, until
 from tests.load.loading import load, told_by_the_system
+from tests.wording import Wording
 
-from assay.analysis.load import judged
-from assay.execute.load import background
-from assay.execute.load.asking import LoadOptions, PreparedLoad, prepared
-from assay.execute.load.background import BackgroundPriority, take_usual_priority
-from assay.execute.load.record import Chunk, Unpacker, columns_of, packed
-from assay.execute.load.summary import settled, summarised
-from assay.execute.load.tally import MOST_SLICES, Tally
+from assay.analysis.load.judgement import judge_load
+from assay.load import priorities as background
+from assay.load.build import LoadOptions, PreparedLoad, build_prepared_load
+from assay.load.priorities import BackgroundPriority, take_usual_priority
+from assay.load.summary import find_steady_start, summarise_load
+from assay.load.tally import MOST_SLICES, Tally
+from assay.load.worker_report import Chunk, Unpacker, columns_of, pack_chunk
 from assay.model.load import Arrivals, Load, LoadResult
 
 
@@ -111,7 +112,9 @@ def test_a_trace_asks_what_it_says_when_it_says(tmp_path: Path) -> None:
     file = tmp_path / "trace.csv"
     file.write_text("timestamp,input_tokens,output_tokens\n5,3,7\n5.1,4,\n5.3,,9\n")
     with faulty(always(ANSWER)) as server:
-        asked = prepared(LoadOptions(server.url, arrivals=f"trace:{file}", prompt="hi", max_tokens=2))
+        asked = build_prepared_load(
+            LoadOptions(server.url, arrivals=f"trace:{file}", prompt="hi", max_tokens=2)
+        )
         rows = rows_of(asked)
         bodies = [json.loads(request.partition(b"\r\n\r\n")[2]) for request in server.requests]
     assert rows["due"] == pytest.approx([0.0, 0.1, 0.3])
@@ -131,7 +134,7 @@ def rows_of(asked: PreparedLoad) -> dict[str, list[float]]:
 
 def test_each_request_says_when_it_was_due_sent_and_answered_in_this_order() -> None:
     with faulty(always(ANSWER)) as server:
-        rows = rows_of(prepared(LoadOptions(server.url, rate=200.0, requests=50)))
+        rows = rows_of(build_prepared_load(LoadOptions(server.url, rate=200.0, requests=50)))
     assert rows["number"] == list(range(50))
     assert rows["due"] == pytest.approx([number / 200 for number in range(50)])
     for due, begun, sent, first, end in zip(
@@ -155,7 +158,7 @@ def test_prompts_of_a_dataset_take_turns(tmp_path: Path) -> None:
 
 def test_think_time_lies_between_an_answer_and_the_next_request() -> None:
     with faulty(always(ANSWER)) as server:
-        rows = rows_of(prepared(LoadOptions(server.url, requests=4, think="50ms")))
+        rows = rows_of(build_prepared_load(LoadOptions(server.url, requests=4, think="50ms")))
     assert all(sent - end >= 0.049 for end, sent in zip(rows["end"], rows["sent"][1:], strict=False))
 
 
@@ -208,7 +211,7 @@ def test_a_backlog_is_given_up_after_the_timeout() -> None:
         found = load(server.url, rate=1000.0, duration="500ms", concurrency=1, timeout="2s")
     assert 0 < found.requests_sent < 500
     assert not found.is_valid
-    assert any("this is not the load that was asked for" in warning for warning in found.warnings)
+    assert any(" of 1,000 requests/s " in doubt for doubt in found.doubts)
 
 
 def test_a_given_warmup_does_not_count() -> None:
@@ -249,14 +252,14 @@ def test_a_rise_is_found_and_left_out() -> None:
     ],
 )
 def test_where_a_load_settles(counts: list[float], begin: int | None, is_steady: bool) -> None:
-    found = settled(counts)
+    found = find_steady_start(counts)
     assert found[1] is is_steady
     assert begin is None or found[0] == begin
 
 
 def test_noise_alone_is_steady() -> None:
     draw = np.random.default_rng(1)
-    steady = [settled(draw.poisson(25, 40).astype(float).tolist()) for _ in range(60)]
+    steady = [find_steady_start(draw.poisson(25, 40).astype(float).tolist()) for _ in range(60)]
     assert sum(is_steady for _, is_steady in steady) >= 54
     assert sum(begin for begin, _ in steady) <= 60
 
@@ -265,7 +268,7 @@ def test_noise_alone_is_steady() -> None:
 def test_whoever_adds_up_gives_way_to_the_workers_while_there_is_load() -> None:
     seen: set[int] = set()
     with faulty(always(ANSWER)) as server:
-        asked = prepared(LoadOptions(server.url, requests=20))
+        asked = build_prepared_load(LoadOptions(server.url, requests=20))
         asked.measured(lambda pulse, tally: seen.add(os.sched_getscheduler(0)))
     assert seen <= {os.SCHED_IDLE, os.SCHED_BATCH}
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
@@ -309,7 +312,7 @@ def stopped(asked: PreparedLoad, after: int) -> LoadResult:
         nonlocal answered
         answered = tally.completed
 
-    return judged(asked.measured(watch, lambda: answered >= after), asked.load)
+    return judge_load(asked.measured(watch, lambda: answered >= after), asked.load)
 
 
 @pytest.mark.parametrize(
@@ -319,7 +322,7 @@ def stopped(asked: PreparedLoad, after: int) -> LoadResult:
 def test_a_load_that_is_stopped_tells_what_was_measured(given: dict[str, object]) -> None:
     with faulty(slow(0.02)) as server:  # type: ignore[arg-type]
         seconds = {} if "stages" in given else {"duration": "600s"}
-        found = stopped(prepared(LoadOptions(server.url, **given, **seconds)), after=100)  # type: ignore[arg-type]
+        found = stopped(build_prepared_load(LoadOptions(server.url, **given, **seconds)), after=100)  # type: ignore[arg-type]
     assert found.requests_completed >= 100
     assert set(found.errors) <= {"cut_off"}
     assert found.requests_sent == found.requests_completed + sum(found.errors.values())
@@ -331,17 +334,17 @@ def test_a_load_that_is_stopped_tells_what_was_measured(given: dict[str, object]
 def test_waiting_awake_for_the_next_request_is_not_told_as_work() -> None:
     """At 1,500 a second a worker hardly ever sleeps; were waiting counted, it would be at its limit."""
     with faulty(always(ANSWER)) as server:
-        asked = prepared(LoadOptions(server.url, rate=1500.0, duration="1s", requests=150))
+        asked = build_prepared_load(LoadOptions(server.url, rate=1500.0, duration="1s", requests=150))
         busy = asked.measured()
-        idle = prepared(LoadOptions(server.url, rate=1500.0, duration="1s", requests=1)).measured()
+        idle = build_prepared_load(LoadOptions(server.url, rate=1500.0, duration="1s", requests=1)).measured()
     assert 0 <= busy.cpu_share <= 1
     assert 0 <= idle.cpu_share <= 1
 
 
 def test_a_load_that_is_stopped_at_once_ends_though_it_was_to_last() -> None:
     with faulty(slow(600.0)) as server:  # type: ignore[arg-type]
-        asked = prepared(LoadOptions(server.url, duration="600s"))
-        found = judged(asked.measured(is_stopped=lambda: True), asked.load)
+        asked = build_prepared_load(LoadOptions(server.url, duration="600s"))
+        found = judge_load(asked.measured(is_stopped=lambda: True), asked.load)
     assert found.requests_completed == found.times.get("latency", 0) == 0
     assert set(found.errors) <= {"cut_off"}
 
@@ -353,11 +356,11 @@ def children_of(pid: int) -> list[int]:
 
 def workers() -> list[int]:
     children = children_of(os.getpid())
-    return [one for one in children if "assay.execute.load.worker" in told_by_the_system(one, "cmdline")]
+    return [one for one in children if "assay.load.worker" in told_by_the_system(one, "cmdline")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
-def test_a_worker_that_is_killed_ends_nothing_but_itself() -> None:
+def test_a_worker_that_is_killed_ends_nothing_but_itself(wording: Wording) -> None:
     killed: list[int] = []
 
     def watch(pulse: object, tally: Tally) -> None:
@@ -366,12 +369,13 @@ def test_a_worker_that_is_killed_ends_nothing_but_itself() -> None:
             os.kill(killed[0], signal.SIGKILL)
 
     with faulty(slow(0.02)) as server:  # type: ignore[arg-type]
-        asked = prepared(LoadOptions(server.url, rate=100.0, requests=400, workers=2))
-        found = judged(asked.measured(watch), asked.load)
+        asked = build_prepared_load(LoadOptions(server.url, rate=100.0, requests=400, workers=2))
+        found = judge_load(asked.measured(watch), asked.load)
     assert killed
     assert found.workers_lost == 1
     assert not found.is_valid
-    assert "1 of 2 workers of the load generator died" in found.warnings[0]
+    assert found.warnings[0].startswith("1 of 2 ")
+    wording(found.warnings[0], numbers=False)
     assert 200 + 10 <= found.requests_completed < 400
     assert found.requests_sent == found.requests_completed + sum(found.errors.values())
 
@@ -380,8 +384,8 @@ def test_a_worker_that_is_killed_ends_nothing_but_itself() -> None:
 def test_workers_end_when_the_parent_is_killed(tmp_path: Path) -> None:
     with faulty(slow(0.02)) as server:  # type: ignore[arg-type]
         script = (
-            "from assay.execute.load.asking import LoadOptions, prepared\n"
-            f"prepared(LoadOptions({server.url!r}, concurrency=4, workers=2, duration='600s')).measured()\n"
+            "from assay.load.build import LoadOptions, build_prepared_load\n"
+            f"build_prepared_load(LoadOptions({server.url!r}, concurrency=4, workers=2, duration='600s')).measured()\n"
         )
         parent = subprocess.Popen([sys.executable, "-c", script])
         try:
@@ -419,7 +423,7 @@ def test_requests_leave_nothing_behind_in_memory() -> None:
     try:
         assert server.stdout is not None
         url = json.loads(server.stdout.readline())["url"]
-        asked = prepared(LoadOptions(f"{url}/v1", concurrency=32, requests=15_000))
+        asked = build_prepared_load(LoadOptions(f"{url}/v1", concurrency=32, requests=15_000))
         found = asked.measured(watch)
     finally:
         server.kill()
@@ -466,7 +470,7 @@ def pieces(data: bytes, size: int) -> Iterator[bytes]:
 def test_chunks_are_put_together_from_pieces_of_any_size(size: int) -> None:
     sent = [chunk_of(range(at, at + 10)) for at in (0, 10)]
     unpacker = Unpacker()
-    found = [one for piece in pieces(b"".join(map(packed, sent)), size) for one in unpacker.feed(piece)]
+    found = [one for piece in pieces(b"".join(map(pack_chunk, sent)), size) for one in unpacker.feed(piece)]
     assert [one.columns for one in found] == [one.columns for one in sent]
     assert [one.facts for one in found] == [one.facts for one in sent]
 
@@ -491,7 +495,7 @@ def test_a_server_that_takes_its_time_but_keeps_up_is_not_called_saturated(laten
     )
     chunk.facts["sent"] = len(dues)
     tally.add(0, chunk)
-    found = judged(summarised(tally, load_), load_)
+    found = judge_load(summarise_load(tally, load_), load_)
     assert found.throughput.value == pytest.approx(rate, rel=0.02)
     assert not found.is_saturated
     assert found.is_valid

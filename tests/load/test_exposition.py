@@ -11,7 +11,7 @@ import pytest
 from tests.command import AssayInline
 from tests.load.faulty import ANSWER, Guest, faulty, with_length
 
-from assay.execute.load.exposition import LoadCounters
+from assay.load.exposition import LoadCounters
 
 
 def free_port() -> int:
@@ -69,8 +69,9 @@ def test_what_was_sent_and_answered_can_be_read_while_the_load_runs(assay_inline
 def test_every_metric_has_its_type_and_help() -> None:
     text = LoadCounters().text()
     typed = re.findall(r"^# TYPE (\S+) (counter|gauge|histogram)$", text, re.M)
+    described = re.findall(r"^# HELP (\S+) \S", text, re.M)
     assert len(typed) == 8
-    assert [name for name, _ in typed] == re.findall(r"^# HELP (\S+) \S", text, re.M)
+    assert [name for name, _ in typed] == described
 
 
 def test_a_port_that_is_taken_is_refused(assay_inline: AssayInline) -> None:

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 import pytest
 from tests.execute.carrying import eventually
 
-from assay.execute.load.fault import (
+from assay.http.server import HttpRequest
+from assay.load.fault import (
     CUTTING,
     NOTHING,
     REFUSING,
@@ -27,8 +28,8 @@ from assay.execute.load.fault import (
     Passage,
     Traffic,
 )
-from assay.execute.load.proxy import FaultProxy, ProxiedRequest
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.load.proxy import FaultProxy
+from assay.simulator import SimOptions, SimServer
 
 LONG = 60
 PATH = "/v1/chat/completions"
@@ -136,7 +137,13 @@ def test_without_a_fault_requests_pass_on_kept_connections(proxy: FaultProxy, cl
     assert all("x-assay-simulated: 1" in head for _, head, _ in answers)
     assert all(json.loads(body)["choices"] for _, _, body in answers)
     seen = proxy.traffic()
-    assert (seen.seen, seen.forwarded, seen.faulted, seen.succeeded, seen.connections) == (3, 3, 0, 3, 1)
+    assert (seen.seen, seen.forwarded, seen.number_faulted, seen.succeeded, seen.connections) == (
+        3,
+        3,
+        0,
+        3,
+        1,
+    )
     assert seen.doubled == seen.unanswered == 0
 
 
@@ -220,7 +227,7 @@ def test_a_share_is_told_to_come_again_later_the_same_for_the_same_seed(sim: Sim
             found = [client.ask(message(f"{number}"))[:2] for number in range(100)]
             seen = proxy.traffic()
         assert all(("retry-after: 2\r\n" in head) == (code == 429) for code, head in found)
-        assert seen.answered_by_fault == seen.statuses[429] == 100 - seen.forwarded
+        assert seen.number_answered_by_fault == seen.statuses[429] == 100 - seen.forwarded
         return [code for code, _ in found]
 
     first = statuses(1)
@@ -240,7 +247,7 @@ def test_an_error_status_is_answered_without_asking_the_upstream(proxy: FaultPro
     assert json.loads(failed[2])["error"]["code"] == 503
     assert "retry-after" not in failed[1]
     seen = proxy.traffic()
-    assert (seen.seen, seen.forwarded, seen.answered_by_fault, seen.connections) == (2, 1, 1, 1)
+    assert (seen.seen, seen.forwarded, seen.number_answered_by_fault, seen.connections) == (2, 1, 1, 1)
     assert seen.changes == (Change(began, Fault.failing(503)), Change(ended, NOTHING))
     assert (seen.first_success_after(ended) or 0) > 0
 
@@ -290,7 +297,7 @@ def test_a_connection_is_reset_at_once(proxy: FaultProxy, client: Client) -> Non
 
     assert client.to_the_end() == (b"", errno.ECONNRESET)
     seen = proxy.traffic()
-    assert (seen.seen, seen.forwarded, seen.faulted, seen.unanswered) == (1, 0, 1, 1)
+    assert (seen.seen, seen.forwarded, seen.number_faulted, seen.unanswered) == (1, 0, 1, 1)
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -376,7 +383,7 @@ def test_an_upstream_that_is_not_there_is_a_bad_gateway(client: Client, proxy: F
         with FaultProxy(f"http://127.0.0.1:{unused.getsockname()[1]}") as lonely:
             assert status(lonely) == 502
             seen = lonely.traffic()
-    assert (seen.forwarded, seen.faulted, seen.unanswered) == (0, 0, 1)
+    assert (seen.forwarded, seen.number_faulted, seen.unanswered) == (0, 0, 1)
 
 
 def test_an_upstream_that_comes_back_is_asked_on_a_new_connection() -> None:
@@ -432,7 +439,7 @@ def test_many_clients_at_once_are_all_counted(proxy: FaultProxy) -> None:
 
 
 def test_what_is_the_same_request_may_be_told_by_the_client_or_by_the_test(sim: SimServer) -> None:
-    def of_the_path(request: ProxiedRequest) -> str:
+    def of_the_path(request: HttpRequest) -> str:
         return request.path
 
     with FaultProxy(sim.url) as proxy, client_of(proxy) as client:
@@ -476,7 +483,7 @@ def test_a_storm_and_early_retries_are_counted() -> None:
         )
     )
     assert (seen.early_retries, seen.doubled, seen.unanswered) == (1, 1, 1)
-    assert seen.sent_per_needed(3) == pytest.approx(7 / 3)
+    assert seen.compute_retry_amplification(3) == pytest.approx(7 / 3)
     assert seen.first_success_after(1.5) == pytest.approx(0.3)
     assert seen.first_success_after(3.0) is None
 

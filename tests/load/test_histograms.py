@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.stats.histogram import NOTHING, Histogram, added, histogram
+from assay.stats.histogram import NOTHING, Histogram, histogram, merge_histograms
 
 VALUES = st.lists(st.floats(1e-8, 1e5), min_size=1, max_size=200)
 
@@ -30,7 +30,10 @@ def test_the_least_and_the_most_are_exact(values: list[float]) -> None:
 
 @given(st.lists(st.lists(st.floats(-1, 1e5), max_size=50), max_size=6))
 def test_histograms_of_parts_add_up_to_that_of_the_whole(parts: list[list[float]]) -> None:
-    whole, sum_ = of([value for part in parts for value in part]), added(of(part) for part in parts)
+    whole, sum_ = (
+        of([value for part in parts for value in part]),
+        merge_histograms(of(part) for part in parts),
+    )
     assert sum_.buckets.tolist() == whole.buckets.tolist()
     assert sum_.counts.tolist() == whole.counts.tolist()
     assert (sum_.n, sum_.least, sum_.most) == (whole.n, whole.least, whole.most)

@@ -9,11 +9,11 @@ from tests.load.results import result, times
 
 from assay.model.figure import Figure
 from assay.model.load import Moment, TimeHistogram
-from assay.report.load import load_document
-from assay.report.load_charts import knee_of, load_charts, throughput_against_latency
-from assay.report.load_time_charts import charts_of
+from assay.model.load_document import load_document
+from assay.report.charts.load_times import charts_of
+from assay.report.charts.loads import knee_of, load_charts, throughput_against_latency
+from assay.report.charts.vega import apply_theme
 from assay.report.stored_loads import StoredLoad
-from assay.report.vega import themed
 
 
 def moment(place: int, **changes: Any) -> Moment:
@@ -87,10 +87,10 @@ def test_a_histogram_has_its_counts_and_its_percentiles() -> None:
 def test_stretches_without_answers_are_shaded() -> None:
     dead = [moment(place, answered=5) for place in range(8)]
     dead += [moment(place, answered=0, unanswered=5, completed=0) for place in range(8, 16)]
-    from assay.analysis.load import judged
+    from assay.analysis.load.judgement import judge_load
     from assay.model.load import Arrivals, Load
 
-    found = judged(result(moments=tuple(dead)), Load(Arrivals.CLOSED, concurrency=4, seconds=8.0))
+    found = judge_load(result(moments=tuple(dead)), Load(Arrivals.CLOSED, concurrency=4, seconds=8.0))
     (chart, *_) = charts_of(StoredLoad("x", load_document(found)), 1)
     (shade,) = (layer for layer in chart.spec["layer"] if layer["mark"].get("style") == "outage")
     assert shade["data"]["values"] == [{"at": 4.0, "until": 8.0}]
@@ -120,4 +120,4 @@ def test_every_chart_can_be_drawn() -> None:
     charts = [*charts_of(stored(), 1), *load_charts(KNEE)]
     assert len(charts) == 9
     for chart in charts:
-        assert "<svg" in convert.vegalite_to_svg(themed(chart.spec, dark=True))
+        assert "<svg" in convert.vegalite_to_svg(apply_theme(chart.spec, dark=True))

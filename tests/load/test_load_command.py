@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -18,6 +19,7 @@ from tests.command import COMMAND, Assay, AssayInline
 from tests.load.faulty import ANSWER, Faulty, Guest, always, faulty, until, with_length
 from tests.load.loading import started
 from tests.sim_llm.asking import quick
+from tests.wording import Wording
 
 TIMES = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
 
@@ -97,12 +99,16 @@ def test_a_load_is_a_run_like_any_other(assay_inline: AssayInline, server: Fault
     assert assay_inline("report", first["run"], "--format", "html").code == 0
 
 
-def test_the_page_of_a_load_on_a_simulated_server_says_so_beside_its_title(assay_inline: AssayInline) -> None:
+def test_the_page_of_a_load_on_a_simulated_server_says_so_beside_its_title(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     with quick() as simulated:
         made = assay_inline("load", f"{simulated.url}/v1", "--requests", "10", "--json").json
     (page,) = assay_inline("report", made["run"], "--format", "html", "--out", "page", "--json").json["files"]
     beside = Path(assay_inline.folder, page).read_text(encoding="utf-8").partition("</h1>")[2][:900]
-    assert '<span class="chip warn">simulated figures</span>' in beside
+    assert made["simulated"] is True
+    (chip,) = re.findall('<span class="chip warn">(simulated.*?)</span>', beside)
+    wording(chip)
 
 
 def test_levels_of_concurrency_are_trials_of_one_run(assay_inline: AssayInline, server: Faulty) -> None:
@@ -123,12 +129,14 @@ def test_a_load_is_an_experiment_that_can_be_swept(assay_inline: AssayInline, se
 
 
 def test_a_load_as_an_experiment_keeps_no_secret_and_is_refused_before_it_is_stored(
-    assay_inline: AssayInline, server: Faulty
+    assay_inline: AssayInline, server: Faulty, wording: Wording
 ) -> None:
     run = ("run", "load", "--set", f"target={server.url}")
     header = json.dumps([f"Authorization: Bearer {SECRET}"])
     assert SECRET not in assay_inline(*run, "--set", f"header={header}").refusal
-    assert "is not a URL" in assay_inline("run", "load", "--set", "target=ftp://127.0.0.1/v1").refusal
+    refusal = assay_inline("run", "load", "--set", "target=ftp://127.0.0.1/v1").refusal
+    assert "'ftp://127.0.0.1/v1'" in refusal
+    wording(refusal)
     assert (
         SECRET not in assay_inline("run", "load", "--set", f"target=http://me:{SECRET}@127.0.0.1/v1").refusal
     )
@@ -138,20 +146,24 @@ def test_a_load_as_an_experiment_keeps_no_secret_and_is_refused_before_it_is_sto
 def test_a_load_as_an_experiment_is_marked_when_it_is_simulated(
     assay_inline: AssayInline, simulated: str
 ) -> None:
-    done = assay_inline(
-        "run", "load", "--set", f"target={simulated}/v1", "--set", "requests=20", "--repetitions", "1"
+    done = assay_inline.run_inline(
+        "load", "--set", f"target={simulated}/v1", "--set", "requests=20", "--repetitions", "1"
     )
     assert done.code == 0, done.err
     assert "simulated" in done.out
     assert "load.itl_ms" not in done.out
 
 
-def test_people_see_figures_objectives_and_what_to_do_next(assay_inline: AssayInline, server: Faulty) -> None:
+def test_people_see_figures_objectives_and_what_to_do_next(
+    assay_inline: AssayInline, server: Faulty, wording: Wording
+) -> None:
     done = assay_inline("load", server.url, "--requests", "40", "--slo", "ttft_p95<60s,error_rate<1%")
     assert done.code == 0
-    for told in ("requests/s", "Time to first token", "P99", "✓ ttft_p95<60s", "Goodput"):
+    for told in ("requests/s", "P99", "✓ ttft_p95<60s", "Goodput"):
         assert told in done.out
-    assert "Next: assay report" in done.err
+    assert "assay report" in done.err
+    first_row = done.out.partition("─\n")[2]
+    wording(first_row.partition("  ")[0])
 
 
 def test_a_broken_objective_ends_with_1(assay_inline: AssayInline, server: Faulty) -> None:
@@ -160,11 +172,12 @@ def test_a_broken_objective_ends_with_1(assay_inline: AssayInline, server: Fault
     assert "✗ ttft_p95<1us" in done.out
 
 
-def test_an_objective_that_cannot_be_judged_ends_with_1(assay_inline: AssayInline) -> None:
+def test_an_objective_that_cannot_be_judged_ends_with_1(assay_inline: AssayInline, wording: Wording) -> None:
     with faulty(always(with_length(b"{}", b"content-type: application/json\r\n"))) as server:
         done = assay_inline("load", server.url, "--no-stream", "--requests", "40", "--slo", "ttft_p95<1s")
     assert done.code == 1
-    assert "! ttft_p95<1s not measured" in done.out
+    assert "! ttft_p95<1s " in done.out
+    wording(done.out, near="! ttft_p95<1s ")
 
 
 def test_a_server_that_answers_nothing_ends_with_1_and_is_kept(assay_inline: AssayInline) -> None:
@@ -179,42 +192,40 @@ def test_a_server_that_answers_nothing_ends_with_1_and_is_kept(assay_inline: Ass
 
 
 REFUSED = [
-    (["--rate", "0"], "A rate must be more than 0"),
-    (["--rate", "-5"], "A rate must be more than 0"),
-    (["--rate", "10000000"], "the most is 1000000"),
-    (["--rate", "5", "--stages", "1s@5"], "Give either --rate or --stages"),
-    (["--stages", "1s@5", "--duration", "5"], "The stages say how long it takes"),
-    (["--arrivals", "poisson"], "Arrivals need a --rate or --stages"),
-    (["--arrivals", "hourly", "--rate", "5"], "'hourly' is not known"),
-    (["--arrivals", "trace:none.csv"], "none.csv: does not exist"),
-    (["--dataset", "none.txt"], "none.txt: does not exist"),
-    (["--dataset", "none.txt", "--prompt", "x"], "Give either --prompt or --dataset"),
+    (["--rate", "0"], "--rate: "),
+    (["--rate", "-5"], "--rate: "),
+    (["--rate", "10000000"], "1000000."),
+    (["--rate", "5", "--stages", "1s@5"], "--rate or --stages"),
+    (["--stages", "1s@5", "--duration", "5"], "--duration"),
+    (["--arrivals", "poisson"], "--rate or --stages"),
+    (["--arrivals", "hourly", "--rate", "5"], "'hourly'"),
+    (["--arrivals", "trace:none.csv"], "none.csv: "),
+    (["--dataset", "none.txt"], "none.txt: "),
+    (["--dataset", "none.txt", "--prompt", "x"], "--prompt or --dataset"),
     (["--prompt", ""], "--prompt"),
-    (["--duration", "0"], "must be more than 0"),
-    (["--duration", "soon"], "'soon' is not a time"),
-    (["--timeout", "0"], "must be more than 0"),
-    (["--warmup", "10"], "leaves nothing to measure"),
-    (["--warmup", "5s", "--stages", "1s@5,2s@9"], "5 s leaves nothing to measure: the load lasts 3 s"),
-    (["--warmup", "5s", "--rate", "100", "--requests", "100"], "leaves nothing to measure"),
-    (["--requests", "0"], "must be at least 1"),
-    (["--concurrency", "0"], "must be at least 1"),
-    (["--concurrency", "many"], "'many' is not a number of requests"),
-    (["--concurrency", "1000000"], "must be at most 20000"),
-    (["--concurrency", "1,2", "--rate", "5"], "cannot be combined with a rate"),
-    (["--workers", "0"], "must be at least 1"),
-    (["--workers", "100000"], "must be at most 256"),
-    (["--think", "1s", "--rate", "5"], "Think time belongs to a closed loop"),
-    (["--slo", "fast"], "'fast' is not an objective"),
-    (["--raw", "rows.txt"], "must end in .csv, .jsonl, .jsonl.gz or .parquet"),
-    (["--raw", "/proc/rows.csv"], "cannot be written"),
-    (["--raw", "/proc/rows.parquet"], "cannot be written"),
-    (["--header", "nonsense"], "is not a header"),
-    (["--header", "x: a\nb: c"], "breaks lines"),
-    (["--find-capacity", "--rate", "5"], "leave --rate out"),
-    (["--find-capacity", "--arrivals", "trace:x.csv"], "leave --arrivals trace:FILE out"),
-    (["--find-capacity", "--arrivals", "often"], "'often' is not constant or poisson"),
-    (["--find-capacity", "--concurrency", "1,2"], "cannot be combined with --find-capacity"),
-    (["--find-capacity", "--requests", "5", "--raw", "x.csv"], "leave --requests, --raw out"),
+    (["--duration", "0"], "--duration: "),
+    (["--duration", "soon"], "'soon'"),
+    (["--timeout", "0"], "--timeout: "),
+    (["--warmup", "10"], "--warmup"),
+    (["--warmup", "5s", "--stages", "1s@5,2s@9"], "5 s "),
+    (["--warmup", "5s", "--rate", "100", "--requests", "100"], "--warmup"),
+    (["--requests", "0"], "--requests: "),
+    (["--concurrency", "0"], "--concurrency: "),
+    (["--concurrency", "many"], "'many'"),
+    (["--concurrency", "1000000"], "20000"),
+    (["--concurrency", "1,2", "--rate", "5"], "--concurrency "),
+    (["--workers", "0"], "--workers: "),
+    (["--workers", "100000"], "256"),
+    (["--think", "1s", "--rate", "5"], "--think"),
+    (["--slo", "fast"], "'fast'"),
+    (["--raw", "rows.txt"], ".csv, .jsonl, .jsonl.gz"),
+    (["--header", "nonsense"], "--header: "),
+    (["--header", "x: a\nb: c"], "'x'"),
+    (["--find-capacity", "--rate", "5"], " --rate "),
+    (["--find-capacity", "--arrivals", "trace:x.csv"], "--arrivals trace:FILE"),
+    (["--find-capacity", "--arrivals", "often"], "'often'"),
+    (["--find-capacity", "--concurrency", "1,2"], "--find-capacity"),
+    (["--find-capacity", "--requests", "5", "--raw", "x.csv"], "--requests, --raw"),
 ]  # fmt: skip
 
 
@@ -222,52 +233,75 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("url", "given", "told"),
     [
-        (
-            "https://127.0.0.1:9/v1",
-            ["--ca-file", "none.pem"],
-            "--ca-file: 'none.pem' cannot be read: No such file",
-        ),
-        ("https://127.0.0.1:9/v1", ["--ca-file", "empty.pem"], "--ca-file: 'empty.pem' holds no certificate"),
-        ("https://127.0.0.1:9/v1", ["--ca-file", "none.pem", "--insecure"], "either --ca-file or --insecure"),
-        ("http://127.0.0.1:9/v1", ["--ca-file", "empty.pem"], "There is no TLS at 'http://127.0.0.1:9/v1"),
+        ("https://127.0.0.1:9/v1", ["--ca-file", "none.pem"], "--ca-file: 'none.pem' "),
+        ("https://127.0.0.1:9/v1", ["--ca-file", "empty.pem"], "--ca-file: 'empty.pem' "),
+        ("https://127.0.0.1:9/v1", ["--ca-file", "none.pem", "--insecure"], "--ca-file or --insecure"),
+        ("http://127.0.0.1:9/v1", ["--ca-file", "empty.pem"], "'http://127.0.0.1:9/v1"),
     ],
+    ids=["no_file", "no_certificate", "both", "no_tls"],
 )
 def test_certificates_that_cannot_be_trusted_are_refused_in_one_message(
-    assay_inline: AssayInline, command: tuple[str, ...], url: str, given: list[str], told: str
+    assay_inline: AssayInline,
+    command: tuple[str, ...],
+    url: str,
+    given: list[str],
+    told: str,
+    wording: Wording,
 ) -> None:
     assay_inline.write("empty.pem", "-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n")
     refusal = assay_inline(command[0], url, *command[1:], *given).refusal
     assert told in refusal
     assert len(refusal.strip().splitlines()) == 1
+    wording(refusal)
 
 
 def test_a_spec_with_a_broken_file_of_certificates_is_refused_before_it_runs(
     assay_inline: AssayInline,
+    wording: Wording,
 ) -> None:
     asked = ("--set", "target=https://127.0.0.1:9/v1", "--set", "ca_file=none.pem")
-    assert "'none.pem' cannot be read" in assay_inline("run", "load", *asked).refusal
+    refusal = assay_inline("run", "load", *asked).refusal
+    assert "'none.pem'" in refusal
+    wording(refusal)
 
 
-@pytest.mark.parametrize(("given", "told"), REFUSED)
+@pytest.mark.parametrize(("given", "told"), REFUSED, ids=[" ".join(given) for given, _ in REFUSED])
 def test_what_cannot_be_done_is_refused_before_anything_is_sent(
-    assay_inline: AssayInline, server: Faulty, given: list[str], told: str
+    assay_inline: AssayInline, server: Faulty, given: list[str], told: str, wording: Wording
 ) -> None:
-    assert told in assay_inline("load", server.url, *given).refusal
+    refusal = assay_inline("load", server.url, *given).refusal
+    assert told in refusal
+    wording(refusal, near="Error: ")
     assert server.requests == []
+
+
+@pytest.mark.parametrize("file", ["/proc/rows.csv", "/proc/rows.parquet"])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_sent(
+    assay_inline: AssayInline, server: Faulty, file: str, wording: Wording
+) -> None:
+    refusal = assay_inline("load", server.url, "--raw", file).refusal
+    assert f"'{file}'" in refusal
+    assert server.requests == []
+    wording(refusal.rpartition(": ")[0])  # The reason is that of the system.
 
 
 @pytest.mark.parametrize(
     ("target", "told"),
     [
-        ("nobody", "'nobody' is neither a URL nor an agent"),
+        ("nobody", "'nobody'"),
         ("http://example.com/v1", "--allow-host example.com"),
-        ("http://127.0.0.1:99999/v1", "is not a URL: Port out of range"),
-        ("http:///v1", "is not a URL"),
-        ("http://[::1/v1", "is not a URL"),
+        ("http://127.0.0.1:99999/v1", "'http://127.0.0.1:99999/v1'"),
+        ("http:///v1", "'http:///v1'"),
+        ("http://[::1/v1", "'http://[::1/v1'"),
     ],
+    ids=["no_agent", "other_machine", "no_port", "no_host", "no_bracket"],
 )
-def test_a_target_that_cannot_be_is_refused(assay_inline: AssayInline, target: str, told: str) -> None:
-    assert told in assay_inline("load", target).refusal
+def test_a_target_that_cannot_be_is_refused(
+    assay_inline: AssayInline, target: str, told: str, wording: Wording
+) -> None:
+    refusal = assay_inline("load", target).refusal
+    assert told in refusal
+    wording(refusal)
 
 
 SECRET = "sk-very-secret-1234567890"
@@ -292,15 +326,19 @@ def test_a_secret_is_not_taken_from_the_command_line(
         f"http://127.0.0.1:1/v1?a=1;token={SECRET}",
         f"http://127.0.0.1:1/v1?sig={SECRET}",
     ],
+    ids=["password", "api_key", "token", "sig"],
 )
-def test_a_secret_is_not_taken_from_the_address(assay_inline: AssayInline, url: str) -> None:
+def test_a_secret_is_not_taken_from_the_address(
+    assay_inline: AssayInline, url: str, wording: Wording
+) -> None:
     told = assay_inline("load", url).refusal
-    assert "in a header instead" in told
+    assert "'127.0.0.1'" in told
     assert SECRET not in told
+    wording(told)
 
 
-def test_a_secret_from_a_variable_is_sent_but_kept_nowhere(assay: Assay, server: Faulty) -> None:
-    done = assay(
+def test_a_secret_from_a_variable_is_sent_but_kept_nowhere(assay_inline: AssayInline, server: Faulty) -> None:
+    done = assay_inline(
         "load",
         server.url,
         "--header",
@@ -313,7 +351,7 @@ def test_a_secret_from_a_variable_is_sent_but_kept_nowhere(assay: Assay, server:
     assert done.code == 0, done.err
     assert f"Authorization: Bearer {SECRET}".encode() in server.requests[0]
     assert SECRET not in done.out + done.err
-    files = [file for file in assay.folder.rglob("*") if file.is_file()]
+    files = [file for file in assay_inline.folder.rglob("*") if file.is_file()]
     assert any(file.suffix == ".db" for file in files)
     assert not [file for file in files if SECRET.encode() in file.read_bytes()]
     with sqlite3.connect(next(file for file in files if file.suffix == ".db")) as database:
@@ -392,10 +430,10 @@ def hangup() -> Iterator[None]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_reports_what_was_measured(
-    assay: Assay, server: Faulty, number: signal.Signals, hangup: None
+    assay_inline: AssayInline, server: Faulty, number: signal.Signals, hangup: None
 ) -> None:
     # At ten a second, no pause of the machine is long enough for more than one request to be missing at the end.
-    with started(assay.folder, server.url, "--rate", "10", "--duration", "600", "--json") as process:
+    with started(assay_inline.folder, server.url, "--rate", "10", "--duration", "600", "--json") as process:
         until(lambda: len(server.requests) > 15)
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
@@ -407,25 +445,28 @@ def test_ctrl_c_reports_what_was_measured(
     assert set(found["errors"]) <= {"cut_off"}
     assert found["interrupted"] is True
     assert found["verdict"] == "interrupted"
-    assert not any("not the load that was asked for" in warning for warning in found["warnings"])
-    runs = assay("runs", "list", "--json").json
+    assert not any(" of 10 requests/s" in doubt for doubt in found["invalid_because"])
+    runs = assay_inline("runs", "list", "--json").json
     assert [(row["id"], row["state"]) for row in runs] == [(found["run"], "interrupted")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
-def test_a_worker_that_is_killed_is_told_and_ends_with_2(assay: Assay, server: Faulty) -> None:
+def test_a_worker_that_is_killed_is_told_and_ends_with_2(
+    assay: Assay, server: Faulty, wording: Wording
+) -> None:
     with started(assay.folder, server.url, "--rate", "50", "--duration", "600", "--json") as process:
         until(lambda: len(server.requests) > 30)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         for child in children:
-            if "assay.execute.load.worker" in Path(f"/proc/{child}/cmdline").read_text():
+            if "assay.load.worker" in Path(f"/proc/{child}/cmdline").read_text():
                 os.kill(int(child), signal.SIGKILL)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 2
     found = json.loads(out)
     assert found["requests_completed"] >= 10
     assert found["valid"] is False
-    assert "1 of 1 workers of the load generator died" in found["warnings"][0]
+    assert found["warnings"][0].startswith("1 of 1 ")
+    wording(found["warnings"][0], numbers=False)
 
 
 def test_simulated_results_are_marked(assay_inline: AssayInline, simulated: str) -> None:
@@ -445,9 +486,11 @@ def test_an_agent_behind_a_server_is_loaded_by_its_name(assay_inline: AssayInlin
 
 
 @pytest.mark.slow
-def test_the_capacity_of_a_server_with_known_slots_is_found(assay: Assay, simulated: str) -> None:
+def test_the_capacity_of_a_server_with_known_slots_is_found(
+    assay_inline: AssayInline, simulated: str
+) -> None:
     """Four slots of 28 ms each: a little more than 140/s at most, less what a busy machine costs."""
-    done = assay(
+    done = assay_inline(
         "load", f"{simulated}/v1", "--find-capacity", "--duration", "2", "--slo", "error_rate<1%", "--json"
     )
     assert done.code == 0, done.err
@@ -465,11 +508,11 @@ def test_the_capacity_of_a_server_with_known_slots_is_found(assay: Assay, simula
     assert len(found["steps"]) > 6
     low, high = found["sustained_interval"]
     assert low < found["sustained_rate"] < high
-    assert "Sustained rate: " in assay("show", found["run"]).out
+    assert "Sustained rate: " in assay_inline("show", found["run"]).out
 
 
 @pytest.mark.slow
-def test_a_search_may_offer_its_rates_by_chance(assay: Assay, simulated: str) -> None:
+def test_a_search_may_offer_its_rates_by_chance(assay_inline: AssayInline, simulated: str) -> None:
     asked = (
         "load",
         f"{simulated}/v1",
@@ -480,8 +523,8 @@ def test_a_search_may_offer_its_rates_by_chance(assay: Assay, simulated: str) ->
         "0.3",
         "--json",
     )
-    found = assay(*asked).json
+    found = assay_inline(*asked).json
     assert found["sustained_rate"] > 0
-    shown = assay("show", found["run"], "--json").json
+    shown = assay_inline("show", found["run"], "--json").json
     assert shown["trials"][0]["parameters"]["arrivals"] == "poisson"
     assert "stopped" not in {warning["code"] for warning in shown["warnings"]}

@@ -9,10 +9,11 @@ import pytest
 from tests.command import AssayInline
 from tests.load.faulty import DONE, FINISH, JSON, Guest, always, delta, faulty, streamed, with_length
 from tests.suites.project import numbers, suite
+from tests.wording import Wording
 
-from assay.execute.load import kept as keeping
-from assay.execute.load.answer_text import LONGEST_JUDGED
-from assay.execute.load.kept import Kept
+from assay.load import unscored_answers as keeping
+from assay.load.answer_text import LONGEST_JUDGED
+from assay.load.unscored_answers import Kept
 
 
 def asked(guest: Guest) -> str:
@@ -86,13 +87,13 @@ def test_a_long_answer_is_judged_whole(assay_inline: AssayInline, size: int) -> 
 
 def test_an_answer_that_is_too_long_is_not_scored_rather_than_judged_by_a_part(
     assay_inline: AssayInline,
+    wording: Wording,
 ) -> None:
     found = judged(assay_inline, long_of(LONGEST_JUDGED, "end"), "end")
     assert found["quality"] is None
-    assert (
-        "2 answers were too long to be judged, and not scored. Shorter ones: --max-tokens."
-        in found["warnings"]
-    )
+    (told,) = (warning for warning in found["warnings"] if "--max-tokens" in warning)
+    assert told.startswith("2 answers")
+    wording(told)
 
 
 @pytest.mark.parametrize(("size", "scored"), [(400_000, 2), (LONGEST_JUDGED + 1, 0)])

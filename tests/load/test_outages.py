@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 import pytest
 from tests.load.results import result
 
-from assay.analysis.load import judged
-from assay.analysis.outages import find_outages
+from assay.analysis.load.judgement import judge_load
+from assay.analysis.load.outages import find_outages
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Load, Moment
-from assay.spec.loading import objectives_of
+from assay.spec.load_settings import objectives_of
 
 WIDTH = 0.25
 
@@ -73,7 +73,7 @@ def verdict(moments: Iterable[Moment], error_rate: float, slo: str = "", **chang
     objectives = objectives_of(slo) if slo else ()
     load = Load(Arrivals.CLOSED, concurrency=10, seconds=10.0, objectives=objectives)
     failed = {"errors": {"http_503": 100}, "error_rate": Figure(error_rate), **changes}
-    return judged(result(moments=tuple(moments), **failed), load).is_unavailable
+    return judge_load(result(moments=tuple(moments), **failed), load).is_unavailable
 
 
 def test_a_server_is_unavailable_when_most_requests_fail_or_none_is_answered_for_a_tenth_of_the_time() -> (

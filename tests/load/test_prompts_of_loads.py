@@ -29,21 +29,21 @@ from tests.load.faulty import (
 from tests.load.loading import load
 from tests.load.results import result
 
-from assay.analysis.load import judged
+from assay.analysis.load.judgement import judge_load
 from assay.errors import SpecError
-from assay.execute.load.asking import LoadOptions, prepared
-from assay.execute.load.payload import payloads_of
-from assay.execute.load.synthetic import BLOCK_TOKENS, Openings, SyntheticText
+from assay.load.build import LoadOptions, build_prepared_load
+from assay.load.payload import payloads_of
+from assay.load.synthetic import BLOCK_TOKENS, Openings, SyntheticText
 from assay.model.load import Arrivals, Load
-from assay.report.load import load_document
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.model.load_document import load_document
+from assay.simulator import SimOptions, SimServer
 
 URL = "http://127.0.0.1:9/v1"
 
 
 def bodies(url: str = URL, number: int = 300, salt: int = 7, **given: Any) -> list[Any]:
     """The bodies of so many requests, as a worker would send them."""
-    asked = prepared(LoadOptions(url, **given))
+    asked = build_prepared_load(LoadOptions(url, **given))
     payload_of = payloads_of({**asked.order, "salt": salt, "rows": None, "workers": 1})
     requests = [payload_of(number) for number in range(number)]
     for request in requests:
@@ -72,11 +72,12 @@ def test_no_two_of_many_openings_are_alike_and_neighbours_share_not_one_word() -
 
 
 def test_prompts_are_unique_from_the_first_words_on_unless_they_are_to_be_kept() -> None:
-    sent = texts(prompt="Tell me a story.")
-    assert all(text.endswith(" Tell me a story.") for text in sent)
+    prompt = "Tell me a story."
+    sent = texts(prompt=prompt)
+    assert all(text.endswith(f" {prompt}") for text in sent)
     assert len({text.split()[0] for text in sent}) == 256
     assert max(common(sent[0], text) for text in sent[1:]) <= 1
-    assert set(texts(prompt="Tell me a story.", prompt_cache="keep")) == {"Tell me a story."}
+    assert set(texts(prompt=prompt, prompt_cache="keep")) == {prompt}
 
 
 @pytest.mark.parametrize("lengths", [{}, {"input_tokens": "50..90"}, {"output_tokens": "5..9"}])
@@ -90,7 +91,9 @@ def test_each_load_of_a_run_and_each_run_without_a_seed_sends_other_prompts() ->
         found = []
         for given in options:
             with faulty(always(ANSWER)) as server:
-                asked = prepared(LoadOptions(server.url, requests=4, prompt_seed=given.prompt_seed))
+                asked = build_prepared_load(
+                    LoadOptions(server.url, requests=4, prompt_seed=given.prompt_seed)
+                )
                 for load_number in range(2):
                     asked.measured()
                     found.append(
@@ -116,10 +119,10 @@ def test_a_shared_prefix_is_shared_and_nothing_after_it_is(unique: dict[str, Any
 
 
 def test_what_a_model_reads_first_is_what_differs() -> None:
-    from assay.execute.load.request import Target
+    from assay.load.request import Target
 
     target = Target(f"{URL}/chat/completions", "openai", "m", system="Be short.")
-    asked = prepared(LoadOptions(URL), target)
+    asked = build_prepared_load(LoadOptions(URL), target)
     payload_of = payloads_of({**asked.order, "salt": 1, "rows": None, "workers": 1})
     sent = [json.loads(payload_of(n).partition(b"\r\n\r\n")[2])["messages"] for n in range(50)]
     assert {messages[0]["role"] for messages in sent} == {"system"}
@@ -176,13 +179,13 @@ def test_blocks_of_a_trace_share_their_text_and_nothing_else_does() -> None:
 )
 def test_options_that_contradict_each_other_are_refused(given: dict[str, Any], option: str) -> None:
     with pytest.raises(SpecError) as refused:
-        prepared(LoadOptions(URL, **given))
+        build_prepared_load(LoadOptions(URL, **given))
     assert refused.value.mistakes[0].file == option
 
 
 def test_only_servers_that_know_it_are_told_to_ignore_the_end() -> None:
     with pytest.raises(SpecError):
-        prepared(LoadOptions("http://127.0.0.1:9/api/chat", ignore_eos=True))
+        build_prepared_load(LoadOptions("http://127.0.0.1:9/api/chat", ignore_eos=True))
 
 
 # A server with a prompt cache: 4 ms for each token that it has not read before, and 20 ms for anything.
@@ -241,14 +244,14 @@ def test_cached_tokens_are_read_as_servers_tell_them(answer: bytes, given: int, 
 
 def test_mostly_cached_input_is_a_remark_and_not_a_doubt() -> None:
     load = Load(Arrivals.CONSTANT, stages=((10, 100, 100),))
-    found = judged(result(input_tokens=1000, cached_tokens=510, counted_requests=1), load)
+    found = judge_load(result(input_tokens=1000, cached_tokens=510, counted_requests=1), load)
     assert found.is_valid
     assert len(found.warnings) == 1
-    assert not judged(result(input_tokens=1000, cached_tokens=500, counted_requests=1), load).warnings
+    assert not judge_load(result(input_tokens=1000, cached_tokens=500, counted_requests=1), load).warnings
     # A chat template begins all prompts alike, however unique they are.
     template = result(input_tokens=430, cached_tokens=240, counted_requests=10, prompt_seed=1)
-    assert not judged(template, load).warnings
-    assert judged(replace(template, prompt_seed=None), load).warnings
+    assert not judge_load(template, load).warnings
+    assert judge_load(replace(template, prompt_seed=None), load).warnings
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from tests.command import AssayInline
 from tests.load.faulty import ANSWER, always, faulty
 
-from assay.execute.load.asking import LoadOptions, prepared
-from assay.execute.load.engine import SERVER_WORKER, carry_out, part_of
-from assay.execute.load.payload import TemplateRequests
-from assay.execute.load.replay import read_order, written
-from assay.execute.load.request import (
+from assay.load.build import LoadOptions, build_prepared_load
+from assay.load.engine import SERVER_WORKER, carry_out, part_of
+from assay.load.payload import TemplateRequests
+from assay.load.request import (
     LoadPrompt,
     Prefix,
     Target,
@@ -26,7 +25,8 @@ from assay.execute.load.request import (
     template_for,
     with_prefix,
 )
-from assay.execute.load.synthetic import Openings, SyntheticText
+from assay.load.request_lengths import encode_load_order, read_order
+from assay.load.synthetic import Openings, SyntheticText
 from assay.model.load import Arrivals, Load, Trace
 from assay.spec.traces import read_trace
 
@@ -51,7 +51,7 @@ def orders(order: dict[str, Any], rows: Trace, workers: int) -> list[dict[str, A
     found = []
     for worker in range(workers):
         own = {**order, "worker": worker, "workers": workers}
-        parts = written(own, rows.part(slice(worker, None, workers)))
+        parts = encode_load_order(own, rows.part(slice(worker, None, workers)))
         found.append(read_order(io.BytesIO(b"".join(parts))))
     return [one for one in found if one is not None]
 
@@ -93,7 +93,7 @@ def test_a_request_of_a_trace_is_the_one_that_would_have_been_made_beforehand(
 
 def test_an_order_does_not_grow_with_what_its_requests_say() -> None:
     few, many = (
-        b"".join(written(template(TARGETS[0]), trace([(0.0, 100_000, 5)] * number)))
+        b"".join(encode_load_order(template(TARGETS[0]), trace([(0.0, 100_000, 5)] * number)))
         for number in (1_000, 100_000)
     )
     assert len(many) - len(few) <= 99_000 * 16 + 10
@@ -110,7 +110,7 @@ def test_a_trace_is_replayed_by_several_workers(tmp_path: Path) -> None:
     lines = [f"{number / 1000},{number + 1},{number + 100}" for number in range(40)]
     file.write_text("time,input_tokens,output_tokens\n" + "\n".join(lines))
     with faulty(always(ANSWER)) as server:
-        asked = prepared(LoadOptions(server.url, arrivals=f"trace:{file}", workers=3))
+        asked = build_prepared_load(LoadOptions(server.url, arrivals=f"trace:{file}", workers=3))
         tally = carry_out(asked.load, asked.order, lambda pulse, so_far: None, module=SERVER_WORKER)
         bodies = [json.loads(request.partition(b"\r\n\r\n")[2]) for request in server.requests]
     assert tally.completed == 40

@@ -27,9 +27,9 @@ from tests.load.faulty import (
     with_length,
 )
 
-from assay.execute.load.answer import LARGEST_ANSWER, LARGEST_PIECE, Reply, Tokens, Trust
-from assay.execute.load.answer_text import text_of
-from assay.execute.load.response_head import BadReply
+from assay.load.answer import LARGEST_ANSWER, LARGEST_PIECE, Reply, Tokens, Trust
+from assay.load.answer_text import text_of
+from assay.load.response_head import BadReply
 
 
 def fed(*pieces: bytes) -> tuple[Reply, bool]:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.execute.load.engine import part_of
-from assay.execute.load.schedule import RateStage, arrivals, share
+from assay.load.engine import part_of
+from assay.load.schedule import RateStage, arrivals, share
 
 RATES = st.floats(0, 200).map(lambda rate: round(rate, 3))
 STAGES = st.lists(st.builds(RateStage, st.floats(0.05, 5), RATES, RATES), min_size=1, max_size=5)

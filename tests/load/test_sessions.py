@@ -25,12 +25,12 @@ from tests.load.faulty import (
 from tests.load.loading import load
 
 from assay.errors import AssayError
-from assay.execute.load.asking import LoadOptions, prepared
-from assay.execute.load.load_shape import load_for
-from assay.report.load import load_document
+from assay.load.build import LoadOptions, build_prepared_load
+from assay.load.load_shape import load_for
+from assay.model.load_document import load_document
+from assay.simulator import SimOptions, SimServer
 from assay.spec.datasets import read_sessions
 from assay.spec.variates import times_of
-from assay.testing.sim_llm import SimOptions, SimServer
 
 
 def numbered(guest: Guest) -> None:
@@ -309,7 +309,7 @@ def test_several_targets_have_to_be_alike_and_allowed() -> None:
         first,
     ):
         with pytest.raises(AssayError):
-            prepared(LoadOptions(first, more_targets=(other,)))
+            build_prepared_load(LoadOptions(first, more_targets=(other,)))
 
 
 def test_a_session_stays_with_its_target(tmp_path: Path) -> None:

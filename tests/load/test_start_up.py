@@ -13,10 +13,10 @@ from threading import Thread
 import pytest
 from tests.command import Assay, AssayInline
 
-from assay.execute.load import standby
-from assay.execute.load.record import COLUMNS, Chunk, ChunkWriter, Unpacker, columns_of
+from assay.load import warm_workers as standby
+from assay.load.worker_report import COLUMNS, Chunk, ChunkWriter, Unpacker, columns_of
+from assay.simulator import SimOptions, SimServer
 from assay.store import revisions
-from assay.testing.sim_llm import SimOptions, SimServer
 
 Processes = list["subprocess.Popen[bytes]"]
 
@@ -89,7 +89,7 @@ def test_a_database_that_cannot_be_opened_leaves_no_worker_behind(
 
 LOADED_AT_THE_START = """
 import sys
-from assay.execute.load import engine
+from assay.load import engine
 
 begin = engine._Crew.begin
 
@@ -116,8 +116,8 @@ def test_what_only_reads_answers_is_not_loaded_before_the_first_request(tmp_path
         "yaml",
         "numpy",
         "rich",
-        "assay.execute.load.summary",
-        "assay.execute.judging",
+        "assay.load.summary",
+        "assay.execute.scoring",
     }
     assert not late & {*loaded}
 

@@ -11,14 +11,14 @@ from tests.load.faulty import ANSWER, Guest, Talk, faulty
 from tests.load.loading import load as put_under_load
 from tests.load.queueing import TOKENS, Server, constantly, exponentially
 
-from assay.analysis.load import judged
-from assay.execute.load.bounds import Bounds
-from assay.execute.load.record import COLUMNS, Chunk
-from assay.execute.load.summary import distribution
-from assay.execute.load.tally import in_time, spread
+from assay.analysis.load.judgement import judge_load
+from assay.load.histogram_bounds import Bounds
+from assay.load.summary import distribution
+from assay.load.tally import in_time, spread
+from assay.load.worker_report import COLUMNS, Chunk
 from assay.model.load import Arrivals, Load, LoadResult
+from assay.simulator import SimOptions, SimServer
 from assay.stats.histogram import histogram
-from assay.testing.sim_llm import SimOptions, SimServer
 
 
 def closed(concurrency: int, seconds: float, **more: object) -> Load:
@@ -91,7 +91,7 @@ def test_a_closed_loop_of_one_wave_counts_from_its_first_request(count: int, war
 @pytest.mark.parametrize("stopped_at", [6.39, 7.1, 9.99])
 def test_a_timetable_that_was_cut_short_was_sent_at_its_rate(stopped_at: float) -> None:
     load = timetable(10.0, 20.0)
-    found = judged(Server(constantly(1.3)).put_under(load, stopped_at=stopped_at), load)
+    found = judge_load(Server(constantly(1.3)).put_under(load, stopped_at=stopped_at), load)
     assert abs(found.achieved_rate - 10.0) * found.measured_seconds < 1
     assert found.is_valid
 
@@ -113,7 +113,7 @@ def test_a_load_that_was_cut_short_leaves_out_the_time_of_what_was_in_flight(
 @pytest.mark.parametrize("latency", [0.05, 2.0, 3.3, 6.0, 12.0])
 def test_a_timetable_that_the_server_keeps_up_with_is_not_saturated(latency: float) -> None:
     load = timetable(5.0, 10.0)
-    found = judged(Server(constantly(latency)).put_under(load), load)
+    found = judge_load(Server(constantly(latency)).put_under(load), load)
     assert found.throughput.value == pytest.approx(5.0, rel=0.001)
     assert found.output_tokens.value == pytest.approx(5.0 * TOKENS, rel=0.001)
     assert covers(found, 5.0)
@@ -124,7 +124,7 @@ def test_a_timetable_that_the_server_keeps_up_with_is_not_saturated(latency: flo
 @pytest.mark.parametrize("overload", [1.05, 1.1, 1.5, 3.0])
 def test_a_timetable_beyond_the_capacity_gives_the_capacity(overload: float) -> None:
     load = timetable(40.0 * overload, 10.0)
-    found = judged(Server(constantly(0.1), slots=4).put_under(load), load)
+    found = judge_load(Server(constantly(0.1), slots=4).put_under(load), load)
     assert found.throughput.value == pytest.approx(40.0, rel=0.005)
     assert found.latency_growth == pytest.approx(overload - 1, rel=0.05)
     assert found.is_saturated
@@ -156,7 +156,7 @@ def test_intervals_of_random_service_times_cover_the_truth(load: Load, server: S
 def test_random_times_below_the_capacity_are_no_saturation() -> None:
     load = timetable(36.0, 10.0, Arrivals.POISSON)
     server = Server(exponentially(0.1), slots=4)
-    found = [judged(server.put_under(load, seed), load).is_saturated for seed in range(20)]
+    found = [judge_load(server.put_under(load, seed), load).is_saturated for seed in range(20)]
     assert sum(found) <= 1
 
 

@@ -8,14 +8,14 @@ from itertools import count, groupby
 import pytest
 from tests.load.faulty import ANSWER
 
-from assay.execute.load import worker as working
-from assay.execute.load.answer import Reply
-from assay.execute.load.asking import LoadOptions, prepared
-from assay.execute.load.channel import Channel, State
-from assay.execute.load.engine import timetable_of
-from assay.execute.load.record import Chunk
-from assay.execute.load.token_gaps import FirstReads
-from assay.execute.load.worker import LoadWorker
+from assay.load import worker as working
+from assay.load.answer import Reply
+from assay.load.build import LoadOptions, build_prepared_load
+from assay.load.channel import Channel, State
+from assay.load.engine import timetable_of
+from assay.load.token_gaps import FirstReads
+from assay.load.worker import LoadWorker
+from assay.load.worker_report import Chunk
 
 FEW, OFTEN = working._FEW, working._OFTEN
 
@@ -89,7 +89,7 @@ def turns(
 def worked(monkeypatch: pytest.MonkeyPatch, exchange: Exchange, requests: int, **given: object) -> Exchange:
     told = list[Chunk]()
     monkeypatch.setattr(working, "poller", lambda: exchange)
-    asked = prepared(LoadOptions("http://127.0.0.1:9/v1", requests=requests, **given))  # type: ignore[arg-type]
+    asked = build_prepared_load(LoadOptions("http://127.0.0.1:9/v1", requests=requests, **given))  # type: ignore[arg-type]
     order = {**asked.order, **timetable_of(asked.load), "rows": None, "worker": 0, "workers": 1}
     worker = LoadWorker(order)
     worker._open_channel = [exchange.opened]

@@ -10,7 +10,7 @@ import pytest
 from assay.errors import SpecError
 from assay.model import Isolation, Iterations, Limits, Order, Plan, Until
 from assay.plan import expand
-from assay.spec.load import load_spec, spec_of
+from assay.spec.read import load_spec, spec_of
 
 EXPERIMENT = """\
 from pathlib import Path
@@ -77,7 +77,8 @@ def test_a_list_for_a_scalar_param_is_an_axis(planned, experiment: str) -> None:
 
 
 def test_a_list_for_an_optional_scalar_is_an_axis(planned) -> None:
-    assert params(planned("experiment: built\nparams: {label: [a, b]}"), "label") == [("a",), ("b",)]
+    spec = "experiment: built\nparams: {label: [a, b]}"
+    assert params(planned(spec), "label") == [("a",), ("b",)]
 
 
 @pytest.mark.parametrize("name", ["sizes", "either", "anything"])
@@ -89,16 +90,12 @@ def test_a_list_for_a_param_that_takes_one_is_a_value(planned, name: str) -> Non
 
 
 def test_a_list_of_lists_is_an_axis_of_a_list_param(planned) -> None:
-    assert params(planned("experiment: typed\nparams: {sizes: [[1], [2, 3]]}"), "sizes") == [
-        ([1],),
-        ([2, 3],),
-    ]
+    spec = "experiment: typed\nparams: {sizes: [[1], [2, 3]]}"
+    assert params(planned(spec), "sizes") == [([1],), ([2, 3],)]
 
 
 def test_an_axis_with_a_bad_item_is_told_as_a_bad_param(planned) -> None:
-    with pytest.raises(
-        SpecError, match=r"spec.yaml:3: params.size: must be a whole number, not \[1, 'x'\] \(a list\)"
-    ):
+    with pytest.raises(SpecError, match=r"spec.yaml:3: params.size: .*\[1, 'x'\]"):
         planned("experiment: typed\nparams: {size: [1, x]}")
 
 
@@ -109,10 +106,8 @@ def test_axes_in_sweep_and_in_params_are_combined(planned) -> None:
 
 
 def test_a_sweep_of_a_param_replaces_its_fixed_value(planned) -> None:
-    assert params(planned("experiment: typed\nparams: {size: 5}\nsweep: {size: [1, 2]}"), "size") == [
-        (1,),
-        (2,),
-    ]
+    spec = "experiment: typed\nparams: {size: 5}\nsweep: {size: [1, 2]}"
+    assert params(planned(spec), "size") == [(1,), (2,)]
 
 
 def test_trials_are_named_by_what_varies(planned) -> None:
@@ -237,9 +232,8 @@ seed: 7
 
 def test_a_benchmark_brings_its_own_iterations_unless_the_spec_has_some(planned) -> None:
     assert planned("experiment: parse").trials[0].iterations == Iterations(2, 7, None, None)
-    assert planned("experiment: parse\niterations: {measured: 3, loops: 5}").trials[
-        0
-    ].iterations == Iterations(2, 3, None, 5)
+    (own, *_) = planned("experiment: parse\niterations: {measured: 3, loops: 5}").trials
+    assert own.iterations == Iterations(2, 3, None, 5)
 
 
 def test_arguments_of_a_benchmark_are_params(planned) -> None:
@@ -287,9 +281,7 @@ def test_a_number_of_repetitions_replaces_an_automatic_one(planned) -> None:
 
 
 def test_a_mistake_in_a_change_is_not_blamed_on_the_file(planned) -> None:
-    with pytest.raises(
-        SpecError, match=r"^request: params.sice: is not a param of 'typed'. Did you mean 'size'\? Known: "
-    ):
+    with pytest.raises(SpecError, match=r"^request: params.sice: .*'typed'.*'size'"):
         planned("experiment: typed\nparams: {rate: 0.2}", params={"sice": 1})
 
 
@@ -344,9 +336,7 @@ def test_the_code_base_of_a_file_outside_a_repository_is_the_file_with_a_hash(pl
 
 @pytest.mark.parametrize("name", ["json:dumps", "json:JSONDecoder", "pathlib:Path.cwd"])
 def test_what_is_no_experiment_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(
-        SpecError, match="is neither a class with execute_once nor a function marked with @benchmark"
-    ):
+    with pytest.raises(SpecError, match=r"execute_once.*@benchmark"):
         expand(spec_of([name], tmp_path))
 
 
@@ -356,5 +346,5 @@ def test_params_that_are_no_pydantic_model_are_told(planned, tmp_path: Path) -> 
         "    class Params:\n        size = 1\n    def execute_once(self, context): ...\n"
     )
 
-    with pytest.raises(SpecError, match="Params of 'Odd' must be a pydantic model"):
+    with pytest.raises(SpecError, match=r"'Odd'.*pydantic"):
         planned("experiment: odd")

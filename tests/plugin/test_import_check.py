@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from tests.command import Assay
+from tests.wording import Wording
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="files are imported in a fork on Linux only")
 
@@ -48,11 +49,15 @@ def test_each_file_that_cannot_be_imported_is_named_and_the_others_are_listed(as
 @pytest.mark.parametrize(
     "command", ["run leaves.py", "run suite.yaml", "run suite.yaml --dry-run", "list --load leaves.py"]
 )
-def test_a_file_that_ends_its_process_is_refused_by_its_name(assay: Assay, command: str) -> None:
+def test_a_file_that_ends_its_process_is_refused_by_its_name(
+    assay: Assay, command: str, wording: Wording
+) -> None:
     assay.write("leaves.py", "import os\nos._exit(0)\n")
     assay.write("suite.yaml", SUITE)
 
-    assert "leaves.py' cannot be loaded" in assay(*command.split()).refusal
+    refusal = assay(*command.split()).refusal
+    assert "leaves.py' " in refusal
+    wording(refusal)
 
 
 def test_the_limit_of_an_import_must_be_a_number(assay: Assay) -> None:

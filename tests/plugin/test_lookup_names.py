@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.wording import Wording
 
 from assay.errors import LookupFailed, MissingExtra
 from assay.plugin import lookup
@@ -68,15 +69,13 @@ def test_an_unknown_name_in_a_file_lists_those_that_it_has() -> None:
 
     with pytest.raises(
         LookupFailed,
-        match=r"There is no 'slog' among the experiments of '.*mine.py' \(join words, slug\). Did you mean 'slug'\?",
+        match=r"'slog'.* '.*mine.py' \(join words, slug\).*'slug'",
     ):
         lookup.find("experiments", f"{path}::slog")
 
 
 def test_an_unknown_name_lists_the_known_ones_and_the_nearest() -> None:
-    with pytest.raises(
-        LookupFailed, match=r"There is no 'nop' among the experiments \(.*\bnoop\b.*\). Did you mean 'noop'\?"
-    ):
+    with pytest.raises(LookupFailed, match=r"'nop'.*experiments \(.*\bnoop\b.*\).*'noop'"):
         lookup.find("experiments", "nop")
 
 
@@ -102,9 +101,7 @@ def test_a_place_that_leads_nowhere_is_told(name: str, told: str) -> None:
 def test_a_module_that_raises_is_told_and_not_shown_as_our_fault() -> None:
     write("broken_module.py", "raise RuntimeError('not today')\n")
 
-    with pytest.raises(
-        LookupFailed, match="Module 'broken_module' cannot be loaded: RuntimeError: not today"
-    ):
+    with pytest.raises(LookupFailed, match=r"'broken_module'.*: RuntimeError: not today"):
         lookup.find("experiments", "broken_module:x")
 
 
@@ -118,14 +115,15 @@ def test_a_module_that_raises_is_told_and_not_shown_as_our_fault() -> None:
         ("def f():\n    1 / 0\n\nf()\n", "line 2: ZeroDivisionError"),
     ],
 )  # fmt: skip
-def test_a_file_that_cannot_be_loaded_is_told_with_the_line(text: str, told: str) -> None:
+def test_a_file_that_cannot_be_loaded_is_told_with_the_line(text: str, told: str, wording: Wording) -> None:
     path = write("broken.py", text)
 
     with pytest.raises(LookupFailed) as error:
         lookup.load_file(path)
 
-    assert str(error.value).startswith(f"'{path}' cannot be loaded: ")
+    assert str(error.value).startswith(f"'{path}' ")
     assert told in str(error.value)
+    wording(str(error.value).replace(str(path), "broken.py"))
 
 
 def test_a_file_is_run_once_however_often_it_is_loaded() -> None:
@@ -151,8 +149,8 @@ def test_a_file_that_another_one_imported_is_not_run_again() -> None:
     lookup.load_file(second)
 
     assert Path("log").read_text() == "x"
-    assert lookup.registered_in(second, "experiments") == ["slug", "join words"]
-    assert lookup.registered_in(first, "experiments") == []
+    assert lookup.find_registered_names(second, "experiments") == ["slug", "join words"]
+    assert lookup.find_registered_names(first, "experiments") == []
 
 
 def test_a_file_may_register_what_another_module_defines() -> None:
@@ -167,7 +165,7 @@ def test_a_file_may_register_what_another_module_defines() -> None:
 
     lookup.load_file(path)
 
-    assert lookup.registered_in(path, "experiments") == ["lent"]
+    assert lookup.find_registered_names(path, "experiments") == ["lent"]
 
 
 def test_of_two_files_with_the_same_name_in_them_the_one_loaded_last_counts() -> None:

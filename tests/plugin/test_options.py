@@ -13,9 +13,8 @@ from assay.plugin.options import KINDS, option_schema
 def test_every_option_of_a_plug_in_is_explained(kind: str, name: str) -> None:
     properties = option_schema(kind, lookup.find(kind, name)).get("properties", {})
 
-    assert [key for key, field in properties.items() if not field.get("description")] == [], (
-        "describe it under Args: of the docstring, or with Field(description=…)"
-    )
+    # Describe it under Args: of the docstring, or with Field(description=…).
+    assert [key for key, field in properties.items() if not field.get("description")] == []
 
 
 @pytest.mark.parametrize(

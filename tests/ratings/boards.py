@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tests.ratings.tables import Row, table
 
-from assay.analysis.ratings import rate
+from assay.analysis.ranking.ratings import rate
 from assay.model import Contender, Limits, Ratings, Rubric
 
 REFERENCE = {"seconds": 1.0, "usd": 0.01}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from assay.analysis.ratings import rate
+from assay.analysis.ranking.ratings import rate
 from assay.model import CaseTable, Limits, Ratings, Rubric
 from assay.model.rating import RatingScope, Reference, ReferenceOrigin
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.command import AssayInline
+from tests.command import AssayInline, Prepare
 from tests.ratings.boards import board_of, contender, ratings
 from tests.suites.project import numbers, suite
+from tests.wording import Wording
 
-from assay.analysis.leaderboard import leaderboard
+from assay.analysis.ranking.leaderboard import leaderboard
 from assay.model import Contender, Leaderboard, Rating
 
 BENCHMARKS = ["b0", "b1"]
@@ -24,7 +25,7 @@ def test_equal_agents_are_hardly_ever_told_apart(metric: str) -> None:
     equal = dict.fromkeys("abcd", 0.6)
     apart = [
         max(row.tier for row in leaderboard("s", board_of(seed, equal), BENCHMARKS, metric).standings) > 1
-        for seed in range(5000, 5150)
+        for seed in range(5000, 5030)
     ]
     assert np.mean(apart) < 0.06
 
@@ -71,16 +72,17 @@ def test_dimensions_that_not_all_agents_have_are_left_out_of_the_ranking() -> No
     board = leaderboard("s", [a, replace(b, ratings=unknown)], BENCHMARKS)
     assert board.dimensions == ("accuracy", "speed", "reliability")
     assert "cost" in board.doubts[0]
-    assert all(row.score.basis == "over accuracy, speed, reliability" for row in board.standings)
+    assert all(row.score.basis.endswith(" accuracy, speed, reliability") for row in board.standings)
 
 
-def test_agents_are_told_apart_only_by_benchmarks_that_both_did() -> None:
+def test_agents_are_told_apart_only_by_benchmarks_that_both_did(wording: Wording) -> None:
     whole, part = board_of(3, {"whole": 0.1, "part": 0.1}, cases=200)
     easy = contender("part", {"b0": part.ratings["b0"], "easy": board_of(4, {"x": 0.99})[0].ratings["b0"]})
     board = leaderboard("s", [whole, easy], ["b0", "b1", "easy"], "accuracy")
     assert {row.contender.agent: row.coverage for row in board.standings} == {"whole": "2/3", "part": "2/3"}
     assert {row.tier for row in board.standings} == {1}
-    assert any("whole, part did not run every benchmark" in doubt for doubt in board.doubts)
+    (doubt,) = [doubt for doubt in board.doubts if "whole, part " in doubt]
+    wording(doubt)
 
 
 def test_agents_without_a_common_benchmark_are_not_told_apart() -> None:
@@ -119,17 +121,21 @@ def bad(text): return text if int(text) % 4 == 0 else "?"
 """
 
 
-@pytest.fixture
-def played(assay_inline: AssayInline) -> AssayInline:
-    assay_inline.write("agents.py", AGENTS)
+def play(assay: AssayInline) -> None:
+    assay.write("agents.py", AGENTS)
     agents: list[dict[str, object]] = [
         {"name": "good", "type": "python", "target": "agents.py:good"},
         {"name": "bad", "type": "python", "target": "agents.py:bad"},
         {"name": "dream", "type": "simulated", "seconds": 0.0},
     ]
     benchmark = {"rubric": {"reference": {"seconds": 0.001}}}
-    assay_inline.write("s.yaml", suite(numbers(60), agents, benchmark=benchmark, category="accuracy"))
-    assert assay_inline("run", "s.yaml", "-q").code == 0
+    assay.write("s.yaml", suite(numbers(60), agents, benchmark=benchmark, category="accuracy"))
+    assert assay.run_inline("s.yaml", "-q").code == 0
+
+
+@pytest.fixture
+def played(assay_inline: AssayInline, prepare: Prepare) -> AssayInline:
+    prepare(assay_inline, play)
     return assay_inline
 
 
@@ -148,7 +154,7 @@ def test_the_command_shows_tiers_and_simulated_agents_apart(played: AssayInline)
 
 def test_a_run_of_a_few_cases_does_not_replace_a_full_result(played: AssayInline) -> None:
     before = played("leaderboard", "--json").json
-    assert played("run", "s.yaml", "-q", "--agent", "bad", "--limit", "10").code == 0
+    assert played.run_inline("s.yaml", "-q", "--agent", "bad", "--limit", "10").code == 0
     assert played("leaderboard", "--json").json == before
 
 
@@ -156,13 +162,15 @@ def test_two_agents_are_compared_case_by_case_by_their_names(played: AssayInline
     done = played("compare", "bad", "good", "--metric", "score", "--json")
     [one] = done.json["comparisons"]
     assert (one["a"], one["b"], one["units_a"], one["verdict"]) == (0.25, 1.0, 60, "better")
-    assert one["method"] == "paired t of case means"
+    assert one["method"].startswith("paired t ")
     worse = played("compare", "good", "bad", "--fail-on", "worse", "--metric", "score")
     assert worse.code == 1
 
 
-def test_a_suite_that_nobody_did_has_no_board(assay_inline: AssayInline) -> None:
-    assert "There are no results of suite 'x' to rank" in assay_inline("leaderboard", "--suite", "x").refusal
+def test_a_suite_that_nobody_did_has_no_board(assay_inline: AssayInline, wording: Wording) -> None:
+    refusal = assay_inline("leaderboard", "--suite", "x").refusal
+    assert "'x'" in refusal
+    wording(refusal)
 
 
 def test_the_rows_of_a_document_are_plain(played: AssayInline) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ratings.tables import Row, rated, table
 
-from assay.analysis.ratings import rate
+from assay.analysis.ranking.ratings import rate
 from assay.model import CaseTable, Limits, Ratings, Rubric
 from assay.stats.resample import MOST_ROWS, Resample
 from assay.stats.verdicts import effective_n, wilson

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tests.ratings.boards import contender
 
-from assay.analysis.leaderboard import leaderboard
-from assay.analysis.matrix import matrix
-from assay.analysis.ratings import rate
+from assay.analysis.ranking.leaderboard import leaderboard
+from assay.analysis.ranking.matrix import matrix
+from assay.analysis.ranking.ratings import rate
 from assay.model import CaseTable, Limits, Ratings, Rubric
 from assay.model.standing import Contender
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from tests.past import Past
 
-from assay.model import Batch, Execution, Phase, Ratings, Run, RunState, Status
-from assay.pipeline.rating import rate_trials, ratings_of, read_current_ratings
-from assay.pipeline.reporting import report_of
+from assay.model import Batch, Execution, Phase, Ratings, Run, RunState, Status, Suite
+from assay.pipeline.leaderboard import leaderboards
+from assay.pipeline.ratings import rate_trials, ratings_of, read_current_ratings
+from assay.pipeline.report import report_of
 from assay.store.store import Store
 
 
@@ -69,3 +70,47 @@ def test_a_run_that_went_on_after_it_was_rated_is_rated_by_all_its_executions(st
 
 def test_a_run_that_was_never_rated_has_ratings_in_its_report(store: Store) -> None:
     assert shown_ratings(store, Past(store).run(wrong=15)).dimensions["accuracy"].value == 0.5
+
+
+def with_reference(past: Past, seconds: float) -> Suite:
+    (benchmark,) = past.suite.benchmarks
+    rubric = replace(benchmark.rubric, reference={"seconds": seconds})
+    return replace(past.suite, benchmarks=(replace(benchmark, rubric=rubric),), hash=f"by {seconds}")
+
+
+def speeds(store: Store, *runs: Run) -> list[float | None]:
+    kept = store.ratings([run.trials[0].id for run in runs])
+    return [kept[run.trials[0].id].dimensions["speed"].value for run in runs]
+
+
+def test_a_run_with_another_rubric_rates_earlier_trials_by_it_whoever_is_rated_last(store: Store) -> None:
+    past = Past(store)
+    earlier = rated_run(store, past)
+    (before,) = speeds(store, earlier)
+    past.suite = with_reference(past, 1000.0)
+    later = rated_run(store, past, version="2")
+    assert before is not None
+    assert before < 0.9
+    assert all(speed is not None and speed > 0.99 for speed in speeds(store, earlier, later))
+    rate_trials(store, earlier, with_reference(past, 1.0))
+    assert all(speed is not None and speed > 0.99 for speed in speeds(store, earlier, later))
+
+
+def test_a_board_aligns_what_an_older_version_left_by_two_rubrics_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past = Past(store)
+    own = past.suite
+    earlier = past.run()
+    past.agent, past.suite = "other", with_reference(past, 1000.0)
+    later = past.run()
+    for run, suite in ((earlier, own), (later, past.suite)):
+        store.rate(run.trials[0].id, ratings_of(store, run.trials[0], suite))
+    (board,) = leaderboards(store)
+    assert all(speed is not None and speed > 0.99 for speed in speeds(store, earlier, later))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("it is stored")
+
+    monkeypatch.setattr("assay.pipeline.ratings.ratings_of", refuse)
+    assert leaderboards(store)[0].standings == board.standings

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from assay.report.html import Html
+from assay.report.pages.html import Html
 
 
 def chromium() -> str | None:

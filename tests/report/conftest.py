@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.report.browsing import browser, open_page
 
+from assay.analysis.findings import read_findings
 from assay.model import (
     AgentVersion,
     Artifact,
@@ -39,6 +40,9 @@ from assay.model import (
 
 __all__ = ["browser", "open_page"]
 
+NOISE, NOISE_HINT = "The noise probe varied by 6.2 %.", "Close other programs and run again."
+LAST_LINE = "ValueError: bad invoice 7"
+NO_GPU = "no NVIDIA driver was found"
 START = datetime(2026, 5, 4, 12, 30, 15, tzinfo=UTC)
 
 SECONDS = metric_named("seconds")
@@ -218,9 +222,10 @@ def report_of(
         trials=tuple(trial.stored for trial in trials),
         source={"experiment": "parse_invoices"},
         instrument_costs={"timing": 8e-8, "psutil": 0.00012},
-        unmeasured={"gpu": "no NVIDIA driver was found"},
+        unmeasured={"gpu": NO_GPU},
     )
-    return Report(replace(run, **changes), trials, axes, doubts)
+    shown, found = read_findings(trials)
+    return Report(replace(run, **changes), tuple(shown), axes, doubts, findings=found)
 
 
 def sweep() -> Report:
@@ -245,9 +250,7 @@ def sweep() -> Report:
 
 
 def _broken(number: int) -> tuple[Execution, ...]:
-    trace = (
-        'Traceback (most recent call last):\n  File "parse.py", line 12, in parse\nValueError: bad invoice 7'
-    )
+    trace = f'Traceback (most recent call last):\n  File "parse.py", line 12, in parse\n{LAST_LINE}'
     return (
         failure(number, Status.FAILED, trace, "reading invoice 7\nunexpected token", 0),
         failure(number, Status.TIMEOUT, "took longer than 30 s and was killed", None, 1),
@@ -256,7 +259,7 @@ def _broken(number: int) -> tuple[Execution, ...]:
 
 def _doubts() -> tuple[Doubt, ...]:
     return (
-        Doubt("noisy-machine", "The noise probe varied by 6.2 %.", "Close other programs and run again."),
+        Doubt("noisy-machine", NOISE, NOISE_HINT),
         Doubt(
             "outliers",
             "seconds has 9 outliers of 500 executions; without them the median is 115 µs.",

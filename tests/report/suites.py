@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from assay.analysis.estimates.case_results import case_series
+from assay.analysis.estimates.trial import add_estimates
 from assay.analysis.findings import findings
-from assay.analysis.ratings import rate
-from assay.analysis.tally import case_series
-from assay.analysis.trial import estimated
+from assay.analysis.ranking.ratings import rate
 from assay.model import (
     AgentUse,
     AgentVersion,
@@ -38,6 +38,9 @@ from assay.model import (
 )
 from assay.report.cases import case_table
 
+WRONG_OUTPUT = "I think it is 999."
+WRONG_REASON = "999 is not within 0 of what was expected"
+SCORER_FAILED = "the scorer failed: ValueError: no number in the text"
 START = datetime(2026, 5, 4, 12, 30, 15, tzinfo=UTC)
 
 
@@ -169,7 +172,7 @@ class Asked:
             START.timestamp() + repetition + number * 0.01,
             self._measured(right, draw, ok and not is_unscored),
             case=case.id,
-            output=(self.hostile or (str(expected) if right else "I think it is 999.")) if ok else None,
+            output=(self.hostile or (str(expected) if right else WRONG_OUTPUT)) if ok else None,
             applied={"model": self.made.version} if self.made.version else None,
             error=None if ok else self.hostile or _ERRORS[status],
             log=self.hostile or ("loading weights\nwarning: context cut" if not ok else None),
@@ -191,10 +194,10 @@ class Asked:
     def _detail(self, right: bool, ok: bool, is_unscored: bool) -> dict[str, object] | None:
         found: dict[str, object] = {"simulated": True} if self.made.simulated else {}
         if ok and not right:
-            found["reasons"] = {"correctness": self.hostile or "999 is not within 0 of what was expected"}
+            found["reasons"] = {"correctness": self.hostile or WRONG_REASON}
         if is_unscored:
             found["unscored"] = ["correctness"]
-            found["reasons"] = {"correctness": "the scorer failed: ValueError: no number in the text"}
+            found["reasons"] = {"correctness": SCORER_FAILED}
         if self.made.ttft is not None and ok:
             found["spans"] = [
                 ["queue", "queue", 0.0, 0.05],
@@ -243,7 +246,7 @@ def trial_of(
         applied={"model": made.version} if made.version else {},
         ratings=rate(table, benchmark.rubric, benchmark.limits),
     )
-    return estimated(report, {})
+    return add_estimates(report, {})
 
 
 def suite_report(

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from assay.model import Report, TrialReport
-from assay.report.document import read_result, run_document
-from assay.report.html import Html
-from assay.report.json import Json
-from assay.report.markdown import Markdown
+from assay.report.documents.json import Json
+from assay.report.documents.result import read_result, run_document
+from assay.report.pages.html import Html
+from assay.report.pages.markdown import Markdown
 
 Make = Callable[..., Report]
 

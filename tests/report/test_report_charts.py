@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.wording import Wording
 
 from assay.model import AxisEffect, Series, TrialReport, metric_named
-from assay.report.charts import (
+from assay.report.charts.png import Png
+from assay.report.charts.run import (
     _bins,
     axis,
     distribution,
@@ -22,8 +24,7 @@ from assay.report.charts import (
     run_charts,
     trial_charts,
 )
-from assay.report.png import Png
-from assay.report.vega import is_wide, themed
+from assay.report.charts.vega import apply_theme, is_wide
 
 
 def rows(spec: dict[str, Any], layer: int) -> list[dict[str, Any]]:
@@ -107,13 +108,11 @@ def test_one_repetition_in_each_process_is_drawn_in_the_order_made(make_trial):
     assert [row["order"] for row in rows(spec, 0)] == list(range(10))
 
 
-def test_samples_of_resources_become_charts_and_a_cut_line_is_left_out(swept):
+def test_samples_of_resources_become_charts_and_a_cut_line_is_left_out(swept, wording: Wording):
     charts = resources(swept.trials[0])
-    assert [chart.spec["title"]["text"] for chart in charts] == [
-        "CPU use of the process tree",
-        "Memory of the process tree",
-        "Bytes read and written",
-    ]
+    titles = [chart.spec["title"]["text"] for chart in charts]
+    assert [title.split()[0] for title in titles] == ["CPU", "Memory", "Bytes"]
+    wording("\n".join(titles))
     assert len(charts[0].spec["data"]["values"]) == 200
     assert resources(swept.trials[1]) == []
 
@@ -155,8 +154,8 @@ def test_a_theme_adds_colours_to_a_specification_that_has_none(swept):
     for chart in (*run_charts(swept), *trial_charts(swept.trials[0])):
         assert "#" not in json.dumps(chart.spec)
         assert (
-            themed(chart.spec, dark=True)["config"]["background"]
-            != themed(chart.spec, dark=False)["config"]["background"]
+            apply_theme(chart.spec, dark=True)["config"]["background"]
+            != apply_theme(chart.spec, dark=False)["config"]["background"]
         )
 
 

@@ -23,13 +23,13 @@ from tests.report.suites import (
     talks,
 )
 
-from assay.analysis.leaderboard import leaderboard
+from assay.analysis.ranking.leaderboard import leaderboard
 from assay.cli.terminal import QuietTerminal
 from assay.model import Doubt, Environment, Report, Status
 from assay.model.standing import Contender
-from assay.report.board import print_board
-from assay.report.console_summary import print_summary
-from assay.report.document import run_document
+from assay.report.console.board import print_board
+from assay.report.console.summary import print_summary
+from assay.report.documents.result import run_document
 from assay.report.leads import board_sentence, lead_sentence, main_lead, reason_text
 from assay.report.warnings import rank_warnings, run_warnings, split_warnings
 

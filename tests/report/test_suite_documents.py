@@ -10,16 +10,17 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from tests.report.suites import CLOUD, EXACT, GREEDY, TINY, Made, benchmark, cases, suite_report
+from tests.report.suites import CLOUD, EXACT, GREEDY, TINY, WRONG_REASON, Made, benchmark, cases, suite_report
+from tests.wording import Wording
 
-from assay.analysis.tally import case_series
+from assay.analysis.estimates.case_results import case_series
 from assay.model import Budget, Report, RunState, Status
 from assay.report.cases import case_table
-from assay.report.csv import Csv
-from assay.report.document import case_document, read_result, result_schema, run_document, strict_json
-from assay.report.json import Json
-from assay.report.junit import JUnit
-from assay.report.markdown import report_page
+from assay.report.documents.csv import Csv
+from assay.report.documents.json import Json
+from assay.report.documents.junit import JUnit
+from assay.report.documents.result import case_document, read_result, result_schema, run_document, strict_json
+from assay.report.pages.markdown import report_page
 
 UNKNOWN_COST = "the cost is unknown (give the agent a price, or say price: free)"
 
@@ -72,7 +73,7 @@ def test_executions_have_case_score_named_scores_and_details(desk):
     assert wrong["scores"]["correctness"] == 0
     assert "score" not in wrong["metrics"]
     assert "score.relevance" not in wrong["metrics"]
-    assert wrong["detail"]["reasons"] == {"correctness": "999 is not within 0 of what was expected"}
+    assert wrong["detail"]["reasons"] == {"correctness": WRONG_REASON}
     unscored = next(entry for entry in entries if "unscored" in entry.get("detail", {}))
     assert "score" not in unscored
 
@@ -209,11 +210,14 @@ def test_what_became_of_a_case_is_what_junit_calls_it(made, verdict, tmp_path):
     assert found == ([verdict] if verdict else [])
 
 
-def test_junit_says_why_a_case_failed(tmp_path):
+def test_junit_says_why_a_case_failed(tmp_path, wording: Wording):
     failure = one_case(Made("wrong", -1.0, 0.1), tmp_path).find("failure")
     assert failure is not None
-    assert failure.get("message") == "mean score 0.00: 2 fail"
-    assert "999 is not within 0 of what was expected" in (failure.text or "")
+    message = failure.get("message", "")
+    assert "0.00" in message
+    assert "2 fail" in message
+    assert WRONG_REASON in (failure.text or "")
+    wording(message)
 
 
 def test_junit_of_a_suite_is_well_formed_whatever_an_agent_says(tmp_path):
@@ -233,11 +237,12 @@ def test_markdown_shows_boards_reasons_and_missed_cases(desk):
         "tiny-llm: cost is unrated: the cost is unknown (give the agent a price, or say price: free)",
         "| cloud-sim (simulated) |",
         "### Cases not passed (the hardest 30 of 34)",
-        "999 is not within 0 of what was expected",
+        WRONG_REASON,
         "completion 0.957 × consistency",
     ):
         assert part in page
-    assert page.index("## Refunds · simulated agents") > page.index("| tiny-llm |")
+    simulated = "## Refunds · simulated agents"
+    assert page.index(simulated) > page.index("| tiny-llm |")
 
 
 def test_what_agents_say_is_literal_in_markdown():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.execute.judging import make_scorer
 from assay.model import Case, ScorerUse, ToolCall
 from assay.plugin.scorer import Judged, Judgement, Scorer
+from assay.plugin.scorers import make_scorer
 
 
 def made(name: str, **options: Any) -> Scorer:

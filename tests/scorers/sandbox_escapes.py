@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from assay.execute.judging import make_scorer
 from assay.model import Case, ScorerUse
 from assay.plugin.scorer import Judged, Judgement
+from assay.plugin.scorers import make_scorer
 
 ASSERTS = "assert add(2, 3) == 5\nassert add(-7, 4) == -3\n"
 CALLS = [{"call": "add(2, 3)", "expected": 5}, {"call": "add(-7, 4)", "expected": -3}]

@@ -12,8 +12,9 @@ import pytest
 from tests.execute.carrying import eventually
 from tests.scorers.asking import judgement, made, shown, value
 from tests.scorers.sandbox_escapes import ESCAPES, Outside
+from tests.wording import Wording
 
-from assay.execute.tree import MARK
+from assay.execute.process_tree import MARK
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
 
@@ -50,16 +51,19 @@ def test_partial_gives_the_share_of_tests_that_pass(tests: object, share: float)
     assert value("code", ADD, tests, partial=True) == share
 
 
-def test_all_or_nothing_says_what_failed() -> None:
+def test_all_or_nothing_says_what_failed(wording: Wording) -> None:
     found = judgement("code", "def add(a, b):\n    raise ValueError('no idea')", TESTS)
     assert found.value == 0.0
-    assert found.reason == "0 of 2 tests passed; ValueError: no idea"
+    assert found.reason.startswith("0 of 2 ")
+    assert found.reason.endswith(" ValueError: no idea")
+    wording(found.reason)
 
 
 def test_tests_of_the_case_go_before_its_expected_output() -> None:
     check = {"tests": "def check(candidate):\n    assert candidate(2, 2) == 4\n", "entry_point": "add"}
+    wrong = "def add(a, b):\n    return 5"
     assert value("code", ADD, "nothing", check) == 1.0
-    assert value("code", "def add(a, b):\n    return 5", "nothing", check) == 0.0
+    assert value("code", wrong, "nothing", check) == 0.0
 
 
 @pytest.mark.parametrize("tests", [None, "def broken(:", "x = 1", [], [{"call": "add(1, 2)"}], 5])
@@ -88,11 +92,13 @@ def test_junk_and_cheats_pass_nothing(output: object) -> None:
     assert value("code", output, TESTS, partial=True) == 0.0
 
 
-def test_what_passed_before_the_time_was_up_counts() -> None:
+def test_what_passed_before_the_time_was_up_counts(wording: Wording) -> None:
     slow = "def add(a, b):\n    while a < 0: pass\n    return a + b"
     start = time.monotonic()
     found = judgement("code", slow, TESTS, partial=True, seconds=3)
-    assert (found.value, found.reason) == (0.5, "1 of 2 tests passed; it took too long")
+    assert found.value == 0.5
+    assert found.reason.startswith("1 of 2 ")
+    wording(found.reason)
     assert time.monotonic() - start < 100
 
 
@@ -104,7 +110,8 @@ def test_memory_is_limited() -> None:
 
 def test_secrets_of_the_environment_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
-    assert value("code", "import os\nfound = list(os.environ)", "assert 'SOME_API_KEY' not in found") == 1.0
+    code, check = "import os\nfound = list(os.environ)", "assert 'SOME_API_KEY' not in found"
+    assert value("code", code, check) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -119,14 +126,16 @@ def test_secrets_of_the_environment_are_not_there(monkeypatch: pytest.MonkeyPatc
 )
 def test_signals_processes_and_sockets_are_refused(action: str) -> None:
     code = f"import os, subprocess, socket\ntry:\n    {action}\n    done = True\nexcept PermissionError:\n    done = False\n"
-    assert value("code", code, "assert done is False") == 1.0
+    assert value("code", code, "assert not done") == 1.0
 
 
 def test_files_outside_the_working_folder_are_safe_and_inside_it_work(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("kept")
     code = f"import os\nwith open('note', 'w') as note: note.write('x')\nos.remove('note')\nos.remove({str(precious)!r})"
-    assert judgement("code", code, "assert add").reason.startswith("0 of 1 tests passed; FileNotFoundError")
+    reason = judgement("code", code, "assert add").reason
+    assert reason.startswith("0 of 1 ")
+    assert "; FileNotFoundError" in reason
     assert precious.read_text() == "kept"
 
 

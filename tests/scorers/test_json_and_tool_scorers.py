@@ -60,8 +60,9 @@ def test_expected_json_may_be_written_as_text() -> None:
 
 def test_without_order_each_expected_item_needs_one_of_its_own() -> None:
     options = {"ignore_order": True, "subset": True}
-    assert value("json", '[{"a": 1, "b": 2}, {"a": 1}]', [{"a": 1}, {"a": 1, "b": 2}], **options) == 1.0
-    assert value("json", '[{"a": 1, "b": 2}]', [{"a": 1}, {"a": 1, "b": 2}], **options) == 0.0
+    both, one = '[{"a": 1, "b": 2}, {"a": 1}]', '[{"a": 1, "b": 2}]'
+    assert value("json", both, [{"a": 1}, {"a": 1, "b": 2}], **options) == 1.0
+    assert value("json", one, [{"a": 1}, {"a": 1, "b": 2}], **options) == 0.0
     assert value("json", [1] * 1500 + [2], [1] * 1501, ignore_order=True) == 0.0
 
 
@@ -99,7 +100,7 @@ SCHEMA = {"type": "object", "required": ["age"], "properties": {"age": {"type": 
 
 
 def test_a_schema_is_obeyed_or_the_place_of_the_fault_is_told() -> None:
-    assert value("json_schema", '```\n{"age": 3}\n```', None, schema=SCHEMA) == 1.0
+    assert value("json_schema", '```\n{"age":3}\n```', None, schema=SCHEMA) == 1.0
     assert judgement("json_schema", '{"age": -3}', SCHEMA).reason.startswith("$.age: ")
     assert value("json_schema", "no JSON", SCHEMA) == 0.0
 

@@ -77,8 +77,8 @@ def test_tolerances_widen_what_is_right() -> None:
 
 
 def test_the_first_number_can_be_asked_for() -> None:
-    assert value("numeric", "7 out of 10", 7, which="first") == 1.0
-    assert value("numeric", "7 out of 10", 7) == 0.0
+    assert value("numeric", "7 of 10", 7, which="first") == 1.0
+    assert value("numeric", "7 of 10", 7) == 0.0
 
 
 def test_an_expected_output_without_a_number_leaves_the_case_unscored() -> None:

@@ -11,8 +11,10 @@ from assay.model import Execution
 
 
 def run(assay: AssayInline, url: str, *more: str, model: str = "m") -> Done:
-    """`assay run serving` against this server."""
-    return assay("run", "serving", "--set", f"url={url}", "--set", f"model={model}", *more, "--json")
+    """`assay run serving` against this server; without workers, unless a number of processes is asked for."""
+    isolation = "process" if "--processes" in more else "inline"
+    words = ("--set", f"url={url}", "--set", f"model={model}", "--isolation", isolation)
+    return assay("run", "serving", *words, *more, "--json")
 
 
 def executions(assay: AssayInline) -> list[Execution]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 from tests.load.faulty import until
 
-from assay.builtin.experiments.listening import ServerProcess
+from assay.builtin.experiments.server_process import ServerProcess
 
 MB = 2**20
 SERVER = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from typing import Any
 
@@ -10,11 +11,12 @@ from tests.agents.scripted import ScriptedServer
 from tests.command import AssayInline
 from tests.serving.serving import codes, executions, only, run, told
 from tests.sim_llm.asking import get, quick
+from tests.wording import Wording
 
-from assay.builtin.experiments.serving import measured
+from assay.builtin.experiments.serving import compute_answer_metrics
 from assay.builtin.experiments.serving_params import PROFILES, ServingParams
 from assay.model import Answer, Usage
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.simulator import SimOptions, SimServer
 
 
 def test_the_client_times_the_first_token_the_gaps_and_the_whole(assay_inline: AssayInline) -> None:
@@ -73,7 +75,7 @@ def test_preparing_is_no_part_of_the_time(assay_inline: AssayInline) -> None:
 
 
 def test_a_model_that_stays_loaded_is_no_cold_start(
-    assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch
+    assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
     monkeypatch.setattr("assay.builtin.experiments.model_server._PATIENCE", 0.0)
     listed = document('{"models": [{"model": "m:latest", "context_length": 5}]}')
@@ -83,7 +85,7 @@ def test_a_model_that_stays_loaded_is_no_cold_start(
     found = only(assay_inline)
 
     assert found.status == "failed"
-    assert "this would be no cold start" in (found.error or "")
+    wording(found.error)
     assert ("/api/generate", b'{"model":"m","stream":false,"keep_alive":0}') in asked
     assert "/api/chat" not in [path for path, _ in asked]
 
@@ -103,13 +105,15 @@ def test_the_server_holds_the_model_with_the_context_that_was_asked_for(assay_in
     assert codes(done) & {"setting-not-taken", "identical-arms", "setting-not-told"} == set()
 
 
-def test_an_option_that_the_server_did_not_take_is_reported(assay_inline: AssayInline) -> None:
+def test_an_option_that_the_server_did_not_take_is_reported(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     with quick(max_context=2048) as server:
         done = run(assay_inline, server.url, "--sweep", "num_ctx=1024,4096").json
 
-    assert told(done, "setting-not-taken") == [
-        "The setting 'num_ctx' did not take: '4096' was asked for, '2048' was read back."
-    ]
+    (message,) = told(done, "setting-not-taken")
+    assert re.findall("'(.*?)'", message) == ["num_ctx", "4096", "2048"]
+    wording(message)
 
 
 def test_layers_that_did_not_go_to_the_gpu_are_reported() -> None:
@@ -127,7 +131,7 @@ def test_layers_that_did_not_go_to_the_gpu_are_reported() -> None:
         import asyncio
 
         server = OllamaServer(Agent(vram), ServingParams(model="m", num_gpu=asked), "")  # type: ignore[arg-type]
-        return asyncio.run(server.told()).settings.get("num_gpu")
+        return asyncio.run(server.report()).settings.get("num_gpu")
 
     assert layers(80, vram=0) == 0
     assert layers(0, vram=0) == 0
@@ -222,32 +226,35 @@ def test_a_server_that_refuses_is_a_failure_that_says_so(assay_inline: AssayInli
         assert run(assay_inline, url).code == 1
         found = only(assay_inline)
         assert found.status == "failed"
-        assert "connection refused" in (found.error or "")
+        assert "refused" in (found.error or "")
         assert "Traceback" not in (found.error or "")
 
 
 @pytest.mark.parametrize(("api", "start"), [("", "cold"), ("/v1", "warm")])
 def test_a_server_that_hangs_up_half_way_is_a_failure(
-    assay_inline: AssayInline, api: str, start: str
+    assay_inline: AssayInline, api: str, start: str, wording: Wording
 ) -> None:
     with quick(disconnect_rate=1.0, tokens=8) as server:
         assert run(assay_inline, server.url + api, "--set", f"start={start}").code == 1
 
     found = only(assay_inline)
     assert found.status == "failed"
-    assert "broke off half way" in (found.error or "")
     assert "ttft" not in found.measurements
+    wording(found.error, numbers=False)
 
 
 @pytest.mark.parametrize("api", ["", "/v1"])
-def test_a_model_that_is_not_there_is_a_failure(assay_inline: AssayInline, api: str) -> None:
+def test_a_model_that_is_not_there_is_a_failure(
+    assay_inline: AssayInline, api: str, wording: Wording
+) -> None:
     with quick(models="other") as server:
         assert run(assay_inline, server.url + api).code == 1
 
     found = only(assay_inline)
     assert found.status == "failed"
     assert "HTTP 404" in (found.error or "")
-    assert "model 'm' not found" in (found.error or "")
+    assert "'m'" in (found.error or "")
+    wording(found.error)
 
 
 def test_errors_of_the_server_are_not_tried_again(assay_inline: AssayInline) -> None:
@@ -265,32 +272,41 @@ def test_an_answer_that_is_none_is_an_invalid_output(assay_inline: AssayInline) 
     assert only(assay_inline).status == "invalid_output"
 
 
-def test_something_else_than_ollama_is_told(assay_inline: AssayInline) -> None:
+def test_something_else_than_ollama_is_told(assay_inline: AssayInline, wording: Wording) -> None:
     with ScriptedServer(document("{}")) as server:
         run(assay_inline, server.url)
 
-    assert "this is not Ollama's API" in (only(assay_inline).error or "")
+    error = only(assay_inline).error or ""
+    assert "Ollama" in error
+    wording(error, numbers=False)
 
 
-def test_more_tokens_than_were_asked_for_are_an_option_not_taken(assay_inline: AssayInline) -> None:
+def test_more_tokens_than_were_asked_for_are_an_option_not_taken(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     line = '{"model": "m", "message": {"content": "hello"}, "done": true, "eval_count": 9}'
     with ScriptedServer(document('{"models": []}'), document("{}"), document('{"models": []}'),
                         document(line), document('{"models": []}')) as server:  # fmt: skip
         done = run(assay_inline, server.url, "--set", "max_tokens=4").json
 
     found = told(done, "setting-not-taken")
-    assert "The setting 'max_tokens' did not take: '4' was asked for, '9' was read back." in found
-    assert "The setting 'start' did not take: 'warm' was asked for, 'cold' was read back." in found
+    quoted = [re.findall("'(.*?)'", message) for message in found]
+    assert ["max_tokens", "4", "9"] in quoted
+    assert ["start", "warm", "cold"] in quoted
+    wording("\n".join(found), near="'max_tokens'")
 
 
-def test_another_model_than_was_asked_for_is_a_setting_not_taken(assay_inline: AssayInline) -> None:
+def test_another_model_than_was_asked_for_is_a_setting_not_taken(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     chat = '{"model": "other", "choices": [{"message": {"content": "x"}, "finish_reason": "stop"}]}'
     with ScriptedServer(document(chat)) as server:
         done = run(assay_inline, f"{server.url}/v1").json
 
-    assert "'model' did not take: 'm' was asked for, 'other'" in told(done, "setting-not-taken")[0]
-    assert any("in one piece" in message for message in told(done, "remark"))
-    assert any("chunks were counted" in message for message in told(done, "remark"))
+    taken = told(done, "setting-not-taken")[0]
+    assert re.findall("'(.*?)'", taken) == ["model", "m", "other"]
+    wording(taken)
+    wording("\n".join(told(done, "remark")))
 
 
 # What is refused before anything runs
@@ -299,30 +315,37 @@ def test_another_model_than_was_asked_for_is_a_setting_not_taken(assay_inline: A
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (["url=http://gpu.example:11434"], "name it if you mean it: allow_host=gpu.example"),
-        (["url=http://127.0.0.1.example/v1"], "is not this machine"),
-        (["url=ftp://127.0.0.1"], "is not a URL"),
-        (["url=http://127.0.0.1:1/v1", "start=cold"], "start: cold needs Ollama"),
-        (["api_key=sk-12345"], "holds a secret"),
-        (["api_key=${KEY:-sk-12345}"], "holds a secret"),
-        (["headers={Authorization: Bearer sk-12345}"], "holds a secret"),
-        (["headers={X-Goog-Credential: sk-12345}"], "holds a secret"),
-        (["headers={Set-Cookie: sk-12345}"], "holds a secret"),
-        (["url=http://127.0.0.1:1/v1?api_key=sk-12345"], "holds a secret"),
-        (["url=http://me:sk-12345@127.0.0.1:1/v1"], "holds a secret"),
-        (["numctx=4"], "Did you mean 'num_ctx'?"),
+        (["url=http://gpu.example:11434"], "allow_host=gpu.example"),
+        (["url=http://127.0.0.1.example/v1"], "'127.0.0.1.example'"),
+        (["url=ftp://127.0.0.1"], "'ftp://127.0.0.1'"),
+        (["url=http://127.0.0.1:1/v1", "start=cold"], "start: "),
+        (["api_key=sk-12345"], "api_key: "),
+        (["api_key=${KEY:-sk-12345}"], "api_key: "),
+        (["headers={Authorization: Bearer sk-12345}"], "headers: "),
+        (["headers={X-Goog-Credential: sk-12345}"], "headers: "),
+        (["headers={Set-Cookie: sk-12345}"], "headers: "),
+        (["url=http://127.0.0.1:1/v1?api_key=sk-12345"], "url: "),
+        (["url=http://me:sk-12345@127.0.0.1:1/v1"], "url: "),
+        (["numctx=4"], "'num_ctx'"),
         (["num_ctx=0"], "num_ctx"),
         (["profile=turbo"], "profile"),
     ],
 )
-def test_what_makes_no_sense_is_refused(assay_inline: AssayInline, wrong: list[str], message: str) -> None:
+def test_what_makes_no_sense_is_refused(
+    assay_inline: AssayInline, wrong: list[str], message: str, wording: Wording
+) -> None:
     options = [word for text in wrong for word in ("--set", text)]
 
-    assert message in assay_inline("run", "serving", "--set", "model=m", *options).refusal
+    refusal = assay_inline("run", "serving", "--set", "model=m", *options).refusal
+    assert message in refusal
+    assert "sk-12345" not in refusal
+    wording(refusal)
 
 
-def test_a_model_must_be_named(assay_inline: AssayInline) -> None:
-    assert "model: is missing" in assay_inline("run", "serving").refusal
+def test_a_model_must_be_named(assay_inline: AssayInline, wording: Wording) -> None:
+    refusal = assay_inline("run", "serving").refusal
+    assert "model: " in refusal
+    wording(refusal)
 
 
 def test_a_host_that_was_named_may_be_asked() -> None:
@@ -334,16 +357,18 @@ def test_a_host_that_was_named_may_be_asked() -> None:
 
 
 def test_figures_that_nobody_can_know_are_left_out() -> None:
-    one_piece = measured(Answer("hello", seconds=2.0, usage=Usage(output_tokens=4)))
+    one_piece = compute_answer_metrics(Answer("hello", seconds=2.0, usage=Usage(output_tokens=4)))
     assert one_piece == {"tokens_per_second": 2.0, "output_tokens": 4}
 
-    one_token = measured(Answer("a", seconds=2.0, first_token_seconds=1.5, content_seconds=(1.5,)))
+    one_token = compute_answer_metrics(
+        Answer("a", seconds=2.0, first_token_seconds=1.5, content_seconds=(1.5,))
+    )
     assert one_token == {"tokens_per_second": 0.5, "output_tokens": 1, "ttft": 1.5}
 
 
 def test_the_gap_in_the_middle_and_the_longest_are_told() -> None:
     answer = Answer("abcd", seconds=2.0, first_token_seconds=0.5, content_seconds=(0.5, 0.6, 1.6, 1.8))
-    seen = measured(answer)
+    seen = compute_answer_metrics(answer)
 
     assert seen["itl"] == pytest.approx(0.2)
     assert seen["itl_max"] == pytest.approx(1.0)

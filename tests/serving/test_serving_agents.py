@@ -10,6 +10,7 @@ import pytest
 from tests.command import AssayInline
 from tests.serving.serving import executions
 from tests.sim_llm.asking import quick
+from tests.wording import Wording
 
 from assay.builtin.experiments.serving_params import ServingParams, params_of
 from assay.model import AgentUse
@@ -49,10 +50,13 @@ def test_a_model_that_a_variable_names_is_loaded_and_asked_by_its_name(assay_inl
     assert "setting-not-taken" not in {warning["code"] for warning in done["warnings"]}
 
 
-def test_an_agent_without_a_limit_of_tokens_is_refused_by_what_it_wrote(assay_inline: AssayInline) -> None:
+def test_an_agent_without_a_limit_of_tokens_is_refused_by_what_it_wrote(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     agents(assay_inline.folder, ollama("gemma", "http://127.0.0.1:9", num_predict=-1))
     refusal = assay_inline("run", "serving", "--agent", "gemma").refusal
-    assert "asks for -1 tokens" in refusal
+    assert " -1 tokens" in refusal
+    wording(refusal)
 
 
 def test_a_sweep_goes_before_the_options_of_the_agent(assay_inline: AssayInline) -> None:
@@ -83,24 +87,30 @@ def test_a_spec_may_name_its_agents(assay_inline: AssayInline) -> None:
     assert [trial["name"] for trial in done["trials"]] == ["serving · gemma"]
 
 
-def test_an_agent_that_is_not_there_is_told(assay_inline: AssayInline) -> None:
-    assert "There is no 'gema' among the agents" in assay_inline("run", "serving", "--agent", "gema").refusal
+def test_an_agent_that_is_not_there_is_told(assay_inline: AssayInline, wording: Wording) -> None:
+    refusal = assay_inline("run", "serving", "--agent", "gema").refusal
+    assert "'gema'" in refusal
+    wording(refusal.partition(" (")[0])
 
 
 @pytest.mark.parametrize("name", ["nop", "oracle"])
-def test_an_agent_without_a_server_is_refused(assay_inline: AssayInline, name: str) -> None:
+def test_an_agent_without_a_server_is_refused(assay_inline: AssayInline, name: str, wording: Wording) -> None:
     refusal = assay_inline("run", "serving", "--agent", name, "--set", "model=m").refusal
-    assert "it takes agents of type ollama and openai" in refusal
+    assert "ollama and openai" in refusal
+    wording(refusal)
 
 
-def test_an_experiment_that_takes_no_agent_says_so(assay_inline: AssayInline) -> None:
-    assert "'noop' takes no agent" in assay_inline("run", "noop", "--agent", "nop").refusal
+def test_an_experiment_that_takes_no_agent_says_so(assay_inline: AssayInline, wording: Wording) -> None:
+    refusal = assay_inline("run", "noop", "--agent", "nop").refusal
+    assert "'noop'" in refusal
+    wording(refusal)
 
 
 @pytest.mark.parametrize("options", [{"stream": False}, {"cassette": "x.yaml"}])
-def test_an_agent_that_cannot_be_timed_is_refused(options: dict[str, object]) -> None:
-    with pytest.raises(BadAgent, match="to time"):
+def test_an_agent_that_cannot_be_timed_is_refused(options: dict[str, object], wording: Wording) -> None:
+    with pytest.raises(BadAgent, match="'a'") as refused:
         params_of(AgentUse("a", "openai", {"model": "m", **options}))
+    wording(refused.value)
 
 
 def test_a_server_in_the_definition_of_an_agent_is_a_server_that_was_named() -> None:

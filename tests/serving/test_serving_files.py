@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.command import AssayInline
-from tests.serving.serving import run
+from tests.serving.serving import codes, run
 from tests.sim_llm.asking import quick
+from tests.wording import Wording
 
 from assay.builtin.reporters.serving_pages import _together
 from assay.model import Verdict
@@ -83,24 +85,26 @@ def test_each_point_is_held_against_the_baseline_with_the_same_start(assay_inlin
     assert folders(assay_inline) == {"m_ctx200", "m_ctx200_cold"}
 
 
-def test_a_lone_point_has_nothing_to_be_held_against(assay_inline: AssayInline) -> None:
+def test_a_lone_point_has_nothing_to_be_held_against(assay_inline: AssayInline, wording: Wording) -> None:
     with quick() as server:
         run(assay_inline, server.url, "--report", "serving", "--out", "out")
 
     assert folders(assay_inline) == {"m_ctx4096"}
-    assert "no other point" in conclusion(assay_inline)
     assert metrics(assay_inline)[0]["performance_delta"] is None
+    wording(conclusion(assay_inline))
 
 
-def test_what_is_equal_is_called_a_tie(assay_inline: AssayInline) -> None:
+def test_what_is_equal_is_called_a_tie(assay_inline: AssayInline, wording: Wording) -> None:
     """The server itself tells how fast it wrote, so that this does not hang on the machine of the test."""
     with quick(itl=0.001) as server:
         run(assay_inline, server.url, *PROFILES, "--processes", "8")
 
-    assert "Throughput (eval_tokens_per_second): a tie" in conclusion(assay_inline)
+    said = conclusion(assay_inline).partition("(eval_tokens_per_second)")[2].partition("\n")[0]
+    assert " 0 % " in said
+    wording(said)
 
 
-def test_a_slower_server_is_called_worse(assay_inline: AssayInline) -> None:
+def test_a_slower_server_is_called_worse(assay_inline: AssayInline, wording: Wording) -> None:
     with quick(itl=0.001) as fast, quick(itl=0.01) as slow:
         urls = f"url={fast.url},{slow.url}"
         words = (
@@ -117,23 +121,30 @@ def test_a_slower_server_is_called_worse(assay_inline: AssayInline) -> None:
         )
         assay_inline("run", "serving", *words)
 
-    assert "Throughput (eval_tokens_per_second): chimera is worse, −90 %" in conclusion(assay_inline)
+    said = conclusion(assay_inline).partition("(eval_tokens_per_second)")[2].partition("\n")[0]
+    assert " worse, −90 %" in said
+    wording(said)
 
 
-def test_one_process_a_side_decides_nothing(assay_inline: AssayInline) -> None:
+def test_one_process_a_side_decides_nothing(assay_inline: AssayInline, wording: Wording) -> None:
     with quick() as server:
         run(assay_inline, server.url, *PROFILES, "--repetitions", "3")
 
-    assert "**Undecided: the figures do not tell the two apart.**" in conclusion(assay_inline)
+    said = conclusion(assay_inline)
+    assert f"**{_together([Verdict.UNSURE])}**" in said
+    wording(said, near="**")
 
 
-def test_a_setting_that_did_not_take_leaves_no_conclusion(assay_inline: AssayInline) -> None:
+def test_a_setting_that_did_not_take_leaves_no_conclusion(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     with quick(max_context=600) as server:
-        run(assay_inline, server.url, *PROFILES, "--processes", "5")
+        done = run(assay_inline, server.url, *PROFILES, "--processes", "5").json
 
     said = conclusion(assay_inline)
-    assert "None: the two points are not what they were to be." in said
-    assert "better" not in said
+    assert "setting-not-taken" in codes(done)
+    assert "**" not in said
+    wording(said)
 
 
 def test_a_run_that_failed_is_in_the_files_as_what_it_is(assay_inline: AssayInline) -> None:
@@ -147,20 +158,27 @@ def test_a_run_that_failed_is_in_the_files_as_what_it_is(assay_inline: AssayInli
     assert only["performance_delta"] is None
 
 
-def test_other_runs_have_no_such_files(assay_inline: AssayInline, tmp_path: Path) -> None:
-    assert "has no trial of 'serving'" in assay_inline("run", "noop", "--report", "serving").err
+def test_other_runs_have_no_such_files(assay_inline: AssayInline, tmp_path: Path, wording: Wording) -> None:
+    told = assay_inline("run", "noop", "--report", "serving").err
+    assert "'serving'" in told
+    wording(told.partition("' ")[2], near="'serving'")
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "said"),
+    ("verdicts", "names", "is_decided"),
     [
-        ("better same same", "Chimera is better."),
-        ("worse same unsure", "Chimera is worse, as far as it is decided."),
-        ("better worse same", "A trade-off: chimera is better in one and worse in another."),
-        ("same same same", "A tie."),
-        ("same unsure unsure", "A tie, as far as it is decided."),
-        ("unsure unsure", "Undecided: the figures do not tell the two apart."),
+        ("better same same", {"better"}, True),
+        ("worse same unsure", {"worse"}, False),
+        ("better worse same", {"better", "worse"}, True),
+        ("same same same", {"tie"}, True),
+        ("same unsure unsure", {"tie"}, False),
+        ("unsure unsure", set(), False),
     ],
 )
-def test_the_conclusion_follows_from_the_verdicts(verdicts: str, said: str) -> None:
-    assert _together([Verdict(word) for word in verdicts.split()]) == said
+def test_the_conclusion_follows_from_the_verdicts(
+    verdicts: str, names: set[str], is_decided: bool, wording: Wording
+) -> None:
+    said = _together([Verdict(word) for word in verdicts.split()])
+    assert {word for word in ("better", "worse", "tie") if re.search(rf"\b{word}\b", said)} == names
+    assert ("decided" in said.lower()) is not is_decided
+    wording(said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -50,9 +51,8 @@ def test_a_context_that_the_server_was_not_started_with_is_reported(
 ) -> None:
     done = asked(assay_inline, url, "--set", "num_ctx=512")
 
-    assert told(done, "setting-not-taken") == [
-        f"The setting 'num_ctx' did not take: '512' was asked for, '{CONTEXT}' was read back."
-    ]
+    (message,) = told(done, "setting-not-taken")
+    assert re.findall("'(.*?)'", message) == ["num_ctx", "512", str(CONTEXT)]
 
 
 def test_arms_that_differ_in_temperature_are_seen_to_differ(assay_inline: AssayInline, url: str) -> None:
@@ -67,4 +67,5 @@ def test_a_model_that_the_server_has_not_is_told_by_the_one_that_answers(
 ) -> None:
     done = run(assay_inline, url, "--set", "max_tokens=3", model="gemma3").json
 
-    assert f"'gemma3' was asked for, '{ALIAS}' was read back" in told(done, "setting-not-taken")[0]
+    message = told(done, "setting-not-taken")[0]
+    assert re.findall("'(.*?)'", message) == ["model", "gemma3", ALIAS]

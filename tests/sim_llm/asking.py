@@ -7,8 +7,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from assay.execute.http import HttpClient, NdjsonParser, Piece, Response, SseEvent, SseParser, parsed
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.http.client import HttpClient, Response
+from assay.http.events import NdjsonParser, Piece, SseEvent, SseParser, parse_pieces
+from assay.simulator import SimOptions, SimServer
 
 OPENAI, COMPLETIONS, ANTHROPIC = "/v1/chat/completions", "/v1/completions", "/v1/messages"
 GENERATE, OLLAMA = "/api/generate", "/api/chat"
@@ -51,14 +52,14 @@ def events(server: SimServer, path: str, document: dict[str, Any]) -> list[SseEv
     response = post(server, path, document | {"stream": True})
     assert response.status == 200
     assert response.headers["content-type"] == "text/event-stream"
-    return parsed([Piece(response.body, 0.0)], SseParser())
+    return parse_pieces([Piece(response.body, 0.0)], SseParser())
 
 
 def lines(server: SimServer, path: str, document: dict[str, Any]) -> list[dict[str, Any]]:
     response = post(server, path, document)
     assert response.status == 200
     assert response.headers["content-type"] == "application/x-ndjson"
-    return [json.loads(line.text) for line in parsed([Piece(response.body, 0.0)], NdjsonParser())]
+    return [json.loads(line.text) for line in parse_pieces([Piece(response.body, 0.0)], NdjsonParser())]
 
 
 def openai_text(server: SimServer, prompt: str, **more: Any) -> str:

@@ -11,7 +11,7 @@ import pytest
 from tests.command import COMMAND, AssayInline, heeding_signals
 
 from assay.errors import AssayError
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.simulator import SimOptions, SimServer
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
@@ -29,13 +29,14 @@ def test_it_says_where_it_listens_and_ends_cleanly(number: signal.Signals) -> No
     process = started("--ttft", "1ms")
     assert process.stdout is not None
     line = process.stdout.readline()
-    url = line.split()[3]
+    url = next(word for word in line.split() if "://" in word)
     with urllib.request.urlopen(f"{url}/v1/models", timeout=60) as answer:
         assert answer.headers["x-assay-simulated"] == "1"
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
 
-    assert line.startswith("sim-llm listens on http://127.0.0.1:")
+    assert line.startswith("sim-llm ")
+    assert url.startswith("http://127.0.0.1:")
     assert (process.returncode, out) == (0, "")
     assert "Traceback" not in err
 
@@ -106,7 +107,7 @@ def test_an_option_that_makes_no_sense_is_refused(
 
 def test_the_command_loads_nothing_heavy() -> None:
     heavy = ("numpy", "pydantic", "sqlalchemy", "rich", "yaml", "jinja2", "psutil")
-    code = f"import sys, assay.cli.sim_llm, assay.testing.sim_llm; print([n for n in {heavy} if n in sys.modules])"
+    code = f"import sys, assay.cli.sim_llm, assay.simulator; print([n for n in {heavy} if n in sys.modules])"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 from tests.sim_llm.asking import ANTHROPIC, GENERATE, OLLAMA, OPENAI, get, post, posts, quick, said
 
-from assay.execute.http import Disconnected, HttpClient
-from assay.testing.sim_llm import SimServer
-from assay.testing.sim_llm.simulation import Bucket
+from assay.http.client import HttpClient
+from assay.http.errors import Disconnected
+from assay.simulator import SimServer
+from assay.simulator.simulation import Bucket
 
 BODY = json.dumps(said("hello")).encode()
 

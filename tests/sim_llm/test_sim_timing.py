@@ -11,10 +11,10 @@ from time import perf_counter
 import pytest
 from tests.sim_llm.asking import OLLAMA, OPENAI, post, posts, quick, said
 
-from assay.execute.http import HttpClient
-from assay.testing.sim_llm import SimOptions, SimServer, service, simulation
-from assay.testing.sim_llm.gauge import Punctuality, answers_per_second, punctuality, served_per_second
-from assay.testing.sim_llm.protocol import HttpRequest
+from assay.http.client import HttpClient
+from assay.http.server import HttpRequest
+from assay.simulator import SimOptions, SimServer, service, simulation
+from assay.simulator.self_test import Punctuality, answers_per_second, measure_throughput, punctuality
 
 BODY = json.dumps(said("hello")).encode()
 
@@ -138,7 +138,7 @@ def test_a_server_that_was_held_up_does_no_more_than_its_slots_allow(
     loop.close()
     monkeypatch.setattr(made, "deadlines", clock)
     for _ in range(20):
-        asked = HttpRequest("POST", OPENAI, BODY, 0.0)
+        asked = HttpRequest("POST", OPENAI, {}, BODY, 0.0)
         made._on_request(Nobody(), asked)  # type: ignore[arg-type]
 
     clock.go_on_to(held_up)
@@ -185,4 +185,4 @@ def test_the_gauges_count_what_is_answered(is_streamed: bool) -> None:
             asyncio.run(answers_per_second(server.url, is_streamed=is_streamed, concurrency=8, seconds=0.2))
             > 20
         )
-        assert served_per_second(server.url, connections=8, seconds=0.1) > 20
+        assert measure_throughput(server.url, connections=8, seconds=0.1) > 20

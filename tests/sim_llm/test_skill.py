@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from tests.sim_llm.asking import OPENAI, openai_text, posts, quick, said
 
-from assay.testing.sim_llm import SimServer
-from assay.testing.sim_llm.arithmetic import sum_in
+from assay.simulator import SimServer
+from assay.simulator.arithmetic import sum_in
 
 
 def answers(server: SimServer, prompts: list[str]) -> list[str]:
@@ -70,7 +70,8 @@ def test_repetitions_vary_and_a_new_server_with_the_same_seed_repeats_them() -> 
 
 def test_a_seed_in_the_request_fixes_the_answer() -> None:
     with quick(skill=0.5) as server:
-        assert len({openai_text(server, "What is 5 + 6?", seed=3) for _ in range(8)}) == 1
+        answers = {openai_text(server, "What is 5 + 6?", seed=3) for _ in range(8)}
+    assert len(answers) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.wording import Wording
 
-from assay.errors import SpecError
-from assay.spec.document import parse, read_document
+from assay.errors import Mistake, SpecError
+from assay.spec.document import read_document
+from assay.spec.yaml_text import parse
 
 
 def value(text: str) -> Any:
@@ -17,8 +19,12 @@ def value(text: str) -> Any:
     return document.value
 
 
-def faults(text: str) -> list[str]:
-    return [str(mistake) for mistake in parse(text, "f.yaml").mistakes]
+def faults(text: str) -> list[Mistake]:
+    return parse(text, "f.yaml").mistakes
+
+
+def places(found: list[Mistake]) -> list[tuple[str, int | None, str]]:
+    return [(mistake.file, mistake.line, mistake.key) for mistake in found]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,9 @@ def test_what_older_yaml_took_for_dates_times_and_switches_is_text(word: str) ->
 
 
 def test_keys_that_are_not_words_become_text() -> None:
-    assert value("{1: a, true: b, null: c, 2024-05-01: d}") == {
+    text = "{1: a, true: b, null: c, 2024-05-01: d}"
+
+    assert value(text) == {
         "1": "a",
         "true": "b",
         "null": "c",
@@ -62,7 +70,9 @@ def test_keys_that_are_not_words_become_text() -> None:
 
 
 def test_an_alias_stands_for_its_anchor() -> None:
-    assert value("a: &x [1, 2]\nb: *x") == {"a": [1, 2], "b": [1, 2]}
+    text = "a: &x [1, 2]\nb: *x"
+
+    assert value(text) == {"a": [1, 2], "b": [1, 2]}
 
 
 def test_merged_keys_give_way_to_the_mappings_own() -> None:
@@ -77,20 +87,28 @@ def test_of_several_merged_mappings_the_first_counts() -> None:
     assert value(text)["own"] == {"x": 1, "y": 3}
 
 
-def test_merging_something_that_is_no_mapping_is_told() -> None:
-    assert faults("a: 1\nb: {<<: 3}") == ["f.yaml:2: b.<<: must name a mapping, or a list of mappings."]
+def test_merging_something_that_is_no_mapping_is_told(wording: Wording) -> None:
+    found = faults("a: 1\nb: {<<: 3}")
+
+    assert places(found) == [("f.yaml", 2, "b.<<")]
+    wording(found[0])
 
 
-def test_every_key_that_stands_twice_is_told_with_its_line() -> None:
-    assert faults("a: 1\nb: {c: 1,\n  c: 2}\na: 2") == [
-        "f.yaml:3: b.c: stands twice. Keep one of them.",
-        "f.yaml:4: a: stands twice. Keep one of them.",
-    ]
+def test_every_key_that_stands_twice_is_told_with_its_line(wording: Wording) -> None:
+    found = faults("a: 1\nb: {c: 1,\n  c: 2}\na: 2")
+
+    assert places(found) == [("f.yaml", 3, "b.c"), ("f.yaml", 4, "a")]
+    assert found[0].problem == found[1].problem
+    wording(found[0])
 
 
 @pytest.mark.parametrize("tag", ["!own", "!!timestamp", "!!binary", "!!python/name:os.system"])
-def test_a_tag_is_refused(tag: str) -> None:
-    assert faults(f"a: {tag} word") == [f"f.yaml:1: a: has the tag '{tag}'. Use plain values only."]
+def test_a_tag_is_refused(wording: Wording, tag: str) -> None:
+    found = faults(f"a: {tag} word")
+
+    assert places(found) == [("f.yaml", 1, "a")]
+    assert f"'{tag}'" in found[0].problem
+    wording(found[0])
 
 
 def test_a_tag_never_makes_a_python_object(tmp_path: Path) -> None:
@@ -104,19 +122,27 @@ def test_a_tag_never_makes_a_python_object(tmp_path: Path) -> None:
     assert not victim.exists()
 
 
-def test_a_number_that_is_none_is_told() -> None:
-    assert faults("a: !!int word") == ["f.yaml:1: a: 'word' cannot be read as a whole number."]
+def test_a_number_that_is_none_is_told(wording: Wording) -> None:
+    found = faults("a: !!int word")
+
+    assert places(found) == [("f.yaml", 1, "a")]
+    assert "'word'" in found[0].problem
+    wording(found[0])
 
 
 def test_a_whole_number_of_five_thousand_digits_is_told_in_short() -> None:
-    [fault] = faults("a: " + "9" * 5000)
+    found = faults("a: " + "9" * 5000)
 
-    assert fault.startswith("f.yaml:1: a: '999")
-    assert len(fault) < 120
+    assert places(found) == [("f.yaml", 1, "a")]
+    assert "'999" in found[0].problem
+    assert len(str(found[0])) < 120
 
 
-def test_a_key_that_is_a_list_is_told() -> None:
-    assert faults("a:\n  ? [x]\n  : 1") == ["f.yaml:2: a: has a key that is not text."]
+def test_a_key_that_is_a_list_is_told(wording: Wording) -> None:
+    found = faults("a:\n  ? [x]\n  : 1")
+
+    assert places(found) == [("f.yaml", 2, "a")]
+    wording(found[0])
 
 
 def test_the_line_of_a_key_is_remembered_at_any_depth() -> None:
@@ -156,23 +182,26 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "line", "told"),
     [
-        (
-            "a: {b: 1\nc: ]",
-            "f.yaml:2: is not valid YAML or JSON: while parsing a flow mapping, did not find expected",
-        ),
-        ("a:\n\tb: 1", "f.yaml:2: is indented with a tab. YAML wants spaces."),
-        ("a: *nowhere", "f.yaml:1: is not valid YAML or JSON: found undefined alias."),
-        ("a: 1\n---\nb: 2", "f.yaml:2: is not valid YAML or JSON: expected a single document"),
-        ("a: 1\nb: \x00", "f.yaml:2: holds a character that text cannot have (U+0000)."),
-        ("a: &x [*x]", "f.yaml:1: is nested deeper than 60 levels."),
-        ("a: &x {<<: *x}", "f.yaml:1: is nested deeper than 60 levels."),
-        ("a: " + "[" * 100, "f.yaml:1: is nested deeper than 60 levels."),
+        ("a: {b: 1\nc: ]", 2, "flow mapping"),
+        ("a:\n\tb: 1", 2, "tab"),
+        ("a: *nowhere", 1, "alias"),
+        ("a: 1\n---\nb: 2", 2, "document"),
+        ("a: 1\nb: \x00", 2, "U+0000"),
+        ("a: &x [*x]", 1, "60"),
+        ("a: &x {<<: *x}", 1, "60"),
+        ("a: " + "[" * 100, 1, "60"),
     ],
 )
-def test_text_that_cannot_be_read_is_told_with_its_line(text: str, told: str) -> None:
+def test_text_that_cannot_be_read_is_told_with_its_line(
+    wording: Wording, text: str, line: int, told: str
+) -> None:
     with pytest.raises(SpecError) as error:
         parse(text, "f.yaml")
 
-    assert str(error.value).startswith(told)
+    [fault] = error.value.mistakes
+    assert places([fault]) == [("f.yaml", line, "")]
+    assert told in fault.problem
+    # What the parser of YAML says after a comma differs from release to release.
+    wording(str(fault).partition(", ")[0])

@@ -15,12 +15,13 @@ from assay.plugin import lookup
 from assay.plugin.documentation import documentation_of
 from assay.spec.agents import AgentSection, PriceSection
 from assay.spec.case_keys import CaseSection, ToolSection, TurnSection
-from assay.spec.document import parse, read_document
+from assay.spec.document import read_document
 from assay.spec.json_schema import file_schema
 from assay.spec.schema import Section, SpecFile, models_in
 from assay.spec.scorers import ScorerSection
-from assay.spec.shipped import shipped_specs, shipped_suites, shipped_teams
+from assay.spec.shipped import builtin_specs, builtin_suites, builtin_teams
 from assay.spec.suite import BenchmarkSection, SuiteFile, SuiteSpec, read_suite
+from assay.spec.yaml_text import parse
 
 ROOT = Path(__file__).parents[2]
 VALIDATORS = {
@@ -38,9 +39,9 @@ SNIPPETS = {
     for match in _YAML.finditer(page.read_text())
 }
 FILES = [
-    *shipped_specs().values(),
-    *shipped_suites().values(),
-    *shipped_teams().values(),
+    *builtin_specs().values(),
+    *builtin_suites().values(),
+    *builtin_teams().values(),
     *sorted((ROOT / "examples").rglob("*.yaml")),
 ]
 
@@ -92,7 +93,7 @@ def test_every_snippet_of_the_documentation_is_valid(place: str) -> None:
     elif kind is None and value.keys() == {"require"}:
         kind, value = "suite", {"suite": "s", "benchmarks": [{"id": "b", "cases": "c.jsonl"}], **value}
 
-    assert kind is not None, "neither a file of ours nor a part of one"
+    assert kind is not None, place
     assert faults(kind, value) == []
 
 
@@ -140,7 +141,7 @@ def test_what_is_read_is_valid(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_what_is_refused_is_not_valid(kind: str, tmp_path: Path) -> None:
-    from assay.plan.target import checked_suite
+    from assay.plan.target import load_suite
     from assay.spec.settings import Settings
 
     path = tmp_path / "s.yaml"
@@ -148,7 +149,7 @@ def test_what_is_refused_is_not_valid(kind: str, tmp_path: Path) -> None:
 
     assert faults("suite", parse(BROKEN[kind], "s").value)
     with pytest.raises(SpecError):
-        checked_suite(str(path), Settings(tmp_path, "sqlite://"))
+        load_suite(str(path), Settings(tmp_path, "sqlite://"))
 
 
 @pytest.mark.parametrize(
@@ -209,6 +210,7 @@ def test_examples_of_keys_are_read(section: type[Section]) -> None:
 
 @pytest.mark.parametrize("kind", ["agents", "scorers"])
 def test_every_type_has_an_example(kind: str) -> None:
-    assert [
+    without_example_section = [
         name for name in lookup.known(kind) if not documentation_of(lookup.find(kind, name)).example
-    ] == [], "add an Example: section to the docstring"
+    ]
+    assert without_example_section == []

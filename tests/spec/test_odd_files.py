@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.command import AssayInline
+from tests.wording import Wording
 
 from assay.files import UnreadableFile, read_bytes
 
@@ -71,9 +72,10 @@ def test_a_pipe_can_be_read_where_a_file_is_wanted(tmp_path: Path) -> None:
         writer.join()
 
 
-def test_what_never_ends_is_read_up_to_a_limit() -> None:
-    with pytest.raises(UnreadableFile, match="larger than 1 MiB"):
+def test_what_never_ends_is_read_up_to_a_limit(wording: Wording) -> None:
+    with pytest.raises(UnreadableFile, match="1 MiB") as error:
         read_bytes(Path("/dev/zero"), limit=2**20)
+    wording(error.value)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +135,7 @@ def test_what_is_suggested_after_comparing_files_can_be_done(assay_inline: Assay
 
     said = assay_inline("compare", "flat.json", "flat.json").err
 
-    assert "assay compare flat.json flat.json --format html" in said
+    command = "assay compare flat.json flat.json --format html"
+    assert command in said
     assert "assay report" not in said
     assert assay_inline("compare", "flat.json", "flat.json", "--format", "html").code == 0

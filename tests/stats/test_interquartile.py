@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import trim_mean
 
-from assay.stats.interquartile import DRAWS, interquartile_mean, stratified_draws
+from assay.stats.interquartile import DRAWS, draw_interquartile_means, interquartile_mean
 
 shares = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
@@ -39,7 +39,7 @@ def test_draws_hold_the_true_value_as_often_as_they_promise() -> None:
     for _ in range(200):
         marks = [(chance.random((1, 30)) < p).astype(float) for p in truth]
         values = np.array([[table.mean() for table in marks]])
-        low, high = np.quantile(stratified_draws(values, marks, names), (0.025, 0.975))
+        low, high = np.quantile(draw_interquartile_means(values, marks, names), (0.025, 0.975))
         held += low <= float(interquartile_mean(truth)) <= high
     assert held / 200 >= 0.91
 
@@ -47,14 +47,14 @@ def test_draws_hold_the_true_value_as_often_as_they_promise() -> None:
 def test_rows_share_their_draws_so_that_equal_rows_are_never_apart() -> None:
     marks = np.random.default_rng(4).random((1, 20)).repeat(2, axis=0)
     values = marks.mean(axis=1, keepdims=True).repeat(3, axis=1)
-    drawn = stratified_draws(values, [marks] * 3, [[f"c{n}" for n in range(20)]] * 3)
+    drawn = draw_interquartile_means(values, [marks] * 3, [[f"c{n}" for n in range(20)]] * 3)
     assert drawn.shape == (DRAWS, 2)
     assert (drawn[:, 0] == drawn[:, 1]).all()
 
 
 def test_cases_that_a_row_lacks_and_lone_cases_do_no_harm() -> None:
     marks = np.array([[0.5, np.nan, 0.7], [0.2, 0.3, 0.4]])
-    drawn = stratified_draws(np.array([[0.6], [0.3]]), [marks], [["a", "b", "c"]])
-    lone = stratified_draws(np.array([[0.6]]), [np.array([[0.6]])], [["a"]])
+    drawn = draw_interquartile_means(np.array([[0.6], [0.3]]), [marks], [["a", "b", "c"]])
+    lone = draw_interquartile_means(np.array([[0.6]]), [np.array([[0.6]])], [["a"]])
     assert np.isfinite(drawn).all()
     assert (lone == 0.6).all()

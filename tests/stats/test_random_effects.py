@@ -9,10 +9,10 @@ from scipy import stats
 from assay.stats.random_effects import (
     ErrorPart,
     combine_p,
+    compute_trimmed_mean,
+    compute_trimmed_means,
     half_width,
     layout_errors,
-    trimmed_mean,
-    trimmed_means,
     two_sided_p,
 )
 
@@ -38,10 +38,10 @@ def test_trimmed_means_agree_with_scipy() -> None:
     chance = np.random.default_rng(1)
     values, groups = chance.normal(0, 1, 40), np.repeat([0, 1, 2], [20, 3, 17])
     expected = [stats.trim_mean(values[groups == n], 0.25) for n in range(3)]
-    assert trimmed_means(values, groups) == pytest.approx(expected)
-    assert trimmed_mean(values[:20]).value == pytest.approx(expected[0])
+    assert compute_trimmed_means(values, groups) == pytest.approx(expected)
+    assert compute_trimmed_mean(values[:20]).value == pytest.approx(expected[0])
     tested = stats.ttest_ind(values[:20], np.zeros(20), trim=0.25, equal_var=False)
-    assert trimmed_mean(values[:20]).part.error == pytest.approx(abs(expected[0] / tested.statistic))
+    assert compute_trimmed_mean(values[:20]).part.error == pytest.approx(abs(expected[0] / tested.statistic))
 
 
 def test_two_rows_have_the_error_of_the_paired_t() -> None:

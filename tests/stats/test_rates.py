@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.stats.effect import paired, unpaired
+from assay.stats.effect import compare_paired, compare_unpaired
 from assay.stats.modes import two_modes
 from assay.stats.order import median_ranks
 from assay.stats.sample import Array
@@ -41,24 +41,24 @@ def false_positives(chance: np.random.Generator, compare: Callable[..., Any], n:
 
 @pytest.mark.parametrize("n", [5, 10, 20])
 def test_unpaired_equals_are_told_apart_in_at_most_6_5_percent(n: int) -> None:
-    assert false_positives(np.random.default_rng(n), unpaired, n) <= 0.065
+    assert false_positives(np.random.default_rng(n), compare_unpaired, n) <= 0.065
 
 
 def test_paired_equals_are_told_apart_in_at_most_6_5_percent() -> None:
-    assert false_positives(np.random.default_rng(1), paired, 10) <= 0.065
+    assert false_positives(np.random.default_rng(1), compare_paired, 10) <= 0.065
 
 
 def test_the_unpaired_interval_of_the_ratio_covers_it_in_93_percent_at_least() -> None:
     chance = np.random.default_rng(7)
     sides = zip(spiky(chance, REPETITIONS, 10), spiky(chance, REPETITIONS, 10, centre=1.1), strict=True)
-    effects = [unpaired(a, b) for a, b in sides]
+    effects = [compare_unpaired(a, b) for a, b in sides]
     assert np.mean([effect is not None and effect.low <= 1.1 <= effect.high for effect in effects]) >= 0.93
 
 
 def test_ten_percent_among_spikes_are_found_by_twenty_a_side() -> None:
     chance = np.random.default_rng(5)
     sides = zip(spiky(chance, 500, 20), spiky(chance, 500, 20, centre=1.1), strict=True)
-    found = [effect is not None and effect.p < 0.05 for effect in (unpaired(a, b) for a, b in sides)]
+    found = [effect is not None and effect.p < 0.05 for effect in (compare_unpaired(a, b) for a, b in sides)]
     assert np.mean(found) >= 0.95
 
 

@@ -36,7 +36,8 @@ def test_a_slow_start_in_every_process_is_found_although_processes_differ() -> N
     level = np.repeat(np.random.default_rng(3).permutation(12), 5) * 10.0
     values = 100 + level + np.tile([3.0, 2.0, 1.0, 0.5, 0.0], 12)
     assert some(trend(values, processes)).p < 0.001
-    assert some(trend(values)).p > 0.1, "without the groups the differences between processes hide it"
+    # Without the groups the differences between processes hide it.
+    assert some(trend(values)).p > 0.1
 
 
 def test_the_order_in_which_processes_alternate_does_not_matter() -> None:

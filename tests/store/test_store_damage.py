@@ -98,7 +98,7 @@ def test_an_odd_revision_is_refused_by_reading_and_upgrading_and_nothing_is_chan
 
 @pytest.mark.parametrize("statement", ["DROP TABLE executions", "ALTER TABLE runs DROP COLUMN label"])
 def test_a_missing_part_of_the_schema_is_named(whole: Path, tmp_path: Path, statement: str) -> None:
-    with pytest.raises(StoreError, match=r"lacks a part of its schema: no such (table|column)"):
+    with pytest.raises(StoreError, match=r"schema.* (executions|runs\.label)"):
         read_everything(planted(whole, tmp_path, statement))
 
 
@@ -114,7 +114,7 @@ def test_a_file_of_another_program_is_not_changed(tmp_path: Path, statement: str
     connection.close()
     before = file.read_bytes()
     for use in (Store.open, upgrade):
-        with pytest.raises(StoreError, match="a database of another program"):
+        with pytest.raises(StoreError, match=r"other\.db.*program"):
             use(f"sqlite:///{file}")
     assert file.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["other.db"]
@@ -128,7 +128,7 @@ def pipe(tmp_path: Path) -> str:
 
 def test_a_pipe_or_a_device_is_refused_at_once(pipe: str) -> None:
     for path in (pipe, "/dev/zero", "/dev/null"):
-        with pytest.raises(StoreError, match="is not a regular file"):
+        with pytest.raises(StoreError, match=f"'{path}'.*file"):
             Store.open(f"sqlite:///{path}")
 
 
@@ -156,5 +156,5 @@ def test_an_odd_url_is_one_message(url: str, tmp_path: Path, monkeypatch: pytest
 
 def test_a_damaged_name_is_told_by_a_list_of_runs(whole: Path, tmp_path: Path) -> None:
     file = planted(whole, tmp_path, "UPDATE runs SET name = ?", value=BAD_TEXT)
-    with Store.open(f"sqlite:///{file}") as store, pytest.raises(StoreError, match="is damaged"):
+    with Store.open(f"sqlite:///{file}") as store, pytest.raises(StoreError, match="damaged"):
         store.runs()

@@ -104,18 +104,18 @@ def test_a_copy_is_one_file(store: Store, tmp_path: Path) -> None:
 
 def test_a_file_that_exists_is_not_written_over(store: Store, tmp_path: Path) -> None:
     (tmp_path / "copy.db").write_text("precious")
-    with pytest.raises(StoreError, match="exists already"):
+    with pytest.raises(StoreError, match=r"copy\.db.*exists"):
         store.export(tmp_path / "copy.db")
     assert (tmp_path / "copy.db").read_text() == "precious"
 
 
 def test_exporting_a_run_that_is_not_there_makes_no_file(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(RunNotFound, match="There is no run 'r9'"):
+    with pytest.raises(RunNotFound, match="'r9'"):
         store.export(tmp_path / "copy.db", "r9")
     assert not (tmp_path / "copy.db").exists()
 
 
 def test_a_folder_that_is_a_file_is_a_clear_error(store: Store, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be"):
+    with pytest.raises(StoreError, match="file"):
         store.export(tmp_path / "file" / "copy.db")

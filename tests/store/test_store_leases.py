@@ -19,12 +19,12 @@ from tests.command import COMMAND, environment
 from tests.execute.carrying import eventually
 from tests.store.examples import ENVIRONMENT, NOON, batch, execution, plan_of
 
-import assay.pipeline.ownership as ownership
+import assay.pipeline.lifecycle as lifecycle
 from assay.errors import LeaseLost, RunInUse, RunNotFound, StoreError
 from assay.execute.signals import Interrupt
 from assay.model import Batch, RunState
 from assay.model.owner import Owner
-from assay.pipeline.reporting import report_of
+from assay.pipeline.report import report_of
 from assay.store.processes import current_owner
 from assay.store.store import Store
 
@@ -55,7 +55,7 @@ def other(url: str) -> Iterator[Store]:
 def test_a_run_of_another_host_is_refused_until_its_lease_has_expired(store: Store, url: str) -> None:
     begin(store, ELSEWHERE)
     with Store.open(url) as here:
-        with pytest.raises(RunInUse, match=r"process 4242 on build-7; its lease ends at 20\d\d-.* UTC"):
+        with pytest.raises(RunInUse, match=r"4242 on build-7.* 20\d\d-.* UTC"):
             here.reopen("r1", current_owner())
         expire(url)
         assert here.reopen("r1", current_owner()).state is RunState.RUNNING
@@ -65,7 +65,7 @@ def test_a_run_of_another_host_is_refused_until_its_lease_has_expired(store: Sto
 def test_a_lease_that_ends_at_no_date_is_said_to_be_damaged(store: Store, url: str) -> None:
     begin(store, ELSEWHERE)
     sql(url, "UPDATE leases SET expires = 1e300")
-    with Store.open(url) as here, pytest.raises(StoreError, match="'r1' is damaged"):
+    with Store.open(url) as here, pytest.raises(StoreError, match=r"'r1'.*damaged"):
         here.reopen("r1", current_owner())
 
 
@@ -114,7 +114,7 @@ def test_an_owner_that_lost_its_lease_writes_nothing_more(store: Store, other: S
         lambda: store.set_environment("r1", ENVIRONMENT),
         lambda: store.finish("r1", RunState.COMPLETED, NOON),
     ):
-        with pytest.raises(LeaseLost, match="was taken over by"):
+        with pytest.raises(LeaseLost, match="'r1'"):
             write()
     assert other.add("r1", batch([execution(1)])) == 1
     run = other.run("r1")
@@ -149,22 +149,23 @@ def test_a_live_run_is_deleted_only_by_force_and_its_owner_then_stops(store: Sto
 def test_a_run_that_stores_nothing_for_long_keeps_its_lease(
     store: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ownership, "RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(lifecycle, "RENEW_SECONDS", 0.01)
     monkeypatch.setattr("assay.store.leases.RENEW_SECONDS", 0.0)
     begin(store, current_owner())
     interrupt = Interrupt()
-    with ownership.keep_lease(store, "r1", interrupt):
+    with lifecycle.keep_lease(store, "r1", interrupt):
         expire(url)
         eventually(lambda: bool(sql(url, "SELECT 1 FROM leases WHERE expires > renewed")), 10)
         assert not interrupt()
         sql(url, "UPDATE leases SET token = 'another'")
         eventually(interrupt, 10)
-    assert sql(url, "SELECT token FROM leases")[0][0] == "another"
+    ((token,),) = sql(url, "SELECT token FROM leases")
+    assert token == "another"
 
 
 def test_a_run_that_ends_by_an_error_is_free_at_once(store: Store, other: Store) -> None:
     begin(store, current_owner())
-    with pytest.raises(ZeroDivisionError), ownership.keep_lease(store, "r1", Interrupt()):
+    with pytest.raises(ZeroDivisionError), lifecycle.keep_lease(store, "r1", Interrupt()):
         raise ZeroDivisionError
     assert other.reopen("r1", current_owner())
 
@@ -228,7 +229,7 @@ def test_of_two_resumes_at_once_one_goes_on_and_the_other_is_refused(resuming: R
     assert sorted(process.returncode for process in both) == [0, 2], errors
     refusal = next(text for text, process in zip(errors, both, strict=True) if process.returncode == 2)
     winner = next(process for process in both if process.returncode == 0)
-    assert f"is being run by process {winner.pid} on " in refusal
+    assert f" {winner.pid} on " in refusal
     assert "Traceback" not in refusal
     assert resuming.stored() == 40
     # A few more than were missing: the worker of the killed run may have finished what it was at.
@@ -245,10 +246,11 @@ def test_a_paused_owner_stops_when_it_wakes_up_after_its_run_was_taken_over(resu
     os.kill(paused.pid, signal.SIGCONT)
     _, errors = paused.communicate(timeout=120)
     assert paused.returncode == 2, errors
-    assert "was taken over by" in errors
+    assert f" {taken_over.pid} on " in errors
     assert "Traceback" not in errors
     assert resuming.stored() == 40
-    assert sql(resuming.url, "SELECT state FROM runs")[0][0] == "completed"
+    ((state,),) = sql(resuming.url, "SELECT state FROM runs")
+    assert state == "completed"
 
 
 def test_a_run_whose_process_was_killed_is_listed_as_interrupted(store: Store, url: str) -> None:

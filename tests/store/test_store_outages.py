@@ -20,7 +20,7 @@ from tests.store.examples import ENVIRONMENT, NOON, batch, execution, plan_of
 from assay.errors import PlanError, StoreAway, StoreFull
 from assay.model import Artifact, Batch, Plan, RunState, Status
 from assay.model.execution import JobUsage
-from assay.pipeline.running import resume
+from assay.pipeline.run import resume
 from assay.store import leases, outbox
 from assay.store.processes import current_owner
 from assay.store.store import Store
@@ -189,7 +189,7 @@ def test_a_stress_test_cannot_be_resumed_but_its_results_are_taken_from_the_file
     stress = replace(plan, trials=tuple(replace(trial, experiment="stress") for trial in plan.trials))
     spill(url, batch([execution(0)]), stress)
     with Store.open(url) as store:
-        with pytest.raises(PlanError, match="cannot be resumed"):
+        with pytest.raises(PlanError, match="resumed"):
             resume("r1", store)
         run = store.run("r1")
         assert (run.state, store.counts(run.trials[0].id)) == (RunState.INTERRUPTED, {"ok": 1})
@@ -212,7 +212,7 @@ def test_a_lease_counts_every_batch_once(url: str) -> None:
             store.add("r1", whole_batch(repetition))
         lease = store._leases["r1"]
         with store._engine.connect() as connection:
-            assert leases.stored_batches(connection, lease) == lease.batches == 3
+            assert leases.count_stored_batches(connection, lease) == lease.batches == 3
 
 
 STEPS = """
@@ -257,8 +257,10 @@ def test_a_run_goes_on_when_the_server_is_restarted(server: Postgres, tmp_path: 
         server.restart()
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
-    assert stored(url) == number(url, "SELECT count(DISTINCT repetition) FROM executions") == 60
-    assert sql(url, "SELECT state FROM runs")[0].state == "completed"
+    repetitions = number(url, "SELECT count(DISTINCT repetition) FROM executions")
+    assert stored(url) == repetitions == 60
+    (stored_run,) = sql(url, "SELECT state FROM runs")
+    assert stored_run.state == "completed"
 
 
 @pytest.mark.postgres

@@ -63,7 +63,7 @@ def test_a_database_on_read_only_media_can_be_read(folder: Path, name: str, make
     with Store.open(f"sqlite:///{folder / name}") as store:
         run = store.run("last")
         assert (run.tags, store.counts(run.trials[0].id)) == (("late",), {"ok": 1})
-        with pytest.raises(StoreError, match="cannot be written"):
+        with pytest.raises(StoreError, match="written"):
             store.tag("r1", ["more"], [])
     assert sorted(folder.iterdir()) == before
 

@@ -66,7 +66,7 @@ def test_trials_of_completed_runs_come_with_the_whole_ones_first(store: Store) -
     for hour, (run_id, made, state) in enumerate(ends):
         begin(store, run_id, made, hours=hour)
         store.finish(run_id, state, NOON + timedelta(hours=hour))
-    found = store.completed_trials(SCOPE)
+    found = store.read_completed_trials(SCOPE)
     assert [(one.run_id, one.is_whole) for one in found] == [("late", True), ("some", False)]
 
 

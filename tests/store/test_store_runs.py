@@ -58,7 +58,7 @@ def test_params_and_specs_keep_the_order_of_their_keys(store: Store) -> None:
 
 def test_an_id_is_given_only_once(store: Store) -> None:
     begin(store, "r1")
-    with pytest.raises(StoreError, match="There is a run 'r1' already"):
+    with pytest.raises(StoreError, match="'r1'"):
         begin(store, "r1")
 
 
@@ -104,7 +104,7 @@ def test_an_id_that_begins_another_is_not_ambiguous(store: Store) -> None:
 def test_an_ambiguous_prefix_lists_the_candidates(store: Store) -> None:
     begin(store, "abc1")
     begin(store, "abd1")
-    with pytest.raises(RunNotFound, match=r"'ab' may be any of several runs \(abc1, abd1\)"):
+    with pytest.raises(RunNotFound, match=r"'ab'.*\(abc1, abd1\)"):
         store.run("ab")
 
 
@@ -122,7 +122,7 @@ def test_last_is_the_run_that_was_started_last(store: Store) -> None:
 
 
 def test_last_of_an_empty_store_says_how_to_make_a_run(store: Store) -> None:
-    with pytest.raises(RunNotFound, match="There is no run yet"):
+    with pytest.raises(RunNotFound, match="assay run "):
         store.run("last")
 
 
@@ -139,7 +139,7 @@ def test_a_baseline_names_a_run_until_it_is_given_to_another(store: Store) -> No
 def test_an_unknown_baseline_says_how_to_make_it(store: Store) -> None:
     begin(store, "r1")
     store.set_baseline("main", "r1")
-    with pytest.raises(RunNotFound, match=r"Did you mean 'main'.*assay baseline set mian RUN"):
+    with pytest.raises(RunNotFound, match=r"'main'.*assay baseline set mian RUN"):
         store.run("@mian")
 
 
@@ -190,7 +190,7 @@ def test_deleting_a_run_leaves_the_others_whole(store: Store) -> None:
 def test_a_baseline_is_not_deleted(store: Store) -> None:
     begin(store, "r1")
     store.set_baseline("main", "r1")
-    with pytest.raises(StoreError, match="Run 'r1' is the baseline 'main'"):
+    with pytest.raises(StoreError, match=r"'r1'.*'main'"):
         store.delete("r1")
     assert store.run("r1").id == "r1"
 
@@ -209,7 +209,7 @@ def test_a_baseline_is_not_deleted(store: Store) -> None:
     ],
 )
 def test_a_run_that_is_not_there_is_said_so(store: Store, ask) -> None:
-    with pytest.raises(RunNotFound, match="There is no run 'r9'"):
+    with pytest.raises(RunNotFound, match="'r9'"):
         ask(store)
 
 

@@ -114,7 +114,7 @@ def test_the_known_revisions_are_those_of_the_migrations() -> None:
 @pytest.mark.parametrize("old", REVISIONS[:-1])
 def test_an_older_schema_is_refused_until_it_is_upgraded(url: str, old: str) -> None:
     _build(url, old)
-    needed = f"has the schema {old}, this Assay needs {REVISIONS[-1]}.*assay db upgrade"
+    needed = f"schema {old}.* {REVISIONS[-1]}.*assay db upgrade"
     with pytest.raises(StoreError, match=needed):
         Store.open(url)
     assert upgrade(url) == (old, REVISIONS[-1])
@@ -130,7 +130,7 @@ def test_upgrading_what_is_new_changes_nothing(url: str) -> None:
 def test_a_newer_schema_is_refused_and_left_alone(url: str) -> None:
     Store.open(url).close()
     _set_revision(url, "9999")
-    with pytest.raises(NewerSchema, match=r"later Assay .schema 9999"):
+    with pytest.raises(NewerSchema, match="schema 9999"):
         Store.open(url)
     with pytest.raises(NewerSchema, match="9999"):
         upgrade(url)
@@ -175,7 +175,7 @@ def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "other.db")
     connection.execute("CREATE TABLE bookmarks (url TEXT)")
     connection.close()
-    with pytest.raises(StoreError, match=r"a database of another program .it has bookmarks"):
+    with pytest.raises(StoreError, match=r"program.* bookmarks"):
         Store.open(f"sqlite:///{tmp_path / 'other.db'}")
 
 
@@ -194,7 +194,7 @@ def test_a_server_whose_tables_have_our_names_is_refused(postgres: Postgres) -> 
     url = postgres.empty()
     with _engine(url).begin() as connection:
         connection.exec_driver_sql("CREATE TABLE runs (id INTEGER)")
-    with pytest.raises(StoreError, match=r"a database of another program .it has runs"):
+    with pytest.raises(StoreError, match=r"program.* runs"):
         Store.open(url)
 
 

@@ -124,7 +124,7 @@ def test_ok_measured_executions_are_read_with_their_numbers_to_be_judged(store: 
         execution(2, case="c1", output="3"),
     ]
     store.add("r1", batch(made))
-    numbered = store.scored_executions(_trial(run))
+    numbered = store.executions_to_rescore(_trial(run))
     assert list(numbered) == [(1, made[1]), (3, made[3])]
     assert list(numbered) == list(numbered)
 
@@ -133,7 +133,7 @@ def test_many_executions_to_be_judged_are_read_in_chunks_without_losing_any(stor
     run = _suite_run(store)
     statuses = [Status.OK if number % 3 else Status.FAILED for number in range(2500)]
     store.add("r1", batch(execution(n, status=status) for n, status in enumerate(statuses)))
-    numbers = [seq for seq, _ in store.scored_executions(_trial(run))]
+    numbers = [seq for seq, _ in store.executions_to_rescore(_trial(run))]
     assert numbers == [n for n in range(2500) if n % 3]
 
 
@@ -166,7 +166,7 @@ def test_many_executions_are_judged_again_while_they_are_read(store: Store) -> N
     store.add("r1", batch(execution(n, measurements={"score": 0, "score.exact": 0}) for n in range(2300)))
     judged = (
         (seq, {"score": one.repetition / 2300}, {"reasons": REASONS})
-        for seq, one in store.scored_executions(_trial(run))
+        for seq, one in store.executions_to_rescore(_trial(run))
     )
     assert store.rescore(_trial(run), judged) == 2300
     table = store.case_table(_trial(run))
@@ -178,7 +178,7 @@ def test_a_store_in_memory_can_be_judged_again() -> None:
     with Store.open("sqlite:///:memory:") as store:
         run = _suite_run(store)
         store.add("r1", batch([execution(0)]))
-        judged = ((seq, {"score": 1.0}, None) for seq, _ in store.scored_executions(_trial(run)))
+        judged = ((seq, {"score": 1.0}, None) for seq, _ in store.executions_to_rescore(_trial(run)))
         assert store.rescore(_trial(run), judged) == 1
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from tests.load.results import result, times
 
-from assay.execute.load.asking import LoadOptions
-from assay.execute.stress.bench import StressBench
-from assay.execute.stress.calm import derived_objective
-from assay.execute.stress.subject import StressSubject
+from assay.load.build import LoadOptions
+from assay.load.stress.baseline import derive_objective
+from assay.load.stress.bench import StressBench
+from assay.load.stress.subject import StressSubject
 from assay.model import AgentUse
 from assay.model.load import Distribution, Load, Moment, Objective, Quality
 from assay.model.stress import Breach, CalmErrors, Sample, Stretch
@@ -57,7 +57,7 @@ class RuleBench:
         self.base = base
         self.calm: Distribution = times(0.1)
         self.calm_quality: Quality | None = None
-        self.objectives: tuple[Objective, ...] = (derived_objective(self.calm),)
+        self.objectives: tuple[Objective, ...] = (derive_objective(self.calm),)
         self.is_derived = True
         self.sustain = 0.5
         self.subject: Any = StressSubject(LoadOptions("http://127.0.0.1:9/v1"))

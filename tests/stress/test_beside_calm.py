@@ -10,21 +10,23 @@ from tests.load.results import result, times
 from tests.stress.benches import RuleBench, moment, stretch
 from tests.stress.test_breaking import FINE, LATE, RATE, SLO, tally
 
-from assay.analysis.stress import recovered_after, score_of, stress_finding
+from assay.analysis.load.stress import score_of, stress_finding
 from assay.builtin.scenarios.high_load import HighLoad
 from assay.builtin.scenarios.large_inputs import LargeInputs
 from assay.builtin.scenarios.memory_pressure import MemoryPressure
 from assay.builtin.scenarios.spike_load import SpikeLoad
 from assay.builtin.scenarios.sustained_load import SustainedLoad
-from assay.execute.load.asking import LoadOptions
-from assay.execute.stress.breaking import Calm, breach_of, first_breach
-from assay.execute.stress.calm import deliverable, derived_objective, rate_within
-from assay.execute.stress.subject import StressSubject
+from assay.load.build import LoadOptions
+from assay.load.stress.baseline import deliverable, derive_objective
+from assay.load.stress.breaking_point import Calm, breach_of, first_breach
+from assay.load.stress.subject import StressSubject
 from assay.model import AgentUse
+from assay.model.bottleneck import rate_within
 from assay.model.load import Arrivals, Load, Step
 from assay.model.stress import CalmErrors, ErrorDetail, Sample, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.pipeline.stress import FULL, QUICK
 from assay.plugin.scenario import Scenario
+from assay.plugin.scenario_baseline import find_recovery_time
 
 TEN_PERCENT = CalmErrors(10, 100, {"failed": 10}, (ErrorDetail("failed", "ValueError: row 17", 10),))
 SLOT = (9, 1, 0.1)
@@ -46,9 +48,9 @@ def test_one_quarter_of_a_second_breaks_nothing_and_a_breach_that_lasts_does():
 
 def test_a_quarter_of_a_second_after_the_pressure_is_nothing_to_recover_from():
     course = [moment(0.25 * n, 5.0 if n == 0 else 0.1, seconds=0.25) for n in range(8)]
-    assert recovered_after(course, 0.0, times(0.1)) == (0.0, True)
+    assert find_recovery_time(course, 0.0, times(0.1)) == (0.0, True)
     longer = [moment(0.25 * n, 5.0 if n < 4 else 0.1, seconds=0.25) for n in range(8)]
-    assert recovered_after(longer, 0.0, times(0.1)) == (1.0, True)
+    assert find_recovery_time(longer, 0.0, times(0.1)) == (1.0, True)
 
 
 def test_errors_that_are_there_in_calm_are_not_laid_at_the_load():
@@ -111,7 +113,7 @@ def test_a_bound_of_ours_on_requests_in_flight_is_not_the_agents_limit(
 def test_answers_that_take_seconds_get_as_many_in_flight_as_they_need(scenario: Scenario):
     bench = RuleBench(lambda load, prompts: stretch(load, moments=(moment(0), moment(1))), base=20.0)
     bench.calm = times(3.0)
-    bench.objectives = (derived_objective(bench.calm),)
+    bench.objectives = (derive_objective(bench.calm),)
     found = scenario.run(bench)
     load = bench.put_so_far[0]
     # 200/s of answers that may take 15 s
@@ -128,7 +130,7 @@ def test_a_program_is_asked_no_more_than_its_processes_can_carry():
     most = bench.subject.most_in_flight
     # Half of the places, each for the 0.1 s that an answer takes at the base rate
     assert found.load_asked == pytest.approx(most / 2 / 0.1)
-    assert "instead of 10,000" in found.warnings[0]
+    assert " 10,000" in found.warnings[0]
 
 
 def steps(*told: tuple[int, float, float, float]) -> list[Step]:

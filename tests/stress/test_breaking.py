@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.load.results import result, times
+from tests.wording import Wording
 
-from assay.execute.load.record import OK, Chunk, columns_of
-from assay.execute.load.tally import Slice, Tally
-from assay.execute.stress.bench import _LoadWatch
-from assay.execute.stress.breaking import breach_of, first_breach
+from assay.load.stress.bench import _LoadWatch
+from assay.load.stress.breaking_point import breach_of, first_breach
+from assay.load.tally import Slice, Tally
+from assay.load.worker_report import OK, Chunk, columns_of
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach
-from assay.spec.loading import objectives_of
+from assay.spec.load_settings import objectives_of
 from assay.stats.histogram import histogram
-from assay.stats.line import fairness, fitted, growth_exponent
+from assay.stats.line import fairness, fit_line, growth_exponent
 
 RATE = Load(Arrivals.CONSTANT, stages=((4.0, 40.0, 40.0),), seconds=4.0)
 SLO = objectives_of("latency_p95<200ms")
@@ -115,7 +116,7 @@ def told(second: int, latency: float) -> Chunk:
     return Chunk(columns_of(rows), array("d"), facts)
 
 
-def test_callers_that_get_nothing_because_they_fail_break_a_level_though_few_requests_fail():
+def test_callers_that_get_nothing_because_they_fail_break_a_level_though_few_requests_fail(wording: Wording):
     load = Load(Arrivals.CLOSED, concurrency=8, seconds=4.0)
 
     def course(*failing: int) -> _LoadWatch:
@@ -131,11 +132,12 @@ def test_callers_that_get_nothing_because_they_fail_break_a_level_though_few_req
             watch.take(Chunk(columns_of(rows), array("d"), {**chunk.facts, "kinds": ["ok", "failed"]}))
         return watch
 
-    breach = course(5, 6, 7).starved_by_errors()
+    breach = course(5, 6, 7).find_starved_callers()
     assert breach is not None
     assert (breach.cause, breach.load, breach.unit) == ("errors", 8.0, "at a time")
-    assert "3 of 8 callers" in breach.why
-    assert course().starved_by_errors() is None
+    assert "3 of 8 " in breach.why
+    wording(breach.why)
+    assert course().find_starved_callers() is None
 
 
 def test_a_longer_time_to_last_lets_short_breaches_pass():
@@ -230,7 +232,7 @@ def test_errors_stay_the_agents_own_however_busy_we_are():
 def test_the_slope_of_a_line_has_students_interval():
     # y = x + 0.04 leaves squares of 0.072 with 3 degrees of freedom; √(0.024 / 10) × t(0.975, 3) = 0.04899 × 3.1824 = 0.1559.
     # What it leaves alternates in sign, so nothing is added for likeness.
-    line = fitted([1, 2, 3, 4, 5], [1.1, 1.9, 3.2, 3.9, 5.1])
+    line = fit_line([1, 2, 3, 4, 5], [1.1, 1.9, 3.2, 3.9, 5.1])
     assert line is not None
     assert line.slope == pytest.approx(1.0)
     assert [line.low, line.high] == pytest.approx([0.8441, 1.1559], abs=1e-4)
@@ -240,18 +242,21 @@ def test_neighbours_that_are_alike_widen_the_interval():
     chance = np.random.default_rng(7)
     noise = chance.normal(size=400)
     walk = np.convolve(noise, np.ones(20), "valid")
-    alike, apart = fitted(np.arange(walk.size), walk), fitted(np.arange(walk.size), chance.permutation(walk))
+    alike, apart = (
+        fit_line(np.arange(walk.size), walk),
+        fit_line(np.arange(walk.size), chance.permutation(walk)),
+    )
     assert alike is not None
     assert apart is not None
     assert alike.high - alike.low > 2 * (apart.high - apart.low)
 
 
 def test_constant_and_too_few_values_have_no_slope():
-    flat = fitted([1, 2, 3], [5.0, 5.0, 5.0])
+    flat = fit_line([1, 2, 3], [5.0, 5.0, 5.0])
     assert flat is not None
     assert (flat.slope, flat.low, flat.high) == (0.0, 0.0, 0.0)
-    assert fitted([1, 2], [1.0, 2.0]) is None
-    assert fitted([1, 1, 1], [1.0, 2.0, 3.0]) is None
+    assert fit_line([1, 2], [1.0, 2.0]) is None
+    assert fit_line([1, 1, 1], [1.0, 2.0, 3.0]) is None
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,16 @@ from tests.load.results import times
 from tests.sim_llm.asking import quick
 from tests.stress.benches import real_bench
 
-from assay.analysis.stress import score_of
+from assay.analysis.load.stress import score_of
 from assay.builtin.scenarios.concurrent_requests import ConcurrentRequests
 from assay.builtin.scenarios.high_load import HighLoad
 from assay.builtin.scenarios.sustained_load import SustainedLoad
-from assay.execute.load.asking import LoadOptions
-from assay.execute.stress.bench import StressBench
+from assay.load.build import LoadOptions
+from assay.load.stress.bench import StressBench
 from assay.model import AgentUse
 from assay.model.load import Objective
 from assay.model.stress import ScenarioFinding
-from assay.pipeline.reporting import report_of, write_reports
+from assay.pipeline.report import report_of, write_reports
 from assay.pipeline.stress import Sizes, Stressed, StressObserver, StressOptions, gauge_of, run_stress
 from assay.report.stress import stress_document
 from assay.spec.settings import find_settings
@@ -29,6 +29,8 @@ from assay.store.store import Store
 QUIET = StressObserver(lambda text: None, lambda found: None, lambda pulse, load: None)
 MEGABYTE = 1_000_000
 
+CORRUPT = "the index is corrupt at row 17"
+EXHAUSTED = "connection pool exhausted: 5 of 5 in use"
 AGENTS = """import asyncio, time, itertools
 
 held, number, now = [], itertools.count(), 0
@@ -125,7 +127,7 @@ def test_a_program_that_ends_itself_is_told_with_its_exit_code_and_its_last_word
     assert found.breach.cause == "errors"
     detail = found.details[0]
     assert (detail.kind, detail.exit_code) == ("failed", 3)
-    assert detail.stderr == "connection pool exhausted: 5 of 5 in use"
+    assert detail.stderr == EXHAUSTED
     assert sum(one.count for one in found.details) == found.errors["failed"]
 
 
@@ -152,15 +154,15 @@ def test_what_fails_in_calm_is_told_in_its_own_words_everywhere_and_without_its_
     assert one.breach.is_in_calm
     assert score_of(one).value == pytest.approx(0.9, abs=0.05)
     assert len(done.recommendations) == 1
-    assert "the index is corrupt at row 17" in done.recommendations[0]
+    assert CORRUPT in done.recommendations[0]
     document = stress_document(done)
     detail = document["scenarios"][0]["error_details"][0]
-    assert detail["message"].startswith("ValueError: the index is corrupt at row 17, key ")
+    assert detail["message"].startswith(f"ValueError: {CORRUPT}, key ")
     assert detail["place"].startswith("agents.py:")
     assert document["calm"]["error_details"][0]["kind"] == "failed"
     for file in ("report.html", "report.md", "result.json"):
         text = (tmp_path / "out" / file).read_text(encoding="utf-8")
-        assert "the index is corrupt at row 17" in text
+        assert CORRUPT in text
         assert "abcdefghijklmnopqrstuvwxyz0123456789" not in text
 
 

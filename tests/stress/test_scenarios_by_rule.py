@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,20 +12,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.load.results import times
 from tests.stress.benches import RuleBench, moment, stretch
+from tests.wording import Wording
 
-from assay.analysis.stress import score_of
+from assay.analysis.load.stress import score_of
 from assay.builtin.scenarios.concurrent_requests import ConcurrentRequests
-from assay.builtin.scenarios.failure_recovery import _NAMES, FailureRecovery, doubled, injected, lost
+from assay.builtin.scenarios.failure_recovery import (
+    _NAMES,
+    FailureRecovery,
+    count_injected_failures,
+    judge_duplicates,
+    lost,
+)
 from assay.builtin.scenarios.high_load import HighLoad
 from assay.builtin.scenarios.large_inputs import LargeInputs
 from assay.builtin.scenarios.memory_pressure import MemoryPressure
-from assay.builtin.scenarios.rate_limiting import RateLimiting, finished
+from assay.builtin.scenarios.rate_limiting import RateLimiting, judge_completion
 from assay.builtin.scenarios.spike_load import SpikeLoad
 from assay.builtin.scenarios.sustained_load import SustainedLoad
-from assay.execute.load.asking import LoadOptions
-from assay.execute.load.fault import NOTHING, Change, Fault, FaultKind, Passage, Traffic
-from assay.execute.load.tally import Bounds
-from assay.execute.stress.subject import StressSubject
+from assay.load.build import LoadOptions
+from assay.load.fault import NOTHING, Change, Fault, FaultKind, Passage, Traffic
+from assay.load.stress.subject import StressSubject
+from assay.load.tally import Bounds
 from assay.model import AgentUse
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Load
@@ -47,28 +55,34 @@ def judged(found: ScenarioFinding) -> dict[str, float | None]:
 @pytest.mark.parametrize(
     ("changed", "held_up", "told"),
     [
-        ({}, 2.0, "This machine held us up for 2 s in all"),
-        ({"errors": {"no_ports": 2, "no_descriptors": 1}}, 0.0, "3 requests could not be sent for lack of"),
-        ({"cpu_share": 0.99}, 0.0, "This machine was itself at its limit in 1 of 1 loads"),
+        ({}, 2.0, " 2 s "),
+        ({"errors": {"no_ports": 2, "no_descriptors": 1}}, 0.0, "3 requests "),
+        ({"cpu_share": 0.99}, 0.0, " 1 of 1 "),
     ],
+    ids=["held_up", "no_ports", "busy"],
 )
-def test_what_this_machine_could_not_do_is_told(changed: dict[str, Any], held_up: float, told: str):
+def test_what_this_machine_could_not_do_is_told(
+    changed: dict[str, Any], held_up: float, told: str, wording: Wording
+):
     bench = RuleBench(lambda load, prompts: replace(stretch(load, moments=CALM, **changed), held_up=held_up))
     (warning,) = HighLoad(seconds=1.0).run(bench).warnings
-    assert warning.startswith(told)
+    assert told in warning
+    wording(warning)
 
 
 @pytest.mark.parametrize("given_", [{"header": ("x: y",)}, {"insecure": True}, {"ca_file": "some.pem"}])
 @pytest.mark.parametrize("scenario", [FailureRecovery(), RateLimiting()], ids=lambda one: one.name)
 def test_what_only_the_engine_can_send_leaves_out_what_an_agent_has_to_send(
-    scenario: FailureRecovery | RateLimiting, given_: dict[str, Any]
+    scenario: FailureRecovery | RateLimiting, given_: dict[str, Any], wording: Wording
 ):
     bench = RuleBench(lambda load, prompts: stretch(load))
     use = AgentUse("served", "openai", {"base_url": "https://127.0.0.1:9/v1", "model": "m"})
     bench.subject = StressSubject(LoadOptions("served"), use)
     assert scenario.not_for(bench) == ""
     bench.subject = StressSubject(LoadOptions("served", **given_), use)
-    assert "takes neither --header nor --insecure nor --ca-file" in scenario.not_for(bench)
+    told = scenario.not_for(bench)
+    assert re.findall(r"--[a-z-]+", told) == ["--header", "--insecure", "--ca-file"]
+    wording(told)
 
 
 def test_the_eight_scenarios_are_found_by_name_in_full_and_quick():
@@ -179,14 +193,17 @@ def test_what_stays_level_does_not_drift_and_errors_that_come_late_are_told():
 
 def test_a_share_that_is_nothing_reads_as_0_percent_whatever_rounding_left_of_it():
     told = ScenarioJudgement("late_errors", "0 % failed", 0.0, 2.16e-19, 0.00252, "share")
-    assert judgement_text(told) == "0 % failed [0 %, 0.252 %]"
+    interval = "[0 %, 0.252 %]"
+    assert judgement_text(told) == f"{told.text} {interval}"
 
 
-def test_one_request_is_one_request():
-    assert doubled(Traffic(())).text == "0 requests reached the server more than once"
+def test_one_request_is_one_request(wording: Wording):
+    twice = judge_duplicates(Traffic(())).text
+    assert twice.startswith("0 requests ")
     lone = stretch(Load(Arrivals.CONSTANT, stages=((1.0, 1.0, 1.0),), seconds=1.0), offered=1, completed=0)
-    assert lost(lone).text.startswith("1 of 1 request lost")
-    assert finished(lone).text == "0 of 1 request finished in the end"
+    assert lost(lone).text.startswith("1 of 1 ")
+    assert judge_completion(lone).text.startswith("0 of 1 ")
+    wording("\n".join((twice, lost(lone).text, judge_completion(lone).text)))
 
 
 def test_a_spike_is_judged_by_what_came_back_in_it_and_how_long_it_was_felt():
@@ -325,16 +342,16 @@ def test_what_was_read_slowly_or_ended_by_us_is_not_held_against_a_server():
     )
     whole = stretch(HIGH, completed=5, offered=8, errors={"timeout": 2, "refused": 1}, good=1)
     # Three slow ones, the stalled, the one that was never read whole, and the one that found nobody
-    assert injected(traffic, whole, Bounds(latency=0.5)) == 6
+    assert count_injected_failures(traffic, whole, Bounds(latency=0.5)) == 6
     # Without a limit there is nothing that slow ones could have broken.
     kept = stretch(HIGH, completed=5, offered=8, errors={"timeout": 2, "refused": 1}, good=5)
-    assert injected(traffic, kept, Bounds()) == 3
+    assert count_injected_failures(traffic, kept, Bounds()) == 3
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
 def test_no_more_is_excused_than_did_not_end_well(good: int, more: int, unread: int):
     whole = stretch(HIGH, completed=good, offered=good + more, good=good)
-    assert 0 <= injected(Traffic((), unread=unread), whole, Bounds()) <= more
+    assert 0 <= count_injected_failures(Traffic((), unread=unread), whole, Bounds()) <= more
 
 
 def test_the_slowest_way_back_is_told_by_its_name():
@@ -345,8 +362,8 @@ def test_the_slowest_way_back_is_told_by_its_name():
 
 @pytest.mark.parametrize("scenario", [LargeInputs(), MemoryPressure()])
 def test_a_page_that_is_only_fetched_has_no_input_to_make_larger(scenario: Scenario):
-    from assay.execute.load.asking import LoadOptions
-    from assay.execute.stress.subject import StressSubject
+    from assay.load.build import LoadOptions
+    from assay.load.stress.subject import StressSubject
 
     bench = RuleBench(lambda load, prompts: stretch(load))
     bench.subject = StressSubject(LoadOptions("http://127.0.0.1:9/page"))
@@ -356,8 +373,8 @@ def test_a_page_that_is_only_fetched_has_no_input_to_make_larger(scenario: Scena
 
 
 def test_rate_limiting_is_for_agents_whose_model_can_be_found(monkeypatch: pytest.MonkeyPatch):
-    from assay.execute.load.asking import LoadOptions
-    from assay.execute.stress.subject import StressSubject
+    from assay.load.build import LoadOptions
+    from assay.load.stress.subject import StressSubject
     from assay.model import AgentUse
 
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)

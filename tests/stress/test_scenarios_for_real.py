@@ -13,7 +13,7 @@ from tests.load.faulty import DONE, FINISH, delta, faulty, streamed
 from tests.sim_llm.asking import quick
 from tests.stress.benches import real_bench
 
-from assay.analysis.stress import score_of
+from assay.analysis.load.stress import score_of
 from assay.builtin.scenarios.concurrent_requests import ConcurrentRequests
 from assay.builtin.scenarios.failure_recovery import FailureRecovery
 from assay.builtin.scenarios.high_load import HighLoad
@@ -21,8 +21,8 @@ from assay.builtin.scenarios.large_inputs import LargeInputs
 from assay.builtin.scenarios.memory_pressure import MemoryPressure
 from assay.builtin.scenarios.rate_limiting import RateLimiting
 from assay.errors import PlanError
-from assay.execute.stress.bench import Interrupted
-from assay.execute.stress.resources import Gauge, listening_on, with_children
+from assay.load.stress.bench import Interrupted
+from assay.load.stress.resources import Gauge, listening_on, with_children
 from assay.model import AgentUse
 from assay.model.load import Arrivals, Load
 from assay.model.stress import ScenarioFinding
@@ -212,7 +212,7 @@ def test_a_worker_that_this_machine_holds_up_is_not_blamed_on_the_server():
     def hold_up(seconds: float) -> None:
         if seconds > 0.5 and not held:
             children = psutil.Process().children(recursive=True)
-            held.extend(one for one in children if "assay.execute.load.worker" in one.cmdline())
+            held.extend(one for one in children if "assay.load.worker" in one.cmdline())
             held[0].suspend()
             threading.Timer(5.0, held[0].resume).start()
 
@@ -243,7 +243,7 @@ def test_an_upstream_elsewhere_is_not_put_under_stress_either(tmp_path: Path):
 def test_the_process_behind_a_port_is_found_and_its_memory_seen():
     from urllib.parse import urlsplit
 
-    from assay.testing.sim_llm import SimOptions, SimServer
+    from assay.simulator import SimOptions, SimServer
 
     with SimServer(SimOptions(ttft=0.0, itl=0.0)) as server:
         process = listening_on(urlsplit(server.url).port or 0)

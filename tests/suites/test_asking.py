@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.command import AssayInline
 from tests.suites.project import Stored, numbers, python_agent, suite
+from tests.wording import Wording
 
 from assay.model import Status
 
+SLOW = "the database is slow"
+LOCKED = "the door is locked"
 AGENTS = """
 import asyncio, os, time
 
@@ -110,13 +115,14 @@ def test_a_thousand_can_be_asked_at_once(assay_inline: AssayInline) -> None:
 @pytest.mark.parametrize("agent", ["dies", "dies_later"])
 @pytest.mark.parametrize("concurrency", ["1", "8"])
 def test_a_crash_is_that_of_its_case_and_all_others_are_done(
-    assay_inline: AssayInline, agent: str, concurrency: str
+    assay_inline: AssayInline, wording: Wording, agent: str, concurrency: str
 ) -> None:
     stored = ran(assay_inline, agent, 12, "--concurrency", concurrency)
     assert stored.status() == all_but("c5", "crashed")
     assert len(stored.measured) == 12
     [crashed] = [one for one in stored.measured if one.status is Status.CRASHED]
-    assert crashed.error == "the process ended itself with exit code 3"
+    assert re.findall(r"\d+", crashed.error or "") == ["3"]  # the exit code
+    wording(crashed.error)
 
 
 @pytest.mark.parametrize("concurrency", ["1", "8"])
@@ -143,12 +149,13 @@ def test_a_crash_while_warming_up_is_blamed_on_no_other_case(
     ],
 )
 def test_a_case_that_takes_too_long_is_ended_and_the_next_goes_on(
-    assay_inline: AssayInline, agent: str, concurrency: str
+    assay_inline: AssayInline, wording: Wording, agent: str, concurrency: str
 ) -> None:
     stored = ran(assay_inline, agent, 12, "--concurrency", concurrency, limits={"seconds": 2})
     assert stored.status() == all_but("c1", "timeout")
     [late] = [one for one in stored.measured if one.status is Status.TIMEOUT]
-    assert late.error == "took longer than 2 s"
+    assert re.findall(r"\d+ \w+", late.error or "") == ["2 s"]
+    wording(late.error)
     assert 1.9 < late.measurements["seconds"] < 60
 
 
@@ -182,7 +189,7 @@ def test_an_agents_own_timeout_is_a_failure_of_the_agent(
     assert stored.status()["c3"] == "ok"
     [error] = [one.error for one in stored.measured if one.case == "c1"]
     assert error is not None
-    assert error.startswith("TimeoutError: the database is slow")
+    assert error.startswith(f"TimeoutError: {SLOW}")
 
 
 def test_what_an_agent_prints_is_kept_with_its_execution(assay_inline: AssayInline) -> None:
@@ -190,10 +197,13 @@ def test_what_an_agent_prints_is_kept_with_its_execution(assay_inline: AssayInli
     assert {one.case: one.log for one in stored.measured} == {f"c{n}": f"about {n}\n" for n in range(3)}
 
 
-def test_ten_failures_in_a_row_end_the_trial(assay_inline: AssayInline) -> None:
+def test_ten_failures_in_a_row_end_the_trial(assay_inline: AssayInline, wording: Wording) -> None:
     stored = ran(assay_inline, "broken", 30)
     assert stored.counts() == {"failed": 10}
-    assert stored.run.trials[0].stopped == "10 executions in a row were not ok, the last failed"
+    reason = stored.run.trials[0].stopped or ""
+    assert re.findall(r"\d+", reason) == ["10"]
+    assert Status.FAILED in reason
+    wording(reason)
     assert stored.run.state == "failed"
 
 
@@ -203,7 +213,9 @@ def test_nine_failures_in_a_row_are_bad_luck(assay_inline: AssayInline) -> None:
     assert stored.run.trials[0].stopped is None
 
 
-def test_an_agent_that_cannot_be_opened_ends_its_trial_and_no_other(assay_inline: AssayInline) -> None:
+def test_an_agent_that_cannot_be_opened_ends_its_trial_and_no_other(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     plug_in = """
     class Locked:
         is_simulated, is_free = False, True
@@ -219,7 +231,8 @@ def test_an_agent_that_cannot_be_opened_ends_its_trial_and_no_other(assay_inline
     stored = Stored(assay_inline.folder)
     assert [one.status for one in stored.by_trial["b · shut"]] == [Status.FAILED]
     reason = stored.run.trials[0].stopped
-    assert reason == "the agent could not be opened: RuntimeError: the door is locked"
+    assert (reason or "").endswith(f"RuntimeError: {LOCKED}")
+    wording(reason)
     assert len(stored.by_trial["b · fine"]) == 6
 
 

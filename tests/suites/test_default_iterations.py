@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from tests.command import AssayInline
 from tests.suites.project import numbers, python_agent
+from tests.wording import Wording
 
 SIZE = 4
 PRICED = {"price": {"request": 0.25}}
@@ -67,7 +69,7 @@ def test_warm_ups_are_left_out_for_agents_that_are_remote_or_have_a_price(
     definition, warmups = AGENTS[agent]
     project.write("s.yaml", _suite([{"name": "one", **definition}]))
     for options, expected in (((), warmups), (("--warmup", "2"), 2), (("--warmup", "0"), 0)):
-        planned = project("run", "s.yaml", "--dry-run", "--json", *options).json
+        planned = project.run_inline("s.yaml", "--dry-run", "--json", *options).json
         assert planned["executions"] == 3 * SIZE + expected
 
 
@@ -79,7 +81,8 @@ def test_what_a_suite_says_about_warm_ups_and_repetitions_counts_for_every_agent
     def executions(**iterations: int) -> list[int]:
         project.write("s.yaml", _suite(agents, iterations=iterations))
         return [
-            trial["executions"] for trial in project("run", "s.yaml", "--dry-run", "--json").json["trials"]
+            trial["executions"]
+            for trial in project.run_inline("s.yaml", "--dry-run", "--json").json["trials"]
         ]
 
     assert executions(warmup=2) == [3 * SIZE + 2, 3 * SIZE + 2]
@@ -92,20 +95,22 @@ def test_a_spec_with_repetitions_alone_keeps_the_default_warm_ups(project: Assay
     project.write("s.yaml", _suite(agents))
     spec = {"suite": "s.yaml", "agents": ["echo", "paid"], "iterations": {"measured": 2}}
     project.write("spec.yaml", json.dumps(spec))
-    trials = project("run", "spec.yaml", "--dry-run", "--json").json["trials"]
+    trials = project.run_inline("spec.yaml", "--dry-run", "--json").json["trials"]
     assert [trial["executions"] for trial in trials] == [2 * SIZE + 1, 2 * SIZE]
 
 
 def test_a_run_says_how_many_executions_it_makes_and_what_they_cost_before_it_starts(
-    project: AssayInline,
+    project: AssayInline, wording: Wording
 ) -> None:
     agents = [python_agent("echo"), {"name": "paid", "type": "python", "target": "agents.py:echo", **PRICED}]
     project.write("s.yaml", _suite(agents, limits={"usd": 0.5}))
-    first = project("run", "s.yaml", "--agent", "paid").err.splitlines()[0]
-    assert "12 executions" in first
-    assert "at most $6.00" in first
-    second = project("run", "s.yaml", "--agent", "paid", "--json").err.splitlines()[0]
-    assert "about $3.00" in second
-    both = project("run", "s.yaml").err.splitlines()[0]
-    assert "2 trials, 25 executions (1 warm-up included)" in both
-    assert "executions" not in project("run", "s.yaml", "--quiet").err
+    first = project.run_inline("s.yaml", "--agent", "paid").err.splitlines()[0]
+    assert "12 " in first
+    assert "$6.00" in first
+    wording(first)
+    second = project.run_inline("s.yaml", "--agent", "paid", "--json").err.splitlines()[0]
+    assert "$3.00" in second
+    both = project.run_inline("s.yaml").err.splitlines()[0]
+    assert re.findall(r"\d+", both)[:3] == ["2", "25", "1"]  # trials, executions, warm-ups
+    wording(both)
+    assert "executions" not in project.run_inline("s.yaml", "--quiet").err

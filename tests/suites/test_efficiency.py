@@ -42,7 +42,7 @@ def ran(assay: AssayInline, agent: dict[str, Any], *options: str, **benchmark: A
     cases = [{"id": f"c{number}", "input": size} for number, size in enumerate(SIZES)]
     assay.write("agents.py", AGENTS)
     assay.write("s.yaml", suite(cases, [agent], benchmark=benchmark))
-    assert assay("run", "s.yaml", "-q", *options).code == 0
+    assert assay.run_inline("s.yaml", "-q", *options).code == 0
     return Stored(assay.folder)
 
 

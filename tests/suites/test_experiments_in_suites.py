@@ -10,6 +10,7 @@ import pytest
 from tests.command import AssayInline
 from tests.execute.running import Running
 from tests.suites.project import QUICK, Stored, numbers
+from tests.wording import Wording
 
 CODE = """
 import time
@@ -48,7 +49,9 @@ def written(*benchmarks: dict[str, Any], **keys: Any) -> str:
     return json.dumps({"suite": "s", "load": "code.py", "benchmarks": whole, **keys})
 
 
-def test_a_suite_of_code_runs_without_agents_and_is_rated_by_its_executions(assay: AssayInline) -> None:
+def test_a_suite_of_code_runs_without_agents_and_is_rated_by_its_executions(
+    assay: AssayInline, wording: Wording
+) -> None:
     reference = {"seconds": 0.01, "cpu_seconds": 0.01}
     assay.write(
         "s.yaml",
@@ -63,8 +66,10 @@ def test_a_suite_of_code_runs_without_agents_and_is_rated_by_its_executions(assa
     assert 0 < ratings["speed"] <= 0.51  # wall time, so a busy machine makes it lower
     assert ratings["efficiency"] == pytest.approx(0.5, abs=0.1)
     assert trial["unscored"] == 0
-    shown = assay("show", "last").out
-    assert "2 processes, 2 repetitions" in shown
+    assert (trial["processes"], trial["iterations"]["measured"]) == (2, 2)
+    [told] = [line for line in assay("show", "last").out.splitlines() if line.startswith("e  ")]
+    assert told.count("2 ") == 2
+    wording(told)
     assert "code" in assay("leaderboard", "--json").out
 
 
@@ -128,10 +133,14 @@ def test_agents_and_code_stand_in_one_suite(assay: AssayInline) -> None:
     ]  # code without cases is none of the chosen ones
 
 
-def test_a_suite_of_code_refuses_what_only_agents_could_heed(assay: AssayInline) -> None:
+def test_a_suite_of_code_refuses_what_only_agents_could_heed(assay: AssayInline, wording: Wording) -> None:
     assay.write("s.yaml", written({"id": "e", "experiment": "echo"}))
-    assert "takes no agent" in assay("run", "s.yaml", "--agent", "oracle").refusal
-    assert "Write 'params'" in assay("run", "s.yaml", "--set", "times=2").refusal
+    refusal = assay("run", "s.yaml", "--agent", "oracle").refusal
+    assert "'oracle'" in refusal
+    wording(refusal)
+    refusal = assay("run", "s.yaml", "--set", "times=2").refusal
+    assert "'params'" in refusal
+    wording(refusal)
 
 
 def test_another_param_is_another_definition(assay: AssayInline) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.command import Assay, AssayInline
 from tests.suites.project import Stored, numbers, python_agent, suite
+from tests.wording import Wording
 
 ECHO = "def echo(text): return text\n"
 SCORERS = """
@@ -56,7 +57,7 @@ def test_a_run_whose_scorer_always_fails_is_unscored_and_exits_1(
 
 
 def test_agents_of_which_nothing_could_be_scored_are_neither_ranked_nor_tied(
-    assay_inline: AssayInline,
+    assay_inline: AssayInline, wording: Wording
 ) -> None:
     assay_inline.write("agents.py", ECHO + "def rude(text): return 'no'\n")
     assay_inline.write("own.py", SCORERS)
@@ -64,15 +65,18 @@ def test_agents_of_which_nothing_could_be_scored_are_neither_ranked_nor_tied(
     assay_inline.write("s.yaml", suite(numbers(8), agents, benchmark={"scorer": ["exact", "own.py:boom"]}))
     document = json.loads(assay_inline("run", "s.yaml", "--json").out)
     assert [trial["overall"]["value"] for trial in document["trials"]] == [None, None]
-    assert all("scor" in trial["overall"]["basis"] for trial in document["trials"])
+    [basis] = {trial["overall"]["basis"] for trial in document["trials"]}
+    wording(basis)
     assert not document.get("leads")
-    shown = assay_inline("show").out
+    shown = assay_inline("show", COLUMNS="200").out
     assert "tied" not in shown
-    assert "none solved" not in shown
+    rows = [line for line in shown.splitlines() if line.startswith(("echo ", "rude "))]
+    assert rows
+    assert [row for row in rows if "solved" in row] == []
     [showdown] = json.loads(assay_inline("compare", "echo", "rude", "--json").out)["agents"]
     assert showdown["winner"] is None
     assert "overall" not in showdown["ratings"]
-    assert "scoring failed" in showdown["recommendations"][0]
+    wording(showdown["recommendations"][0])
 
 
 def test_only_the_agents_with_scores_are_ranked_in_a_run(assay_inline: AssayInline) -> None:
@@ -159,7 +163,9 @@ def test_rescoring_mends_a_run_whose_scorer_was_broken(assay: Assay) -> None:
     assert Stored(assay.folder).run.state.value == "completed"
 
 
-def test_a_run_without_scores_takes_nobodys_place_on_the_leaderboard(assay_inline: AssayInline) -> None:
+def test_a_run_without_scores_takes_nobodys_place_on_the_leaderboard(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     code, _ = run(assay_inline, "own.py:boom_on_zero", numbers(4)[1:])
     assert code == 0
     assay_inline.write("own.py", "def boom_on_zero(output, expected): raise ValueError('boom')\n")
@@ -167,7 +173,9 @@ def test_a_run_without_scores_takes_nobodys_place_on_the_leaderboard(assay_inlin
     [board] = json.loads(assay_inline("leaderboard", "--json").out)
     [row] = board["standings"]
     assert row["dimensions"]["accuracy"] == 1.0
-    assert any("scored" in text for text in board["warnings"])
+    assert list(row["stale"]) == ["b"]
+    [warning] = [text for text in board["warnings"] if "echo" in text]
+    wording(warning)
 
 
 def test_a_gate_and_a_comparison_say_that_executions_are_unscored(assay_inline: AssayInline) -> None:
@@ -183,7 +191,9 @@ def test_a_gate_and_a_comparison_say_that_executions_are_unscored(assay_inline: 
     assert "unscored" in codes(compared)
 
 
-def test_a_gate_fails_when_scoring_fails_that_worked_in_the_baseline(assay_inline: AssayInline) -> None:
+def test_a_gate_fails_when_scoring_fails_that_worked_in_the_baseline(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     run(assay_inline, ["exact", "own.py:boom_on_zero"], numbers(4)[1:])
     assay_inline("baseline", "set", "main", "last")
     assay_inline.write("own.py", SCORERS.replace('output == "0"', "True"))
@@ -192,11 +202,13 @@ def test_a_gate_fails_when_scoring_fails_that_worked_in_the_baseline(assay_inlin
     gate = json.loads(done.out)
     assert (done.code, gate["passed"], gate["unscored"]) == (1, False, ["b · echo"])
     assert 'type="unscored"' in (assay_inline.folder / "gate.xml").read_text()
-    assert "scoring failed" in (assay_inline.folder / "gate.md").read_text()
+    wording((assay_inline.folder / "gate.md").read_text(), near="❌ b · echo: ")
     assert assay_inline("gate", "--metric", "seconds").code == 0
 
 
-def test_a_judge_that_cannot_be_reached_is_found_in_the_first_seconds(assay_inline: AssayInline) -> None:
+def test_a_judge_that_cannot_be_reached_is_found_in_the_first_seconds(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
@@ -212,5 +224,7 @@ def test_a_judge_that_cannot_be_reached_is_found_in_the_first_seconds(assay_inli
     # With three retries for each of the 30 it would be more than a minute.
     assert monotonic() - began < 30
     assert (done.code, document["trials"][0]["unscored"]) == (1, 30)
-    assert "the judge does not answer, retrying" in done.err
-    assert "scorer 'judge' failed" in done.err
+    # First that it is asked again, then that it failed.
+    told = [line for line in done.err.splitlines() if line.startswith("Warning: b · echo: ")]
+    assert ["scorer 'judge'" in line for line in told] == [False, True]
+    wording("\n".join(told), numbers=False)

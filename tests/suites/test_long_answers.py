@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 from tests.command import AssayInline
 from tests.suites.project import Stored, python_agent, suite
+from tests.wording import Wording
 
 AGENTS = """
 from assay.model import Answer, Span, ToolCall
@@ -29,7 +31,9 @@ EXPECTED = {
 }
 
 
-def test_long_answers_are_judged_whole_and_everything_stored_has_a_limit(assay_inline: AssayInline) -> None:
+def test_long_answers_are_judged_whole_and_everything_stored_has_a_limit(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     assay_inline.write("agents.py", AGENTS)
     cases = [{"id": name, "input": name, "expected": right} for name, right in EXPECTED.items()]
     assay_inline.write("cases.json", json.dumps(cases))
@@ -52,7 +56,9 @@ def test_long_answers_are_judged_whole_and_everything_stored_has_a_limit(assay_i
         len(json.dumps([one.output, one.detail, one.error, one.log])) < 800_000 for one in found.values()
     )
     assert found["long"].detail == {"shortened": {"output": 300_005}}
-    assert str(found["long"].output).endswith("(shortened: 100,000 of 300,005 characters)")
+    note = str(found["long"].output).lstrip("x")
+    assert re.findall(r"[\d,]+\d", note) == ["100,000", "300,005"]
+    wording(note)
     assert len((found["spans"].detail or {})["spans"]) == 1_000  # type: ignore[arg-type]
     assert (found["spans"].detail or {})["shortened"] == {"spans": 5_000}
     assert len(str((found["model"].applied or {})["model"])) < 1_000

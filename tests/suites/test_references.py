@@ -11,6 +11,7 @@ import pytest
 from tests.command import AssayInline
 from tests.services import postgres_server
 from tests.suites.project import numbers, suite
+from tests.wording import Wording
 
 CASES = 4
 
@@ -54,7 +55,7 @@ class Project:
 
     def run(self, *agents: str, more: tuple[str, ...] = (), code: int = 0) -> str:
         chosen = [part for name in agents for part in ("--agent", name)]
-        done = self.assay("run", "s.yaml", *chosen, *more, "--json", "--db", self.url)
+        done = self.assay.run_inline("s.yaml", *chosen, *more, "--json", "--db", self.url)
         assert done.code == code, done.err
         return str(json.loads(done.out)["run_id"])
 
@@ -172,7 +173,9 @@ def test_the_reference_stays_when_its_run_is_deleted(project: Project) -> None:
     assert project.cost() == pytest.approx({"dear": 1 / 4})
 
 
-def test_another_definition_of_the_same_suite_has_a_reference_of_its_own(local: Project) -> None:
+def test_another_definition_of_the_same_suite_has_a_reference_of_its_own(
+    local: Project, wording: Wording
+) -> None:
     local.has(cheap=1.0, dear=3.0)
     first = local.run("cheap")
     local.write(cases=CASES - 1)
@@ -182,7 +185,8 @@ def test_another_definition_of_the_same_suite_has_a_reference_of_its_own(local: 
     assert local.reference()["run_id"] == second
     assert local.cost(first) == pytest.approx({"cheap": 1 / 2})
     refusal = local.assay("suite", "reference", "s.yaml", "--set", first, "--db", local.url).refusal
-    assert "another definition" in refusal
+    assert first in refusal
+    wording(refusal.replace(first, "RUN"))
 
 
 def test_simulated_agents_are_no_reference_for_measured_ones(local: Project) -> None:
@@ -206,13 +210,16 @@ def test_the_first_run_that_tells_a_cost_is_the_reference_of_cost(local: Project
     assert local.cost(second) == pytest.approx({"paid": 1 / 2})
 
 
-def test_a_run_of_another_suite_is_refused_as_the_reference(local: Project) -> None:
+def test_a_run_of_another_suite_is_refused_as_the_reference(local: Project, wording: Wording) -> None:
     local.has(cheap=1.0)
     local.run("cheap")
     local.assay.write("other.yaml", suite(numbers(2), list(local.agents.values()), suite="other"))
-    assert local.assay("run", "other.yaml", "-q", "--db", local.url).code == 0
+    assert local.assay.run_inline("other.yaml", "-q", "--db", local.url).code == 0
+    other = local("show", "last")["run_id"]
     refusal = local.assay("suite", "reference", "s.yaml", "--set", "last", "--db", local.url).refusal
-    assert "is not of suite 's'" in refusal
+    assert other in refusal
+    assert "'s'" in refusal
+    wording(refusal.replace(other, "RUN"))
 
 
 def test_show_leaderboard_and_report_say_where_the_reference_comes_from(

@@ -15,7 +15,7 @@ AGENT = {"name": "sim", "type": "simulated", "quality": QUALITY, "failure_rate":
 def run(assay: AssayInline, seed: int, *options: str) -> Stored:
     assay.write("s.yaml", suite(numbers(CASES), [AGENT]))
     how = ("--repetitions", str(REPETITIONS), "--seed", str(seed), *options)
-    assert assay("run", "s.yaml", "-q", *how).code == 0
+    assert assay.run_inline("s.yaml", "-q", *how).code == 0
     return Stored(assay.folder)
 
 
@@ -27,7 +27,7 @@ def outcomes(stored: Stored) -> dict[tuple[str, int], object]:
 def test_known_quality_and_failures_lie_within_their_intervals(assay_inline: AssayInline, order: str) -> None:
     assay_inline.write("s.yaml", suite(numbers(CASES), [AGENT]))
     assay_inline.write("spec.yaml", f"{{suite: s.yaml, agents: [sim], order: {order}, seed: 1}}")
-    done = assay_inline("run", "spec.yaml", "--json", "--repetitions", str(REPETITIONS)).json
+    done = assay_inline.run_inline("spec.yaml", "--json", "--repetitions", str(REPETITIONS)).json
     found = done["trials"][0]["ratings"]
     right = QUALITY * (1 - FAILURES)
     consistency = right**2 + (1 - right) ** 2

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import re
 from time import monotonic
 from typing import Any
 
 import pytest
 from tests.command import AssayInline
 from tests.suites.project import numbers, suite
+from tests.wording import Wording
 
 pytestmark = pytest.mark.usefixtures("trusted_code")
 
@@ -149,13 +151,13 @@ UNCHECKED: dict[str, tuple[Any, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("what", UNCHECKED)
 def test_what_no_answer_can_be_constructed_for_is_not_called_unsound(
-    assay_inline: AssayInline, what: str
+    assay_inline: AssayInline, wording: Wording, what: str
 ) -> None:
     scorer, keys = UNCHECKED[what]
     assay_inline.write("judges.py", JUDGE)
     assay_inline.write("s.yaml", suite([{"id": "c", "input": "?", **keys}], benchmark={"scorer": scorer}))
     assert faults(assay_inline, 0) == {"unchecked": ["c"]}
-    assert "1 not checked" in assay_inline("suite", "check", "s.yaml").out
+    wording(assay_inline("suite", "check", "s.yaml").out.splitlines()[-1])
 
 
 UNSOUND: dict[str, tuple[Any, dict[str, Any], str]] = {
@@ -225,25 +227,29 @@ def test_results_of_agents_show_cases_that_tell_nothing(assay_inline: AssayInlin
     assert faults(assay_inline, 0) == {"all-pass": ["c0"], "all-fail": ["never"], "flaky": ["c1"]}
 
 
-def test_a_check_in_words_ends_with_a_verdict(assay_inline: AssayInline) -> None:
+def test_a_check_in_words_ends_with_a_verdict(assay_inline: AssayInline, wording: Wording) -> None:
     assay_inline.write("s.yaml", suite(numbers(2)))
     done = assay_inline("suite", "check", "s.yaml")
     assert done.code == 0
-    assert done.out.splitlines()[-1] == "s is sound: the right answers get 1.0, empty ones 0.0 (2 cases)."
+    verdict = done.out.splitlines()[-1]
+    assert verdict.startswith("s ")
+    assert re.findall(r"\d\.\d|\d", verdict) == ["1.0", "0.0", "2"]
+    wording(verdict)
 
 
 @pytest.mark.parametrize("scorer", ["slow", "slow_async", "Stubborn"])
 def test_a_scorer_that_hangs_is_reported_and_does_not_hang_the_command(
-    assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch, scorer: str
+    assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch, wording: Wording, scorer: str
 ) -> None:
-    monkeypatch.setattr("assay.execute.soundness.SCORER_SECONDS", 0.2)
+    monkeypatch.setattr("assay.execute.case_checks.SCORER_SECONDS", 0.2)
     assay_inline.write("own.py", HANGING)
     assay_inline.write("s.yaml", suite(numbers(3), benchmark={"scorer": ["exact", f"own.py:{scorer}"]}))
     started = monotonic()
     done = assay_inline("suite", "check", "s.yaml")
     assert done.code == 1
     assert monotonic() - started < 10
-    assert "longer than 0.2 s" in done.out
+    assert "0.2 s" in done.out
+    wording(done.out, near="0.2 s")
 
 
 HANGING = """

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import re
 
 import pytest
 from tests.command import AssayInline
 from tests.suites.project import QUICK, numbers, suite
+from tests.wording import Wording
 
 SUITE = """\
 suite: broken
@@ -38,33 +39,33 @@ agents:
 """
 ONE = '{"id": 1, "input": "a"}\n{"id": 2, "inp\n[1]\n{"id": 1, "input": "b"}\n{"expected": "x"}\n{"input": NaN}\n'
 TWO = "id,input,expected\n1,a,b\n2,a\n3,a,b,c\n4,,x\n"
-PLACES = (
-    "suite.yaml:2: category: must be 'speed'",
-    "suite.yaml:6: benchmarks.0.scorer.0: There is no 'numerik' among the scorers",
-    "suite.yaml:6: benchmarks.0.scorer.1.colour: 'colour' is not an option of 'contains' (mode, texts, case_sensitive).",
-    "one.jsonl:2: is not JSON",
-    "one.jsonl:3: is not a case",
-    "one.jsonl:4: id: '1' is the id of the case on line 1 already.",
-    "one.jsonl:5: has no 'input'.",
-    "one.jsonl:6: is not JSON: there is no number NaN.",
-    "two.csv:3: has another number of cells than the heading.",
-    "two.csv:4: has another number of cells than the heading.",
-    "two.csv:5: has no 'input'.",
-    "suite.yaml:9: benchmarks.1.limits.seconds: must be greater than 0",
-    "missing.jsonl: does not exist.",
-    "suite.yaml:10: benchmarks.2.id: 'one' is the id of another benchmark already.",
-    "suite.yaml:15: benchmarks.3.cases.1.id: 'a' is the id of the case on line 14 already.",
-    "suite.yaml:16: benchmarks.3.cases.2: has no 'input'.",
-    "suite.yaml:17: benchmarks.3.cases.3: names files that do not exist: gone.txt.",
-    "suite.yaml:18: benchmarks.3.cases.4: 'turns' must be a list",
-    "suite.yaml:19: benchmarks.3.cases.5: tool 1 has no 'name'.",
-    "suite.yaml:20: benchmarks.3.expected_outputs: There are 1 right outputs for 6 cases.",
-    "benchmarks.3.scorer.1: Two scores are called 'exact'. Name one of them: as: NAME",
-    "suite.yaml:24: agents.1: Agent 'odd': There is no 'pyton' among the agents",
-    "suite.yaml:25: agents.2.type: is missing.",
-    "suite.yaml:26: agents.3.qualty: Agent 'dream': 'qualty' is not an option of 'simulated'",
-    "suite.yaml:27: agents.4: There is no 'nobody' among the agents",
-)
+PLACES = {
+    "suite.yaml:2: category: ": "'speed'",
+    "suite.yaml:6: benchmarks.0.scorer.0: ": "'numerik'",
+    "suite.yaml:6: benchmarks.0.scorer.1.colour: ": "'colour' 'contains' mode texts case_sensitive",
+    "one.jsonl:2: ": "JSON",
+    "one.jsonl:3: ": "",
+    "one.jsonl:4: id: ": "'1' 1",
+    "one.jsonl:5: ": "'input'",
+    "one.jsonl:6: ": "JSON NaN",
+    "two.csv:3: ": "",
+    "two.csv:4: ": "",
+    "two.csv:5: ": "'input'",
+    "suite.yaml:9: benchmarks.1.limits.seconds: ": "0",
+    "missing.jsonl: ": "",
+    "suite.yaml:10: benchmarks.2.id: ": "'one'",
+    "suite.yaml:15: benchmarks.3.cases.1.id: ": "'a' 14",
+    "suite.yaml:16: benchmarks.3.cases.2: ": "'input'",
+    "suite.yaml:17: benchmarks.3.cases.3: ": "gone.txt",
+    "suite.yaml:18: benchmarks.3.cases.4: ": "'turns'",
+    "suite.yaml:19: benchmarks.3.cases.5: ": "1 'name'",
+    "suite.yaml:20: benchmarks.3.expected_outputs: ": "1 6",
+    "benchmarks.3.scorer.1: ": "'exact' as: NAME",
+    "suite.yaml:24: agents.1: ": "'odd' 'pyton'",
+    "suite.yaml:25: agents.2.type: ": "",
+    "suite.yaml:26: agents.3.qualty: ": "'dream' 'qualty' 'simulated'",
+    "suite.yaml:27: agents.4: ": "'nobody'",
+}
 
 
 def write_broken(assay: AssayInline) -> None:
@@ -73,36 +74,46 @@ def write_broken(assay: AssayInline) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "validate"])
-def test_every_mistake_is_told_at_once_and_nothing_is_run(assay_inline: AssayInline, command: str) -> None:
+def test_every_mistake_is_told_at_once_and_nothing_is_run(
+    assay_inline: AssayInline, wording: Wording, command: str
+) -> None:
     write_broken(assay_inline)
     refusal = assay_inline(command, "suite.yaml").refusal
-    assert [place for place in PLACES if place not in refusal] == []
+    for place, names in PLACES.items():
+        [told] = [line.partition(place)[2] for line in refusal.splitlines() if place in line]
+        assert (place, [name for name in names.split() if name not in told]) == (place, [])
     assert len(refusal.splitlines()) <= len(PLACES) + 2
     if command == "run":
         assert assay_inline("runs", "list", "--json").json == []
+    wording(re.sub(r"(\w+, ){4,}\w+", "…", refusal))  # without all the names that are known
 
 
-def test_validate_tells_what_a_sound_suite_and_a_file_of_agents_hold(assay_inline: AssayInline) -> None:
+def test_validate_tells_what_a_sound_suite_and_a_file_of_agents_hold(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     assay_inline.write("bare.yaml", suite(numbers(3)))
     assay_inline.write("agents.yaml", "agents:\n- {name: a, type: nop}\n- {name: b, type: oracle}\n")
     done = assay_inline("validate", "bare.yaml", "agents.yaml")
     assert done.code == 0
-    assert done.out.splitlines() == [
-        "bare.yaml: fine, 1 benchmark, 3 cases",
-        "agents.yaml: fine, 2 agents",
-    ]
+    told = {line.partition(": ")[0]: re.findall(r"\d+", line) for line in done.out.splitlines()}
+    assert told == {"bare.yaml": ["1", "3"], "agents.yaml": ["2"]}
+    wording(done.out)
 
 
-def test_an_unknown_agent_on_the_command_line_is_named_with_its_option(assay_inline: AssayInline) -> None:
+def test_an_unknown_agent_on_the_command_line_is_named_with_its_option(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     assay_inline.write("suite.yaml", suite(numbers(1)))
     refusal = assay_inline("run", "suite.yaml", "--agent", "orcale").refusal
-    assert "--agent: There is no 'orcale' among the agents" in refusal
-    assert "Did you mean 'oracle'?" in refusal
+    assert all(name in refusal for name in ("--agent: ", "'orcale'", "'oracle'"))
+    wording(re.sub(r"(\w+, ){4,}\w+", "…", refusal))
 
 
-def test_a_suite_without_agents_says_how_to_give_one(assay_inline: AssayInline) -> None:
+def test_a_suite_without_agents_says_how_to_give_one(assay_inline: AssayInline, wording: Wording) -> None:
     assay_inline.write("suite.yaml", suite(numbers(1)))
-    assert "names no agent. Give one: --agent NAME" in assay_inline("run", "suite.yaml").refusal
+    refusal = assay_inline("run", "suite.yaml").refusal
+    assert "--agent NAME" in refusal
+    wording(refusal)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +121,7 @@ def test_a_suite_without_agents_says_how_to_give_one(assay_inline: AssayInline) 
     [
         ({"name": "regex", "pattern": "("}, "regex"),
         ({"name": "own.py:missing"}, "missing"),
-        ({"name": "judge", "agent": "nobody"}, "There is no 'nobody' among the agents"),
+        ({"name": "judge", "agent": "nobody"}, "'nobody'"),
     ],
 )
 def test_a_scorer_that_cannot_be_made_is_told_before_anything_runs(
@@ -121,7 +132,9 @@ def test_a_scorer_that_cannot_be_made_is_told_before_anything_runs(
     assert problem in assay_inline("run", "suite.yaml").refusal
 
 
-def test_agents_that_cannot_be_made_are_all_told_before_anything_runs(assay_inline: AssayInline) -> None:
+def test_agents_that_cannot_be_made_are_all_told_before_anything_runs(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     agents = [
         {"name": "a", "type": "http", "url": "${NOT_SET}/ask"},
         {"name": "b", "type": "python", "target": "gone.py:f"},
@@ -129,35 +142,41 @@ def test_agents_that_cannot_be_made_are_all_told_before_anything_runs(assay_inli
     ]
     assay_inline.write("suite.yaml", suite(numbers(1), agents))
     refusal = assay_inline("run", "suite.yaml").refusal
-    assert "Agent 'a' needs the environment variable 'NOT_SET', which is not set." in refusal
+    assert "Agent 'a'" in refusal
+    assert "'NOT_SET'" in refusal
+    wording(refusal, near="'NOT_SET'")
     assert "Agent 'b'" in refusal
     assert "Agent 'c'" in refusal
 
 
 @pytest.mark.parametrize(
-    ("content", "problem"),
+    ("content", "place"),
     [
-        ("", "holds no keys"),
-        ("benchmarks: []\n", "suite: is missing"),
-        ("suite: s\nbenchmarks: []\n", "benchmarks: must have at least 1 item"),
-        ("suite: s\nbenchmarks: [5]\n", "benchmarks.0: must be a mapping"),
-        ("suite: s\nbenchmarks: [{id: b, cases: []}]\n", "holds no case"),
-        ("suite: s\nbenchmarks: [{id: b}]\n", "benchmarks.0.cases: is missing"),
-        ("suite: s\nbenchmarks: [{id: b, cases: c.txt}]\n", "is not a file of cases"),
+        ("", "suite.yaml:1: "),
+        ("benchmarks: []\n", "suite.yaml:1: suite: "),
+        ("suite: s\nbenchmarks: []\n", "suite.yaml:2: benchmarks: "),
+        ("suite: s\nbenchmarks: [5]\n", "suite.yaml:2: benchmarks.0: "),
+        ("suite: s\nbenchmarks: [{id: b, cases: []}]\n", "suite.yaml:2: benchmarks.0.cases: "),
+        ("suite: s\nbenchmarks: [{id: b}]\n", "suite.yaml:2: benchmarks.0.cases: "),
+        ("suite: s\nbenchmarks: [{id: b, cases: c.txt}]\n", "c.txt: "),
     ],
 )
 def test_a_suite_that_says_nothing_is_refused(
-    assay_inline: AssayInline, tmp_path: Path, content: str, problem: str
+    assay_inline: AssayInline, wording: Wording, content: str, place: str
 ) -> None:
     assay_inline.write("suite.yaml", content or "[]")
     refusal = assay_inline("run", "suite.yaml", "--agent", "nop").refusal
-    assert problem in refusal
+    assert place in refusal
+    wording(refusal, near=place)
 
 
-def test_a_broken_csv_names_its_line(assay_inline: AssayInline) -> None:
+def test_a_broken_csv_names_its_line(assay_inline: AssayInline, wording: Wording) -> None:
     assay_inline.write("c.csv", 'input,expected\na,b\n"c"d,e\n')
     assay_inline.write("suite.yaml", suite("c.csv"))
-    assert "c.csv:3: is not CSV" in assay_inline("run", "suite.yaml", "--agent", "nop").refusal
+    refusal = assay_inline("run", "suite.yaml", "--agent", "nop").refusal
+    assert "c.csv:3: " in refusal
+    assert "CSV" in refusal
+    wording(refusal.partition("CSV")[0])  # what follows are words of Python
 
 
 def test_a_cell_of_a_megabyte_is_no_mistake(assay_inline: AssayInline) -> None:
@@ -166,48 +185,55 @@ def test_a_cell_of_a_megabyte_is_no_mistake(assay_inline: AssayInline) -> None:
     assert assay_inline("validate", "suite.yaml").code == 0
 
 
-def test_broken_json_lines_that_are_deeply_nested_are_named(assay_inline: AssayInline) -> None:
+def test_broken_json_lines_that_are_deeply_nested_are_named(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     assay_inline.write("c.jsonl", "[" * 100_000 + "\n" + json.dumps({"input": "x"}))
     assay_inline.write("suite.yaml", suite("c.jsonl", benchmark={"iterations": QUICK}))
-    assert "c.jsonl:1: is not JSON" in assay_inline("run", "suite.yaml", "--agent", "nop").refusal
+    refusal = assay_inline("run", "suite.yaml", "--agent", "nop").refusal
+    assert "c.jsonl:1: " in refusal
+    assert "JSON" in refusal
+    wording(refusal.partition("JSON")[0])  # what follows are words of Python
 
 
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("c.jsonl", b'{"input": 1}\n{"input": "\xff"}\n{"input"\n\n{"input": "\xc3"}\n', [
-            "c.jsonl:2: is not UTF-8 text.",
-            "c.jsonl:3: is not JSON: Expecting ':' delimiter (column 9).",
-            "c.jsonl:5: is not UTF-8 text.",
-        ]),
-        ("c.csv", b"id,input\na,b\nc,\xff\n", ["c.csv:3: is not UTF-8 text (byte 15)."]),
+        (
+            "c.jsonl",
+            b'{"input": 1}\n{"input": "\xff"}\n{"input"\n\n{"input": "\xc3"}\n',
+            {"c.jsonl:2: ": "UTF-8", "c.jsonl:3: ": "JSON 9", "c.jsonl:5: ": "UTF-8"},
+        ),
+        ("c.csv", b"id,input\na,b\nc,\xff\n", {"c.csv:3: ": "UTF-8 15"}),
     ],
-)  # fmt: skip
+    ids=["jsonl", "csv"],
+)
 def test_bytes_that_are_no_text_are_told_with_their_line(
-    assay_inline: AssayInline, name: str, content: bytes, told: list[str]
+    assay_inline: AssayInline, wording: Wording, name: str, content: bytes, told: dict[str, str]
 ) -> None:
     assay_inline.write(name, content)
     assay_inline.write("s.yaml", suite(name))
     refusal = assay_inline("run", "s.yaml", "--agent", "oracle").refusal
-    assert [line.rpartition("/")[2] for line in refusal.splitlines() if name in line] == told
+    lines = [line for line in refusal.splitlines() if name in line]
+    for line, (place, names) in zip(lines, told.items(), strict=True):
+        assert all(part in line for part in (place, *names.split()))
+    wording("\n".join(lines))
 
 
 def test_a_benchmark_that_lacks_its_id_or_its_cases_still_has_its_scorer_looked_at(
-    assay_inline: AssayInline,
+    assay_inline: AssayInline, wording: Wording
 ) -> None:
     whole = {"cases": [{"input": "x", "expected": "y"}], "scorer": "exakt"}
     assay_inline.write(
         "s.yaml", json.dumps({"suite": "s", "benchmarks": [whole, {"id": "b", "scorer": "exakt"}]})
     )
     refusal = assay_inline("suite", "check", "s.yaml").refusal
-    for told in (
-        "0.id: is missing",
-        "1.cases: is missing",
-        "0.scorer: There is no 'exakt'",
-        "1.scorer: There",
-    ):
-        assert refusal.count(f"benchmarks.{told}") == 1
-    assert "4 mistakes" in refusal
+    for key in ("0.id", "1.cases", "0.scorer", "1.scorer"):
+        assert refusal.count(f"benchmarks.{key}: ") == 1
+    assert refusal.count("'exakt'") == 2
+    heading = refusal.splitlines()[0]
+    assert "4 " in heading
+    wording(heading)
 
 
 UNKNOWN = """\
@@ -240,7 +266,9 @@ agents:
 """
 
 
-def test_an_unknown_key_anywhere_is_told_with_its_line_and_the_known_ones(assay_inline: AssayInline) -> None:
+def test_an_unknown_key_anywhere_is_told_with_its_line_and_the_known_ones(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     assay_inline.write("s.yaml", UNKNOWN)
 
     told = assay_inline("run", "s.yaml").refusal.splitlines()[1:]
@@ -255,12 +283,18 @@ def test_an_unknown_key_anywhere_is_told_with_its_line_and_the_known_ones(assay_
     }.items():
         (line,) = [line for line in told if line.startswith(place)]
         assert all(name in line for name in known), line
-        assert f"Did you mean '{known[0]}'?" in line
-    assert any(line.startswith("s.yaml:23: agents.1: ") and "needs 'model'" in line for line in told)
-    assert any(line.startswith("s.yaml:26: agents.1.retries: ") and "whole number" in line for line in told)
+        assert f"'{known[0]}'" in line
+    [lacking] = [line for line in told if line.startswith("s.yaml:23: agents.1: ")]
+    assert "'model'" in lacking
+    wording(lacking)
+    [wrong] = [line for line in told if line.startswith("s.yaml:26: agents.1.retries: ")]
+    assert "'many'" in wrong
+    wording(wrong)
 
 
-def test_a_mistake_of_an_agent_is_told_where_it_is_defined(assay_inline: AssayInline) -> None:
+def test_a_mistake_of_an_agent_is_told_where_it_is_defined(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     assay_inline.write("assay.toml", '[assay]\nagents = ["agents.yaml"]\n')
     assay_inline.write("agents.yaml", "agents:\n  - name: a\n    type: stub\n    anwser: x\n")
     assay_inline.write("s.yaml", suite(numbers(1)))
@@ -268,4 +302,5 @@ def test_a_mistake_of_an_agent_is_told_where_it_is_defined(assay_inline: AssayIn
     told = assay_inline("run", "s.yaml", "--agent", "a").refusal
 
     assert "agents.yaml:4: agents.0.anwser: " in told
-    assert "Did you mean 'answer'?" in told
+    assert "'answer'" in told
+    wording(told, near="agents.yaml:4: ")

@@ -8,8 +8,9 @@ import pytest
 from tests.agents.scripted import ScriptedServer, response
 from tests.command import AssayInline
 from tests.suites.project import Stored, suite
+from tests.wording import Wording
 
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.simulator import SimOptions, SimServer
 
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}}
 OURS = {"name": "look_up", "description": "Looks up.", "parameters": SCHEMA}
@@ -54,7 +55,7 @@ def test_tools_are_sent_in_the_form_of_the_server(
         case = {"input": "hi", "expected": "ok", **keys.get("case", {})}
         text = suite([case], [{**agent, **keys.get("agent", {})}], keys.get("benchmark"))
         assay_inline.write("s.yaml", text)
-        done = assay_inline("run", "s.yaml")
+        done = assay_inline.run_inline("s.yaml")
 
     assert done.code == 0, done.err
     assert server.requests[0].json["tools"] == [SENT[dialect]]
@@ -69,28 +70,29 @@ def test_a_model_calls_a_tool_that_was_written_as_openai_writes_it(assay_inline:
             "expected_calls": [{"name": "look_up", "arguments": {"word": "tea"}}],
         }
         assay_inline.write("s.yaml", suite([case], [agent], {"scorer": "tool_calls"}))
-        done = assay_inline("run", "s.yaml")
+        done = assay_inline.run_inline("s.yaml")
 
     assert done.code == 0, done.err
     assert Stored(assay_inline.folder).metric("score") == {"1": 1.0}
 
 
 @pytest.mark.parametrize(
-    ("tools", "problem"),
+    ("tools", "names"),
     [
-        ([{"description": "nameless"}], "tool 1 has no 'name'"),
-        ([OURS, {"type": "function", "function": {}}], "tool 2 has no 'name'"),
+        ([{"description": "nameless"}], "1 'name'"),
+        ([OURS, {"type": "function", "function": {}}], "2 'name'"),
         ([{"type": "web_search", "function": {"name": "x"}}], "'web_search'"),
-        ([{"name": "x", "parameters": "none"}], "must be a JSON schema"),
+        ([{"name": "x", "parameters": "none"}], "JSON"),
     ],
 )
 @pytest.mark.parametrize("place", ["case", "benchmark"])
 def test_a_tool_that_cannot_be_read_is_reported_with_its_line(
-    assay_inline: AssayInline, tools: list[Any], problem: str, place: str
+    assay_inline: AssayInline, wording: Wording, tools: list[Any], names: str, place: str
 ) -> None:
     case = {"input": "hi", "expected": "ok", **({"tools": tools} if place == "case" else {})}
     assay_inline.write("s.yaml", suite([case], ["nop"], {"tools": tools} if place == "benchmark" else None))
 
-    told = assay_inline("run", "s.yaml").refusal
+    told = assay_inline.run_inline("s.yaml").refusal
     assert "s.yaml:1: benchmarks.0" in told
-    assert problem in told
+    assert [name for name in names.split() if name not in told] == []
+    wording(told, near="s.yaml:1: ")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.analysis.trial import estimated
+from assay.analysis.estimates.trial import add_estimates
 from assay.model import (
     AgentVersion,
     Execution,
@@ -139,4 +139,4 @@ def _report(
     report = TrialReport(
         StoredTrial(index, trial), (), {"ok": len(executions)}, series, executions=tuple(executions)
     )
-    return estimated(report, {})
+    return add_estimates(report, {})

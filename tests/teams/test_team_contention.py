@@ -10,10 +10,10 @@ import pytest
 from tests.command import Assay
 from tests.teams.teams import LOCAL, Legs, Request, server_team
 
-from assay.analysis.team import team_findings
+from assay.analysis.load.team import team_findings
 from assay.model import Verdict
 from assay.model.team import Contention, TeamFinding
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.simulator import SimOptions, SimServer
 
 NAMES = ("first", "second")
 Draw = Callable[[], float]

@@ -13,8 +13,9 @@ from tests.command import Assay, AssayInline
 from tests.execute.carrying import eventually
 from tests.execute.running import LONG, Running
 from tests.teams.teams import LOCAL, local_team, server_team
+from tests.wording import Wording
 
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.simulator import SimOptions, SimServer
 
 
 def executions(document: dict[str, Any], leg: str) -> list[dict[str, Any]]:
@@ -124,16 +125,21 @@ def test_an_agent_that_fails_fails_its_leg_and_the_rest_is_kept(project: Assay) 
     project.write("team.json", local_team(agents=agents))
     done = project("team", "team.json")
     assert done.code == 1
-    assert "There is no whole pair of legs to compare." in done.out
-    assert "Agent 'second' on case 'a': failed: ValueError: no such thing" in " ".join(done.out.split())
-    (failed, *_) = executions(shown(project), "concurrent")
+    told = " ".join(done.out.split())
+    assert "'second'" in told
+    assert "ValueError: no such" in told
+    document = shown(project)
+    assert [team["pairs"] for team in document["teams"]] == [0]
+    (failed, *_) = executions(document, "concurrent")
     assert failed["status"] == "failed"
     assert {stint["agent"] for stint in failed["output"]["stints"]} == {"first", "second"}
     # An agent that fails at once works beside nobody, which is not the fault of the leg.
     assert "leg" not in (failed["applied"] or {})
 
 
-def test_an_agent_whose_process_dies_is_told_and_nobody_waits_for_it(project: Assay) -> None:
+def test_an_agent_whose_process_dies_is_told_and_nobody_waits_for_it(
+    project: Assay, wording: Wording
+) -> None:
     project.write("agents.py", LOCAL + "\nimport os\ndef die(request):\n    os.kill(os.getpid(), 9)\n")
     agents = [
         {"name": "first", "type": "python", "target": "agents.py:answer"},
@@ -142,7 +148,13 @@ def test_an_agent_whose_process_dies_is_told_and_nobody_waits_for_it(project: As
     project.write("team.json", local_team(agents=agents, permits=1, iterations={"warmup": 0, "measured": 1}))
     done = project("team", "team.json")
     assert done.code == 1
-    assert "The process of agent 'second' ended with exit code -9." in " ".join(done.out.split())
+    told = " ".join(done.out.split())
+    (failed,) = executions(shown(project), "concurrent")
+    error = failed["error"].splitlines()[0]
+    assert "'second'" in error
+    assert " -9" in error
+    assert error.removeprefix("AgentError: ") in told
+    wording(error)
 
 
 def test_an_agent_whose_program_ends_at_once_is_told_with_its_name(project: Assay) -> None:
@@ -217,7 +229,9 @@ def test_the_console_tells_speedup_agents_timeline_and_targets(reported: tuple[A
         assert told in out
 
 
-def test_the_files_of_seed_002_hold_true_figures_and_name_its_own(reported: tuple[AssayInline, str]) -> None:
+def test_the_files_of_seed_002_hold_true_figures_and_name_its_own(
+    reported: tuple[AssayInline, str], wording: Wording
+) -> None:
     folder = reported[0].folder / "out"
     for number in range(1, 7):
         names = {path.name for path in (folder / f"run_{number}").iterdir()}
@@ -239,7 +253,7 @@ def test_the_files_of_seed_002_hold_true_figures_and_name_its_own(reported: tupl
         durations / summary["concurrent_wall_time_s"], rel=1e-3
     )
     assert summary["ttft_delta_ms"] == pytest.approx(summary["agent0_ttft_ms"] - summary["agent1_ttft_ms"])
-    assert summary["delta_sign"].startswith("first agent − second agent")
+    assert summary["delta_sign"]
     whole = json.loads((folder / "summary.json").read_text())
     speedups = [one["concurrency_speedup"] for one in whole["runs"]]
     assert whole["aggregate"]["average_concurrency_speedup"] == pytest.approx(sum(speedups) / 6)
@@ -248,7 +262,8 @@ def test_the_files_of_seed_002_hold_true_figures_and_name_its_own(reported: tupl
     )
     page = (folder / "summary.md").read_text()
     assert "(simulated)" in page
-    assert "how alike the agents' durations are" in page
+    wording(summary["delta_sign"])
+    wording(page, near="002")
 
 
 def test_every_format_has_the_team(reported: tuple[AssayInline, str]) -> None:
@@ -258,7 +273,7 @@ def test_every_format_has_the_team(reported: tuple[AssayInline, str]) -> None:
     for told in ("true speedup", "parallel efficiency", "simulated figures", "pairs of legs", "What it is"):
         assert told in page
     assert "| speedup |" in (folder / "report.md").read_text()
-    from assay.report.schema import Result
+    from assay.report.documents.schema import Result
 
     result = Result.model_validate(json.loads((folder / "result.json").read_text()))
     assert result.teams is not None
@@ -271,12 +286,12 @@ def test_every_format_has_the_team(reported: tuple[AssayInline, str]) -> None:
 def test_charts_show_the_speedup_and_who_worked_when(reported: tuple[AssayInline, str]) -> None:
     from vl_convert import vegalite_to_svg
 
-    from assay.pipeline.reporting import report_of
-    from assay.report.team_charts import team_charts
+    from assay.pipeline.report import report_of
     from assay.store.store import Store
 
     with Store.open(f"sqlite:///{reported[0].folder}/.assay/assay.db") as store:
-        charts = team_charts(report_of(store, "last").teams)
+        finding = report_of(store, "last").findings["team"]
+        charts = [chart for section in finding.sections(with_charts=True) for chart in section.charts()]
     assert [chart.name for chart in charts] == ["team-speedup", "team-timeline-shared"]
     for chart, told in zip(charts, ("True speedup", "sequential · agent0"), strict=True):
         assert told in vegalite_to_svg(chart.spec)

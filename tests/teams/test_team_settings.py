@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.command import AssayInline
+from tests.wording import Wording
 
 from assay.builtin.experiments.team import asking_once
 from assay.builtin.experiments.team_settings import TeamSettings
-from assay.execute.agents import Stable
 from assay.execute.team.member import Answered
 from assay.model import Execution, Phase, Status
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.plugin.agent_pool import AgentPool
+from assay.simulator import SimOptions, SimServer
 
 
 def member(name: str, url: str, model: str = "m", **params: Any) -> dict[str, Any]:
@@ -51,7 +53,9 @@ def small(**more: Any) -> SimServer:
     return SimServer(SimOptions(ttft=0.0, itl=0.0, tokens=5, max_context=2048, **more))
 
 
-def test_an_option_that_the_server_ignored_is_reported_with_its_agent(assay_inline: AssayInline) -> None:
+def test_an_option_that_the_server_ignored_is_reported_with_its_agent(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     with small() as server:
         agents = [member("a", server.url, num_ctx=512), member("b", server.url, "n", num_ctx=4096)]
         done = run(assay_inline, agents)
@@ -59,22 +63,22 @@ def test_an_option_that_the_server_ignored_is_reported_with_its_agent(assay_inli
     for leg in ("sequential", "concurrent"):
         read = applied(done, leg)
         assert read == {"a.model": "m", "a.num_ctx": 512, "b.model": "n", "b.num_ctx": 2048}
-    assert set(told(done, "setting-not-taken")) == {
-        "The setting 'b.num_ctx' did not take: '4096' was asked for, '2048' was read back."
-    }
+    (doubt,) = set(told(done, "setting-not-taken"))
+    assert re.findall(r"'(.*?)'", doubt) == ["b.num_ctx", "4096", "2048"]
     assert not told(done, "setting-not-told")
+    wording(doubt)
 
 
 def test_an_option_that_no_server_tells_is_named_and_makes_no_arms_identical(
-    assay_inline: AssayInline,
+    assay_inline: AssayInline, wording: Wording
 ) -> None:
     with small() as server:
         agents = [member("a", server.url), member("b", server.url)]
         done = run(assay_inline, agents, sweep={"temperature": [0.5, 1.0]})
 
-    assert told(done, "setting-not-told") == [
-        "What was measured does not report 'a.temperature', 'b.temperature', so nobody can tell whether it took."
-    ]
+    (doubt,) = told(done, "setting-not-told")
+    assert re.findall(r"'(.*?)'", doubt) == ["a.temperature", "b.temperature"]
+    wording(doubt)
     assert not told(done, "identical-arms")
     assert not told(done, "setting-not-taken")
 
@@ -126,9 +130,8 @@ def test_a_model_that_a_variable_names_is_the_model_that_was_asked_for(assay_inl
     assert (read["a.model"], read["b.model"]) == ("${NOT_SET_AT_ALL:-m:latest}", "${NOT_SET_AT_ALL:-n}")
     # Only by its true name is a model found among those that are loaded.
     assert (read["a.num_ctx"], read["b.num_ctx"]) == (2048, 512)
-    assert set(told(done, "setting-not-taken")) == {
-        "The setting 'a.num_ctx' did not take: '4096' was asked for, '2048' was read back."
-    }
+    (doubt,) = set(told(done, "setting-not-taken"))
+    assert re.findall(r"'(.*?)'", doubt) == ["a.num_ctx", "4096", "2048"]
 
 
 def test_options_of_the_client_itself_make_no_arms_identical(assay_inline: AssayInline) -> None:
@@ -177,7 +180,7 @@ def test_a_local_model_is_the_file_that_its_name_stands_for(
     file = tmp_path / "models" / "tiny.gguf"
     file.parent.mkdir()
     file.touch()
-    monkeypatch.setattr("assay.builtin.agents.llama._carried", lambda: file)
+    monkeypatch.setattr("assay.builtin.agents.llama._find_installed_model", lambda: file)
     definition = {
         "name": "a",
         "type": "llama",
@@ -185,8 +188,8 @@ def test_a_local_model_is_the_file_that_its_name_stands_for(
         "cases": [],
         "folder": str(tmp_path),
     }
-    with contextlib.closing(Stable()) as stable:
-        settings = TeamSettings([definition], stable)
+    with contextlib.closing(AgentPool()) as pool:
+        settings = TeamSettings([definition], pool)
         assert settings.after([_answered("tiny")])["a.model"] == model
         assert settings.after([_answered("another")])["a.model"] == "another"
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from tests.command import AssayInline
 from tests.teams.teams import LOCAL, local_team
+from tests.wording import Wording
 
 from assay.execute.jobs import Assignment, jobs
 from assay.model import Plan
 from assay.plan.target import Registry, RunRequest, plan_target
 from assay.spec.settings import Settings
-from assay.spec.shipped import shipped_teams
+from assay.spec.shipped import builtin_teams
 
 
 def planned(target: str | Path, **changes: object) -> Plan:
@@ -114,7 +115,7 @@ def test_the_sweep_of_seed_002_has_thirty_configurations_in_three_phases() -> No
     assert all(trial.processes == 5 for trial in plan.trials)
 
 
-@pytest.mark.parametrize("name", sorted(shipped_teams()))
+@pytest.mark.parametrize("name", sorted(builtin_teams()))
 def test_a_shipped_team_can_be_planned(name: str) -> None:
     plan = planned(name)
     assert {trial.axes["leg"] for trial in plan.trials} == {"sequential", "concurrent"}
@@ -132,7 +133,7 @@ def test_the_runtimes_are_four_of_the_same_client() -> None:
 
 MISTAKES = {
     "an unknown key": ("permit: 1", "permit: is not a key of a team. Did you mean 'permits'?", 5),
-    "too many permits": ("permits: 3", "permits: 3 may work at once, but there are 2 agents.", 5),
+    "too many permits": ("permits: 3", "permits: is 3, but the team has only 2 agents.", 5),
     "no permits": ("permits: 0", "permits: ", 5),
     "an option of nobody": ("params: {secnd.model: m}", "params.secnd.model: There is no agent 'secnd' in this team. Did you mean 'second'?", 5),
     "an axis without values": ("sweep: {num_ctx: []}", "sweep.num_ctx: has no values.", 5),
@@ -168,24 +169,36 @@ def test_every_mistake_is_told_at_once(assay_inline: AssayInline) -> None:
         "'answer' is not an option of 'nop'",
         "prompts.jsonl:2: agent: There is no agent 'thrid' in this team.",
         "prompts.jsonl:3: is not JSON",
-        "permits: 9 may work at once",
+        "permits: is 9, but the team has only ",
     ):
         assert told in refusal
 
 
-def test_a_team_of_one_and_a_file_that_is_none_are_refused(assay_inline: AssayInline) -> None:
+def test_a_team_of_one_and_a_file_that_is_none_are_refused(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     assay_inline.write("one.yaml", "team: one\nagents: [nop]\ncases: [{input: A}]\n")
-    assert "A team is two agents or more." in assay_inline("team", "one.yaml").refusal
-    assert "'noop' is not a team. Run it: assay run noop" in assay_inline("team", "noop").refusal
-    assert "has no use for --agent" in assay_inline("run", "chimera_homo", "--agent", "nop").refusal
+    alone = assay_inline("team", "one.yaml").refusal
+    assert "one.yaml:2: agents:" in alone
+    experiment = assay_inline("team", "noop").refusal
+    assert "'noop'" in experiment
+    assert "assay run noop" in experiment
+    useless = assay_inline("run", "chimera_homo", "--agent", "nop").refusal
+    assert "--agent" in useless
+    for refusal in (alone, experiment, useless):
+        wording(refusal)
 
 
-def test_an_agent_that_cannot_be_made_is_told_before_anything_runs(assay_inline: AssayInline) -> None:
+def test_an_agent_that_cannot_be_made_is_told_before_anything_runs(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
     assay_inline.write(
         "team.yaml",
         "team: pair\nagents: [nop, {name: b, type: openai, model: m, base_url: '${NOWHERE}'}]\ncases: [{input: A}]\n",
     )
-    assert "needs the environment variable 'NOWHERE'" in assay_inline("team", "team.yaml").refusal
+    refusal = assay_inline("team", "team.yaml").refusal
+    assert "'NOWHERE'" in refusal
+    wording(refusal)
     assert assay_inline("runs", "list", "--json").json == []
 
 
@@ -202,7 +215,7 @@ def test_editors_get_a_schema_that_takes_what_ships(assay_inline: AssayInline) -
     from assay.spec.document import read_document
 
     validator = Draft202012Validator(assay_inline("schema", "team").json)
-    for path in shipped_teams().values():
+    for path in builtin_teams().values():
         assert [error.message for error in validator.iter_errors(read_document(path).value)] == []
     assert list(validator.iter_errors({"team": "pair", "agents": [], "cases": [], "permit": 1}))
 

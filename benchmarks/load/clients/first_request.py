@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 
-from assay.execute.load.asking import LoadOptions, prepared
+from assay.load.build import LoadOptions, build_prepared_load
 
 if __name__ == "__main__":
-    load = prepared(LoadOptions(f"{sys.argv[1]}/v1", model="m", concurrency=1, requests=1))
+    load = build_prepared_load(LoadOptions(f"{sys.argv[1]}/v1", model="m", concurrency=1, requests=1))
     print(time.monotonic(), flush=True)
     load.measured()

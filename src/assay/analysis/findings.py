@@ -1,14 +1,23 @@
-"""A run's trials and everything that makes them doubtful."""
+"""Builds the `Report` of a run: its trials, the findings of its experiments, and every reason to doubt them.
+
+This is the last step of analysis. Doubts are listed from the general to the particular: about settings that had no effect, the
+run and its budget, the findings, and single trials.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from assay.analysis.budget import budget_doubts
-from assay.analysis.completion import count_without_result
-from assay.analysis.scorer_failures import scorer_doubts
-from assay.analysis.treatment import alike_but_for, identical_arms, settings_not_taken, settings_not_told
+from assay.analysis.estimates.budget import budget_doubts
+from assay.analysis.estimates.completion import count_without_result
+from assay.analysis.estimates.scorer_failures import scorer_doubts
+from assay.analysis.estimates.treatment import (
+    alike_but_for,
+    identical_arms,
+    settings_not_taken,
+    settings_not_told,
+)
 from assay.model import (
     AxisEffect,
     BestPoint,
@@ -21,50 +30,56 @@ from assay.model import (
     Suite,
     TrialReport,
 )
+from assay.plugin.finding import Finding, finding_class
 from assay.units import count
 
 if TYPE_CHECKING:
     from assay.model.standing import Lead
-    from assay.model.stress import StressFinding
-    from assay.model.team import TeamFinding
 
 SEVERE = frozenset({"setting-not-taken", "identical-arms"})
 """Codes of doubts that void the comparison they are about: the arms are not what they were to be."""
 
 _NAMED = 4
-_READ_APART = frozenset({"team", "stress"})
 
 
 def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None) -> Report:
-    swept: Sequence[TrialReport] = trials
-    teams: tuple[TeamFinding, ...] = ()
-    stress: StressFinding | None = None
-    if any(trial.stored.trial.experiment in _READ_APART for trial in trials):
-        # Most runs have none of them, and what reads them takes a while to load.
-        from assay.analysis.apart import read_apart
-
-        apart = read_apart(trials)
-        trials, swept, teams, stress = apart.trials, apart.swept, apart.teams, apart.stress
+    trials, found = read_findings(trials)
+    unswept = {experiment for experiment, finding in found.items() if not finding.is_swept}
+    swept = [trial for trial in trials if trial.stored.trial.experiment not in unswept]
     doubts = (
         *(doubt for trial in trials for doubt in scorer_doubts(trial, run.id)),
         *_about_treatment(trials),
         *_about_run(run),
         *budget_doubts(run, trials),
-        *(Doubt("team", text, trial=team.label) for team in teams for text in team.doubts),
+        *(doubt for finding in found.values() for doubt in finding.doubts()),
         *_remarks(trials),
         *(doubt for trial in trials for doubt in _about_trial(trial)),
         *_about_missing_executions(run, trials),
     )
     axes, best = _of_sweep(run, swept)
-    return Report(run, tuple(trials), axes, doubts, suite, best, teams, stress, _leads(trials))
+    leads: tuple[Lead, ...] = ()
+    if sum(trial.ratings is not None for trial in trials) > 1:
+        from assay.analysis.ranking.leaders import find_leads
+
+        leads = find_leads(trials)
+    return Report(run, tuple(trials), axes, doubts, suite, best, findings=found, leads=leads)
 
 
-def _leads(trials: Sequence[TrialReport]) -> tuple[Lead, ...]:
-    if sum(trial.ratings is not None for trial in trials) < 2:
-        return ()
-    from assay.analysis.leads import find_leads
-
-    return find_leads(trials)
+def read_findings(trials: Sequence[TrialReport]) -> tuple[list[TrialReport], dict[str, Finding]]:
+    """Trials as the findings of their experiments want them reported, and these findings by experiment."""
+    adjusted = list(trials)
+    found: dict[str, Finding] = {}
+    for name in dict.fromkeys(trial.stored.trial.experiment for trial in trials):
+        member = finding_class(name)
+        if member is None:
+            continue
+        adjusted = [
+            member.adjust(trial) if trial.stored.trial.experiment == name else trial for trial in adjusted
+        ]
+        finding = member.read([trial for trial in adjusted if trial.stored.trial.experiment == name])
+        if finding is not None:
+            found[name] = finding
+    return adjusted, found
 
 
 def _of_sweep(
@@ -73,8 +88,8 @@ def _of_sweep(
     """What each axis did, and the best points; one trial alone has neither, and need not load what finds them."""
     if len(trials) < 2:
         return (), ()
-    from assay.analysis.axes import axis_effects
-    from assay.analysis.best import best_points
+    from assay.analysis.estimates.axes import axis_effects
+    from assay.analysis.estimates.best_point import best_points
 
     return axis_effects(trials), best_points(run, trials)
 
@@ -106,14 +121,18 @@ def _about_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
     for trial in trials:
         for message in settings_not_taken(trial):
             yield Doubt(
-                "setting-not-taken", message, "This trial is not the point that its name says.", trial.name
+                "setting-not-taken",
+                message,
+                "The trial did not run with the settings in its name.",
+                trial.name,
             )
     yield from _not_told(trials)
     for arms in identical_arms(trials):
         names = ", ".join(f"'{arm.name}'" for arm in arms[:_NAMED]) + (", …" if len(arms) > _NAMED else "")
+        other = next(arm for arm in arms if arm.stored.trial.axes != arms[0].stored.trial.axes)
         yield Doubt(
             "identical-arms",
-            f"The arms {names} are identical: {alike_but_for(arms[0], _other(arms))}",
+            f"The arms {names} are identical: {alike_but_for(arms[0], other)}",
             "Check that the setting reaches what is measured, and read it back under its own name.",
         )
 
@@ -125,24 +144,20 @@ def _not_told(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
         told = ", ".join(f"'{name}'" for name in names)
         yield Doubt(
             "setting-not-told",
-            f"What was measured does not report {told}, so nobody can tell whether it took.",
+            f"What was measured does not report {told}, so it is unknown whether the setting was applied.",
         )
-
-
-def _other(arms: Sequence[TrialReport]) -> TrialReport:
-    return next(arm for arm in arms if arm.stored.trial.axes != arms[0].stored.trial.axes)
 
 
 def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
     yield from _failures(trial)
-    yield from _recorded_times(trial)
+    yield from _check_recorded_times(trial)
     planned = trial.stored.trial
     if reason := trial.stored.cut_short:
-        yield Doubt("stopped", f"It ended before its plan was done: {reason}", trial=trial.name)
+        yield Doubt("stopped", f"It stopped early: {reason}", trial=trial.name)
     if planned.isolation is Isolation.INLINE and planned.processes > 1:
         yield Doubt(
             "inline",
-            f"Its {planned.processes} processes were one, because isolation is inline: the interval is too narrow.",
+            f"Its {planned.processes} processes ran as one, because isolation is inline: the interval is too narrow.",
             "Run with isolation: process.",
             trial.name,
         )
@@ -164,7 +179,7 @@ def _about_missing_executions(run: Run, trials: Sequence[TrialReport]) -> Iterat
             )
 
 
-def _recorded_times(trial: TrialReport) -> Iterator[Doubt]:
+def _check_recorded_times(trial: TrialReport) -> Iterator[Doubt]:
     if not trial.is_recorded or not trial.ok:
         return
     timed = len(trial.series["seconds"].values) if "seconds" in trial.series else 0
@@ -201,7 +216,7 @@ def _failures(trial: TrialReport) -> Iterator[Doubt]:
         yield Doubt("failures", message, "", trial.name)
     else:
         ended = message if message.endswith((".", "!", "?")) else f"{message}."
-        yield Doubt("failures", ended, "There is nothing to estimate from.", trial.name)
+        yield Doubt("failures", ended, "There is nothing to estimate.", trial.name)
 
 
 def _first_error(trial: TrialReport) -> str:

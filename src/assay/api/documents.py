@@ -7,20 +7,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.analysis.gate import Tolerances
+from assay.analysis.comparison.policy import Tolerances
 from assay.api.options import CompareOptions, GateOptions, LeaderboardOptions, as_list, check_options
 from assay.api.results import ComparisonResult, GateResult, LeaderboardResult
-from assay.api.running import off_the_loop, open_store, watching
+from assay.api.run import off_the_loop, open_store, watching
 from assay.errors import PlanError
 from assay.model.regression import Gate
-from assay.pipeline import comparing, standing
-from assay.pipeline.gating import gate_sides, gated
+from assay.pipeline import compare as comparing
+from assay.pipeline import leaderboard as standing
+from assay.pipeline.gate import gate_refs, gate_sides
 from assay.pipeline.requirements import gate_with_requirements
-from assay.report.board import print_all_pairs, print_boards
-from assay.report.comparison_document import comparison_document, gate_document, history_document
-from assay.report.console_showdown import print_comparison, print_courses
-from assay.report.gate import print_gate
-from assay.report.leaderboard_document import all_pairs_document, leaderboard_document
+from assay.report.console.board import print_all_pairs, print_boards
+from assay.report.console.gate import print_gate
+from assay.report.console.showdown import print_comparison, print_courses
+from assay.report.documents.comparison import comparison_document, gate_document, history_document
+from assay.report.documents.leaderboard import all_pairs_document, leaderboard_document
 from assay.spec.settings import find_settings
 from assay.store.store import Store
 
@@ -40,7 +41,7 @@ def compare(*sides: str | Path, **options: Unpack[CompareOptions]) -> Comparison
         raise PlanError("compare() needs two sides or more, as in: compare('fast', 'careful').")
     kind = given.get("type") or ("head_to_head" if len(sides) == 2 else "multi_agent")
     names = [str(side) for side in sides]
-    with _opened(given) as store:
+    with _open_store(given) as store:
         if kind == "multi_agent":
             return _all_pairs(store, names, given)
         if kind == "time_series":
@@ -50,12 +51,12 @@ def compare(*sides: str | Path, **options: Unpack[CompareOptions]) -> Comparison
         return _two(store, names, given)
 
 
-def _opened(given: Mapping[str, Any]) -> Store:
+def _open_store(given: Mapping[str, Any]) -> Store:
     return open_store(given.get("db"), find_settings(Path.cwd()))
 
 
 def _two(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
-    found = comparing.compared(
+    found = comparing.compare_refs(
         store,
         sides[0],
         sides[1],
@@ -115,7 +116,7 @@ def _gate(run: str, given: Mapping[str, Any]) -> Gate:
         "tolerances": tolerances,
         "max_lost": given.get("max_lost"),
     }
-    with _opened(given) as store:
+    with _open_store(given) as store:
         return gate_with_requirements(
             store,
             run,
@@ -130,7 +131,7 @@ def _compare_with(
     store: Store, run: str, baseline: str, asked: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Gate:
     if not given.get("rerun_baseline"):
-        return gated(store, run, baseline, **asked)
+        return gate_refs(store, run, baseline, **asked)
     from assay.pipeline.rerun import rerun_gate
 
     judge = partial(gate_sides, **asked)
@@ -144,7 +145,7 @@ def leaderboard(**options: Unpack[LeaderboardOptions]) -> LeaderboardResult:
     given = check_options("leaderboard", LeaderboardOptions, options)
     limit = given.pop("limit", ROWS)
     metric = given.pop("metric", "overall")
-    with _opened(given) as store:
+    with _open_store(given) as store:
         given.pop("db", None)
         found = standing.overview(store, standing.filter_of(**given), metric)
     return LeaderboardResult(

@@ -1,13 +1,17 @@
-"""Agents, scorers and cases that are given as Python objects become what a suite file would say."""
+"""Turns agents, scorers and cases that are given as Python objects into what a suite file would say.
+
+A function that a fresh process can import becomes a name such as `module:function`, and runs isolated like any other agent.
+A function that only this session has, such as a lambda, is kept in `SessionFunctions` and runs inline.
+"""
 
 from __future__ import annotations
 
 import json
+import site
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from assay.api.options import as_list
@@ -18,7 +22,7 @@ from assay.spec.agents import agents_in
 from assay.spec.document import Document
 
 CALL = "run()"
-"""Stands where messages about files have the file."""
+"""Stands in messages in the place of a file's name."""
 
 
 @dataclass(slots=True)
@@ -37,7 +41,7 @@ class SessionFunctions:
         return f"{names}: defined in this Python session, so no other process can import it."
 
 
-def given_agents(value: Any, session: SessionFunctions) -> tuple[str | AgentUse, ...]:
+def build_agents(value: Any, session: SessionFunctions) -> tuple[str | AgentUse, ...]:
     """Names stay names; functions and definitions become agents."""
     if isinstance(value, Mapping):
         return tuple(_agent(name, given, session) for name, given in value.items())
@@ -46,8 +50,14 @@ def given_agents(value: Any, session: SessionFunctions) -> tuple[str | AgentUse,
 
 
 def _agent(name: str | None, given: Any, session: SessionFunctions) -> AgentUse:
+    """A definition or a function as an agent; a function that cannot be imported is added to the session."""
     if isinstance(given, Mapping):
-        return _defined({"name": name, **given} if name is not None else given)
+        definition = {"name": name, **given} if name is not None else dict(given)
+        mistakes: list[Mistake] = []
+        agents = agents_in(Document(CALL, {}), ("agents",), [definition], Path.cwd(), mistakes)
+        if mistakes:
+            raise SpecError(mistakes)
+        return next(iter(agents.values()))
     if not callable(given) or isinstance(given, type):
         raise PlanError(
             f"{CALL}: agent '{name}' must be a function or a definition with a type, not {given!r:.60}."
@@ -60,14 +70,6 @@ def _agent(name: str | None, given: Any, session: SessionFunctions) -> AgentUse:
         return AgentUse(name, "python", {"target": f"{place.module}:{place.name}"}, folder=str(place.root))
     session.agents[name] = given
     return AgentUse(name, "python", {"target": f"{SESSION}:{name}"}, folder=str(Path.cwd()))
-
-
-def _defined(definition: Mapping[str, Any]) -> AgentUse:
-    mistakes: list[Mistake] = []
-    found = agents_in(Document(CALL, {}), ("agents",), [dict(definition)], Path.cwd(), mistakes)
-    if mistakes:
-        raise SpecError(mistakes)
-    return next(iter(found.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,25 +92,21 @@ def _importable(function: Callable[..., Any]) -> _ImportPath | None:
     file = Path(getattr(module, "__file__", None) or "")
     if module is None or module.__name__ == "__main__" or file.suffix != ".py" or not file.is_file():
         return None
-    if _attribute(module, name) is not function:
+    attribute: object = module
+    for part in name.split("."):
+        attribute = getattr(attribute, part, None)
+    if attribute is not function:
         return None
     levels = module.__name__.count(".") + (file.name == "__init__.py")
     return _ImportPath(module.__name__, name, file.resolve().parents[levels], file.resolve())
 
 
-def _attribute(module: ModuleType, name: str) -> object:
-    found: object = module
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
-
-
-def given_suite(options: Mapping[str, Any], session: SessionFunctions) -> Document:
+def build_suite(options: Mapping[str, Any], session: SessionFunctions) -> Document:
     """The suite that `cases`, `scorer`, `suite` and `limits` describe."""
     name = options.get("suite", "cases")
     benchmark: dict[str, Any] = {"id": name, "cases": _cases(options["cases"])}
     if "scorer" in options:
-        benchmark["scorer"] = [_scorer(one, session) for one in as_list(options["scorer"])]
+        benchmark["scorer"] = [_scorer(scorer, session) for scorer in as_list(options["scorer"])]
     if "limits" in options:
         benchmark["limits"] = dict(options["limits"])
     return Document(CALL, {"suite": name, "benchmarks": [benchmark]})
@@ -127,6 +125,7 @@ def _cases(given: str | Path | Sequence[Any]) -> str | list[Any]:
 
 
 def _scorer(given: Any, session: SessionFunctions) -> Any:
+    """A scorer as a suite names it; a function that cannot be imported is added to the session."""
     if isinstance(given, str | Mapping):
         return dict(given) if isinstance(given, Mapping) else given
     if not callable(given):
@@ -134,17 +133,12 @@ def _scorer(given: Any, session: SessionFunctions) -> Any:
     place = _importable(given)
     if place is not None and "." not in place.module:
         return f"{place.file}::{place.name}"
-    if place is not None and str(place.root) in _searched_by_workers():
+    # A fresh process finds modules of installed packages and of the current folder without being told.
+    search_path = {str(Path.cwd()), *site.getsitepackages(), site.getusersitepackages()}
+    if place is not None and str(place.root) in search_path:
         return f"{place.module}:{place.name}"
     name = getattr(given, "__name__", type(given).__name__).strip("<>")
     if name in session.all:
         raise PlanError(f"{CALL}: two functions are called '{name}'. Rename one of them.")
     session.scorers[name] = given
     return f"{SESSION}:{name}"
-
-
-def _searched_by_workers() -> Iterable[str]:
-    """Where a fresh process finds modules without being told: installed packages and the current folder."""
-    import site
-
-    return {str(Path.cwd()), *site.getsitepackages(), site.getusersitepackages()}

@@ -1,4 +1,8 @@
-"""The keywords of the Python API, checked: unknown ones are refused, and so are values of a wrong type or range."""
+"""The keywords of the Python API and their types.
+
+Each function of the API has a TypedDict here. Type checkers and editors read it, and `check_options` validates a call by it
+at run time: unknown keywords are refused, and so are values of a wrong type or range.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +57,7 @@ class RunOptions(TypedDict, total=False):
     processes: Count
     """Fresh processes of an experiment."""
     concurrency: Count
-    """Cases put to an agent at a time."""
+    """Cases that an agent answers at the same time."""
     isolation: Literal["process", "cold", "inline"]
     """How far executions are kept apart; functions that only this process has run inline."""
     executor: str
@@ -75,7 +79,7 @@ class RunOptions(TypedDict, total=False):
     tolerance: Share
     """With `until_decided`: differences within it count as none."""
     max_pairs: Annotated[int, Field(ge=10, le=100_000)]
-    """With `until_decided`: pairs at the most."""
+    """With `until_decided`: the maximum number of pairs."""
     group: str | Sequence[str]
     """Tags of the run."""
     label: str
@@ -148,7 +152,7 @@ class LeaderboardOptions(TypedDict, total=False):
     metric: Literal["overall", "accuracy", "speed", "efficiency", "cost", "reliability"]
     """What to rank by. Default: overall."""
     limit: Count
-    """Rows at the most. Default: 20."""
+    """The maximum number of rows. Default: 20."""
     days: Count
     """Only runs of the last N days."""
     since: datetime
@@ -180,36 +184,35 @@ _ACCEPTED = {
 }
 
 
+@cache
+def _make_adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
 def check_options(function: str, kind: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that are set; None counts as not set. OptionError for unknown keywords, PlanError for bad values."""
     known = sorted(kind.__annotations__)
     for name in options:
         if name not in known:
-            raise OptionError(f"{function}() has no keyword '{name}'. {_instead_of(name, known)}")
+            other = INSTEAD.get(name, "")
+            if other and other.split()[0] in known:
+                hint = f"Use {other}."
+            else:
+                hint = did_you_mean(name, known) or f"It takes: {', '.join(known)}."
+            raise OptionError(f"{function}() has no keyword '{name}'. {hint}")
     given = {name: value for name, value in options.items() if value is not None}
     try:
-        _adapter(kind).validate_python(given)
+        _make_adapter(kind).validate_python(given)
     except ValidationError as error:
         raise PlanError("\n".join(_problems(function, given, error))) from None
     return given
 
 
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
-def _instead_of(name: str, known: Sequence[str]) -> str:
-    if (other := INSTEAD.get(name)) is not None and other.split()[0] in known:
-        return f"Use {other}."
-    return did_you_mean(name, known) or f"It takes: {', '.join(known)}."
-
-
 def _problems(function: str, given: Mapping[str, Any], error: ValidationError) -> Iterable[str]:
-    """One problem a keyword: of a union pydantic reports every branch."""
+    """One problem for each keyword; of a union pydantic reports one for every branch."""
     problems: dict[str, list[str]] = {}
-    for found in error.errors(include_url=False):
-        problems.setdefault(str(found["loc"][0]), []).append(found["msg"])
+    for problem in error.errors(include_url=False):
+        problems.setdefault(str(problem["loc"][0]), []).append(problem["msg"])
     for name, messages in problems.items():
         shown = repr(given[name])
         accepted = f"should be {_ACCEPTED.get(name, 'one text, or a list of texts')}"

@@ -61,14 +61,14 @@ class RunResult:
 
     def to_dict(self, *, executions: bool = False) -> dict[str, Any]:
         """The document of `assay run --json`; with `executions`, that of `assay report --format json`."""
-        from assay.report.document import run_document
+        from assay.report.documents.result import run_document
 
         document = run_document(self.report, with_executions=executions)
         return document if executions else {**document, "files": [str(file) for file in self.files]}
 
     def to_pandas(self) -> Frame:
         """A row for each execution, with the columns of `assay report --format csv`."""
-        from assay.report.csv import execution_table
+        from assay.report.documents.csv import execution_table
 
         table = execution_table(self.report)
         return _frame(table.rows, table.columns)
@@ -84,7 +84,7 @@ class RunResult:
         return _html(self._print, repr(self))
 
     def _print(self, console: Console) -> None:
-        from assay.report.console_summary import print_summary
+        from assay.report.console.summary import print_summary
 
         print_summary(self.report, console)
 
@@ -165,7 +165,7 @@ def _frame(rows: Iterable[Any], columns: Sequence[str] | None = None) -> Frame:
 
 
 def _text(show: Print) -> str:
-    from assay.report.safe_console import SafeConsole
+    from assay.report.console.safe_console import SafeConsole
 
     file = io.StringIO()
     width = min(_WIDTH, get_terminal_size((_WIDTH, 24)).columns)
@@ -175,7 +175,7 @@ def _text(show: Print) -> str:
 
 def _html(show: Print, caption: str = "") -> str:
     """What the command prints, with its colours."""
-    from assay.report.safe_console import SafeConsole
+    from assay.report.console.safe_console import SafeConsole
 
     console = SafeConsole(file=io.StringIO(), width=_WIDTH, highlight=False, record=True, force_jupyter=False)
     show(console)

@@ -1,4 +1,8 @@
-"""`assay agent`: agents known by name."""
+"""`assay agent`: register agents in the database and list the known ones.
+
+An agent that is registered can be named in any folder that uses the database. Its options are stored as they are written,
+with `${VARIABLE}` for keys, so that no secret is stored.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +25,19 @@ def agent() -> None:
 @common
 def add(session: Session, file: Path) -> None:
     """Register the agents that FILE defines under `agents:`; keys stay in the environment."""
-    from assay.execute.agents import make_agent
+    from assay.plugin.agent_pool import make_agent
     from assay.spec.agents import read_agents
 
     found = read_agents(file, checks_options=True)
+    # An agent that cannot be made now is not registered.
     for use in found.values():
         make_agent(use)
     with session.store() as store:
         store.register_agents(found.values())
     if session.is_json:
-        session.emit({"registered": list(found)})
+        from assay.report.documents.answers import agent_registration_document
+
+        session.emit(agent_registration_document(found))
     else:
         session.say(f"Registered {', '.join(found)}.")
         session.next(shell_command("run", "SUITE", options=["--agent", next(iter(found))]))
@@ -45,7 +52,9 @@ def list_agents(session: Session) -> None:
     with session.store() as store:
         found = known_agents(session.settings, Registry(store.agents()))
     if session.is_json:
-        session.emit([{"name": use.name, "type": use.type, "version": use.version} for use in found.values()])
+        from assay.report.documents.answers import agents_document
+
+        session.emit(agents_document(found.values()))
         return
     width = max((len(name) for name in found), default=0)
     for name, use in found.items():

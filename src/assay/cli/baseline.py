@@ -1,4 +1,7 @@
-"""`assay baseline`: runs that were given a name to compare with."""
+"""`assay baseline`: name runs to compare later runs with.
+
+A baseline is nothing but a name for a run: `@NAME` stands for its id in every command, and pruning keeps the run.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ def set_(session: Session, name: str, ref: str) -> None:
             )
         store.set_baseline(name, found.id)
     if session.is_json:
-        session.emit({"baseline": name, "run_id": found.id, "rated_again": 0})
+        from assay.report.documents.answers import baseline_document
+
+        session.emit(baseline_document(name, found.id))
     else:
         session.say(f"@{name} is now {found.id} ({found.name}).")
         session.next(shell_command("compare", f"@{name}", "last"))
@@ -42,14 +47,16 @@ def set_(session: Session, name: str, ref: str) -> None:
 @click.argument("name")
 @common
 def delete(session: Session, name: str) -> None:
-    """Delete the name NAME; the run itself stays."""
+    """Delete the name NAME. The run itself is kept."""
     chosen = name.removeprefix("@")
     with session.store() as store:
         run_id = store.delete_baseline(chosen)
     if session.is_json:
-        session.emit({"deleted": chosen, "run_id": run_id, "rated_again": 0})
+        from assay.report.documents.answers import baseline_deletion_document
+
+        session.emit(baseline_deletion_document(chosen, run_id))
     else:
-        session.say(f"There is no @{chosen} any more; run {run_id} stays.")
+        session.say(f"Deleted @{chosen}. Run {run_id} is kept.")
         session.next("assay baseline list")
 
 

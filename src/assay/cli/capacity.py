@@ -1,4 +1,7 @@
-"""`assay load --find-capacity`: the sustained rate with its interval, the knee, and what breaks first."""
+"""`assay load --find-capacity`: search for the highest sustained rate, and show what limits it.
+
+`assay load` checks the options and calls `find`; the search is in `load.capacity`, and `pipeline.capacity` stores its steps.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING
 from assay.cli.session import Session
 
 if TYPE_CHECKING:
-    from assay.execute.load.asking import LoadOptions, PreparedLoad
+    from assay.load.build import LoadOptions, PreparedLoad
     from assay.model.load import Arrivals, Step
     from assay.store.store import Store
 
@@ -20,25 +23,29 @@ def find(
     tags: tuple[str, ...],
     arrivals: Arrivals,
 ) -> int:
+    """Run the search and print its answer. The exit code is 0 if a rate was sustained, else 1."""
     from functools import partial
 
     from assay.cli.load import looking_on
-    from assay.execute.signals import interrupted_exit_code
-    from assay.pipeline.capacity import find_capacity
-    from assay.report.capacity import capacity_document, print_capacity, step_text
+    from assay.execute.signals import interrupt_exit_code
+    from assay.model.load_document import capacity_document
+    from assay.pipeline.capacity import CapacityRequest, find_capacity
+    from assay.report.capacity import print_capacity, step_text
 
     def tell(step: Step) -> None:
         if not session.is_json:
             session.say(step_text(step))
 
-    found = find_capacity(
-        options, asked, store, session.settings, tell, partial(looking_on, session), tags, arrivals
-    )
+    request = CapacityRequest(options, asked, arrivals)
+    found = find_capacity(request, store, session.settings, tell, partial(looking_on, session), tags)
     if session.is_json:
-        session.emit({"run": found.run_id, **capacity_document(found.capacity)})
+        from assay.report.documents.answers import capacity_answer_document
+
+        session.emit(capacity_answer_document(found.run_id, capacity_document(found.capacity)))
     else:
         print_capacity(capacity_document(found.capacity), session.console())
-    session.next(f"assay report {found.run_id} --format html", f"assay show {found.run_id}")
+    resume = [f"assay run --resume {found.run_id}"] if found.is_interrupted else []
+    session.next(*resume, f"assay report {found.run_id} --format html", f"assay show {found.run_id}")
     if found.is_interrupted:
-        return interrupted_exit_code()
+        return interrupt_exit_code()
     return 0 if found.capacity.sustained else 1

@@ -1,4 +1,9 @@
-"""`assay compare`: is B better than A, or is it noise?"""
+"""`assay compare`: is B better than A, or is it noise?
+
+The command has four forms, chosen by the number of sides, `--type` and `--lines`: two sides, all pairs of several agents,
+several sides in chronological order, and samples on standard input. Each form calls `pipeline.compare` and shows the
+answer as text, as JSON, or as a page.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ from assay.cli.shares import share_of
 from assay.text import shell_command
 
 if TYPE_CHECKING:
-    from assay.pipeline.comparing import Compared
+    from assay.pipeline.compare import Compared
 
 TYPES = ("head_to_head", "multi_agent", "time_series")
 
@@ -98,12 +103,13 @@ class CompareRequest:
 
 
 def _compare_two(session: Session, request: CompareRequest) -> int:
+    """B against A. Trials that B did not complete count as worse for --fail-on, whatever their figures are."""
     from assay.model import Verdict
-    from assay.pipeline import comparing
+    from assay.pipeline import compare as comparing
 
     first, second = request.sides
     with session.store() as store:
-        found = comparing.compared(
+        found = comparing.compare_refs(
             store,
             first,
             second,
@@ -111,17 +117,19 @@ def _compare_two(session: Session, request: CompareRequest) -> int:
             tolerance=request.tolerance,
             suite=request.suite,
         )
-    got_worse = any(one.verdict is Verdict.WORSE for one in found.comparisons) or bool(found.incomplete)
+    got_worse = any(comparison.verdict is Verdict.WORSE for comparison in found.comparisons) or bool(
+        found.incomplete
+    )
     if request.formats:
-        from assay.report.comparison_page import comparison_page
+        from assay.report.pages.comparison import comparison_page
 
         write(session, comparison_page(found, request.sides), request.formats, request.out)
     elif session.is_json:
-        from assay.report.comparison_document import comparison_document
+        from assay.report.documents.comparison import comparison_document
 
         session.emit(comparison_document(found))
     else:
-        from assay.report.console_showdown import print_comparison
+        from assay.report.console.showdown import print_comparison
 
         # Who asks for single metrics is not shown the ratings, which rest on all of them.
         print_comparison(found, request.sides, session.console(), has_ratings=not request.metrics)
@@ -130,7 +138,7 @@ def _compare_two(session: Session, request: CompareRequest) -> int:
 
 
 def _next_commands(found: Compared, sides: Sequence[str], got_worse: bool) -> list[str]:
-    """A run of a result file is not in the store, so nothing but a page of the comparison can be made of it."""
+    """What to do next. A result file is not in the store, so only the comparison itself can be written as a page."""
     if Path(sides[-1]).suffix == ".json":
         return [shell_command("compare", *sides, options=["--format", "html"])]
     show, keep = f"assay show {found.b.run.id}", f"assay baseline set main {found.b.run.id}"
@@ -142,7 +150,7 @@ def _next_commands(found: Compared, sides: Sequence[str], got_worse: bool) -> li
 
 def _may_be_worse(found: Compared) -> bool:
     """Whether B lost cases or score, solved nothing, or lacks what A has."""
-    from assay.analysis.coverage import find_missing
+    from assay.analysis.comparison.coverage import find_missing
     from assay.model.estimate import have_scores_fallen
 
     return (
@@ -155,7 +163,8 @@ def _may_be_worse(found: Compared) -> bool:
 
 
 def _compare_all(session: Session, request: CompareRequest) -> int:
-    from assay.pipeline import comparing
+    """Every side against every other, dimension by dimension."""
+    from assay.pipeline import compare as comparing
 
     sides = request.sides
 
@@ -163,18 +172,18 @@ def _compare_all(session: Session, request: CompareRequest) -> int:
         chosen = comparing.find_sides(store, sides, request.suite)
         made = comparing.all_pairs(store, sides, sides=chosen)
     if request.formats:
-        from assay.report.board_page import matrix_page
+        from assay.report.pages.board import matrix_page
         from assay.report.sides import side_lines
 
         page = matrix_page([made], "compare", side_lines(sides, chosen.reports))
         write(session, replace(page, warnings=(*page.warnings, *chosen.doubts)), request.formats, request.out)
         return 0
     if session.is_json:
-        from assay.report.leaderboard_document import all_pairs_document
+        from assay.report.documents.leaderboard import all_pairs_document
 
         session.emit(all_pairs_document(made, dict(zip(sides, chosen.reports, strict=True)), chosen.doubts))
         return 0
-    from assay.report.board import print_all_pairs
+    from assay.report.console.board import print_all_pairs
 
     print_all_pairs(made, sides, chosen, session.console())
     session.next(shell_command("compare", *map(str, sides[:2])), "assay leaderboard")
@@ -182,38 +191,39 @@ def _compare_all(session: Session, request: CompareRequest) -> int:
 
 
 def _compare_over_time(session: Session, request: CompareRequest) -> int:
+    """The course of each metric over the sides, oldest first."""
     from assay.model import Verdict
-    from assay.pipeline import comparing
+    from assay.pipeline import compare as comparing
 
     sides = request.sides
     with session.store() as store:
         found = comparing.courses(store, sides, request.metrics, request.suite)
     if request.formats:
-        from assay.report.comparison_page import history_page
+        from assay.report.pages.comparison import history_page
 
         write(session, history_page(found, sides), request.formats, request.out)
     elif session.is_json:
-        from assay.report.comparison_document import history_document
+        from assay.report.documents.comparison import history_document
 
         session.emit(history_document(found, sides))
     else:
-        from assay.report.console_showdown import print_courses
+        from assay.report.console.showdown import print_courses
 
         print_courses(found, sides, session.console())
         session.next(shell_command("compare", str(sides[0]), str(sides[-1])))
-    return 1 if request.fails_on_worse and any(one.verdict is Verdict.WORSE for one in found) else 0
+    return 1 if request.fails_on_worse and any(course.verdict is Verdict.WORSE for course in found) else 0
 
 
 def _compare_lines(sides: tuple[str, ...], tolerance: float | None) -> int:
-    """Answers each line when it comes, so that another program can ask one question after the other."""
-    from assay.analysis.lines import answered
+    """Answer each line when it comes, so that another program can ask one question after the other."""
+    from assay.analysis.comparison.json_lines import answer_line
 
     if sides:
         raise click.UsageError("--lines reads both sides from standard input; leave out A and B.")
     found_mistake = False
     for number, line in enumerate(sys.stdin.buffer, 1):
         if line.strip():
-            answer = answered(line, number, tolerance)
+            answer = answer_line(line, number, tolerance)
             found_mistake |= "error" in answer
             sys.stdout.write(json.dumps(answer, allow_nan=False) + "\n")
             sys.stdout.flush()

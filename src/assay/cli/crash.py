@@ -1,4 +1,9 @@
-"""Errors that are nobody's mistake but Assay's: exit code 3, the traceback, and what a report of it needs."""
+"""Reports internal errors, and decides which errors of the operating system are not internal.
+
+`cli.main` calls `report_crash` for every exception that is neither an AssayError nor a fault of the machine: it shows the
+traceback and the lines that a bug report needs, and the command exits with 3. A full disk or a missing permission is
+the user's to put right, so `describe_os_error` makes an ordinary message of it.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +15,15 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from assay import __version__
-from assay.cli.output import echo, styled
+from assay.cli.output import echo, style_text
 
 # Every command imports this module: what only a crash needs is imported then.
 
 EXIT_CODE = 3
 _PACKAGE = __file__.rpartition("cli")[0]
 _LONGEST = 20_000
-"""Characters of a traceback; an exception may carry megabytes."""
+"""Characters of a traceback that are shown; an exception may carry megabytes."""
+_LONGEST_SUMMARY = 500
 
 
 def report_crash(error: BaseException, arguments: Sequence[str] | None) -> int:
@@ -32,9 +38,12 @@ def report_crash(error: BaseException, arguments: Sequence[str] | None) -> int:
     trace = redact("".join(traceback.format_exception(error)))
     if len(trace) > _LONGEST:
         trace = f"{trace[: _LONGEST // 2]}\n… {len(trace) - _LONGEST} characters left out …\n{trace[-_LONGEST // 2 :]}"
+    summary = "".join(traceback.format_exception_only(error)).strip()
+    if len(summary) > _LONGEST_SUMMARY:
+        summary = summary[: _LONGEST_SUMMARY - 1] + "…"
     command = shlex.join(["assay", *(sys.argv[1:] if arguments is None else arguments)])
     echo(trace.rstrip(), err=True)
-    echo(styled("Internal error: ", fg="red"), _summary(error), err=True)
+    echo(style_text("Internal error: ", fg="red"), summary, err=True)
     echo(
         "This is a bug in Assay or in a plug-in, not a result. Please report it with the traceback above and these lines:\n"
         f"  version: assay {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
@@ -43,13 +52,6 @@ def report_crash(error: BaseException, arguments: Sequence[str] | None) -> int:
         err=True,
     )
     return EXIT_CODE
-
-
-def _summary(error: BaseException) -> str:
-    import traceback
-
-    text = "".join(traceback.format_exception_only(error)).strip()
-    return text if len(text) <= 500 else text[:499] + "…"
 
 
 def _place(trace: TracebackType | None) -> str:
@@ -72,7 +74,7 @@ _OF_THE_SYSTEM = {
     errno.ENAMETOOLONG, errno.ELOOP, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EEXIST, errno.ENOTEMPTY,
     errno.EAGAIN, errno.EFBIG, errno.ENXIO, errno.ENODEV, errno.ETXTBSY, errno.EADDRINUSE, errno.EADDRNOTAVAIL,
 }  # fmt: skip
-"""What files, folders and limits of a machine may answer at any time."""
+"""Errors that any call on files, folders or sockets can return because of the machine it runs on."""
 
 
 def is_fault_of_system(error: OSError) -> bool:
@@ -101,7 +103,11 @@ def describe_os_error(error: OSError) -> str:
 
 
 class ThreadWatch:
-    """Notes what ends a thread of ours: the command must not pass for a success then."""
+    """Records the first exception that ends a thread of Assay while the context is entered.
+
+    Python only prints such an exception, and the command would exit with 0 although a part of it did not run. Threads of
+    agents and plug-ins keep Python's own behaviour.
+    """
 
     def __init__(self) -> None:
         self.error: BaseException | None = None

@@ -1,4 +1,4 @@
-"""`assay db`: the store itself."""
+"""`assay db`: look at, upgrade, prune and export the database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from assay.cli.output import echo
 from assay.cli.session import Session, common
 from assay.text import shell_command
-from assay.units import count, counted, size
+from assay.units import count, format_count, size
 
 
 @click.group()
@@ -48,15 +48,19 @@ def upgrade(session: Session) -> None:
     with session.store() as store:
         rated = rate_after_upgrade(store, tell_rated(session))
     if session.is_json:
-        session.emit({"from": before, "to": after, "rated_again": rated})
+        from assay.report.documents.answers import upgrade_document
+
+        session.emit(upgrade_document(before, after, rated))
     else:
         session.say(
-            f"The schema is {after} now, it was {before}."
+            f"Upgraded the schema from {before} to {after}."
             if before != after
-            else f"The schema is {after} already."
+            else f"The schema is up to date ({after})."
         )
         if rated:
-            session.say(f"{counted(rated, 'trial')} of suites rated again, by references that are fixed now.")
+            session.say(
+                f"{format_count(rated, 'trial')} of suites rated again, by references that are fixed now."
+            )
         session.next("assay db info")
 
 
@@ -74,10 +78,14 @@ def prune(session: Session, days: int | None, keep: int | None, dry_run: bool) -
     with session.store() as store:
         deleted = store.prune(older_than_days=days, keep=keep, dry_run=dry_run)
     if session.is_json:
-        session.emit({"deleted": [] if dry_run else deleted, "would_delete": deleted if dry_run else []})
+        from assay.report.documents.answers import pruning_document
+
+        session.emit(pruning_document(deleted, is_dry_run=dry_run))
     else:
         verb = "Would delete" if dry_run else "Deleted"
-        session.say(f"{verb} {count(len(deleted))} runs{': ' + ', '.join(deleted[:20]) if deleted else ''}.")
+        session.say(
+            f"{verb} {format_count(len(deleted), 'run')}{': ' + ', '.join(deleted[:20]) if deleted else ''}."
+        )
         session.next("assay db info")
 
 
@@ -86,7 +94,7 @@ def prune(session: Session, days: int | None, keep: int | None, dry_run: bool) -
 @click.option("--run", "ref", metavar="RUN", help="Only this run.")
 @common
 def export(session: Session, file: Path, ref: str | None) -> None:
-    """Write everything, or one run, to a new file; the end of its name says what.
+    """Write everything, or one run, to a new file. Its extension decides the format.
 
     \b
     .parquet, .csv, .jsonl   a table: one row per execution, with its run, trial, agent,
@@ -98,7 +106,9 @@ def export(session: Session, file: Path, ref: str | None) -> None:
     with session.store() as store:
         written = store.export(file, store.run(ref).id if ref else None)
     if session.is_json:
-        session.emit({"file": str(written)})
+        from assay.report.documents.answers import export_document
+
+        session.emit(export_document(written))
     else:
         session.say(f"Wrote {written}.")
         if written.suffix in DATABASES:

@@ -1,4 +1,9 @@
-"""`assay detect`: where does a series of numbers shift?"""
+"""`assay detect`: find the change points of a series of numbers.
+
+The numbers come from a file or from standard input. With `--lines` each input line is a series of its own and is answered
+at once, so that a program can keep one process open and ask many questions. Such an answer is a change point document or
+`{"error": …}`; a mistake in one line does not end the others, but the exit code is 2.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -19,12 +24,11 @@ from assay.errors import SeriesError
 from assay.files import UnreadableFile, read_bytes
 from assay.text import shell_command
 
-if TYPE_CHECKING:
-    from assay.stats.changepoint import ChangePoint, Drift, History
-
 _STDIN = "-"
 _PATIENCE = 1.0
+"""Seconds that a search may take before a progress bar is shown."""
 _LONGEST_LINE = 256 * 2**20
+"""Bytes of one line with `--lines`; a file without line breaks must not fill the memory."""
 _REMEDY = "Leave out points that were not measured."
 
 
@@ -50,9 +54,11 @@ def detect(session: Session, file: str, lines: bool) -> int:
     with _show_progress(session) as report:
         found = changepoint.detect(values, report)
     if session.is_json:
-        session.emit(document(found))
+        from assay.report.documents.change_points import change_points_document
+
+        session.emit(change_points_document(found))
         return 0
-    from assay.report.history import print_history
+    from assay.report.console.history import print_history
 
     print_history(values, found, session.console())
     as_json = [] if file == _STDIN else [shell_command("detect", file, options=["--json"])]
@@ -92,16 +98,18 @@ def _detect_lines(file: str) -> int:
 
 
 def _answer(line: bytes, number: int) -> dict[str, Any]:
+    from assay.report.documents.change_points import change_points_document
     from assay.stats import changepoint
 
     try:
-        return document(changepoint.detect(_json_list(_decoded(line))))
+        return change_points_document(changepoint.detect(_json_list(_decode_utf8(line))))
     except SeriesError as error:
         return {"error": f"Line {number}: {error}"}
 
 
 def read_series(text: str) -> list[float]:
-    """
+    """The numbers of a JSON list, or of lines with one number each. SeriesError names the first that is not finite.
+
     >>> read_series("[1, 2.5]"), read_series("1\\n2.5\\n")
     ([1.0, 2.5], [1.0, 2.5])
     """
@@ -110,8 +118,16 @@ def read_series(text: str) -> list[float]:
         raise SeriesError("There are no numbers. Give a JSON list, or one number a line.")
     if stripped[0] in '[{"':
         return _json_list(stripped)
-    lines = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
-    return [_from_line(line, number) for number, line in lines if line]
+    values = []
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        if not line:
+            continue
+        try:
+            value = float(line)
+        except ValueError:
+            raise _not_a_number(line, f"line {number}") from None
+        values.append(_finite(value, f"line {number}"))
+    return values
 
 
 def _json_list(text: str) -> list[float]:
@@ -122,18 +138,12 @@ def _json_list(text: str) -> list[float]:
     except RecursionError:
         raise SeriesError("The lists are nested too deeply. Give a flat list of numbers.") from None
     if not isinstance(values, list):
-        raise SeriesError(f"A list of numbers is wanted, as in [1.0, 1.2], not {_shown(values)}.")
+        raise SeriesError(f"Expected a list of numbers, as in [1.0, 1.2], not {_format_value(values)}.")
     return [_from_json(value, place) for place, value in enumerate(values)]
 
 
-def _from_line(text: str, number: int) -> float:
-    try:
-        return _finite(float(text), f"line {number}")
-    except ValueError:
-        raise _not_a_number(text, f"line {number}") from None
-
-
 def _from_json(value: Any, place: int) -> float:
+    """A number of the list. JSON allows integers that are too large for a float; they count as infinite."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise _not_a_number(value, f"position {place}")
     try:
@@ -149,24 +159,24 @@ def _finite(number: float, where: str) -> float:
 
 
 def _not_a_number(value: Any, where: str) -> SeriesError:
-    return SeriesError(f"The value at {where} is {_shown(value)}, not a number. {_REMEDY}")
+    return SeriesError(f"The value at {where} is {_format_value(value)}, not a number. {_REMEDY}")
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 40 else text[:39] + "…"
 
 
 def _text(file: str) -> str:
     if file == _STDIN:
-        return _decoded(sys.stdin.buffer.read())
+        return _decode_utf8(sys.stdin.buffer.read())
     try:
-        return _decoded(read_bytes(Path(file)))
+        return _decode_utf8(read_bytes(Path(file)))
     except UnreadableFile as error:
         raise SeriesError(f"{error} Give a file of numbers, or - for standard input.") from None
 
 
-def _decoded(line: bytes) -> str:
+def _decode_utf8(line: bytes) -> str:
     try:
         return line.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -174,6 +184,7 @@ def _decoded(line: bytes) -> str:
 
 
 def _lines(file: str) -> Iterator[bytes]:
+    """The lines of a file, a pipe or standard input, each as soon as it is there."""
     if file == _STDIN:
         yield from sys.stdin.buffer
         return
@@ -193,35 +204,3 @@ def _lines(file: str) -> Iterator[bytes]:
         raise SeriesError(
             f"'{file}' cannot be read: {error.strerror}. Give a file of numbers, or - for standard input."
         ) from None
-
-
-def document(found: History) -> dict[str, Any]:
-    return {
-        "change_points": [_change_point(one) for one in found.change_points],
-        "drift": None if found.drift is None else _drift(found.drift),
-        "n": found.n,
-        "reason": found.reason,
-    }
-
-
-def _change_point(one: ChangePoint) -> dict[str, Any]:
-    return {
-        "index": one.index,
-        "before": one.before,
-        "after": one.after,
-        "change": one.change,
-        "p_value": one.p_value,
-        "pending": one.is_pending,
-    }
-
-
-def _drift(drift: Drift) -> dict[str, Any]:
-    return {
-        "start": drift.start,
-        "end": drift.end,
-        "before": drift.before,
-        "after": drift.after,
-        "change": drift.change,
-        "interval": [drift.low, drift.high],
-        "p_value": drift.p_value,
-    }

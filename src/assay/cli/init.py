@@ -1,4 +1,9 @@
-"""`assay init`: a project that runs at once, offline."""
+"""`assay init`: write a sample project that runs at once and offline.
+
+The texts below are the files of the project. They are also the first example that a user reads, so each shows one thing:
+settings, agents as Python functions, a suite with its cases, an experiment with params, a spec with a sweep, and a CI
+workflow. Tests run the whole project.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from assay.cli.output import echo, styled
+from assay.cli.output import echo, style_text
 from assay.cli.session import Session, common
 
 SETTINGS = """\
@@ -233,7 +238,7 @@ def init(session: Session, folder: Path, force: bool) -> None:
     echo(f"Created {len(FILES)} files in {folder}/. Next:")
     steps = STEPS if folder == Path() else ((f"cd {folder}", "open the project"), *STEPS)
     for number, (command, why) in enumerate(steps, 1):
-        echo(f"  {number:>2}. ", styled(f"{command:<34}", bold=True), " ", styled(why, dim=True))
+        echo(f"  {number:>2}. ", style_text(f"{command:<34}", bold=True), " ", style_text(why, dim=True))
 
 
 def _write(folder: Path) -> None:

@@ -1,4 +1,8 @@
-"""`assay leaderboard`: who leads, and who is really apart."""
+"""`assay leaderboard`: rank agents by their latest results.
+
+Agents whose difference may be noise share a tier. With results of several suites there is a board for each and one across
+all of them.
+"""
 
 from __future__ import annotations
 
@@ -42,24 +46,24 @@ def leaderboard(
     session: Session, metric: str, limit: int, formats: str | None, out: Path | None, **chosen: Any
 ) -> None:
     """Rank agents by their latest results, with intervals. Agents in one tier are tied."""
-    from assay.pipeline import standing
+    from assay.pipeline import leaderboard as standing
 
     names = format_names(formats, out)
     with session.store() as store:
         found = standing.overview(store, standing.filter_of(**chosen), metric)
     boards = found.each
     if names:
-        from assay.report.board_page import leaderboard_page
+        from assay.report.pages.board import leaderboard_page
 
         across = found.across if len(boards) > 1 else None
         write(session, leaderboard_page(boards, across, limit), names, out)
         return
     if session.is_json:
-        from assay.report.leaderboard_document import leaderboard_document
+        from assay.report.documents.leaderboard import leaderboard_document
 
         session.emit(leaderboard_document(found, limit))
         return
-    from assay.report.board import print_boards
+    from assay.report.console.board import print_boards
 
     print_boards(found, session.console(), limit)
     _name_next(session, boards)

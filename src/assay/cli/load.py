@@ -1,10 +1,15 @@
-"""`assay load`: load-test a server or an agent."""
+"""`assay load`: load-test a server or an agent.
+
+The options are declared once, as fields of `LoadOptions` with their help texts; `options_of` makes command-line options of
+them, here and for `assay stress`. To start fast, worker processes of a URL are started before the modules that store and
+show the results are imported.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,142 +17,51 @@ import click
 
 from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
+from assay.load.options import Group, LoadOption, LoadOptions, load_options
 
 if TYPE_CHECKING:
-    from assay.execute.load.asking import LoadOptions, PreparedLoad
-    from assay.execute.load.engine import Watch, WatchChunk
-    from assay.execute.load.record import Chunk
+    from assay.load.build import PreparedLoad
+    from assay.load.engine import Watch, WatchChunk
+    from assay.load.worker_report import Chunk
     from assay.model.load import Arrivals
 
 
-def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What a load and a stress test have in common."""
-    options = (
-        click.option("--model", metavar="M", help="Model to ask for."),
-        click.option("--prompt", metavar="TEXT", help="Prompt to send with every request."),
-        click.option(
-            "--dataset",
-            metavar="FILE",
-            help="Prompts to send in turn: a suite (its answers are scored), .jsonl, .csv or lines of text.",
-        ),
-        click.option(
-            "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Maximum output tokens per request."
-        ),
-        click.option(
-            "--stream/--no-stream", default=True, help="Whether answers are streamed; default: yes."
-        ),
-        click.option(
-            "--timeout", metavar="S", help="Count a request that takes longer as failed; default: 60s."
-        ),
-        click.option("--slo", metavar="TEXT", help='Objective, as in "ttft_p95<200ms,error_rate<1%".'),
-        click.option(
-            "--allow-host",
-            metavar="H",
-            multiple=True,
-            help="Allow requests to this host; required for any host but this machine; may be repeated.",
-        ),
-        click.option(
-            "--header",
-            metavar="'NAME: VALUE'",
-            multiple=True,
-            help="Header to send; ${NAME} is read from the environment.",
-        ),
-        click.option("--insecure", is_flag=True, help="Accept any TLS certificate."),
-        click.option(
-            "--ca-file",
-            metavar="FILE",
-            help="Certificates (PEM) to trust instead of the system's, with https.",
-        ),
-        click.option(
-            "--workers", type=int, default=1, metavar="N", help="Processes that send requests; default: 1."
-        ),
-        click.option(
-            "--seed",
-            type=click.IntRange(0, 2**32 - 1),
-            default=1,
-            metavar="N",
-            help="Seed of random arrivals and lengths; when given, also of what makes prompts unique.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+def options_of(group: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator with the command-line options of a group, in the order in which they are declared."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(list(load_options(group))):
+            command = _build_option(option)(command)
+        return command
+
+    return decorate
 
 
-def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What the requests of a load say."""
-    options = (
-        click.option(
-            "--prompt-cache",
-            type=click.Choice(["unique", "keep"]),
-            help="unique (default): each prompt has a prefix of its own, so that no prompt cache matches; keep: as written.",
-        ),
-        click.option(
-            "--shared-prefix",
-            type=click.IntRange(min=1),
-            metavar="TOKENS",
-            help="Begin all prompts with the same text of this many tokens, followed by a unique rest.",
-        ),
-        click.option(
-            "--input-tokens",
-            metavar="N",
-            help="Send synthetic prompts of about this many tokens: 500, 500±100, 500..700 or exp:500.",
-        ),
-        click.option(
-            "--output-tokens", metavar="N", help="Maximum output tokens, written like --input-tokens."
-        ),
-        click.option(
-            "--min-tokens",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Send min_tokens (vLLM, SGLang): minimum output tokens.",
-        ),
-        click.option(
-            "--ignore-eos",
-            is_flag=True,
-            help="Send ignore_eos (vLLM, SGLang, llama.cpp): answers run to the maximum length.",
-        ),
-        click.option(
-            "--tokenizer",
-            metavar="FILE",
-            help="The model's tokenizer.json, for synthetic prompts of the exact length.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+def _build_option(option: LoadOption) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The click option of a field: a flag for a truth value, repeatable for a tuple, else typed by the field.
+
+    Values with units, such as rates and durations, stay text here and are parsed where all front ends share the code.
+    """
+    written, default = option.written, option.default
+    if isinstance(default, bool):
+        name = f"{option.flag}/--no-{option.flag.removeprefix('--')}" if default else option.flag
+        return click.option(name, is_flag=True, default=default, help=written.help)
+    if isinstance(default, tuple):
+        return click.option(option.flag, multiple=True, metavar=written.metavar, help=written.help)
+    kind: Any = str
+    if written.choices:
+        kind = click.Choice(written.choices)
+    elif not written.is_text and option.type in (int, int | None):
+        is_bounded = written.least is not None or written.most is not None
+        kind = click.IntRange(written.least, written.most) if is_bounded else int
+    elif not written.is_text and option.type == float | None:
+        kind = float
+    return click.option(option.flag, type=kind, default=default, metavar=written.metavar, help=written.help)
 
 
 @click.command()
 @click.argument("targets", metavar="TARGET…", nargs=-1, required=True)
-@click.option(
-    "--concurrency",
-    metavar="N[,N…]",
-    help="Concurrent requests (closed loop); with --rate, the maximum in flight.",
-)
-@click.option(
-    "--rate", metavar="R", help="Requests per second (open loop), no matter how fast answers come back."
-)
-@click.option(
-    "--arrivals", metavar="HOW", help="constant (default), poisson, or trace:FILE (.csv or .jsonl, also .gz)."
-)
-@click.option("--speed", type=float, metavar="X", help="Replay a trace X times as fast.")
-@click.option("--window", metavar="FROM..TO", help="Replay this part of a trace: 10m..20m")
-@click.option(
-    "--stages", metavar="TEXT", help='Times and rates: "10s@50,20s@200,10s@50"; a ramp: 10s@50..200'
-)
-@click.option("--duration", metavar="S", help="How long to send requests; default: 10s.")
-@click.option("--requests", type=int, metavar="N", help="How many requests to send.")
-@click.option(
-    "--warmup", metavar="S", help="Time at the start that does not count; default: detected automatically."
-)
-@click.option(
-    "--think",
-    metavar="S",
-    help="With --concurrency or sessions: pause between an answer and the next request: 1s, 1s±300ms, 0.5s..2s or exp:1s.",
-)
-@click.option("--cancel-after", metavar="S", help="Close the connection when an answer takes longer.")
-@click.option("--cancel-share", metavar="P", help="Share of requests that --cancel-after applies to: 10%")
+@options_of("traffic")
 @click.option(
     "--repetitions",
     type=click.IntRange(min=1),
@@ -160,22 +74,14 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
     is_flag=True,
     help="Find the highest rate that is sustained (and meets --slo), and what limits it.",
 )
-@click.option(
-    "--abort-on",
-    metavar="TEXT",
-    help='End the load early when a condition holds, as in "error_rate>50%,ttft_p95>5s".',
-)
+@options_of("ending")
 @click.option(
     "--raw",
     metavar="FILE",
     type=click.Path(path_type=Path),
     help="Write every request to FILE: .csv, .jsonl, .jsonl.gz or .parquet.",
 )
-@click.option(
-    "--server-metrics",
-    metavar="URL",
-    help="Prometheus endpoint of the server, read once a second and shown with the load.",
-)
+@options_of("server")
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
@@ -183,8 +89,8 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Serve the running load's own metrics for Prometheus on 127.0.0.1:N; 0 takes a free port.",
 )
 @click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
-@input_options
-@load_options
+@options_of("inputs")
+@options_of("requests")
 @sandbox_option
 @common
 def load(
@@ -206,25 +112,24 @@ def load(
     assay load http://127.0.0.1:9000/v1 --rate 200 --arrivals poisson --duration 30
     assay load http://127.0.0.1:9000/v1 --find-capacity --slo "ttft_p95<200ms,error_rate<1%"
     """
-    given["prompt_seed"] = given["seed"] if _is_given("seed") else None
+    # Prompts vary from run to run unless the user chose the seed: the default seed must not fix them.
+    source = click.get_current_context().get_parameter_source("seed")
+    has_seed = source not in (None, click.core.ParameterSource.DEFAULT)
+    given["prompt_seed"] = given["seed"] if has_seed else None
     levels = _levels(given.pop("concurrency"))
-    if len(levels) > 1 and (find_capacity or given["rate"] or given["stages"] or given["arrivals"]):
-        what = "--find-capacity" if find_capacity else "a rate"
-        raise click.UsageError(f"Several values of --concurrency cannot be combined with {what}.")
+    _check_combinations(targets, levels, find_capacity, given)
     if find_capacity:
         _refuse_what_it_finds_itself(given, raw, repetitions, metrics_port)
         arrivals = _arrivals_of_search(given.pop("arrivals"))
-    if len(targets) > 1 and not all("://" in target for target in targets):
-        raise click.UsageError("Several targets have to be URLs, to which requests go in turn.")
     given["more_targets"] = targets[1:]
     options = _options(targets[0], {**given, "concurrency": levels[0] if levels else None})
-    with _started_early(options) as ready, session.store_when_needed() as open_store:
-        from assay.pipeline import loading
+    with _start_workers_early(options) as ready, session.store_when_needed() as open_store:
+        from assay.pipeline import load as loading
 
         asked = ready or loading.prepare_load(options, session.settings, open_store())
         if find_capacity:
             if asked.load.has_sessions:
-                raise click.UsageError("--find-capacity sends single requests: leave sessions out.")
+                raise click.UsageError("--find-capacity sends single requests: leave out sessions.")
             from assay.cli.capacity import find
 
             return find(session, open_store(), options, asked, tags, arrivals)
@@ -247,32 +152,39 @@ def load(
         return _finish(session, done, asked, options, levels)
 
 
-@contextlib.contextmanager
-def _started_early(options: LoadOptions) -> Iterator[PreparedLoad | None]:
-    """The load of a URL, once its options are found to be right, while its workers start beside all that is still to be loaded.
+def _check_combinations(
+    targets: Sequence[str], levels: Sequence[int], find_capacity: bool, given: Mapping[str, Any]
+) -> None:
+    """Refuse options that contradict each other, before anything is read or started."""
+    if len(levels) > 1 and (find_capacity or given["rate"] or given["stages"] or given["arrivals"]):
+        what = "--find-capacity" if find_capacity else "a rate"
+        raise click.UsageError(f"Several values of --concurrency cannot be combined with {what}.")
+    if len(targets) > 1 and not all("://" in target for target in targets):
+        raise click.UsageError("With several targets, each must be a URL; requests go to them in turn.")
 
-    None for agents and data sets, which are looked up first.
+
+@contextlib.contextmanager
+def _start_workers_early(options: LoadOptions) -> Iterator[PreparedLoad | None]:
+    """Check the options of a load of a URL and start its workers, which become ready while other modules are imported.
+
+    Yields None for agents and data sets, which have to be looked up first.
     """
-    from assay.execute.load.asking import prepared
-    from assay.execute.load.engine import workers_of
-    from assay.execute.load.standby import start_ahead
+    from assay.load.build import build_prepared_load
+    from assay.load.engine import workers_of
+    from assay.load.warm_workers import start_ahead
 
     if not options.target.startswith(("http://", "https://")) or options.dataset is not None:
         yield None
         return
-    asked = prepared(options)
+    asked = build_prepared_load(options)
     with start_ahead(workers_of(asked.load)):
         yield asked
-
-
-def _is_given(option: str) -> bool:
-    source = click.get_current_context().get_parameter_source(option)
-    return source is not None and source is not click.core.ParameterSource.DEFAULT
 
 
 def _refuse_what_it_finds_itself(
     given: dict[str, Any], raw: Path | None, repetitions: int, metrics_port: int | None
 ) -> None:
+    """A usage error for options that a capacity search sets for each step, or that make no sense for it."""
     names = ("rate", "stages", "requests", "think", "abort_on", "server_metrics", "speed", "window")
     found = [f"--{name.replace('_', '-')}" for name in names if given[name] is not None]
     found += ["--arrivals trace:FILE"] if (given["arrivals"] or "").startswith("trace:") else []
@@ -280,11 +192,13 @@ def _refuse_what_it_finds_itself(
     found += ["--repetitions"] if repetitions > 1 else []
     found += ["--metrics-port"] if metrics_port is not None else []
     if found:
-        raise click.UsageError(f"--find-capacity chooses the loads itself: leave {', '.join(found)} out.")
+        raise click.UsageError(
+            f"{', '.join(found)} cannot be combined with --find-capacity, which chooses the loads itself."
+        )
 
 
 def _arrivals_of_search(text: str | None) -> Arrivals:
-    """Of the rates that a capacity search tries; a load needs --rate for them, a search does not."""
+    """How requests arrive at the rates that a capacity search tries. A load needs --rate for arrivals, a search does not."""
     from assay.model.load import Arrivals
 
     if text not in (None, "constant", "poisson"):
@@ -293,6 +207,7 @@ def _arrivals_of_search(text: str | None) -> Arrivals:
 
 
 def _levels(text: str | None) -> tuple[int, ...]:
+    """The numbers of virtual users in `--concurrency`; several make a sweep."""
     try:
         levels = tuple(int(part) for part in text.split(",")) if text else ()
     except ValueError:
@@ -305,8 +220,7 @@ def _levels(text: str | None) -> tuple[int, ...]:
 
 
 def _options(target: str, given: dict[str, Any]) -> LoadOptions:
-    from assay.execute.load.asking import LoadOptions
-    from assay.spec.loading import rate_of
+    from assay.spec.load_settings import rate_of
 
     if given.get("rate") is not None:
         given["rate"] = rate_of(given["rate"], "--rate")
@@ -314,16 +228,23 @@ def _options(target: str, given: dict[str, Any]) -> LoadOptions:
 
 
 def _finish(session: Session, done: Any, asked: Any, options: LoadOptions, levels: tuple[int, ...]) -> int:
-    from assay.execute.signals import interrupted_exit_code
-    from assay.report.load import load_document, print_load, print_loads
-    from assay.report.load_findings import FAILURES, verdicts_of
+    """Show the results and return the exit code.
+
+    The code is 2 if worker processes were lost, since the figures are not what was asked for then; 1 if an objective was not
+    met or the load was aborted; 128 plus the number of the signal if it was interrupted.
+    """
+    from assay.execute.signals import interrupt_exit_code
+    from assay.model.load_document import load_document
+    from assay.model.load_verdict import FAILURES, verdicts_of
+    from assay.report.load import print_load, print_loads
 
     last = done.results[-1]
     documents = [load_document(result) for result in done.results]
     if session.is_json:
-        flags = {"interrupted": done.is_interrupted and not last.aborted}
-        more = {"loads": documents} if len(documents) > 1 else {}
-        session.emit({"run": done.run_id, **documents[-1], **flags, **more})
+        from assay.report.documents.answers import load_answer_document
+
+        is_interrupted = done.is_interrupted and not last.aborted
+        session.emit(load_answer_document(done.run_id, documents, is_interrupted=is_interrupted))
     elif len(done.results) == 1:
         print_load(last, asked.load, session.console())
     else:
@@ -336,10 +257,10 @@ def _finish(session: Session, done: Any, asked: Any, options: LoadOptions, level
         _capacity_of(options),
     )
     if done.is_interrupted:
-        return interrupted_exit_code()
+        return interrupt_exit_code()
     if any(result.workers_lost for result in done.results):
         return 2
-    return 1 if any(verdict in FAILURES for one in documents for verdict in verdicts_of(one)) else 0
+    return 1 if any(verdict in FAILURES for document in documents for verdict in verdicts_of(document)) else 0
 
 
 def _capacity_of(options: LoadOptions) -> str:
@@ -352,10 +273,11 @@ def _capacity_of(options: LoadOptions) -> str:
 
 @contextlib.contextmanager
 def _raw_records(path: Path | None) -> Iterator[Any]:
+    """A function that writes each chunk of requests to the file of `--raw`, or None without one."""
     if path is None:
         yield None
         return
-    from assay.report.load_records import recording
+    from assay.report.documents.load_records import recording
 
     with recording(path) as keep:
         yield keep
@@ -367,7 +289,7 @@ def _serve_own_metrics(session: Session, port: int | None) -> Iterator[WatchChun
     if port is None:
         yield None
         return
-    from assay.execute.load.exposition import LoadCounters, serve_metrics
+    from assay.load.exposition import LoadCounters, serve_metrics
 
     counters = LoadCounters()
     with serve_metrics(counters, port) as address:
@@ -376,6 +298,7 @@ def _serve_own_metrics(session: Session, port: int | None) -> Iterator[WatchChun
 
 
 def _both(first: WatchChunk | None, second: WatchChunk | None) -> WatchChunk | None:
+    """A function that calls those of the two that there are, or None."""
     watchers = [watch for watch in (first, second) if watch is not None]
     if len(watchers) < 2:
         return watchers[0] if watchers else None

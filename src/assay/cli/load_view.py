@@ -1,4 +1,9 @@
-"""What is going on while a load runs: rate, requests in flight, percentiles, errors."""
+"""The view of a running load: rate, requests in flight, percentiles, errors.
+
+The load engine calls the `Watch` that `live_view` or `plain_view` returns with its progress and its tally, many times a
+second. The watch decides how often it draws, because drawing takes time from the workers: on a terminal a table with
+charts twice a second, elsewhere a line every five seconds. Each column of a chart is one slice of the tally.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +14,17 @@ from functools import cache
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from assay.execute.load.bounds import SHORTEST
+from assay.load.histogram_bounds import SHORTEST
 from assay.model.load import Load
-from assay.units import count, percent, seconds, significant
+from assay.units import count, format_count, percent, seconds, significant
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
     from rich.table import Table
 
-    from assay.execute.load.engine import Watch
-    from assay.execute.load.tally import LoadProgress, Slice, Tally
+    from assay.load.engine import Watch
+    from assay.load.tally import LoadProgress, Slice, Tally
 
 _BARS = "▁▂▃▄▅▆▇█"
 _EVERY = 0.5
@@ -48,7 +53,7 @@ def sparkline(values: Sequence[float | None], top: float | None = None) -> str:
 
 @contextlib.contextmanager
 def live_view(open_console: Callable[[], Console], load: Load) -> Iterator[Watch]:
-    """Opened with the first picture, as the first request does not wait for it."""
+    """A table with charts on a terminal. It is opened with the first picture, so that the first request need not wait for it."""
     with contextlib.ExitStack() as until_done:
         drawn = 0.0
         history = InFlight()
@@ -73,40 +78,44 @@ def live_view(open_console: Callable[[], Console], load: Load) -> Iterator[Watch
 
 
 class InFlight:
-    """Requests in flight over time as they were told; slices know of a request only when it has ended."""
+    """The number of requests in flight over time, from the progress reports.
+
+    The slices of the tally cannot give it, because they know of a request only when it has ended. Reports are kept by
+    their time in units of the shortest slice; a time before the last one means that a new load began.
+    """
 
     def __init__(self) -> None:
-        self._told: dict[int, int] = {}
+        self._counts: dict[int, int] = {}
         self._last = 0
 
     def add(self, pulse: LoadProgress) -> None:
         place = int(pulse.seconds / SHORTEST)
         if place < self._last:
-            self._told.clear()
+            self._counts.clear()
         self._last = place
-        self._told[place] = pulse.in_flight
+        self._counts[place] = pulse.in_flight
 
     def between(self, begin: float, end: float) -> float | None:
-        """The mean of what was told in the time; None where nothing was."""
+        """The mean of the reports from that time, or None if there was none."""
         places = range(int(begin / SHORTEST), max(int(end / SHORTEST), int(begin / SHORTEST) + 1))
-        told = [self._told[place] for place in places if place in self._told]
-        return sum(told) / len(told) if told else None
+        counts = [self._counts[place] for place in places if place in self._counts]
+        return sum(counts) / len(counts) if counts else None
 
     def forget_before(self, seconds: float) -> None:
-        for place in [place for place in self._told if place < int(seconds / SHORTEST)]:
-            del self._told[place]
+        for place in [place for place in self._counts if place < int(seconds / SHORTEST)]:
+            del self._counts[place]
 
 
 def plain_view(say: Callable[[str], None]) -> Watch:
     """A line every few seconds, and nothing at all for a load that is over in a moment."""
-    told = monotonic()
+    last_line = monotonic()
 
     def watch(pulse: LoadProgress, tally: Tally) -> None:
-        nonlocal told
+        nonlocal last_line
         now = monotonic()
-        if now - told < PLAIN_EVERY_SECONDS:
+        if now - last_line < PLAIN_EVERY_SECONDS:
             return
-        told = now
+        last_line = now
         recent = tally.between(max(0.0, pulse.seconds - PLAIN_EVERY_SECONDS), pulse.seconds)
         times = recent.times["latency"]
         p99 = f", latency P99 {seconds(times.quantile(0.99))}" if times.n else ""
@@ -152,7 +161,7 @@ def picture(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight, wi
 
 def view_lines(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight, room: int) -> list[ViewLine]:
     """Progress, rate, in flight, percentiles and errors; charts of the last slices, one column each."""
-    from assay.execute.load.tally import Slice
+    from assay.load.tally import Slice
 
     width = tally.width
     last = int(pulse.seconds / width)
@@ -162,8 +171,13 @@ def view_lines(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight,
     slices = [tally.slices.get(place, Slice()) for place in places]
     rates = [one.completed / width for one in slices]
     recent = rates[-_RECENT:]
+    ended = pulse.completed + pulse.failed
+    share_done = ended / load.count if load.count is not None else pulse.seconds / load.seconds
+    filled = min(room, int(share_done * room))
+    bar = "━" * filled + "╌" * (room - filled)
+    length = format_count(load.count, "request") if load.count is not None else seconds(load.seconds)
     lines = [
-        _progress(pulse, load, room),
+        ViewLine("time", seconds(pulse.seconds), colour="green", note=f"{bar} of {length}"),
         ViewLine("answers/s", significant(sum(recent) / max(len(recent), 1)), rates),
         ViewLine("in flight", count(pulse.in_flight), in_flight),
     ]
@@ -178,34 +192,24 @@ def view_lines(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight,
     return lines
 
 
-def _progress(pulse: LoadProgress, load: Load, room: int) -> ViewLine:
-    ended = pulse.completed + pulse.failed
-    share = ended / load.count if load.count is not None else pulse.seconds / load.seconds
-    filled = min(room, int(share * room))
-    bar = "━" * filled + "╌" * (room - filled)
-    return ViewLine("time", seconds(pulse.seconds), colour="green", note=f"{bar} of {_length(load)}")
-
-
 def _percentiles(slices: Sequence[Slice], name: str, title: str) -> list[ViewLine]:
-    """By when requests were due, so the last slices fill up as answers come in; figures are of those that have some."""
-    times = [one.times[name] for one in slices]
-    told = [one for one in times if one.n][-_RECENT:]
-    if not told:
+    """Three lines of percentiles. A request belongs to the slice in which it was due, so the last slices fill up as answers come
+    in; the figures are those of the latest slices that have answers."""
+    times = [part.times[name] for part in slices]
+    recent = [histogram for histogram in times if histogram.n][-_RECENT:]
+    if not recent:
         return []
-    from assay.stats.histogram import added
+    from assay.stats.histogram import merge_histograms
 
-    now, top = added(told), max(one.quantile(0.99) for one in times if one.n)
+    now = merge_histograms(recent)
+    top = max(histogram.quantile(0.99) for histogram in times if histogram.n)
     return [
         ViewLine(
             f"{title} P{share}",
             seconds(now.quantile(share / 100)),
-            [one.quantile(share / 100) if one.n else None for one in times],
+            [histogram.quantile(share / 100) if histogram.n else None for histogram in times],
             colour,
             top=top,
         )
         for share, colour in ((50, "blue"), (95, "yellow"), (99, "magenta"))
     ]
-
-
-def _length(load: Load) -> str:
-    return f"{count(load.count)} requests" if load.count is not None else seconds(load.seconds)

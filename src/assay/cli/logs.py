@@ -1,4 +1,7 @@
-"""Log lines on standard error: `--verbose`, or `LOG_LEVEL` in the environment."""
+"""Log lines on standard error: `--verbose`, or `LOG_LEVEL` in the environment.
+
+Imported only if one of them is set, to keep the start of other commands fast.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`assay matrix`: every agent on every dimension."""
+"""`assay matrix`: show the ratings of every agent on every dimension, and who wins against whom."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def matrix(
     session: Session, suite: str | None, head_to_head: bool, formats: str | None, out: Path | None
 ) -> None:
     """Show every agent on the five dimensions and overall. Agents that share a rank cannot be told apart."""
-    from assay.pipeline import standing
+    from assay.pipeline import leaderboard as standing
 
     names = format_names(formats, out)
     with session.store() as store:
         made = standing.matrices(store, standing.filter_of(suite))
     if names:
-        from assay.report.board_page import matrix_page
+        from assay.report.pages.board import matrix_page
 
         write(session, matrix_page(made), names, out)
         return
     if session.is_json:
-        from assay.report.leaderboard_document import matrix_document
+        from assay.report.documents.leaderboard import matrix_document
 
         session.emit([matrix_document(one) for one in made])
         return
-    from assay.report.board import print_head_to_head, print_matrix
+    from assay.report.console.board import print_head_to_head, print_matrix
 
     console = session.console()
     for number, one in enumerate(made):

@@ -1,17 +1,16 @@
-"""`assay noise`: what results differ by though nothing changes."""
+"""`assay noise`: measure how much results vary when nothing changes.
+
+The command runs one target repeatedly (an A/A run) and reports the noise floor of each metric: a smaller difference
+between two runs means nothing.
+"""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
 from assay.text import shell_command
-
-if TYPE_CHECKING:
-    from assay.model.precision import NoiseFloor
 
 
 @click.command()
@@ -65,7 +64,8 @@ def noise(
     from assay.cli.progress import watching
     from assay.cli.run import flags_named
     from assay.cli.values import setting
-    from assay.pipeline import precision, running
+    from assay.pipeline import precision
+    from assay.pipeline import run as running
     from assay.plan.suite import CaseFilter
     from assay.plan.target import RunRequest
 
@@ -74,40 +74,17 @@ def noise(
     request = RunRequest(target, changes, agents=(agent,) if agent else (), cases=CaseFilter(limit))
     with session.store() as store:
         with flags_named(target):
-            plan = precision.repeated(request, rounds, session.settings, store)
+            plan = precision.plan_repetitions(request, rounds, session.settings, store)
         with watching(session, plan) as watch:
             done = running.run_plan(plan, store, watch)
         report, floors = precision.noise_of(store, done.id)
     if session.is_json:
-        session.emit(document(done.id, floors))
+        from assay.report.documents.precision import noise_document
+
+        session.emit(noise_document(done.id, floors))
         return 0 if floors else 1
-    from assay.report.precision import print_noise
+    from assay.report.console.precision import print_noise
 
     print_noise(report, floors, session.console())
     session.next(shell_command("power", target, options=["--effect", "5%"]), f"assay show {done.id}")
     return 0 if floors else 1
-
-
-def document(run_id: str, floors: list[NoiseFloor]) -> dict[str, Any]:
-    return {
-        "schema": "assay.noise/1",
-        "run_id": run_id,
-        "floors": [
-            {
-                "trial": floor.trial,
-                "metric": floor.metric.name,
-                "unit": floor.unit,
-                "cases": floor.cases if floor.unit == "case" else None,
-                "rounds": floor.rounds,
-                "noise_floor": floor.floor,
-                "tolerance": floor.tolerance,
-                "share_of_variance": {
-                    "case": floor.share_case,
-                    "machine": floor.share_machine,
-                    "repetition": floor.share_repetition,
-                },
-                "against_itself": floor.verdict,
-            }
-            for floor in floors
-        ],
-    }

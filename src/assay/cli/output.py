@@ -1,7 +1,7 @@
-"""What a command writes: results on standard output, messages on standard error, and nothing that commands the terminal.
+"""What a command writes: results on standard output, messages on standard error, and no control characters.
 
 Every command writes through `echo`. Data may hold secrets and escape sequences: the first are redacted, and
-of the second only the colours that are asked for with `styled` are sent.
+of the second only the colours that are asked for with `style_text` are sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Styled:
         self.text, self.look = text, look
 
 
-def styled(text: str, **look: Any) -> Styled:
+def style_text(text: str, **look: Any) -> Styled:
     """`look` as click.style() takes it: fg="red", bold=True, dim=True."""
     return Styled(text, look)
 

@@ -1,4 +1,4 @@
-"""`--format` and `--out` of commands that can write what they found as a page."""
+"""The options `--format` and `--out` of commands that can write their result as a page instead of printing it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.cli.output import echo
 from assay.cli.session import Session
 
 if TYPE_CHECKING:
-    from assay.report.page import Page
+    from assay.report.pages.page import Page
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -35,7 +35,7 @@ def page_options(command: Command) -> Command:
 
 
 def format_names(formats: str | None, out: Path | None) -> list[str]:
-    """The formats asked for, each known to exist; empty where the terminal is to show it."""
+    """The formats of `--format`. Empty means that the result is printed; an unknown format is a usage error."""
     if formats is None:
         if out is not None:
             raise click.UsageError("--out names a folder for pages: give --format html, md or both, too.")
@@ -50,11 +50,13 @@ def format_names(formats: str | None, out: Path | None) -> list[str]:
 
 def write(session: Session, page: Page, names: Sequence[str], out: Path | None) -> None:
     """Write the files and name them, as `assay report` does."""
-    from assay.report.page import write_page
+    from assay.report.pages.page import write_page
 
     files = write_page(page, names, out or Path())
     if session.is_json:
-        session.emit({"files": [str(file) for file in files]})
+        from assay.report.documents.answers import files_document
+
+        session.emit(files_document(files))
         return
     for file in files:
         echo(str(file))

@@ -1,4 +1,8 @@
-"""`assay power`: how much must be run before a difference is found."""
+"""`assay power`: forecast how much to run until a difference of a given size is found.
+
+`pipeline.precision.compute_needs` simulates comparisons with the noise of stored results, which takes seconds, so a status
+line says what is being simulated.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,8 +19,8 @@ from assay.cli.shares import share_of
 from assay.text import shell_command
 
 if TYPE_CHECKING:
-    from assay.analysis.need import Progress
-    from assay.model.precision import Need, SimulatedPower
+    from assay.analysis.comparison.sample_size import Progress
+    from assay.model.precision import Need
     from assay.store.store import Store
 
 
@@ -50,20 +54,22 @@ def power(
     the comparison, including its correction for all metrics and benchmarks. It reports the smallest size at which 80 % of
     the simulated comparisons find the difference.
     """
-    from assay.pipeline.precision import needed
+    from assay.pipeline.precision import compute_needs
 
     size = share_of(effect, "--effect")
     if not size:
         raise click.UsageError("--effect must be above 0: no number of cases finds a difference of zero.")
     with session.store() as store, _progress(session) as progress:
-        found = needed(
+        found = compute_needs(
             store, session.settings, target, size, agents=agents, metrics=metrics, progress=progress
         )
         runnable = _runnable(store, target)
     if session.is_json:
-        session.emit(document(target, found))
+        from assay.report.documents.precision import power_document
+
+        session.emit(power_document(target, found))
         return 0
-    from assay.report.precision import print_needs
+    from assay.report.console.precision import print_needs
 
     print_needs(found, session.console())
     session.next(*_next(runnable, found[0]))
@@ -106,41 +112,3 @@ def _next(target: str, need: Need) -> tuple[str, ...]:
             shell_command("noise", target),
         )
     return (shell_command("suite check", target), shell_command("noise", target))
-
-
-def document(target: str, needs: list[Need]) -> dict[str, Any]:
-    return {
-        "schema": "assay.power/1",
-        "target": target,
-        "alpha": 0.05,
-        "power": 0.8,
-        "needs": [
-            {
-                "benchmark": need.benchmark,
-                "metric": need.metric.name,
-                "effect": need.effect,
-                "unit": need.unit,
-                "there": need.there,
-                "units_needed": need.units,
-                "repetitions": need.repetitions,
-                "repetitions_needed": need.more_repetitions,
-                "executions": need.executions,
-                "minutes": need.minutes,
-                "usd": need.usd,
-                "basis": need.basis,
-                "family": need.family,
-                "power_now": _simulated(need.power_now),
-                "power_with_units_needed": _simulated(need.power_units),
-                "power_with_repetitions_needed": _simulated(need.power_repetitions),
-                "why_not_units": need.why_not_units or None,
-                "why_not_repetitions": need.why_not_repetitions or None,
-            }
-            for need in needs
-        ],
-    }
-
-
-def _simulated(power: SimulatedPower | None) -> dict[str, float] | None:
-    if power is None:
-        return None
-    return {"share": power.share, "low": power.low, "high": power.high, "simulations": power.simulations}

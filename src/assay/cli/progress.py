@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from assay.report.progress import Watch, show_progress
+from assay.report.console.progress import Watch, show_progress
 
 if TYPE_CHECKING:
     from assay.cli.session import Session
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def watching(session: Session, plan: Plan, done: int = 0) -> contextlib.AbstractContextManager[Watch]:
-    """A function to be called with each batch; shows how far the run has come."""
+    """A context with a function to call with each batch. It shows the progress of the run; `done` executions were stored before."""
     if session.is_quiet:
-        from assay.pipeline.running import unwatched
+        from assay.pipeline.run import ignore_batch
 
-        return contextlib.nullcontext(unwatched)
+        return contextlib.nullcontext(ignore_batch)
     return show_progress(plan, done)

@@ -1,4 +1,8 @@
-"""`assay record` and `assay replay`: any program's LLM traffic to a cassette, or from one."""
+"""`assay record` and `assay replay`: record the LLM calls of any program in a cassette, and answer them from it.
+
+Both start a local proxy and run the program with environment variables that point to it. Recording forwards each call to
+the real server and stores it without secrets; replaying needs no network. The exit code is that of the program.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ import click
 from assay.cli.output import echo
 from assay.cli.session import Session, common
 from assay.text import quote_word
-from assay.units import counted
+from assay.units import format_count
 
 _COMMAND = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -36,10 +40,10 @@ def record(
 
     Assay sets OPENAI_BASE_URL, ANTHROPIC_BASE_URL and OLLAMA_HOST for CMD to a local recording proxy.
     """
+    from assay.cassette.program import find_program, run_program, upstreams
+    from assay.cassette.proxy import Recorder
+    from assay.cassette.writer import CassetteWriter
     from assay.errors import AssayError
-    from assay.execute.cassette.program import find_program, run_program, upstreams
-    from assay.execute.cassette.proxy import Recorder
-    from assay.execute.cassette.writer import CassetteWriter
     from assay.model.redaction import known_secrets
 
     find_program(command)
@@ -50,33 +54,29 @@ def record(
     except OSError as error:
         raise AssayError(f"The cassette '{cassette}' cannot be written: {error.strerror}.") from None
 
-    async def recorded() -> tuple[int, Recorder]:
+    async def record_program() -> tuple[int, Recorder]:
         recorder = Recorder(writer, destinations)
         code = await run_program(command, recorder.serve, quiet_output=session.is_json)
         await recorder.close()
         return code, recorder
 
     with writer:
-        code, made = asyncio.run(recorded())
+        code, made = asyncio.run(record_program())
     if session.is_json:
-        session.emit(
-            {
-                "cassette": str(cassette),
-                "calls": made.recorded,
-                "unreachable": len(made.unreachable),
-                "exit_code": code,
-            }
-        )
+        from assay.report.documents.answers import calls_document
+
+        unreachable = len(made.unreachable)
+        session.emit(calls_document(cassette, code, calls=made.recorded, unreachable=unreachable))
         return code
     if made.unreachable:
         hint = "" if upstream else " Say where they go: --upstream URL"
         if "certificate" in made.unreachable[0]:
             hint = " To trust its certificate, name the file that holds it: SSL_CERT_FILE=FILE assay record …"
         session.say(
-            f"{counted(len(made.unreachable), 'call')} could not be passed on: {made.unreachable[0]}{hint}"
+            f"{format_count(len(made.unreachable), 'call')} could not be passed on: {made.unreachable[0]}{hint}"
         )
     if made.recorded:
-        session.say(f"{counted(made.recorded, 'call')} recorded in {cassette}.")
+        session.say(f"{format_count(made.recorded, 'call')} recorded in {cassette}.")
         session.next(f"assay replay --cassette {quote_word(str(cassette))} -- {shlex.join(command)}")
     else:
         session.say(f"0 calls recorded; {cassette} was not changed.")
@@ -101,10 +101,10 @@ def record(
 @common
 def replay(session: Session, cassette: Path, match: str, delays: str, command: tuple[str, ...]) -> int:
     """Run CMD and answer its LLM calls from a cassette: no network, no key, no cost. A miss ends with exit code 1."""
-    from assay.execute.cassette.player import Player
-    from assay.execute.cassette.program import find_program, run_program
-    from assay.execute.cassette.proxy import Replayer
-    from assay.execute.cassette.tape import read_tape
+    from assay.cassette.player import Player
+    from assay.cassette.program import find_program, run_program
+    from assay.cassette.proxy import Replayer
+    from assay.cassette.tape import read_tape
 
     player = Player(read_tape(cassette), is_lenient=match == "lenient")
     replayer = Replayer(player, pace_of(delays))
@@ -115,16 +115,11 @@ def replay(session: Session, cassette: Path, match: str, delays: str, command: t
     for miss in player.misses:
         echo(f"Not in the cassette: {miss}", err=True)
     if session.is_json:
-        session.emit(
-            {
-                "cassette": str(cassette),
-                "calls": replayer.replayed,
-                "misses": player.misses,
-                "exit_code": code,
-            }
-        )
+        from assay.report.documents.answers import calls_document
+
+        session.emit(calls_document(cassette, code, calls=replayer.replayed, misses=player.misses))
     else:
-        session.say(f"{counted(replayer.replayed, 'call')} answered from {cassette}.")
+        session.say(f"{format_count(replayer.replayed, 'call')} answered from {cassette}.")
         again = f"--cassette {quote_word(str(cassette))} -- {shlex.join(command)}"
         session.next(
             f"assay record --append {again}" if player.misses else f"assay replay --delays original {again}"
@@ -133,7 +128,7 @@ def replay(session: Session, cassette: Path, match: str, delays: str, command: t
 
 
 def pace_of(delays: str) -> float:
-    from assay.execute.cassette.tape import CassetteError, read_pace
+    from assay.cassette.tape import CassetteError, read_pace
 
     try:
         return read_pace(delays)

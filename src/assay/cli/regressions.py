@@ -1,10 +1,12 @@
-"""`assay regressions`: what got worse with an agent, since when, and what to do about it."""
+"""`assay regressions`: find what got worse in the history of an agent, and keep track of it.
+
+`pipeline.regressions` finds regressions by a comparison with a baseline and by change points, and stores each under an id.
+With `--mark` the user moves one through its states; resolved ones and false positives are no longer shown.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +15,7 @@ from assay.cli.shares import share_of
 from assay.text import shell_command
 
 if TYPE_CHECKING:
-    from assay.model.regression import MetricHistory, Pattern, Regression, RegressionReport, Shift
+    from assay.model.regression import RegressionReport
 
 STATES = ("detected", "investigating", "confirmed", "resolved", "false_positive")
 
@@ -62,13 +64,15 @@ def regressions(
         raise click.UsageError("--note belongs to --mark ID STATE.")
     if baseline is not None and baseline_version is not None:
         raise click.UsageError("--baseline and --baseline-version exclude each other.")
-    from assay.pipeline.regressing import Inquiry, regressions_of
+    from assay.pipeline.regressions import Inquiry, regressions_of
 
     tolerance = None if threshold is None else share_of(threshold, "--threshold")
     with session.store() as store:
         found = regressions_of(store, Inquiry(agent, suite, baseline, baseline_version, tolerance, metrics))
     if session.is_json:
-        session.emit(document(found))
+        from assay.report.documents.regressions import regressions_document
+
+        session.emit(regressions_document(found))
     else:
         _print(session, found, with_closed)
 
@@ -82,126 +86,26 @@ def _mark(session: Session, agent: str, ref: str, state: str, note: str | None) 
     with session.store() as store:
         marked = store.mark_regression(agent, ref, RegressionState(state), note)
     if session.is_json:
-        session.emit(_regression(marked))
+        from assay.report.documents.regressions import regression_document
+
+        session.emit(regression_document(marked))
         return
-    told = f"{marked.benchmark} · {marked.metric.name} between {marked.before} and {marked.after}"
-    session.say(f"{marked.id} ({told}) is now {state.replace('_', ' ')}.")
+    change = f"{marked.benchmark} · {marked.metric.name} between {marked.before} and {marked.after}"
+    session.say(f"{marked.id} ({change}) is now {state.replace('_', ' ')}.")
     session.next(shell_command("regressions", agent))
 
 
 def _print(session: Session, found: RegressionReport, with_closed: bool) -> None:
-    from assay.report.regressions import print_regressions
+    from assay.report.console.regressions import print_regressions
 
     print_regressions(found, session.console(), with_closed=with_closed)
-    first = next((one for one in found.regressions if one.counts), None)
-    if first is not None:
-        mark = shell_command("regressions", found.agent, options=["--mark", str(first.id), "investigating"])
-        session.next(mark, *_comparison(found, first))
-    else:
+    first = next((regression for regression in found.regressions if regression.counts), None)
+    if first is None:
         session.next("assay runs list", shell_command("regressions", found.agent, options=["--all"]))
-
-
-def _comparison(found: RegressionReport, one: Regression) -> list[str]:
-    """How to look at both ends of a regression, where the history knows their runs."""
-    points = (point for past in found.histories if past.benchmark == one.benchmark for point in past.points)
-    runs = {point.version: point.run_id for point in points}
-    ends = [runs[version] for version in (one.before, one.after) if version in runs]
-    return [shell_command("compare", *map(str, ends))] if len(ends) == 2 else []
-
-
-def document(found: RegressionReport) -> dict[str, Any]:
-    """Under the names that the JSON document promises."""
-    from assay.report.comparison_document import flips_document
-
-    return {
-        "schema": "assay.regressions/1",
-        "agent_id": found.agent,
-        "version": found.version,
-        "suite": found.suite,
-        "baseline": found.baseline or None,
-        "has_regressions": found.has_regressions,
-        "regressions": [_regression(one) for one in found.regressions],
-        "improvements": [_shift(one) for one in found.improvements],
-        "flips": [flips_document(flips) for flips in found.flips],
-        "patterns": [_pattern(one) for one in found.patterns],
-        "overall_health": found.advice.health,
-        "recommended_action": found.advice.action,
-        "reason": found.advice.reason,
-        "unsure": [
-            {"trial": one.trial_b, "metric": one.metric.name, "reason": one.reason}
-            for one in found.comparisons
-            if one.verdict == "unsure"
-        ],
-        "history": [_history(one) for one in found.histories],
-        "unsearched": dict(found.unsearched),
-        "warnings": [{"code": d.code, "message": d.message, "hint": d.hint} for d in found.doubts],
-    }
-
-
-def _pattern(one: Pattern) -> dict[str, Any]:
-    return {
-        "metric": one.metric.name,
-        "factor": one.factor,
-        "machine": one.pace,
-        "benchmarks": list(one.benchmarks),
-        "message": one.message,
-    }
-
-
-def _history(one: MetricHistory) -> dict[str, Any]:
-    return {
-        "benchmark_id": one.benchmark,
-        "metric": one.metric.name,
-        "unit": one.metric.unit,
-        "points": [
-            {"run_id": point.run_id, "version": point.version, "value": point.value} for point in one.points
-        ],
-    }
-
-
-def _regression(one: Regression) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "benchmark_id": one.benchmark,
-        "metric": one.metric.name,
-        "unit": one.metric.unit,
-        "better": one.metric.better,
-        "versions": [one.before, one.after],
-        "baseline_value": _finite(one.baseline_value),
-        "current_value": _finite(one.current_value),
-        "regression_percentage": one.percentage,
-        "interval": [_percent(one.loss.low), _percent(one.loss.high)],
-        "threshold": one.tolerance,
-        "p_corrected": one.p,
-        "severity": one.severity,
-        "found_by": list(one.found_by),
-        "is_pending": one.is_pending,
-        "is_suspect": one.is_suspect,
-        "impact_analysis": asdict(one.impact),
-        "state": one.state,
-        "note": one.note,
-        "detected": one.detected,
-        "changed": one.changed,
-    }
-
-
-def _shift(one: Shift) -> dict[str, Any]:
-    return {
-        "benchmark_id": one.benchmark,
-        "metric": one.metric.name,
-        "kind": one.kind,
-        "versions": [one.before.version, one.after.version],
-        "before": _finite(one.level_before),
-        "after": _finite(one.level_after),
-        "p_value": one.p,
-        "is_pending": one.is_pending,
-    }
-
-
-def _percent(share: float) -> float | None:
-    return _finite(share * 100)
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no word for what is unbounded."""
-    return value if math.isfinite(value) else None
+        return
+    mark = shell_command("regressions", found.agent, options=["--mark", str(first.id), "investigating"])
+    # Both ends of the regression can be compared if the history knows their runs.
+    histories = (history for history in found.histories if history.benchmark == first.benchmark)
+    runs = {point.version: point.run_id for history in histories for point in history.points}
+    ends = [runs[version] for version in (first.before, first.after) if version in runs]
+    session.next(mark, *([shell_command("compare", *map(str, ends))] if len(ends) == 2 else []))

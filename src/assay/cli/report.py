@@ -1,4 +1,4 @@
-"""`assay report`: documents from the store, at any time."""
+"""`assay report`: write a stored run as documents, and the artifacts of its executions as files."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ def report(
     load: tuple[str, ...],
 ) -> None:
     """Write RUN as documents: one self-contained HTML file, Markdown, JSON, CSV, PNG charts, JUnit."""
-    from assay.pipeline import reporting
+    from assay.pipeline import report as reporting
     from assay.plugin import lookup
-    from assay.report.document import write_artifacts
+    from assay.report.documents.result import write_artifacts
 
     for file in load:
         lookup.load_file(Path(file))
-    wanted = formats if formats is not None else "" if artifacts else "html"
-    names = [name.strip() for name in wanted.split(",") if name.strip()]
+    # With --artifacts alone no document is written.
+    listed = formats if formats is not None else "" if artifacts else "html"
+    names = [name.strip() for name in listed.split(",") if name.strip()]
     if not names and not artifacts:
         raise click.UsageError("--format names no format.")
     with session.store() as store:
@@ -46,12 +47,14 @@ def report(
         folder = out or Path(f"report-{found.run.id}")
         files = reporting.write_reports(found, names, folder)
         if artifacts:
-            kept = write_artifacts(found, folder / "artifacts" if names else folder)
-            if not kept:
+            written_artifacts = write_artifacts(found, folder / "artifacts" if names else folder)
+            if not written_artifacts:
                 session.say(f"Run '{found.run.id}' has no artifacts.")
-            files += kept
+            files += written_artifacts
     if session.is_json:
-        session.emit({"run_id": found.run.id, "files": [str(file) for file in files]})
+        from assay.report.documents.answers import report_files_document
+
+        session.emit(report_files_document(found, files))
         return
     for written in files:
         echo(str(written))

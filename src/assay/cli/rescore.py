@@ -1,8 +1,11 @@
-"""`assay rescore`: stored outputs, judged again."""
+"""`assay rescore`: score stored outputs again, after a change of a scorer or a suite.
+
+Scores are compared execution by execution with those before, to say how many changed. Exit code 1 means that a scorer
+failed on most executions of a trial, as it does for `assay run`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -23,29 +26,34 @@ def rescore(session: Session, ref: str) -> int:
 
     Exits with 1 if a scorer fails on most of them.
     """
-    from assay.pipeline import rating, reporting
-    from assay.report.document import run_document
+    from assay.pipeline import ratings as rating
+    from assay.pipeline import report as reporting
+    from assay.report.documents.result import run_document
 
     with session.store() as store:
         before = _scores(store, ref)
         done = rating.rescore(store, ref)
-        changed = _changed(before, _scores(store, done.run.id))
+        after = _scores(store, done.run.id)
+        changed = sum(old != new for old, new in zip(before, after, strict=True))
         report = reporting.report_of(store, done.run.id)
     code = 1 if any(trial.is_scoring_failed for trial in report.trials) else 0
     if session.is_json:
-        spent = {"spent": asdict(done.spent)} if done.spent else {}
-        told = {"scores": len(before), "scores_changed": changed, "scores_kept": done.kept}
-        session.emit({**run_document(report, with_executions=False), **spent, **told})
+        from assay.report.documents.answers import rescoring_document
+
+        document = run_document(report, with_executions=False)
+        session.emit(
+            rescoring_document(document, done.spent, scores=len(before), changed=changed, kept=done.kept)
+        )
         return code
-    from assay.report.console import print_report
+    from assay.report.console.run import print_report
     from assay.report.contests import judging_text
-    from assay.units import count, counted
+    from assay.units import count, format_count
 
     print_report(report, session.console())
-    session.say(f"{count(changed)} of {counted(len(before), 'score')} changed.")
+    session.say(f"{count(changed)} of {format_count(len(before), 'score')} changed.")
     if done.kept:
         session.warn(
-            f"{counted(done.kept, 'answer')} had been shortened when stored, so they were not scored again "
+            f"{format_count(done.kept, 'answer')} had been shortened when stored, so they were not scored again "
             "and keep their scores."
         )
     if done.spent:
@@ -55,10 +63,6 @@ def rescore(session: Session, ref: str) -> int:
 
 
 def _scores(store: Store, ref: str) -> list[float | None]:
-    """Of every execution of the run, in order; None where there is none."""
+    """The score of every execution of the run, in order; None for an execution without one."""
     tables = [store.case_table(stored.id) for stored in store.run(ref).trials]
     return [score for table in tables for score in table.metrics.get("score") or [None] * len(table.cases)]
-
-
-def _changed(before: list[float | None], after: list[float | None]) -> int:
-    return sum(old != new for old, new in zip(before, after, strict=True))

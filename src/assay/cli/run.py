@@ -1,11 +1,16 @@
-"""`assay run`: carry out a spec, a Python file or an experiment."""
+"""`assay run`: plan, run and show a suite, a spec, a Python file or an experiment.
+
+The options become changes to the spec (`changes`), `pipeline.planning.prepare` makes the plan, `pipeline.run` carries it
+out and stores each batch, and `finish` shows the report and decides the exit code. `assay team` and `assay noise` share
+these parts. Mistakes in the changes come back with keys of a spec; `flags_named` gives them the names of the options.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +19,7 @@ import click
 from assay.cli.output import echo
 from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
+from assay.model.codec import to_plain
 
 if TYPE_CHECKING:
     from assay.errors import Mistake
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
     from assay.store.store import Store
 
 _MOST_NAMED = 12
+"""Files that are named one by one when they are written."""
 FORMATS = ("html", "md", "json", "csv", "png", "junit")
 FLAGS = {
     "params": "--set",
@@ -180,11 +187,12 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
     if resumed is not None:
         return _resume(session, resumed, options)
     from assay.cli.progress import watching
-    from assay.pipeline import running
+    from assay.pipeline import run as running
+    from assay.pipeline.planning import prepare
 
     with session.store() as store:
         with flags_named(str(target)):
-            plan = running.prepare(_request(str(target), options, store), session.settings, store)
+            plan = prepare(_request(str(target), options, store), session.settings, store)
         formats = chosen_formats(options)
         _warn_of_blind_spots(session, plan)
         _warn_of_cases(session, plan)
@@ -197,11 +205,16 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
 
 
 def _request(target: str, options: dict[str, Any], store: Store) -> RunRequest:
+    """The options as `pipeline.planning` takes them; --failed becomes the cases that failed in that run."""
     from assay.model import Budget
     from assay.plan.suite import CaseFilter
     from assay.plan.target import RunRequest
 
-    failed = _failed(store, options["failed"]) if options["failed"] else None
+    failed = None
+    if options["failed"]:
+        from assay.pipeline.ratings import find_failed_cases
+
+        failed = find_failed_cases(store, options["failed"])
     return RunRequest(
         target,
         changes(options),
@@ -213,21 +226,16 @@ def _request(target: str, options: dict[str, Any], store: Store) -> RunRequest:
     )
 
 
-def _failed(store: Store, ref: str) -> dict[str, frozenset[str]]:
-    from assay.pipeline.rating import failed_cases
-
-    return failed_cases(store, ref)
-
-
 def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
+    """Run what is missing of a run, as it was planned then; its files may have changed since."""
     from assay.cli.progress import watching
     from assay.model import Budget
-    from assay.pipeline import running
+    from assay.pipeline import run as running
 
     taken = ("formats", "out", "budget_usd", "budget_tokens")
     if any(value not in ((), None) for name, value in options.items() if name not in taken):
         raise click.UsageError(
-            "A run is resumed as it was planned: with --resume only --report, --out and a larger budget are taken."
+            "A run is resumed as it was planned: only --report, --out and a larger budget can be combined with --resume."
         )
     formats = chosen_formats(options)
     with session.store() as store:
@@ -235,14 +243,14 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
         done = sum(store.progress(found.id).values())
         budget = Budget(options["budget_usd"], options["budget_tokens"])
         plan = running.plan_of(found, store)
-        _warn_of_blind_spots(session, replace(plan, budget=plan.budget.replaced_by(budget)))
+        _warn_of_blind_spots(session, replace(plan, budget=plan.budget.override_with(budget)))
         with watching(session, plan, done) as watch:
             running.resume(found.id, store, watch, budget)
         return finish(session, store, found.id, formats, options["out"])
 
 
 def chosen_formats(options: dict[str, Any]) -> list[str]:
-    """Formats asked for, each known to exist: not an hour later that it does not."""
+    """The formats of --report. An unknown one is an error now, not after an hour of running."""
     from assay.plugin import lookup
 
     names = [name.strip() for text in options["formats"] for name in text.split(",") if name.strip()]
@@ -253,9 +261,9 @@ def chosen_formats(options: dict[str, Any]) -> list[str]:
 
 @contextlib.contextmanager
 def flags_named(target: str) -> Iterator[None]:
-    """Mistakes of what was given on the command line name the option, or the target."""
+    """Mistakes that come from the command line name the option, or the target, instead of the key of a spec."""
     from assay.errors import SpecError
-    from assay.spec.load import REQUEST
+    from assay.spec.read import REQUEST
 
     try:
         yield
@@ -264,6 +272,7 @@ def flags_named(target: str) -> Iterator[None]:
 
 
 def _by_flag(mistake: Mistake, target: str) -> Mistake:
+    """`params.size` becomes `--set: size`; keys without an entry in FLAGS have an option of the same name."""
     top, _, rest = mistake.key.partition(".")
     if top in ("experiment", "experiments"):
         return replace(mistake, file=target, key="")
@@ -298,19 +307,20 @@ def changes(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _until(options: dict[str, Any]) -> dict[str, Any]:
+    """The key `until` of a spec: run pairs until the metric is decided, at most `max` of them. Teams lack these options."""
     from assay.cli.shares import share_of
 
     text = options.get("tolerance")
-    given = {
+    until = {
         "decided": options.get("decided"),
         "tolerance": share_of(text, "--tolerance") or None if text is not None else None,
         "max": options.get("max_pairs"),
     }
-    return {key: value for key, value in given.items() if value is not None}
+    return {key: value for key, value in until.items() if value is not None}
 
 
 def _warn_of_cases(session: Session, plan: Plan) -> None:
-    """Before anything is asked: a run whose cases cannot be scored costs as much as one whose cases can."""
+    """Warn before the first request is sent: a run whose cases cannot be scored costs as much as any other."""
     if plan.suite is None:
         return
     from assay.plan.case_warnings import case_doubts
@@ -320,38 +330,41 @@ def _warn_of_cases(session: Session, plan: Plan) -> None:
 
 
 def _warn_of_blind_spots(session: Session, plan: Plan) -> None:
+    """Warn of agents and judges whose cost the budget cannot see. Also with --quiet, since it is about money."""
     from assay.model import Budget
 
     if plan.budget == Budget():
         return
-    from assay.pipeline.budgeting import budget_blind_spots
+    from assay.pipeline.budget import budget_blind_spots
 
     for warning in budget_blind_spots(plan):
         session.warn(warning)
 
 
 def _announce(session: Session, plan: Plan, store: Store) -> None:
-    """Before the first execution, so that whoever pays for them can still stop."""
+    """Say what will run and what it may cost, so that whoever pays for it can still stop it."""
     if session.is_quiet or all(trial.agent_use is None for trial in plan.trials):
         return
-    from assay.pipeline.forecasting import forecast
-    from assay.report.preview import start_text
+    from assay.pipeline.forecast import forecast
+    from assay.report.console.preview import start_text
 
     session.say(start_text(plan, forecast(plan, store)))
 
 
 def preview(session: Session, plan: Plan, store: Store) -> int:
-    from assay.pipeline.forecasting import forecast
-    from assay.report.preview import preview_document, print_preview
+    """Print the plan with the expected time and cost, for --dry-run."""
+    from assay.pipeline.forecast import forecast
+    from assay.report.console.preview import print_preview
+    from assay.report.documents.preview import preview_document
 
     if session.is_json:
         from assay.model import Doubt
-        from assay.pipeline.budgeting import budget_blind_spots
+        from assay.pipeline.budget import budget_blind_spots
         from assay.plan.case_warnings import case_doubts
 
         blind = (Doubt("budget", text) for text in budget_blind_spots(plan))
-        warnings = [asdict(doubt) for doubt in (*case_doubts(plan.suite), *blind)]
-        session.emit({**preview_document(plan, forecast(plan, store)), "warnings": warnings})
+        warnings = [to_plain(doubt) for doubt in (*case_doubts(plan.suite), *blind)]
+        session.emit(preview_document(plan, forecast(plan, store), warnings))
     else:
         print_preview(plan, forecast(plan, store), session.console())
         session.next("the same command without --dry-run")
@@ -359,7 +372,7 @@ def preview(session: Session, plan: Plan, store: Store) -> int:
 
 
 def _say_what_was_written(session: Session, files: Sequence[Path]) -> None:
-    """Each file; of many, how many there are and where."""
+    """Name each file, or of many only their number and folder."""
     if len(files) > _MOST_NAMED:
         session.say(f"Wrote {len(files)} files into {os.path.commonpath(files)}")
         return
@@ -368,37 +381,43 @@ def _say_what_was_written(session: Session, files: Sequence[Path]) -> None:
 
 
 def finish(session: Session, store: Store, run_id: str, reporters: list[str], out: Path | None) -> int:
-    """Show what came out; exit code 1 when a trial has no ok execution or lacks some, 128 and the signal when it was interrupted."""
-    from assay.execute.signals import interrupted_exit_code
+    """Show the report of a run, write it in the formats, and return the exit code.
+
+    The code is 0 if every planned execution has a result and every trial has an ok execution, 128 plus the number of the
+    signal if the run was interrupted, else 1. Whatever is missing can be run later, and the last line says how.
+    """
+    from assay.execute.signals import interrupt_exit_code
     from assay.model import RunState
-    from assay.pipeline import reporting
-    from assay.report.document import run_document
-    from assay.units import counted
+    from assay.pipeline import report as reporting
+    from assay.report.documents.answers import files_document
+    from assay.report.documents.result import run_document
+    from assay.units import format_count
 
     report = store.insist(lambda: reporting.report_of(store, run_id))
     folder = out or Path(report.run.output_dir or f"report-{run_id}")
     files = reporting.write_reports(report, reporters, folder) if reporters else []
     if session.is_json:
-        document = run_document(report, with_executions=False)
-        session.emit({**document, "files": [str(file) for file in files]})
+        session.emit({**run_document(report, with_executions=False), **files_document(files)})
     elif session.is_quiet:
         _print_headline(session, report)
     else:
-        from assay.report.console_summary import print_summary
+        from assay.report.console.summary import print_summary
 
         print_summary(report, session.console())
     _say_what_was_written(session, files)
     if report.run.output_dir:
         session.say(
-            f"Wrote the results of {counted(len(report.trials), 'trial')} into {report.run.output_dir}"
+            f"Wrote the results of {format_count(len(report.trials), 'trial')} into {report.run.output_dir}"
         )
     if report.run.state is RunState.INTERRUPTED:
         session.say("Interrupted. What was finished is kept.")
         session.next(f"assay run --resume {run_id}")
-        return interrupted_exit_code()
+        return interrupt_exit_code()
     if report.run.state is RunState.OVER_BUDGET:
         session.say("The budget is used up. What was finished is kept.")
-        session.next(f"assay run --resume {run_id} {_doubled(report.run.budget)}", f"assay show {run_id}")
+        session.next(
+            f"assay run --resume {run_id} {_format_doubled_budget(report.run.budget)}", f"assay show {run_id}"
+        )
         return 1
     if report.run.state is RunState.INCOMPLETE:
         session.say("The run is incomplete: planned executions have no result. What was finished is kept.")
@@ -413,8 +432,8 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
 
 
 def _print_headline(session: Session, report: Report) -> None:
-    """One line, the run's id first; what casts doubt on it goes to standard error."""
-    from assay.report.console_summary import headline
+    """One line that begins with the id of the run; warnings go to standard error."""
+    from assay.report.console.summary import headline
     from assay.report.warnings import run_warnings, split_warnings
 
     echo(headline(report))
@@ -422,6 +441,7 @@ def _print_headline(session: Session, report: Report) -> None:
         session.warn(str(doubt))
 
 
-def _doubled(budget: Budget) -> str:
+def _format_doubled_budget(budget: Budget) -> str:
+    """The options with which a run that used up its budget can go on."""
     ceilings = {"--budget-usd": budget.usd, "--budget-tokens": budget.tokens}
     return " ".join(f"{option} {2 * most:g}" for option, most in ceilings.items() if most is not None)

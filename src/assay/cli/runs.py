@@ -1,4 +1,4 @@
-"""`assay runs`: what is stored."""
+"""`assay runs`: list, tag and delete stored runs. `assay list runs` prints the same list."""
 
 from __future__ import annotations
 
@@ -35,17 +35,11 @@ def print_list(session: Session, limit: int = 20, tag: str | None = None) -> Non
     with session.store() as store:
         found = store.runs(limit=limit, tag=tag)
     if session.is_json:
-        names = ("id", "name", "state", "started", "ended", "trials", "executions", "tags", "label")
-        from assay.report.load_findings import worst_verdict
+        from assay.report.documents.answers import runs_document
 
-        session.emit(
-            [
-                {**{name: getattr(one, name) for name in names}, "verdict": worst_verdict(one.verdicts)}
-                for one in found
-            ]
-        )
+        session.emit(runs_document(found))
         return
-    from assay.report.console import print_runs
+    from assay.report.console.run import print_runs
 
     print_runs(found, session.console())
     session.next(*(["assay show last", "assay report last --format html"] if found else ["assay run noop"]))
@@ -62,37 +56,38 @@ def delete(session: Session, refs: tuple[str, ...], yes: bool, force: bool) -> N
     """Delete runs with all their data. A run that is still going on is deleted only with --force."""
     with session.store() as store:
         found = [store.run(ref) for ref in refs]
-        names = ", ".join(f"{one.id} ({one.name})" for one in found)
-        if not (yes or _is_meant(session, names)):
-            session.say("Nothing was deleted.")
-            return
-        for one in found:
-            store.delete(one.id, force=force)
+        names = ", ".join(f"{run.id} ({run.name})" for run in found)
+        if not yes:
+            if session.is_json or not sys.stdin.isatty():
+                raise click.UsageError(f"This would delete {names}. Confirm with --yes.")
+            if not click.confirm(f"Delete {names}?", err=True):
+                session.say("Nothing was deleted.")
+                return
+        for run in found:
+            store.delete(run.id, force=force)
     if session.is_json:
-        session.emit({"deleted": [one.id for one in found]})
+        from assay.report.documents.answers import deletion_document
+
+        session.emit(deletion_document(run.id for run in found))
     else:
         session.say(f"Deleted {names}.")
         session.next("assay runs list")
 
 
-def _is_meant(session: Session, names: str) -> bool:
-    if session.is_json or not sys.stdin.isatty():
-        raise click.UsageError(f"This would delete {names}. Confirm with --yes.")
-    return click.confirm(f"Delete {names}?", err=True)
-
-
 @runs.command()
 @click.argument("ref", metavar="RUN")
 @click.argument("tags", nargs=-1, required=True, metavar="TAG…")
-@click.option("--remove", is_flag=True, help="Take these tags away.")
+@click.option("--remove", is_flag=True, help="Remove these tags.")
 @common
 def tag(session: Session, ref: str, tags: tuple[str, ...], remove: bool) -> None:
-    """Add tags to a run, or take them away."""
+    """Add tags to a run, or remove them."""
     with session.store() as store:
         found = store.run(ref)
         now = store.tag(found.id, add=() if remove else tags, remove=tags if remove else ())
     if session.is_json:
-        session.emit({"run_id": found.id, "tags": list(now)})
+        from assay.report.documents.answers import tags_document
+
+        session.emit(tags_document(found.id, now))
     else:
         session.say(f"{found.id}: {', '.join(now) or 'no tags'}")
         session.next(shell_command("runs list", options=["--tag", tags[0]]))

@@ -11,7 +11,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def sandbox_option(command: Command) -> Command:
-    """Where code under judgement runs; for this process and its workers."""
+    """Add the option `--sandbox`. It decides where scorers run code, in this process and in its workers, until the command ends."""
     return click.option(
         "--sandbox",
         type=click.Choice(["auto", "bubblewrap", "none"]),

@@ -18,7 +18,7 @@ def schema(session: Session, what: str) -> None:
     In VS Code, the first line of a suite: # yaml-language-server: $schema=suite.schema.json
     """
     if what == "result":
-        from assay.report.document import result_schema
+        from assay.report.documents.result import result_schema
 
         document = result_schema()
     else:

@@ -1,4 +1,9 @@
-"""What every command has in common: where the store is, and how to talk."""
+"""What every command has in common: the options --db, --json, --quiet and --verbose, and the `Session` made from them.
+
+A command is decorated with `@common` and gets a session as its first argument. Through it the command opens the store,
+emits its JSON document, and talks to people. Results go to standard output; messages, warnings and hints go to standard
+error, so that output can be piped.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from assay.cli.output import echo, styled
+from assay.cli.output import echo, style_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,9 +57,9 @@ class Session:
 
     @contextlib.contextmanager
     def store_when_needed(self) -> Iterator[Callable[[], Store]]:
-        """Opens the store when it is called, once, and closes it at the end.
+        """Yields a function that opens the store when it is first called; the store is closed at the end.
 
-        It is opened at once if that may fail: then nothing that costs anything has been done yet.
+        If opening may fail, it is opened at once, before anything that costs time or money.
         """
         from assay.store.revisions import will_open
 
@@ -93,7 +98,7 @@ class Session:
         return redirection is not None
 
     def emit(self, document: Any) -> None:
-        """The one JSON document of a command with --json."""
+        """Write the JSON document of a command with --json, without secrets. It is the only text on standard output."""
         from assay.model.redaction import known_secrets
 
         was_reserved = self._release_output()
@@ -111,17 +116,17 @@ class Session:
             echo(text, err=True)
 
     def warn(self, text: str) -> None:
-        """What people must know even if they want quiet."""
+        """A warning, which is also shown with --quiet."""
         echo(f"Warning: {text}", err=True)
 
     def next(self, *commands: str) -> None:
-        """Name the next useful commands, to people only: in one line where they fit, else one below the other."""
+        """Suggest the next useful commands, but not with --json or --quiet: on one line if they fit, else one below the other."""
         if self.is_json or self.is_quiet:
             return
         fits = len("Next: " + " · ".join(commands)) <= shutil.get_terminal_size().columns
-        between = styled(" · ", dim=True) if fits else "\n      "
+        between = style_text(" · ", dim=True) if fits else "\n      "
         parts = [part for command in commands for part in (between, command)]
-        echo(styled("Next: ", bold=True), *parts[1:], err=True)
+        echo(style_text("Next: ", bold=True), *parts[1:], err=True)
 
     def console(self) -> Console:
         from assay.cli.terminal import QuietTerminal, Terminal
@@ -129,7 +134,7 @@ class Session:
         return (QuietTerminal if self.is_quiet else Terminal)(highlight=False, soft_wrap=False)
 
     def error_console(self) -> Console:
-        from assay.report.safe_console import SafeConsole
+        from assay.report.console.safe_console import SafeConsole
 
         return SafeConsole(stderr=True, highlight=False)
 
@@ -156,7 +161,7 @@ def common(command: Command) -> Command:
         help="Log what happens to standard error (or LOG_LEVEL=DEBUG, INFO, …).",
     )
     @functools.wraps(command)
-    def wrapped(
+    def wrapper(
         *args: Any, db: str | None, is_json: bool, is_quiet: bool, is_verbose: bool, **kwargs: Any
     ) -> Any:
         # The last condition: an earlier command of this process was verbose, and this one is not.
@@ -169,4 +174,4 @@ def common(command: Command) -> Command:
         with contextlib.nullcontext() if kwargs.get("lines") else session.output_reserved():
             return command(session, *args, **kwargs)
 
-    return wrapped  # type: ignore[return-value]
+    return wrapper  # type: ignore[return-value]

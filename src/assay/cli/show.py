@@ -1,4 +1,4 @@
-"""`assay show`: one run, from the store."""
+"""`assay show`: print a stored run, one of its trials, or one case with all its outputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.model import Report
-    from assay.store.store import Store
 
 
 @click.command()
@@ -24,9 +23,9 @@ def show(session: Session, ref: str, trial: str | None, case: str | None, execut
     """Show results with intervals, warnings and the environment of RUN: an id, a prefix of one, `last`, or @BASELINE."""
     if executions and not session.is_json:
         raise click.UsageError("--executions belongs to --json.")
-    from assay.pipeline import reporting
-    from assay.report.console import print_report
-    from assay.report.document import run_document
+    from assay.pipeline import report as reporting
+    from assay.report.console.run import print_report
+    from assay.report.documents.result import run_document
 
     with session.store() as store:
         report = reporting.report_of(store, ref)
@@ -39,7 +38,13 @@ def show(session: Session, ref: str, trial: str | None, case: str | None, execut
             session.emit(run_document(report, with_executions=executions))
             return
         print_report(report, session.console())
-        before = _before(store, report)
+        # The latest run of the same name before this one, as what to compare it with.
+        earlier = (
+            run.id
+            for run in store.runs()
+            if run.name == report.run.name and run.started < report.run.started and "capacity" not in run.tags
+        )
+        before = next(earlier, None)
     page = f"assay report {report.run.id} --format html"
     if any(trial.stored.is_capacity_search for trial in report.trials):
         session.next(page)
@@ -50,15 +55,9 @@ def show(session: Session, ref: str, trial: str | None, case: str | None, execut
     )
 
 
-def _before(store: Store, report: Report) -> str | None:
-    """The run of the same name before this one that it can be compared with."""
-    before = (one for one in store.runs() if one.name == report.run.name and one.started < report.run.started)
-    return next((one.id for one in before if "capacity" not in one.tags), None)
-
-
 def _show_case(session: Session, report: Report, case: str) -> None:
-    from assay.report.console_case import print_case
-    from assay.report.document import case_document
+    from assay.report.console.case import print_case
+    from assay.report.documents.result import case_document
 
     if session.is_json:
         session.emit(case_document(report, case))

@@ -1,4 +1,8 @@
-"""`assay sim-llm`: a simulated LLM server with known ground truth."""
+"""`assay sim-llm`: run a simulated LLM server with known timing, faults and skill.
+
+It is for trying out and testing load tests and comparisons: since delays and the share of correct answers are known, one can
+check whether Assay measures them. The server itself is in `assay.simulator`.
+"""
 
 from __future__ import annotations
 
@@ -132,7 +136,7 @@ def sim_llm(session: Session, **given: Any) -> None:
     Every answer carries the header x-assay-simulated: 1. With tools on offer, [[call: NAME {"key": 1}]] in a prompt
     makes it call one. GET /stats shows what it has done. Stop it with Ctrl-C.
     """
-    from assay.testing.sim_llm import SimOptions, run_until_signal
+    from assay.simulator import SimOptions, run_until_signal
 
     options = SimOptions(**given)
 

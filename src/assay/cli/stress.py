@@ -1,4 +1,8 @@
-"""`assay stress`: how does it stand pressure?"""
+"""`assay stress`: find out where an agent breaks under pressure, why, and how it recovers.
+
+The scenarios are plug-ins, `pipeline.stress` runs them, and this module shows progress: on a terminal a line that is
+overwritten several times a second, and a line for each finished scenario.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay.cli.load import load_options
+from assay.cli.load import options_of
 from assay.cli.session import Session, common
 from assay.text import shell_command
 
 if TYPE_CHECKING:
-    from assay.execute.load.tally import LoadProgress
+    from assay.load.tally import LoadProgress
     from assay.model.load import Load
     from assay.pipeline.stress import Stressed, StressObserver
 
 _EVERY = 0.25
+"""Seconds between two updates of the progress line."""
 
 
 @click.command()
@@ -37,7 +42,7 @@ _EVERY = 0.25
     help="Requests per second that the agent handles comfortably; default: found by a search.",
 )
 @click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
-@load_options
+@options_of("requests")
 @common
 def stress(
     session: Session,
@@ -58,9 +63,9 @@ def stress(
     assay stress my-agent --scenario spike_load --scenario rate_limiting --base 20
     assay stress my-agent --slo "latency_p95<2s,error_rate<1%" --dataset suite.yaml
     """
-    from assay.execute.load.asking import LoadOptions
+    from assay.load.build import LoadOptions
     from assay.pipeline.stress import StressOptions, run_stress
-    from assay.spec.loading import rate_of
+    from assay.spec.load_settings import rate_of
 
     options = StressOptions(
         LoadOptions(agent, **given),
@@ -70,12 +75,12 @@ def stress(
         tags,
     )
     with session.store() as store:
-        done = run_stress(options, store, session.settings, _told(session))
+        done = run_stress(options, store, session.settings, _build_observer(session))
     return _finish(session, done)
 
 
-def _told(session: Session) -> StressObserver:
-    from assay.analysis.stress import score_of
+def _build_observer(session: Session) -> StressObserver:
+    from assay.analysis.load.stress import score_of
     from assay.pipeline.stress import StressObserver
     from assay.report.stress import line
 
@@ -92,22 +97,22 @@ def _told(session: Session) -> StressObserver:
 
 
 def _live_line(session: Session) -> tuple[Callable[[LoadProgress, Load], None], Callable[[], None]]:
-    """What goes on, in one line that is written over and over; only on a terminal."""
+    """Functions that overwrite and clear a progress line; they do nothing without a terminal, with --json and with --quiet."""
     if session.is_json or session.is_quiet or not sys.stderr.isatty():
         return lambda pulse, load: None, lambda: None
-    from assay.execute.stress.breaking import load_at
+    from assay.load.stress.breaking_point import load_at
 
-    told = 0.0
+    last_update = 0.0
 
     def show(pulse: LoadProgress, load: Load) -> None:
-        nonlocal told
+        nonlocal last_update
         now = monotonic()
-        if now - told < _EVERY:
+        if now - last_update < _EVERY:
             return
-        told = now
-        asked = "{:.4g} {}".format(*load_at(load, pulse.seconds))
+        last_update = now
+        target = "{:.4g} {}".format(*load_at(load, pulse.seconds))
         whole = f" of {load.seconds:.0f}" if load.count is None else ""
-        line = f"  {asked}  {pulse.seconds:.1f}{whole} s  {pulse.completed} answered  {pulse.failed} failed  {pulse.in_flight} in flight"
+        line = f"  {target}  {pulse.seconds:.1f}{whole} s  {pulse.completed} answered  {pulse.failed} failed  {pulse.in_flight} in flight"
         click.echo(f"\r\x1b[2K{line}", err=True, nl=False)
 
     def clear() -> None:
@@ -117,22 +122,28 @@ def _live_line(session: Session) -> tuple[Callable[[LoadProgress, Load], None], 
 
 
 def _finish(session: Session, done: Stressed) -> int:
-    from assay.execute.signals import interrupted_exit_code
-    from assay.report.console_stress import print_stress
+    from assay.execute.signals import interrupt_exit_code
+    from assay.plugin import lookup
+    from assay.report.console.sections import print_sections
     from assay.report.stress import stress_document
 
     finding = done.finding
     if session.is_json:
-        session.emit({"run": done.run_id, "interrupted": done.is_interrupted, **stress_document(finding)})
+        from assay.report.documents.answers import stress_answer_document
+
+        document = stress_document(finding)
+        session.emit(stress_answer_document(done.run_id, document, is_interrupted=done.is_interrupted))
     else:
-        print_stress(finding, session.console())
+        found = lookup.find("findings", "stress")(finding)
+        print_sections(found.sections(with_charts=False), session.console())
     if done.is_interrupted:
         session.say("Interrupted. Scenarios that were finished are shown and kept.")
     session.next(
+        *([f"assay run --resume {done.run_id}"] if done.is_interrupted else []),
         f"assay report {done.run_id} --format html",
         f"assay show {done.run_id}",
         shell_command("load", finding.target, options=["--find-capacity"]),
     )
     if done.is_interrupted:
-        return interrupted_exit_code()
+        return interrupt_exit_code()
     return 1 if finding.is_broken or not finding.scores else 0

@@ -1,4 +1,8 @@
-"""`assay suite`: suites known by name, and whether they can tell agents apart."""
+"""`assay suite`: register, list and show suites, check their scorers, and set their reference values.
+
+Speed, efficiency and cost are rated relative to a reference, so `assay suite reference --set` changes the ratings of all
+runs of a suite; it prints which ones changed.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from assay.cli.output import echo, styled
+from assay.cli.output import echo, style_text
 from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
 from assay.text import shell_command
-from assay.units import count, counted
+from assay.units import format_count
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,13 +40,15 @@ def suite() -> None:
 @common
 def add(session: Session, target: str) -> None:
     """Register the suite in FILE."""
-    from assay.plan.target import checked_suite
+    from assay.plan.target import load_suite
 
-    found = checked_suite(target, session.settings)
+    found = load_suite(target, session.settings)
     with session.store() as store:
         store.register_suite(found)
     if session.is_json:
-        session.emit({"suite": found.name, "version": found.version, "hash": found.hash})
+        from assay.report.documents.answers import suite_registration_document
+
+        session.emit(suite_registration_document(found))
     else:
         session.say(f"Registered {found.name} {found.version} ({found.hash}).")
         session.next(
@@ -57,9 +63,10 @@ def add(session: Session, target: str) -> None:
 def show(session: Session, target: str) -> None:
     """Show the benchmarks, datasets, baseline scores and schedule of SUITE."""
     from assay.errors import SpecError
-    from assay.pipeline.running import registry_of
+    from assay.pipeline.planning import registry_of
     from assay.plan.target import find_suite
-    from assay.report.suite import print_suite, suite_document
+    from assay.report.documents.suite import suite_document
+    from assay.report.pages.suite import print_suite
 
     with session.store() as store:
         read = find_suite(target, session.settings, registry_of(store))
@@ -73,11 +80,20 @@ def show(session: Session, target: str) -> None:
 
 
 @suite.command("list")
+@click.option(
+    "--due",
+    "only_due",
+    is_flag=True,
+    help="Only the names of suites whose scheduled time has come since their last run.",
+)
 @common
-def list_suites(session: Session) -> None:
+def list_suites(session: Session, only_due: bool) -> None:
     """Suites of the project, shipped ones, and those in the store; with the next time of those that have a schedule."""
+    if only_due:
+        _print_due(session)
+        return
     from assay.plan.target import suite_names, suite_schedules
-    from assay.report.suite import next_due
+    from assay.report.documents.suite import next_due, suites_document
 
     with session.store() as store:
         stored = store.suites()
@@ -87,20 +103,25 @@ def list_suites(session: Session) -> None:
     due = {name: next_due(schedule) for name, schedule in schedules.items() if schedule}
     names = suite_names(session.settings)
     if session.is_json:
-        kept = [
-            {"name": s.name, "version": s.version, "category": s.category, "hash": s.hash} for s in stored
-        ]
-        scheduled = {
-            name: {"schedule": schedules[name], "next_due": moment.isoformat() if moment else None}
-            for name, moment in due.items()
-        }
-        session.emit({"files": names, "stored": kept, "schedules": scheduled})
+        session.emit(suites_document(names, stored, schedules, due))
         return
     for name in names:
         echo(f"{name}{_due_text(due.get(name))}")
     for one in stored:
         echo(f"{one.name} {one.version}  {one.category}  {one.hash}{_due_text(due.get(one.name))}")
     session.next("assay suite show NAME", "assay suite check NAME", "assay run NAME")
+
+
+def _print_due(session: Session) -> None:
+    from assay.pipeline.due_suites import find_due_suites
+
+    with session.store() as store:
+        names = find_due_suites(store, session.settings)
+    if session.is_json:
+        session.emit({"due": names})
+        return
+    for name in names:
+        echo(name)
 
 
 def _due_text(moment: datetime | None) -> str:
@@ -117,24 +138,24 @@ def check(session: Session, target: str) -> int:
     A right answer is constructed from what is expected; where that is not possible, as for a pattern or tests, the case's
     `solution` is taken, and without one the case is not checked.
     """
-    from assay.pipeline import standing
+    from assay.pipeline import leaderboard as standing
 
     with session.store() as store:
         health = standing.check_suite(target, session.settings, store)
     if session.is_json:
-        from assay.report.suite import health_document
+        from assay.report.documents.suite import health_document
 
         session.emit(health_document(health))
         return 0 if health.is_sound else 1
     for fault in health.faults:
-        sign = styled("✗", fg="red") if fault.is_severe else styled("!", fg="yellow")
+        sign = style_text("✗", fg="red") if fault.is_severe else style_text("!", fg="yellow")
         shown = ", ".join(fault.cases[:8]) + (
             f" and {len(fault.cases) - 8} more" if len(fault.cases) > 8 else ""
         )
         echo(sign, f" {fault.benchmark}: {fault.message}: {shown}")
     sound = "is sound: the right answers get 1.0, empty ones 0.0" if health.is_sound else "is not sound"
-    unchecked = f", {health.unchecked} not checked" if health.unchecked else ""
-    echo(f"{health.suite} {sound} ({health.cases} cases{unchecked}).")
+    unchecked = f", {health.number_of_unchecked} not checked" if health.number_of_unchecked else ""
+    echo(f"{health.suite} {sound} ({format_count(health.cases, 'case')}{unchecked}).")
     session.next(shell_command("run", str(target), options=["--agent", "NAME"]))
     return 0 if health.is_sound else 1
 
@@ -154,13 +175,13 @@ def reference(session: Session, target: str, ref: str | None) -> None:
     with session.store() as store:
         found = _definition(session, store, target)
         change = references.set_references(store, found, ref, tell_rated(session)) if ref else None
-        shown = references.shown_references(store, found)
+        shown = references.list_references(store, found)
     if session.is_json:
-        from assay.report.references import references_document
+        from assay.report.documents.references import references_document
 
         session.emit(references_document(found, shown, change))
         return
-    from assay.report.references import reference_table
+    from assay.report.documents.references import reference_table
 
     if change:
         _print_change(session, change)
@@ -172,10 +193,10 @@ def reference(session: Session, target: str, ref: str | None) -> None:
 
 
 def _definition(session: Session, store: Store, target: str) -> Suite:
-    """As its file or the registry has it now; of a suite that only has results, as its latest run was made."""
+    """The suite as its file or the registry defines it now, or if there is none, as its latest run had it."""
     from assay.errors import LookupFailed
+    from assay.pipeline.planning import registry_of
     from assay.pipeline.references import find_definition
-    from assay.pipeline.running import registry_of
     from assay.plan.target import find_suite
 
     try:
@@ -185,26 +206,26 @@ def _definition(session: Session, store: Store, target: str) -> Suite:
 
 
 def tell_rated(session: Session) -> Callable[[], None]:
-    """Say now and then how many trials were rated again, and nothing where it is over in a moment."""
-    said, rated = time.monotonic(), 0
+    """A function to call for each trial that was rated again. It reports progress every two seconds."""
+    last_message, rated = time.monotonic(), 0
 
     def tell() -> None:
-        nonlocal said, rated
+        nonlocal last_message, rated
         rated += 1
-        if time.monotonic() - said >= TELL_EVERY_SECONDS:
-            said = time.monotonic()
-            session.say(f"{count(rated)} trials rated again so far")
+        if time.monotonic() - last_message >= TELL_EVERY_SECONDS:
+            last_message = time.monotonic()
+            session.say(f"{format_count(rated, 'trial')} rated again so far")
 
     return tell
 
 
 def _print_change(session: Session, change: ReferenceChange) -> None:
-    from assay.report.references import change_table
+    from assay.report.documents.references import change_table
 
     runs = len({one.run_id for one in change.ratings})
     echo(
-        f"Run {change.run_id} is the reference now. {counted(change.rated, 'trial')} rated again; the ratings of "
-        f"{counted(len(change.ratings), 'trial')} in {counted(runs, 'run')} changed."
+        f"Run {change.run_id} is the reference now. {format_count(change.rated, 'trial')} rated again; the ratings of "
+        f"{format_count(len(change.ratings), 'trial')} in {format_count(runs, 'run')} changed."
     )
     if change.left_out:
         echo(f"Not measured by this run, so unchanged: {', '.join(change.left_out)}.")

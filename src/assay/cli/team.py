@@ -1,4 +1,8 @@
-"""`assay team`: agents that work at the same time, against the same agents one after the other."""
+"""`assay team`: measure speedup and contention of agents that work at the same time.
+
+A team is an experiment with two legs, sequential and concurrent, so planning, running and reporting are those of
+`assay run`; this command only adds the options of teams.
+"""
 
 from __future__ import annotations
 
@@ -75,14 +79,15 @@ def team(session: Session, spec: str, dry_run: bool, permits: int | None, **opti
     from assay.cli.progress import watching
     from assay.cli.run import changes, chosen_formats, finish, flags_named, preview
     from assay.errors import PlanError
-    from assay.pipeline import running
+    from assay.pipeline import run as running
+    from assay.pipeline.planning import prepare
     from assay.plan.target import RunRequest
 
     whole = {**options, "processes": None, "isolation": None, "executor": None}
     with session.store() as store:
         with flags_named(spec):
             asked = RunRequest(spec, {**changes(whole), **({"permits": permits} if permits else {})})
-            plan = running.prepare(asked, session.settings, store)
+            plan = prepare(asked, session.settings, store)
         if any(trial.experiment != "team" for trial in plan.trials):
             raise PlanError(f"'{spec}' is not a team. Run it: {shell_command('run', str(spec))}")
         formats = chosen_formats(options)

@@ -1,4 +1,4 @@
-"""Where people read: rich, with our way of ending when they stop."""
+"""Consoles of commands: rich, without control characters from data, and without exiting when the reader closes the pipe."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from assay.cli.output import discard, echo
-from assay.report.safe_console import SafeConsole
+from assay.report.console.safe_console import SafeConsole
 
 
 class Terminal(SafeConsole):

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from assay.errors import SpecError
-from assay.spec.document import parse
+from assay.spec.yaml_text import parse
 
 
 def setting(text: str) -> tuple[str, Any]:
@@ -55,9 +55,6 @@ def value_of(text: str) -> Any:
         return text
     is_structured = text.lstrip()[:1] in ("[", "{", "'", '"')
     is_plain = not document.mistakes and (is_structured or not isinstance(document.value, (str, list, dict)))
-    return document.value if is_plain and not _is_remark(text) else text
-
-
-def _is_remark(text: str) -> bool:
-    """Empty for YAML, but on a command line nobody writes remarks."""
-    return not text.strip() or text.lstrip().startswith("#")
+    # YAML reads a comment as nothing, but on a command line nobody writes comments: `#1` is a text.
+    is_comment = not text.strip() or text.lstrip().startswith("#")
+    return document.value if is_plain and not is_comment else text

@@ -1,4 +1,10 @@
-"""How much of what an agent says is judged and stored: every limit, in one place. docs/suites.md has them for users."""
+"""How much of what an agent says is judged and stored: every limit, in one place.
+
+Scorers judge an answer whole (`copy_whole`); what is stored afterwards is shortened (`shorten`, `limit_execution`). A value
+that was shortened is marked in its text and noted under `SHORTENED` in the detail of its execution, so that nobody takes
+the part for the whole and stored outputs are judged again only where they are complete. docs/suites.md lists the limits
+for users.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from assay.execute.outcome import (
+from assay.model import Execution
+from assay.plugin.outcome import (
     MAX_OUTPUT_CHARACTERS,
     MAX_OUTPUT_DEPTH,
     Outcome,
@@ -16,7 +23,6 @@ from assay.execute.outcome import (
     plain,
     writable,
 )
-from assay.model import Execution
 
 JUDGED_CHARACTERS = 10_000_000
 """An answer up to this size is judged whole; a larger one is invalid. A structure counts its texts and items."""
@@ -37,7 +43,7 @@ _JUDGED_FROM = ("output", "turns", "tool_calls")
 
 
 class TooLong(Exception):
-    """An answer beyond what is judged."""
+    """The answer is larger than what scorers judge."""
 
 
 def copy_whole(value: object) -> Any:
@@ -76,8 +82,9 @@ def shorten(value: object, shortened: dict[str, int], name: str, most: int = STO
 
 
 def limit_returned(outcome: Outcome) -> None:
-    """What an experiment returned beside numbers; most of it is a few short texts, which are not looked at further."""
+    """Shorten, in place, what an experiment returned beside numbers."""
     returned = outcome.output or {}
+    # Most experiments return a few short texts at most; those pass without being copied.
     if len(returned) <= ITEMS and all(
         isinstance(v, str) and len(v) < NAME_CHARACTERS for v in returned.values()
     ):
@@ -103,7 +110,8 @@ def is_judgeable(execution: Execution) -> bool:
 
 
 def limit_execution(execution: Execution) -> Execution:
-    """With every text within its limit; the usual execution of code has none, and is handed on as it is."""
+    """The execution with every text within its limit."""
+    # The usual execution of code has no text at all: it is not copied.
     if not (execution.error or execution.log or execution.applied or execution.detail):
         return execution
     return replace(
@@ -115,7 +123,7 @@ def limit_execution(execution: Execution) -> Execution:
 
 
 def limit_reason(reason: str) -> str:
-    """A scorer may quote what it judged."""
+    """A scorer's reason within the limit; it may quote the whole answer that it judged."""
     return writable(_limit_text(reason, ERROR_CHARACTERS) or "")
 
 

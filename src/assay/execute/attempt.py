@@ -1,4 +1,9 @@
-"""One job, carried out: setup, executions, teardown. Runs in a worker, or inline in the runner."""
+"""Carries out one job: setup, executions, teardown.
+
+`attempt` is what an executor runs: in a worker process (`worker.py`), or inline in the runner. It is a generator of batches,
+so that every execution is reported as soon as it has ended and survives whatever happens to the next one. Jobs that put an
+agent through the cases of a suite are handed to `suite_job.py`; this module does the jobs of experiments.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from time import time
 
-from assay.execute.due import first_due
-from assay.execute.enough import Enough
-from assay.execute.patience import Patience
-from assay.execute.pulse import Pulse, WorkerStage
+from assay.execute.auto_repetitions import Enough
+from assay.execute.early_stop import Patience
+from assay.execute.error_text import format_error
+from assay.execute.remaining_work import first_due
 from assay.execute.subject import INTERRUPTED, Subject, blame_for_start
 from assay.execute.teardown import can_run_alone, tidy_up
-from assay.execute.told import told
+from assay.execute.worker_channel import Pulse, WorkerStage
 from assay.model import Artifact, Batch, Execution, ExecutionRange, Isolation, Job, Phase, Status
 from assay.plugin.experiment import ExperimentContext
 
@@ -23,30 +28,34 @@ LogReader = Callable[[], str | None]
 
 
 def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = None) -> Iterator[Batch]:
-    """Carry out a job, yielding each execution as it ends; whatever happens, teardown runs."""
+    """Carry out a job, yielding each execution as it ends; whatever happens, teardown runs.
+
+    `pulse` tells the supervisor what is going on; `read_log` returns what was printed since it was last called. Both are
+    absent where the job runs inline. The last batch names the job as settled: without it the job counts as broken off.
+    """
     pulse = pulse or Pulse()
-    read_log = read_log or _nothing_printed
+    read_log = read_log or (lambda: None)
     if job.is_after_death:
         yield from tidy_up(job, pulse)
         return
     if job.agent is not None:
         # Code experiments are spared the event loop and all that comes with it.
-        from assay.execute.asked import asked
+        from assay.execute.suite_job import run_suite_job
 
         seed_chance(job.seed)
-        yield from asked(job, pulse, read_log)
+        yield from run_suite_job(job, pulse, read_log)
         return
     pulse.enter(WorkerStage.SETUP)
     started = time()
     settled = Batch(settled=((job.trial, job.process),))
     try:
-        subject = _made(job)
+        subject = _build_subject(job)
     except BaseException as error:
         yield Batch((_instead(job, started, "could not be made", error, read_log()),))
         yield settled
         return
     try:
-        yield from _attempted(job, subject, pulse, read_log)
+        yield from _run_stretches(job, subject, pulse, read_log)
     finally:
         pulse.enter(WorkerStage.TEARDOWN)
         problem = subject.close()
@@ -54,17 +63,13 @@ def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = N
     remarks = [remark(job, f"remark-{n}", text) for n, text in enumerate(subject.context.remarks)]
     yield replace(
         settled,
-        artifacts=(*remarks, *([teardown_failed(job, problem)] if problem else ())),
+        artifacts=(*remarks, *([build_teardown_failure(job, problem)] if problem else ())),
         usage={job.trial: subject.meter.usage()},
     )
 
 
-def _nothing_printed() -> None:
-    return None
-
-
-def _made(job: Job) -> Subject:
-    """Chance is seeded before the experiment is imported and again after that, when numpy may have come with it."""
+def _build_subject(job: Job) -> Subject:
+    """Seed the random generators before the experiment is imported, and again afterwards: it may have imported numpy."""
     seed_chance(job.seed)
     run_dir = Path(job.run_dir)
     run_dir.mkdir(parents=True, exist_ok=True)
@@ -74,37 +79,38 @@ def _made(job: Job) -> Subject:
     return subject
 
 
-def _attempted(job: Job, subject: Subject, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
+def _run_stretches(job: Job, subject: Subject, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
+    """Set the experiment up and go through the stretches of the job: warm-up, measured and profiled executions.
+
+    It ends early where an execution says nothing about the subject (it was cancelled, or the harness failed), and where
+    the subject has failed so often that `Patience` gives up; the batch then says why under `stopped`.
+    """
     started = time()
+    had_numpy = "numpy" in sys.modules
     try:
-        about_instruments = _set_up(job, subject)
+        subject.setup()
+        if not had_numpy:
+            _seed_numpy(job.seed)
+        about_instruments = subject.about_instruments() if job.process == 0 else Batch()
     except BaseException as error:
         yield Batch((_instead(job, started, "setup failed", error, read_log()),))
         return
     yield about_instruments
     patience = Patience()
     for stretch in job.stretches:
-        for execution in _executed(job, stretch, subject, pulse, read_log):
+        for execution in _run_stretch(job, stretch, subject, pulse, read_log):
             if stretch.kept:
                 yield Batch((execution,))
             if execution.status is not Status.OK and not execution.status.is_settled:
                 return
             if reason := patience.see(execution):
-                yield Batch(artifacts=subject.files.taken(), stopped={job.trial: reason})
+                yield Batch(artifacts=subject.files.take(), stopped={job.trial: reason})
                 return
-        if artifacts := subject.files.taken():
+        if artifacts := subject.files.take():
             yield Batch(artifacts=artifacts)
 
 
-def _set_up(job: Job, subject: Subject) -> Batch:
-    had_numpy = "numpy" in sys.modules
-    subject.setup()
-    if not had_numpy:
-        _seed_numpy(job.seed)
-    return subject.about_instruments() if job.process == 0 else Batch()
-
-
-def _executed(
+def _run_stretch(
     job: Job, stretch: ExecutionRange, subject: Subject, pulse: Pulse, read_log: LogReader
 ) -> Iterator[Execution]:
     phase = Phase(stretch.phase)
@@ -128,7 +134,7 @@ def _executed(
 
 
 def seed_chance(seed: int) -> None:
-    """The same chance for every arm: `random`, and numpy where the subject has brought it along."""
+    """Seed `random`, and numpy where it is imported, so that all arms of a comparison draw the same numbers."""
     random.seed(seed)
     _seed_numpy(seed)
 
@@ -143,13 +149,14 @@ def remark(job: Job, what: str, text: str) -> Artifact:
     return Artifact(job.trial, f"{what}-p{job.process}.txt", "remark", text.encode())
 
 
-def teardown_failed(job: Job, problem: str) -> Artifact:
-    """That a teardown, or the cleanup command in place of it, went wrong."""
+def build_teardown_failure(job: Job, problem: str) -> Artifact:
+    """The note that a teardown, or the cleanup command in place of it, went wrong."""
     what = "cleanup" if job.is_cleanup else "teardown"
     return remark(job, what, f"The {what} of process {job.process} failed: {problem.rstrip('.')}.")
 
 
-def teardown_skipped(job: Job, why: str) -> Artifact:
+def build_skipped_teardown(job: Job, why: str) -> Artifact:
+    """The note that neither the worker nor a new process ran the teardown, and how to have it run next time."""
     what = "cleanup" if job.is_cleanup else "teardown"
     text = f"{what.title()} of process {job.process} did not run, because the process was ended: {why}."
     if not (job.cleanup or can_run_alone(job)):
@@ -158,9 +165,9 @@ def teardown_skipped(job: Job, why: str) -> Artifact:
 
 
 def _instead(job: Job, started: float, what: str, error: BaseException, log: str | None) -> Execution:
-    """What went wrong before any execution stands for the first one that was due."""
+    """The execution that reports an error from before any execution: it takes the place of the first that was due."""
     due = first_due(job.stretches)
     assert due is not None
     status = blame_for_start(error)
-    text = INTERRUPTED if status is Status.CANCELLED else f"{what}: {told(error)}"
+    text = INTERRUPTED if status is Status.CANCELLED else f"{what}: {format_error(error)}"
     return Execution(job.trial, job.process, *due, status, started, {}, case=job.case_id, error=text, log=log)

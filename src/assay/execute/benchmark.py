@@ -1,4 +1,9 @@
-"""`@benchmark`: a plain function becomes something to measure, by the command line or by calling it."""
+"""`@benchmark`: a plain function becomes something to measure, by the command line or by calling it.
+
+The decorated function is registered as an experiment under its name, so that a spec or `assay run` can name it; a worker
+then executes it through `Bound`. Called from a script, it measures itself in the process of the caller and returns a
+`BenchmarkResult`, without a worker and without storing anything.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +14,19 @@ from dataclasses import dataclass, field
 from functools import partial, update_wrapper
 from typing import Any, overload
 
-from assay.execute.clock import Timed, autorange, autoranged, time_await, time_call
-from assay.execute.outcome import Outcome, sorted_out
+from assay.execute.clock import Timed, autorange, find_loop_count, time_await, time_call
 from assay.model import Iterations, Metric
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.lookup import register
+from assay.plugin.outcome import Outcome, split_result
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkResult:
-    """What calling a benchmark measured; times are of one call. May be awaited, for scripts that do."""
+    """What calling a benchmark measured. Times are those of one call, in milliseconds where the name says so.
+
+    It may be awaited, which returns it unchanged: scripts that await every benchmark work for sync functions, too.
+    """
 
     name: str
     iterations: int
@@ -73,6 +81,7 @@ class BenchmarkResult:
         return len(self.times_s) / sum(self.times_s) if sum(self.times_s) else float("inf")
 
     def _percentile(self, share: float) -> float:
+        """Interpolated linearly between the two nearest values, as numpy does by default."""
         ordered = sorted(self.times_s)
         place = share * (len(ordered) - 1)
         below = int(place)
@@ -101,7 +110,7 @@ class Bound:
     def teardown(self, context: ExperimentContext) -> None: ...
 
     def read(self, result: Any) -> Outcome:
-        return returned(result)
+        return build_outcome(result)
 
 
 class FunctionBenchmark:
@@ -123,63 +132,55 @@ class FunctionBenchmark:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = partial(self.experiment, *args, **kwargs) if args or kwargs else self.experiment
         if not self._is_async:
-            return self._result(*_measured(call, self.defaults))
+            loops = self.defaults.loops or find_loop_count(partial(time_call, call))
+            for _ in range(self.defaults.warmup):
+                time_call(call, loops)
+            return self._result(loops, [time_call(call, loops) for _ in range(self.defaults.measured)])
         import asyncio
 
-        measuring = self._measured_async(call)
+        measuring = self._measure_async(call)
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(measuring)
         return measuring
 
-    async def _measured_async(self, call: Callable[[], Awaitable[Any]]) -> BenchmarkResult:
-        loops = self.defaults.loops or await _autoranged(call)
+    async def _measure_async(self, call: Callable[[], Awaitable[Any]]) -> BenchmarkResult:
+        loops = self.defaults.loops or await _find_loop_count_async(call)
         for _ in range(self.defaults.warmup):
             await time_await(call, loops)
         return self._result(loops, [await time_await(call, loops) for _ in range(self.defaults.measured)])
 
     def _result(self, loops: int, timed: list[Timed]) -> BenchmarkResult:
-        times = tuple(one.seconds for one in timed)
-        return BenchmarkResult(
-            self.name, len(timed), loops, times, _means([returned(one.result) for one in timed])
-        )
+        times = tuple(execution.seconds for execution in timed)
+        measured = [build_outcome(execution.result).measurements for execution in timed]
+        means = {
+            name: statistics.fmean(values[name] for values in measured if name in values)
+            for name in sorted({name for values in measured for name in values})
+        }
+        return BenchmarkResult(self.name, len(timed), loops, times, means)
 
 
-def _measured(call: Callable[[], Any], how: Iterations) -> tuple[int, list[Timed]]:
-    loops = how.loops or autoranged(partial(time_call, call))
-    for _ in range(how.warmup):
-        time_call(call, loops)
-    return loops, [time_call(call, loops) for _ in range(how.measured)]
-
-
-async def _autoranged(call: Callable[[], Awaitable[Any]]) -> int:
+async def _find_loop_count_async(call: Callable[[], Awaitable[Any]]) -> int:
+    """Drive the same search as `find_loop_count` does: it yields a number of loops and is sent the seconds they took."""
     ranging = autorange()
     loops = next(ranging)
     while True:
         try:
             loops = ranging.send((await time_await(call, loops)).seconds)
-        except StopIteration as found:
-            return int(found.value)
+        except StopIteration as end:
+            return int(end.value)
 
 
-def returned(result: Any) -> Outcome:
-    """What a function returned, where that is a mapping; a plain function may return what it likes."""
+def build_outcome(result: Any) -> Outcome:
+    """Numbers and other values from what a function returned, if that is a mapping; anything else is ignored."""
     if result is None:
         return Outcome()
     if isinstance(result, Mapping):
-        return sorted_out(result)
+        return split_result(result)
     if inspect.isawaitable(result):
         return Outcome(problem="The function returned something to await; declare it with `async def`.")
     return Outcome()
-
-
-def _means(outcomes: list[Outcome]) -> dict[str, float]:
-    names = {name for outcome in outcomes for name in outcome.measurements}
-    return {
-        name: statistics.fmean(o.measurements[name] for o in outcomes if name in o.measurements)
-        for name in sorted(names)
-    }
 
 
 @overload

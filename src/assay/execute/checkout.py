@@ -1,4 +1,9 @@
-"""Code of another commit: a temporary git worktree, and jobs that take their code from it."""
+"""Runs code of another commit: a temporary git worktree, and jobs that take their code from it.
+
+`assay gate --rerun-baseline` runs code of the baseline from the commit that it was measured with. `temporary_checkout` makes
+a worktree for as long as the run lasts, `from_checkout` rewrites the paths of a job, and the worker calls `enter_checkout` before it
+imports anything of the experiment. Modules that came from the working tree nevertheless are reported by `find_strays`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ from typing import Any
 from assay.errors import PlanError
 from assay.execute.environment import GIT_ELSEWHERE
 from assay.model import Job
-from assay.model.plan import Checkout
+from assay.model.settings import Checkout
 
 _PREFIX = "assay-checkout-"
 _SECONDS = 120
@@ -34,7 +39,7 @@ def from_checkout(job: Job, checkout: Checkout) -> Job:
     if job.agent is None:
         load = tuple(map(checkout.moved, job.load))
         return replace(job, experiment=checkout.moved(job.experiment), load=load)
-    options: Any = _moved(dict(job.agent.options), checkout)
+    options: Any = _move_paths(dict(job.agent.options), checkout)
     folder = checkout.moved(str(Path(job.agent.folder or ".").resolve()))
     # Found there, it would be called dirty as soon as Python has written its caches.
     version = job.agent.version or checkout.commit[:10]
@@ -42,7 +47,7 @@ def from_checkout(job: Job, checkout: Checkout) -> Job:
 
 
 def enter_checkout(checkout: Checkout) -> None:
-    """Have this process work, and look for modules, in the checkout wherever it would in the repository."""
+    """Change the working folder and `sys.path` of this process from folders of the repository to those of the checkout."""
     here = str(Path.cwd().resolve())
     places = [str(Path(place).resolve()) for place in sys.path if place]
     moved = dict.fromkeys(checkout.moved(place) for place in places if checkout.moved(place) != place)
@@ -52,7 +57,10 @@ def enter_checkout(checkout: Checkout) -> None:
 
 
 def find_strays(checkout: Checkout) -> list[str]:
-    """Files of modules that this process loaded from the repository itself; installed packages may live there."""
+    """Files of modules that this process imported from the repository itself and not from the checkout.
+
+    Packages of a virtual environment within the repository are none of its code and are left out.
+    """
     files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
     return sorted(
         str(Path(file).relative_to(checkout.original))
@@ -61,12 +69,12 @@ def find_strays(checkout: Checkout) -> list[str]:
     )
 
 
-def _moved(value: Any, checkout: Checkout) -> Any:
+def _move_paths(value: Any, checkout: Checkout) -> Any:
     if isinstance(value, str):
         return checkout.moved(value)
     if isinstance(value, Mapping):
-        return {key: _moved(item, checkout) for key, item in value.items()}
-    return [_moved(item, checkout) for item in value] if isinstance(value, Sequence) else value
+        return {key: _move_paths(item, checkout) for key, item in value.items()}
+    return [_move_paths(item, checkout) for item in value] if isinstance(value, Sequence) else value
 
 
 def find_repository(folder: Path) -> str:
@@ -87,7 +95,7 @@ def is_tracked(file: Path) -> bool:
 
 
 @contextlib.contextmanager
-def checked_out(repository: str, commit: str) -> Iterator[Checkout]:
+def temporary_checkout(repository: str, commit: str) -> Iterator[Checkout]:
     """A commit in a temporary folder, as a worktree of the repository; removed at the end.
 
     A process that is killed cannot remove its own: the next one that needs a checkout does.
@@ -118,11 +126,11 @@ def checked_out(repository: str, commit: str) -> Iterator[Checkout]:
 
 
 def _remove_abandoned(repository: str) -> None:
-    """Checkouts of processes that are no more."""
+    """Remove the checkouts of processes that do not exist any more; the folder's name has the process id."""
     for line in _git(Path(repository), "worktree", "list", "--porcelain").splitlines():
         place = Path(line.removeprefix("worktree "))
-        found = re.match(rf"{_PREFIX}(\d+)-", place.name)
-        if line.startswith("worktree ") and found and not _is_running(int(found[1])):
+        owner = re.match(rf"{_PREFIX}(\d+)-", place.name)
+        if line.startswith("worktree ") and owner and not _is_running(int(owner[1])):
             _remove(repository, str(place))
 
 

@@ -99,7 +99,7 @@ def autorange() -> Generator[int, float, int]:
     return max(loops, wanted)
 
 
-def autoranged(time_of: Callable[[int], Timed]) -> int:
+def find_loop_count(time_of: Callable[[int], Timed]) -> int:
     """The number that `autorange` finds when it asks a function for the times."""
     ranging = autorange()
     loops = next(ranging)

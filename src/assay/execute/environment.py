@@ -1,6 +1,8 @@
-"""Facts of the machine, the versions and the commit that a run is made with.
+"""Facts about the machine, the versions and the commit that a run is made with, and doubts that follow from them.
 
-No environment variable's value, user name or home path is among them: a result may be shown to anybody.
+They are stored with every run, shown by `assay doctor`, and decide whether two runs come from comparable machines. No value of
+an environment variable, no user name and no home path is among them: a result may be shown to anybody. A fact that
+cannot be found is None; nothing here may make a run fail.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _LOAD_PER_CORE = 0.5
 
 
 def environment(folder: Path, *, packages: bool = True, probe_seconds: float = 0.06) -> Environment:
-    """Everything that is known of here and now; takes about a tenth of a second, most of it the noise probe."""
+    """All facts as of now; takes about a tenth of a second, most of it the noise probe."""
     sources: dict[str, Callable[[], object]] = {
         "assay": lambda: __version__,
         "load": lambda: list(os.getloadavg()),
@@ -45,12 +47,18 @@ def environment(folder: Path, *, packages: bool = True, probe_seconds: float = 0
     }
     if packages:
         sources["packages"] = _packages
-    facts = {name: _or_none(source) for name, source in sources.items()}
+    facts: dict[str, object] = {}
+    for name, source in sources.items():
+        # A fact that an unusual machine cannot provide must not cost the run that it would describe.
+        try:
+            facts[name] = source()
+        except Exception:
+            facts[name] = None
     return Environment(facts=facts, vcs=read_vcs(folder), doubts=doubts_about(facts))
 
 
 def facts_after(environment: Environment, pace: PaceSummary) -> Environment:
-    """The environment of a run with what was seen of the machine while the run went on."""
+    """The environment with how fast and steady the machine was during the run, as `PaceSampler` measured it."""
     doubts = list(environment.doubts)
     if pace.is_noisy and _noise(environment.facts) is None:
         doubts.append(
@@ -62,7 +70,7 @@ def facts_after(environment: Environment, pace: PaceSummary) -> Environment:
 
 
 def machine_class(environment: Environment) -> str:
-    """Two runs whose strings are equal were made on machines that may be compared."""
+    """A text for the kind of machine: runs with equal texts may be compared in time."""
     cpu, system = _part(environment.facts, "cpu"), _part(environment.facts, "os")
     machine = environment.facts.get("machine", "?")
     return f"{cpu.get('model', '?')}, {cpu.get('cores_logical', '?')} cores, {system.get('system', '?')} {machine}"
@@ -87,8 +95,7 @@ def _noise(facts: Mapping[str, object]) -> str | None:
         )
     if not signs:
         return None
-    told = " and ".join(signs)
-    return f"The machine was noisy at the start: {told}. Close other programs, or use more processes."
+    return f"The machine was noisy at the start: {' and '.join(signs)}. Close other programs, or use more processes."
 
 
 def _load(facts: Mapping[str, object]) -> str | None:
@@ -124,14 +131,6 @@ def _part(facts: Mapping[str, object], name: str) -> Mapping[str, Any]:
     return part if isinstance(part, Mapping) else {}
 
 
-def _or_none(source: Callable[[], object]) -> object:
-    # A fact that an odd machine cannot tell must not cost the run that it would describe.
-    try:
-        return source()
-    except Exception:
-        return None
-
-
 def _text(path: str) -> str:
     try:
         with Path(path).open(errors="replace") as file:
@@ -142,41 +141,35 @@ def _text(path: str) -> str:
 
 
 def _os() -> dict[str, object]:
-    return {"system": platform.system(), "release": platform.release(), "distribution": _distribution()}
-
-
-def _distribution() -> str | None:
+    distribution = None
     if platform.system() == "Darwin":
-        return f"macOS {platform.mac_ver()[0]}"
-    with suppress(OSError):
-        return platform.freedesktop_os_release().get("PRETTY_NAME")
-    return None
+        distribution = f"macOS {platform.mac_ver()[0]}"
+    else:
+        with suppress(OSError):
+            distribution = platform.freedesktop_os_release().get("PRETTY_NAME")
+    return {"system": platform.system(), "release": platform.release(), "distribution": distribution}
 
 
 def _cpu() -> dict[str, object]:
     import psutil
 
     cores = os.cpu_count()
+    # The control group of a container says how many processors it may use: microseconds in each period, or "max".
+    allowed, _, period = _text("/sys/fs/cgroup/cpu.max").partition(" ")
     return {
         "model": _cpuinfo("model name") or platform.processor() or platform.machine(),
         "cores_logical": cores,
         "cores_physical": psutil.cpu_count(logical=False),
         "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores,
-        "quota": _quota(),
+        "quota": int(allowed) / int(period) if allowed.isdigit() else None,
         "governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None,
         "mhz": float(mhz) if (mhz := _cpuinfo("cpu MHz")) else None,
     }
 
 
 def _cpuinfo(key: str) -> str | None:
-    found = re.search(rf"^{key}\s*:\s*(.+)$", _text("/proc/cpuinfo"), re.MULTILINE)
-    return found[1].strip() if found else None
-
-
-def _quota() -> float | None:
-    """Processors that a container may use, where its control group says so."""
-    allowed, _, period = _text("/sys/fs/cgroup/cpu.max").partition(" ")
-    return int(allowed) / int(period) if allowed.isdigit() else None
+    line = re.search(rf"^{key}\s*:\s*(.+)$", _text("/proc/cpuinfo"), re.MULTILINE)
+    return line[1].strip() if line else None
 
 
 def _memory() -> dict[str, object]:
@@ -200,14 +193,14 @@ def _python() -> dict[str, object]:
 
 def _packages() -> dict[str, str]:
     """Installed distributions by the names of their folders: a hundred times faster than reading their metadata."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for place in sys.path:
         with suppress(OSError):
             for folder in Path(place or ".").iterdir():
                 if folder.suffix in (".dist-info", ".egg-info") and "-" in folder.stem:
                     package, version = folder.stem.split("-")[:2]
-                    found.setdefault(package.replace("_", "-").lower(), version)
-    return dict(sorted(found.items()))
+                    versions.setdefault(package.replace("_", "-").lower(), version)
+    return dict(sorted(versions.items()))
 
 
 _CONTAINER_MARKS = ("kubepods", "docker", "libpod", "containerd", "lxc")
@@ -239,7 +232,7 @@ _VIRTUAL_VENDORS = {
 
 
 def _virtual_machine() -> str | None:
-    """The hypervisor's name; `hypervisor` where the processor admits to one that does not say its name."""
+    """The hypervisor's name; `hypervisor` where the processor reports one whose name is unknown; None on real hardware."""
     if "microsoft" in platform.release().lower():
         return "wsl"
     dmi = "/sys/class/dmi/id/"

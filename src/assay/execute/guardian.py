@@ -2,39 +2,56 @@
 and removes the temporary folder that they worked in.
 
 Nobody else could: the kernel can be asked to kill a worker along with the runner, but not the worker's children.
+
+The protocol is one line for each message on the guardian's standard input: a process id when a worker starts, the same
+negated when it has ended, `done` when the runner leaves in order. The end of the input without `done` means that the runner
+was killed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import secrets
-import subprocess
 import sys
 import time
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from assay.execute.tree import kill_group, kill_marked, kill_tree
+from assay.execute.process_tree import kill_group, kill_marked, kill_tree
+
+if TYPE_CHECKING:
+    import subprocess
 
 _FAREWELL = "done"
 _REMOVALS = 100
 
 
 class Guardian:
-    """The runner's end of it. Started with the first worker, and told of each."""
+    """The runner's end: starts the process with the first worker and reports each worker to it.
+
+    Modules that only this end needs are imported late, so that the guardian process itself starts fast: it has to be up
+    before the worker is, and to take little time from it.
+    """
 
     def __init__(self) -> None:
+        import secrets
+
         self._token = secrets.token_hex(8)
         self._numbers = count()
         self._process: subprocess.Popen[str] | None = None
 
     def mark(self, temporary: str = "") -> str:
-        """A mark for one more worker; the folder of the first is the one to remove."""
+        """A mark for one more worker, which its descendants inherit and are found by (see `process_tree.MARK`).
+
+        The temporary folder of the first worker is the one that is removed at the end.
+        """
         if self._process is None:
             self._process = self._start(temporary)
         return f"{self._token}.{next(self._numbers)}."
 
     def _start(self, temporary: str) -> subprocess.Popen[str]:
+        import subprocess
+
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "assay.execute.guardian", f"{self._token}.", temporary],
             stdin=subprocess.PIPE,
@@ -78,7 +95,7 @@ def main() -> None:
 
 
 def _remove(folder: str) -> None:
-    """Again for a while, because one that was killed just now may still be in the middle of writing there."""
+    """Try for a while: a process that was killed just now may still be in the middle of writing there."""
     import shutil
 
     for _ in range(_REMOVALS):

@@ -1,4 +1,9 @@
-"""The instruments of one process: made by name, started and stopped around executions."""
+"""The instruments of one process: made by name, started and stopped around executions.
+
+`Instruments` holds all of a job, `Watching` those around one execution, and `Files` what they leave behind. Instruments that
+do not slow their subject watch every measured execution; each of the others gets a profiled execution of its own, whose
+times are in no statistic. An error in an instrument is never blamed on the subject: it becomes `InstrumentFailed`.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +13,30 @@ from time import perf_counter
 from typing import Any
 
 from assay.errors import PlanError
-from assay.execute.outcome import sorted_out
-from assay.execute.told import told
+from assay.execute.error_text import format_error
 from assay.model import Artifact, InstrumentUse, Job, Phase
 from assay.plugin import lookup
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import File, NotMeasurable, Reading
+from assay.plugin.outcome import split_result
 
 
 class Instruments:
-    """Those of a job, parted into the ones that may watch timed executions and the ones that slow their subject."""
+    """The instruments of a job, divided into those that may watch timed executions and those that slow their subject.
+
+    `unmeasured` names instruments that cannot measure anything on this machine, with the reason.
+    """
 
     def __init__(self, uses: tuple[InstrumentUse, ...]) -> None:
         self.unmeasured: dict[str, str] = {}
-        made = {use.name: instrument for use in uses if (instrument := self._made(use)) is not None}
+        made = {
+            use.name: instrument for use in uses if (instrument := self._make_if_measurable(use)) is not None
+        }
         self._light = Watching({name: i for name, i in made.items() if not i.slows and name != "timing"})
         self._slow = {name: Watching({name: i}) for name, i in made.items() if i.slows}
         self._slow_names = [use.name for use in uses if slows(use.name)]
 
-    def _made(self, use: InstrumentUse) -> Any:
+    def _make_if_measurable(self, use: InstrumentUse) -> Any:
         with blaming(use.name):
             try:
                 return make_instrument(use)
@@ -89,7 +99,10 @@ class Watching:
         for name, state in reversed(states):
             with blaming(name):
                 reading = self.members[name].stop(state)
-                measurements.update(_checked(name, reading))
+                outcome = split_result(reading.measurements)
+                if outcome.problem or outcome.output:
+                    raise InstrumentFailed(name, outcome.problem or f"{outcome.output} is not a number")
+                measurements.update(outcome.measurements)
                 files.add(reading.files)
         return measurements
 
@@ -102,18 +115,11 @@ def blaming(name: str) -> Iterator[None]:
     except InstrumentFailed:
         raise
     except Exception as error:
-        raise InstrumentFailed(name, told(error)) from error
-
-
-def _checked(name: str, reading: Reading) -> dict[str, float]:
-    outcome = sorted_out(reading.measurements)
-    if outcome.problem or outcome.output:
-        raise InstrumentFailed(name, outcome.problem or f"{outcome.output} is not a number")
-    return outcome.measurements
+        raise InstrumentFailed(name, format_error(error)) from error
 
 
 class Files:
-    """What the instruments of a job leave behind; files of one name are put together."""
+    """What the instruments of a job leave behind; contents of files with the same name are joined."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -123,12 +129,15 @@ class Files:
         for file in files:
             self._parts.setdefault((file.name, file.type), []).append(file.content)
 
-    def taken(self) -> tuple[Artifact, ...]:
+    def take(self) -> tuple[Artifact, ...]:
+        """The files since the last call. Those of process 0 keep their name; those of the others carry its number."""
         parts, self._parts = self._parts, {}
-        return tuple(
-            Artifact(self._job.trial, _named(name, self._job.process), kind, b"".join(contents))
-            for (name, kind), contents in parts.items()
-        )
+        artifacts: list[Artifact] = []
+        for (name, kind), contents in parts.items():
+            stem, dot, suffix = name.partition(".")
+            numbered = f"{stem}-p{self._job.process}{dot}{suffix}" if self._job.process else name
+            artifacts.append(Artifact(self._job.trial, numbered, kind, b"".join(contents)))
+        return tuple(artifacts)
 
 
 def make_instrument(use: InstrumentUse) -> Any:
@@ -160,15 +169,7 @@ class ContextManagerInstrument:
     def stop(self, state: Any) -> Reading:
         stack, written = state
         stack.close()
-        return Reading(sorted_out(written).measurements)
-
-
-def _named(name: str, process: int) -> str:
-    """Files of process 0 keep their name; those of the others carry the number."""
-    if process == 0:
-        return name
-    stem, dot, suffix = name.partition(".")
-    return f"{stem}-p{process}{dot}{suffix}"
+        return Reading(split_result(written).measurements)
 
 
 def _cost(member: Any, context: ExperimentContext) -> float:

@@ -1,4 +1,9 @@
-"""A plan becomes jobs, in an order that treats all arms alike."""
+"""Turns a plan into jobs, in an order that treats all arms alike.
+
+A job is what one worker process does: one process of one trial. The runner iterates over `jobs`, and the executor takes the
+next one whenever it has room. What an earlier, interrupted run of the plan has stored already is left out, so the same
+function starts a run and resumes it. docs/architecture.md shows where this stands.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,14 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
-from assay.execute.account import account_of
-from assay.execute.agents import make_agent
 from assay.execute.blocks import blocks
 from assay.execute.checkout import from_checkout
-from assay.execute.due import left
 from assay.execute.instruments import slows
+from assay.execute.job_progress import account_of
+from assay.execute.remaining_work import select_remaining
 from assay.model import Benchmark, ExecutionRange, Isolation, Job, Order, Phase, Plan, Trial
 from assay.plugin import lookup
+from assay.plugin.agent_pool import make_agent
 
 Progress = Mapping[tuple[int, int, str], int]
 """How many executions are stored already, by trial, process and phase."""
@@ -25,7 +30,7 @@ Shares = Mapping[tuple[int, int], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A plan, under the run's id, with the folder of each trial."""
+    """A plan to carry out, with the id of its run, the folder of each trial, and what is stored of it already."""
 
     plan: Plan
     run_id: str
@@ -37,12 +42,21 @@ class Assignment:
 
 
 def jobs(assignment: Assignment, ended: Set[int]) -> Iterator[Job]:
-    """What is still to do, job by job; trials that have `ended` meanwhile are passed over."""
-    shares = _shares(assignment.plan)
-    recorded = {
-        trial.index: recorded_repetitions(trial) for trial in assignment.plan.trials if trial.is_recorded
-    }
-    for trial, process in _order(assignment.plan):
+    """What is still to do, job by job; trials that have `ended` meanwhile are skipped.
+
+    It is a generator because `ended` grows while the run goes on: whether a job is still wanted is decided when an
+    executor asks for it.
+    """
+    plan = assignment.plan
+    shares: Shares = {}
+    if plan.question is not None and plan.suite is not None:
+        shares = {
+            (trial, block.process): block.cases
+            for block in blocks(plan)
+            for trial in (block.first, block.second)
+        }
+    recorded = {trial.index: count_recorded_repetitions(trial) for trial in plan.trials if trial.is_recorded}
+    for trial, process in _order(plan):
         if trial.index in ended:
             continue
         job = _job(assignment, trial, process)
@@ -52,14 +66,19 @@ def jobs(assignment: Assignment, ended: Set[int]) -> Iterator[Job]:
             )
         elif trial.suite:
             job = _of_suite(assignment, trial, process, job)
-        if checkout := assignment.plan.checkouts.get(trial.index):
+        if checkout := plan.checkouts.get(trial.index):
             job = from_checkout(job, checkout)
         if not account_of(job).is_closed():
             yield job
 
 
 def _order(plan: Plan) -> Iterator[tuple[Trial, int]]:
-    """Interleaved: every round gives each trial one process, in an order drawn anew, so that drift hits all alike."""
+    """Every trial with the number of a process, in the order in which they run.
+
+    Interleaved, which is the default: every round gives each trial one process, in a new random order, so that a machine
+    that gets slower over time slows all of them alike. Sequential: one trial after the other. The plan's seed makes the
+    order the same each time, also for a run that is resumed.
+    """
     if plan.question is not None:
         yield from _pairs(plan)
         return
@@ -97,9 +116,10 @@ def _side_by_side(trials: Iterable[Trial]) -> list[list[Trial]]:
 
 
 def _process_count(trial: Trial, order: Order) -> int:
-    """Cold executions have a process each, the warm-ups first; of a suite, each repetition of all cases has one.
+    """How many processes a trial has.
 
-    Code that is put through cases has as many processes for each of them.
+    An agent in a suite has one for each repetition of all cases, or a single one with `order: sequential`. Cold executions
+    have one each, the warm-ups first. Code that is put through cases has as many processes again for each case.
     """
     if trial.agent_use is not None:
         return trial.iterations.measured if order is Order.INTERLEAVED else 1
@@ -110,13 +130,20 @@ def _process_count(trial: Trial, order: Order) -> int:
 
 
 def _job(assignment: Assignment, trial: Trial, process: int) -> Job:
+    """What all kinds of jobs have in common; `_asking` and `_of_suite` add what a suite needs."""
     plan = assignment.plan
+    done: dict[str, int] = {
+        phase: assignment.progress.get((trial.index, process, phase), 0) for phase in Phase
+    }
+    # Processes of a trial may run at the same time, so each has a folder of its own where there are several.
+    folder = assignment.folders[trial.index]
+    is_alone = not plan.question and _process_count(trial, plan.order) == 1
     return Job(
         trial=trial.index,
         process=process,
         experiment=trial.experiment,
         params=trial.params,
-        stretches=left(_planned(trial, process), _done(assignment.progress, trial, process)),
+        stretches=select_remaining(_plan_stretches(trial, process), done),
         iterations=trial.iterations,
         instruments=trial.instruments,
         isolation=trial.isolation,
@@ -125,7 +152,7 @@ def _job(assignment: Assignment, trial: Trial, process: int) -> Job:
         seed=(plan.seed + process) % 2**32,
         load=plan.load,
         run_id=assignment.run_id,
-        run_dir=_folder(assignment, trial, process),
+        run_dir=folder if is_alone else f"{folder}/process-{process}",
         name=trial.name,
         temporary=assignment.temporary,
     )
@@ -134,8 +161,10 @@ def _job(assignment: Assignment, trial: Trial, process: int) -> Job:
 def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job, shares: Shares) -> Job:
     """The job of one round of a suite: every case once, or with `order: sequential` all repetitions of all cases.
 
-    Of a run that is to end once a question is decided: all repetitions of a few cases.
+    In a run that ends once a question is decided, it has all repetitions of the cases of one block (`shares`). Executions
+    are numbered repetition by repetition: number = repetition × cases + place of the case.
     """
+    assert trial.agent_use is not None
     benchmark = _benchmark(assignment.plan, trial)
     by_id = {case.id: case for case in benchmark.cases}
     cases = tuple(by_id[name] for name in shares.get((trial.index, round_), trial.cases))
@@ -147,7 +176,9 @@ def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job, shares:
     done = {
         r * len(cases) + place[name] for phase, name, r in stored if phase == Phase.MEASURED and name in place
     }
-    warm = min(trial.iterations.warmup, len(cases)) if round_ == 0 or _is_local(trial) else 0
+    # An agent that lives in the worker is cold in every new one. Others warm up once: more would be paid for in vain.
+    is_local = getattr(lookup.find("agents", trial.agent_use.type), "is_local", False)
+    warm = min(trial.iterations.warmup, len(cases)) if round_ == 0 or is_local else 0
     are_stored = round_ > 0 or any(phase == Phase.WARMUP for phase, _, _ in stored)
     return replace(
         job,
@@ -160,20 +191,20 @@ def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job, shares:
         stretches=(
             ExecutionRange(Phase.WARMUP, 0, warm, kept=not are_stored),
             ExecutionRange(Phase.MEASURED, first, first + rounds * len(cases)),
-            *_profiled(trial, round_, stored),
+            *_plan_profiling(trial, round_, stored),
         ),
     )
 
 
-def recorded_repetitions(trial: Trial) -> dict[str, int]:
-    """Case to how many of its repetitions were recorded."""
+def count_recorded_repetitions(trial: Trial) -> dict[str, int]:
+    """For each case of a trial that replays recorded answers, how many of its repetitions were recorded."""
     assert trial.agent_use is not None
     agent = make_agent(trial.agent_use)
     return {case: agent.count_repetitions(case) for case in trial.cases}  # type: ignore[attr-defined]
 
 
 def _without_unrecorded(job: Job, recorded: Mapping[str, int] | None) -> Job:
-    """A repetition that was not recorded is not made up from another one's answer: it does not take place."""
+    """The job without repetitions that were not recorded: none is made up from the answer of another."""
     if recorded is None:
         return job
     missing = {
@@ -186,8 +217,8 @@ def _without_unrecorded(job: Job, recorded: Mapping[str, int] | None) -> Job:
     return replace(job, done=job.done | missing)
 
 
-def _profiled(trial: Trial, round_: int, stored: Set[tuple[str, str, int]]) -> Iterator[ExecutionRange]:
-    """Once each, of the first case: executions with an instrument that slows the agent may be paid for like any other."""
+def _plan_profiling(trial: Trial, round_: int, stored: Set[tuple[str, str, int]]) -> Iterator[ExecutionRange]:
+    """One profiled execution of the first case for each instrument that slows the agent; no more, as they cost money, too."""
     slowing = sum(slows(use.name) for use in trial.instruments)
     done = {repetition for phase, _, repetition in stored if phase == Phase.PROFILED}
     for number in range(slowing if round_ == 0 else 0):
@@ -216,30 +247,8 @@ def _benchmark(plan: Plan, trial: Trial) -> Benchmark:
     return next(benchmark for benchmark in plan.suite.benchmarks if benchmark.id == trial.benchmark)
 
 
-def _shares(plan: Plan) -> Shares:
-    if plan.question is None or plan.suite is None:
-        return {}
-    return {(trial, one.process): one.cases for one in blocks(plan) for trial in (one.first, one.second)}
-
-
-def _is_local(trial: Trial) -> bool:
-    """Whether the agent lives in the worker, and so is cold again in each: others are not asked, and paid, in vain."""
-    assert trial.agent_use is not None
-    return bool(getattr(lookup.find("agents", trial.agent_use.type), "is_local", False))
-
-
-def _done(progress: Progress, trial: Trial, process: int) -> dict[str, int]:
-    return {phase: progress.get((trial.index, process, phase), 0) for phase in Phase}
-
-
-def _folder(assignment: Assignment, trial: Trial, process: int) -> str:
-    """The trial's folder; where it has several processes, one of its own for each, because they may run at a time."""
-    folder = assignment.folders[trial.index]
-    is_alone = not assignment.plan.question and _process_count(trial, assignment.plan.order) == 1
-    return folder if is_alone else f"{folder}/process-{process}"
-
-
-def _planned(trial: Trial, process: int) -> Iterator[ExecutionRange]:
+def _plan_stretches(trial: Trial, process: int) -> Iterator[ExecutionRange]:
+    """The executions of one process of an experiment, phase by phase; the first process that measures profiles, too."""
     if trial.cases and trial.agent_use is None:
         process //= len(trial.cases)
     if trial.isolation is Isolation.COLD:

@@ -87,6 +87,7 @@ def noise_of(times: Sequence[int], worked: int) -> Noise:
 _SAMPLE = 4
 """Chunks of one look at the pace, between jobs; a few milliseconds."""
 _MOST_OF_TIME = 0.01
+"""The share of a run's time that all looks together may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +125,10 @@ class PaceSampler:
         self._lost: list[float] = []
 
     def map(self, attempt: Attempt, jobs: Iterable[Job], stop: Callable[[], bool]) -> Iterator[Batch]:
-        yield from self._executor.map(attempt, self._sampled(jobs), stop)
+        yield from self._executor.map(attempt, self._sample_before_each(jobs), stop)
         self._look()
 
-    def _sampled(self, jobs: Iterable[Job]) -> Iterator[Job]:
+    def _sample_before_each(self, jobs: Iterable[Job]) -> Iterator[Job]:
         for job in jobs:
             self._look()
             yield job
@@ -157,26 +158,23 @@ class PaceSampler:
 
 
 def clock_facts(clock: Clock = time.perf_counter_ns, readings: int = 1000) -> dict[str, object]:
-    """The clock that times executions: what the system says of it, its smallest step and its price, as measured."""
+    """The clock that times executions: what the system says about it, its smallest step and the time that a reading takes.
+
+    Step and cost are measured, in seconds; the cost is the best of three means over so many readings.
+    """
     known = time.get_clock_info("perf_counter")
+    seen = [clock() for _ in range(readings)]
+    steps = [after - before for before, after in pairwise(seen) if after > before]
+    costs: list[float] = []
+    for _ in range(3):
+        begin = clock()
+        for _ in repeat(None, readings):
+            clock()
+        costs.append((clock() - begin) / readings)
     return {
         "name": known.implementation,
         "resolution_s": known.resolution,
         "monotonic": known.monotonic,
-        "step_s": _smallest_step(clock, readings),
-        "cost_s": min(_cost(clock, readings) for _ in range(3)),
+        "step_s": min(steps, default=0) / 1e9 or None,
+        "cost_s": min(costs) / 1e9,
     }
-
-
-def _smallest_step(clock: Clock, readings: int) -> float | None:
-    seen = [clock() for _ in range(readings)]
-    return (
-        min((after - before for before, after in pairwise(seen) if after > before), default=0) / 1e9 or None
-    )
-
-
-def _cost(clock: Clock, readings: int) -> float:
-    begin = clock()
-    for _ in repeat(None, readings):
-        clock()
-    return (clock() - begin) / readings / 1e9

@@ -17,16 +17,18 @@ import time
 from importlib import import_module
 from types import FrameType
 
+from assay.execute.process_tree import find_descendants, kill
+
 # Imported before the fork, so that the worker need not import it again.
-from assay.execute.pulse import CANCEL, Pulse
-from assay.execute.tree import find_descendants, kill
+from assay.execute.worker_channel import CANCEL, Pulse
 
 IS_SUPPORTED = sys.platform == "linux"
 MODULE = "assay.execute.reaper"
 _PR_SET_CHILD_SUBREAPER = 36
 _GRACE_SECONDS = 0.05
-"""In which helpers such as the resource tracker of `multiprocessing` leave by themselves."""
+"""How long helpers such as the resource tracker of `multiprocessing` have to leave by themselves."""
 KILL_SECONDS = 2.0
+"""How long the reaper tries to end what the worker left; what still runs then is reported as a survivor."""
 _POLL_SECONDS = 0.002
 
 
@@ -52,9 +54,17 @@ def main() -> None:
 
 def _reap(worker: int, report_fd: int, is_ready: int) -> None:
     """Wait for the worker, end what it leaves, and exit as it did."""
-    _receive_orphans()
+    import ctypes
+
+    # From here on, the kernel makes this process the parent of every orphan below it.
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     os.close(is_ready)
-    _forward_signals(worker)
+
+    def forward(signum: int, frame: FrameType | None) -> None:
+        kill(worker, signum)
+
+    for number in (CANCEL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1):
+        signal.signal(number, forward)
     report = _open_report(report_fd)
     while (ended := os.waitpid(-1, 0))[0] != worker:
         continue
@@ -64,26 +74,16 @@ def _reap(worker: int, report_fd: int, is_ready: int) -> None:
     if report is not None:
         report.has_left(left, survivors)
     elif survivors:
-        sys.stderr.write(f"Warning: {survivors} processes that an agent started could not be ended.\n")
+        processes = "1 process" if survivors == 1 else f"{survivors} processes"
+        sys.stderr.write(f"Warning: {processes} that an agent started could not be ended.\n")
     _exit_as(os.waitstatus_to_exitcode(ended[1]))
 
 
-def _receive_orphans() -> None:
-    import ctypes
-
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _forward_signals(worker: int) -> None:
-    def forward(signum: int, frame: FrameType | None) -> None:
-        kill(worker, signum)
-
-    for number in (CANCEL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1):
-        signal.signal(number, forward)
-
-
 def _open_report(report_fd: int) -> Pulse | None:
-    """The pulse to report to, if there is one. All other files are closed but standard error: pipes end with the worker."""
+    """The pulse to report to, if there is one.
+
+    All other files but standard error are closed: a pipe that the reaper held open would not end with the worker.
+    """
     report = Pulse(report_fd) if report_fd >= 0 else None
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -93,8 +93,10 @@ def _open_report(report_fd: int) -> Pulse | None:
 
 
 def _end_children() -> tuple[int, int]:
-    """How many processes were left, and how many of them could not be ended."""
-    _wait_for_children(_GRACE_SECONDS)
+    """Returns how many processes were left, and how many of them could not be ended."""
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while _has_children() and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
     left: set[int] = set()
     deadline = time.monotonic() + KILL_SECONDS
     while _has_children():
@@ -108,12 +110,6 @@ def _end_children() -> tuple[int, int]:
     return len(left), 0
 
 
-def _wait_for_children(seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while _has_children() and time.monotonic() < deadline:
-        time.sleep(_POLL_SECONDS)
-
-
 def _has_children() -> bool:
     """Whether a child is left, after those that have ended are reaped."""
     try:
@@ -125,6 +121,7 @@ def _has_children() -> bool:
 
 
 def _exit_as(code: int) -> None:
+    """Exit with the worker's code, or die of the signal that it died of; without a core dump of its own."""
     if code < 0:
         import resource
 

@@ -1,27 +1,38 @@
-"""A plan is carried out: jobs go to an executor, and what comes back is handed on in batches worth storing."""
+"""Carries out a plan: hands jobs to an executor and passes on what comes back, in batches that are worth storing.
+
+`carry_out` is the main loop of every run. It stores nothing itself: `pipeline/run.py` iterates over it and writes each batch
+in one transaction. On the way, impossible figures are removed, and three observers see every batch: the spending of the
+budget, the patience with trials that fail, and the decision of the run's question. The last two end trials by adding them
+to the set `ended`, which `jobs` looks at before it gives out the next job.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from assay.execute.attempt import attempt
+from assay.execute.budget import Spending
+from assay.execute.early_stop import Patience, patience_for
 from assay.execute.jobs import Assignment, jobs
-from assay.execute.patience import Patience, patience_for
-from assay.execute.result_check import check_figures
-from assay.execute.spending import Spending
-from assay.model import Artifact, Batch, Execution
+from assay.model import Artifact, Batch, Execution, Status
 from assay.model.execution import JobUsage
 from assay.plugin.executor import Executor
 
 if TYPE_CHECKING:
-    from assay.execute.deciding import Deciding
+    from assay.execute.decision import Deciding
 
 FLUSH_SECONDS = 0.1
 FLUSH_EXECUTIONS = 2000
+"""A batch is passed on after so many seconds or executions, whichever comes first: each costs a transaction."""
+_NEVER_NEGATIVE = frozenset(
+    ("seconds", "cpu_seconds", "ttft", "usd", "tokens", "input_tokens", "output_tokens", "rss_max_bytes")
+)
+"""Metrics that Assay itself gives a meaning; an experiment's own may be negative."""
 
 
 def carry_out(
@@ -32,7 +43,11 @@ def carry_out(
     spending: Spending | None = None,
     deciding: Deciding | None = None,
 ) -> Iterator[Batch]:
-    """Everything the plan still wants, as it gets done; a trial that has ended gets no further jobs."""
+    """Carry out what is left of the plan, yielding batches as executions end; a trial in `ended` gets no further jobs.
+
+    `stop` is asked by the executor whether the user wants to end the run. What has arrived before an interrupt is yielded
+    before the interrupt is raised, so that it is stored.
+    """
     suites = {trial.index for trial in assignment.plan.trials if trial.agent_use is not None}
     pending, patience = _Pending(), _TrialPatience(ended, suites)
     try:
@@ -44,18 +59,56 @@ def carry_out(
             if deciding is not None:
                 deciding.see(batch, ended)
             if pending.is_due():
-                yield pending.taken()
+                yield pending.take()
                 pending = _Pending()
     except KeyboardInterrupt:
         if not pending.is_empty:
-            yield pending.taken()
+            yield pending.take()
         raise
     if not pending.is_empty:
-        yield pending.taken()
+        yield pending.take()
+
+
+def check_figures(batch: Batch) -> Batch:
+    """The batch without impossible figures: an execution that has one becomes invalid, and the figure is in no statistic.
+
+    Python agents and experiments are trusted code, but accidents happen: a test helper that replaces the clock, a library
+    that reports minus one token.
+    """
+    if all(_is_sound(execution.measurements) for execution in batch.executions):
+        return batch
+    return replace(batch, executions=tuple(map(_without_impossible, batch.executions)))
+
+
+def _is_sound(measurements: Mapping[str, float]) -> bool:
+    # Every execution passes here, and nearly all have only finite floats that are not negative.
+    for name, value in measurements.items():
+        if not (type(value) is float and 0.0 <= value < math.inf) and not _is_possible(name, value):
+            return False
+    return True
+
+
+def _is_possible(name: str, value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return False
+    return value >= 0 or name not in _NEVER_NEGATIVE
+
+
+def _without_impossible(execution: Execution) -> Execution:
+    wrong = {n: value for n, value in execution.measurements.items() if not _is_possible(n, value)}
+    if not wrong:
+        return execution
+    figures = ", ".join(f"{name} is {value!r}" for name, value in wrong.items())
+    return replace(
+        execution,
+        status=Status.INVALID_OUTPUT if execution.status is Status.OK else execution.status,
+        measurements={name: value for name, value in execution.measurements.items() if name not in wrong},
+        error=execution.error or f"{figures}, which is impossible",
+    )
 
 
 class _TrialPatience:
-    """Sees the failures of a trial across its processes, and notes the trials that have ended."""
+    """Counts the failures of each trial across its processes, and notes the trials that have ended."""
 
     def __init__(self, ended: set[int], suites: set[int]) -> None:
         self._ended = ended
@@ -82,7 +135,7 @@ class _TrialPatience:
 
 @dataclass(slots=True)
 class _Pending:
-    """What has arrived, put together until it is worth a transaction."""
+    """What has arrived, collected until it is worth a transaction."""
 
     executions: list[Execution] = field(default_factory=list)
     artifacts: list[Artifact] = field(default_factory=list)
@@ -124,7 +177,7 @@ class _Pending:
             return True
         return monotonic() - self.since >= FLUSH_SECONDS and not self.is_empty
 
-    def taken(self) -> Batch:
+    def take(self) -> Batch:
         return Batch(
             tuple(self.executions),
             tuple(self.artifacts),

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import PlanError
-from assay.execute.tree import MARK
+from assay.execute.process_tree import MARK
 
 CHOICES = ("auto", "bubblewrap", "none")
 VARIABLE = "ASSAY_SANDBOX"
@@ -115,16 +115,14 @@ class Sandbox:
         files = [
             argument for inside, path in program.files.items() for argument in ("--ro-bind", path, inside)
         ]
+        numbers = tuple(int(part) for part in self.version.split(".") if part.isdigit())
+        limit = ("--size", str(_TMP_BYTES)) if numbers >= _WITH_SIZE else ()
         return [
             self.path, "--unshare-all", *shared, "--unshare-user", "--uid", "65534", "--gid", "65534",
             "--cap-drop", "ALL", "--die-with-parent", "--new-session", *binds, "--dev", "/dev",
-            *self._private_tmp(), *files, *(part for path in program.hidden for part in ("--tmpfs", path)), "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", program.folder,
+            *limit, "--tmpfs", "/tmp", *files, *(part for path in program.hidden for part in ("--tmpfs", path)), "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", program.folder,  # noqa: S108
             *(() if seccomp is None else ("--seccomp", str(seccomp))), "--", *program.argv,
         ]  # fmt: skip
-
-    def _private_tmp(self) -> tuple[str, ...]:
-        is_sized = _version_numbers(self.version) >= _WITH_SIZE
-        return (*(("--size", str(_TMP_BYTES)) if is_sized else ()), "--tmpfs", "/tmp")  # noqa: S108
 
 
 NONE = Sandbox("none")
@@ -133,7 +131,7 @@ _noted: ContextVar[set[str] | None] = ContextVar("noted", default=None)
 
 @contextmanager
 def noting_sandboxes() -> Iterator[set[str]]:
-    """The sandboxes that are found meanwhile: of the scorers that are made."""
+    """Collects the names of the sandboxes that `find_sandbox` returns meanwhile, to store with a run which were used."""
     found: set[str] = set()
     token = _noted.set(found)
     try:
@@ -144,7 +142,7 @@ def noting_sandboxes() -> Iterator[set[str]]:
 
 @contextmanager
 def chosen_sandbox(choice: str | None) -> Iterator[None]:
-    """Make this the choice of this process and its workers meanwhile; None leaves it as it is."""
+    """Make this the choice of this process and its workers meanwhile; None leaves the choice as it is."""
     before = os.environ.get(VARIABLE)
     if choice is not None:
         os.environ[VARIABLE] = choice
@@ -156,7 +154,10 @@ def chosen_sandbox(choice: str | None) -> Iterator[None]:
 
 
 def find_sandbox() -> Sandbox:
-    """The sandbox to run code under judgement in; PlanError where there is none and none was not chosen."""
+    """The sandbox to run code under judgement in.
+
+    Raises PlanError where bubblewrap does not work here and the user has not chosen to do without.
+    """
     choice = os.environ.get(VARIABLE) or "auto"
     if choice not in CHOICES:
         raise PlanError(f"{VARIABLE} is '{choice}'; it can be {', '.join(CHOICES)}.")
@@ -165,16 +166,15 @@ def find_sandbox() -> Sandbox:
         if (noted := _noted.get()) is not None:
             noted.add(str(found))
         return found
+    advice = (
+        "Install it (apt-get install bubblewrap, dnf install bubblewrap) or allow user namespaces; check: assay doctor."
+        if sys.platform == "linux"
+        else "Bubblewrap needs Linux: use a virtual machine or a container that allows it."
+    )
     raise PlanError(
-        f"The scorer code runs code in a sandbox, but {found}. {_advice()} "
+        f"The scorer code runs code in a sandbox, but {found}. {advice} "
         "To run code that you trust without a sandbox: --sandbox none."
     )
-
-
-def _advice() -> str:
-    if sys.platform != "linux":
-        return "Bubblewrap needs Linux: use a virtual machine or a container that allows it."
-    return "Install it (apt-get install bubblewrap, dnf install bubblewrap) or allow user namespaces; check: assay doctor."
 
 
 def probe_bubblewrap() -> Sandbox | str:
@@ -194,12 +194,12 @@ def _probe(path: str) -> Sandbox | str:
         trial = sandbox.start(
             Program([python_path(), "-I", "-S", "-c", ""]), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
-        _, said = trial.communicate(timeout=20)
+        _, errors = trial.communicate(timeout=20)
     except (OSError, subprocess.SubprocessError) as error:
         return f"bubblewrap cannot be run here ({error})"
     if trial.returncode != 0:
         # Containers often forbid user namespaces.
-        reason = said.decode(errors="replace").strip().splitlines()
+        reason = errors.decode(errors="replace").strip().splitlines()
         return f"bubblewrap does not work here ({reason[-1] if reason else f'exit code {trial.returncode}'})"
     os.environ[_PROBED] = f"{path}={sandbox.version}"
     return sandbox
@@ -231,10 +231,6 @@ def _bind_system(path: str) -> tuple[str, ...]:
     if Path(path).is_symlink() and path.count("/") == 1:
         return ("--symlink", str(Path(path).readlink()), path)
     return ("--ro-bind", os.path.realpath(path), path) if Path(path).exists() else ()
-
-
-def _version_numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
 _KERNEL_CALLS = (
@@ -270,7 +266,13 @@ _X32 = 0x40000000
 
 
 def seccomp_filter(machine: str, has_network: bool, may_start_processes: bool) -> bytes:
-    """A BPF program that answers EPERM to system calls a program does not need; empty for machines it is not written for."""
+    """A BPF program that answers EPERM to system calls a program does not need; empty for machines it is not written for.
+
+    Each step is a classic BPF instruction: code, jump if true, jump if false, operand. The data it loads from is
+    `struct seccomp_data`: the call's number at offset 0, the architecture at 4, its first argument at 16. See seccomp(2).
+    A jump skips so many of the following steps. On x86_64, numbers from `_X32` on are a second way to make all calls,
+    and are refused.
+    """
     if machine not in _NUMBERS:
         return b""
     architecture, numbers = _NUMBERS[machine]

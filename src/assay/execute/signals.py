@@ -1,4 +1,8 @@
-"""Signals from the user: the first asks a run to end, and what is finished is kept."""
+"""Handles signals from the user: the first asks a run to end, and what is finished is kept.
+
+A run polls its `Interrupt` between jobs. A second Ctrl-C raises `UserInterrupt` at once, except while results are being
+written; then it takes effect right afterwards.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from types import FrameType
 
-from assay.execute.interruption import UserInterrupt
+from assay.plugin.interruption import UserInterrupt
 
 
 @dataclass(slots=True)
 class Interrupt:
-    """Set by the first Ctrl-C, SIGTERM or SIGHUP; a second Ctrl-C is not waited for, but for what is being stored."""
+    """Whether the user has asked the run to end; called without arguments, it says so.
+
+    It is set by the first Ctrl-C, SIGTERM or SIGHUP. `request` is the signal handler.
+    """
 
     is_requested: bool = False
     _is_urgent: bool = False
@@ -77,7 +84,7 @@ def interruptible() -> Iterator[Interrupt]:
 
 
 def _leave_terminal() -> None:
-    """Writing to a terminal that has hung up is an error: what still comes is for nobody to read."""
+    """Send further output to /dev/null if the terminal has hung up: writing to it would be an error."""
     import errno
     import os
     import termios
@@ -92,6 +99,6 @@ def _leave_terminal() -> None:
                 os.close(nothing)
 
 
-def interrupted_exit_code() -> int:
-    """Of a command whose run was interrupted: 128 and the number of the signal, as shells have it."""
+def interrupt_exit_code() -> int:
+    """The exit code of a command whose run was interrupted: 128 plus the number of the signal, as shells use it."""
     return 128 + _last_signal

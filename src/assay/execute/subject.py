@@ -1,4 +1,8 @@
-"""The experiment of a job, ready to be executed again and again in this process."""
+"""The experiment of a job, ready to be executed again and again in this process.
+
+`attempt.py` makes one `Subject` for a job, calls `setup`, then `execute` for each repetition, then `close`. Whatever the code of
+the experiment raises becomes the status of an execution; only the user's interrupt passes through.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +24,17 @@ from assay.execute.answer_limits import (
     limit_returned,
     shorten,
 )
-from assay.execute.clock import Timed, autoranged, time_await, time_call
+from assay.execute.clock import Timed, find_loop_count, time_await, time_call
+from assay.execute.error_text import format_error, summary
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
-from assay.execute.interruption import BY_USER, UserInterrupt, run_coroutine
-from assay.execute.outcome import Outcome, plain, sorted_out
-from assay.execute.peak import Peak
-from assay.execute.pulse import Pulse, WorkerStage
-from assay.execute.told import summary, told
-from assay.execute.usage import UsageMeter, cpu_time, peak_memory
-from assay.model import Batch, Execution, Isolation, Job, Limits, Phase, Status
+from assay.execute.peak_memory import Peak
+from assay.execute.resource_usage import UsageMeter, cpu_time, peak_memory
+from assay.execute.worker_channel import Pulse, WorkerStage
+from assay.model import Batch, Execution, Isolation, Job, Phase, Status
 from assay.plugin import lookup
 from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.plugin.interruption import BY_USER, UserInterrupt, run_coroutine
+from assay.plugin.outcome import Outcome, plain, split_result
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,10 +42,14 @@ if TYPE_CHECKING:
 
 INTERRUPTED = "The run was interrupted."
 Ended = tuple[Status, Outcome, str | None]
+"""How an execution ended: its status, what it returned, and what went wrong."""
 
 
 def blame_for_start(error: BaseException) -> Status:
-    """Status where making or setup raised: the experiment failed, unless it was not found or an instrument broke."""
+    """The status for an error while the experiment was made or set up.
+
+    The experiment failed, unless it was not found, an instrument broke, or the user interrupted.
+    """
     is_missing = isinstance(error, AssayError) and error.__cause__ is None
     if is_missing or isinstance(error, InstrumentFailed):
         return Status.HARNESS_ERROR
@@ -49,23 +57,37 @@ def blame_for_start(error: BaseException) -> Status:
 
 
 class Subject:
+    """An experiment with everything around it: params, clock, instruments, limits, and scorers where it is in a suite.
+
+    Three kinds of experiments look the same from outside: classes with `execute_once`, functions with `@benchmark`, which
+    offer `call` to be timed without a detour, and either of them sync or async.
+    """
+
     def __init__(self, job: Job, context: ExperimentContext) -> None:
         self._job = job
         self.context = context
         started = perf_counter()
-        self._experiment = _experiment_of(job)
+        for file in job.load:
+            lookup.load_file(Path(file))
+        self._experiment = make(lookup.find("experiments", job.experiment), job.params)
         self._import_seconds = perf_counter() - started
         self._setup_seconds = 0.0
         self._call = getattr(self._experiment, "call", None) or partial(
             self._experiment.execute_once, context
         )
-        self._prepare = _prepare_of(self._experiment)
-        self._read: Callable[[Any], Outcome] = getattr(self._experiment, "read", sorted_out)
+        prepare = getattr(type(self._experiment), "prepare_once", None)
+        has_prepare = prepare not in (None, Experiment.prepare_once)
+        self._prepare: Callable[[ExperimentContext], Any] | None = (
+            self._experiment.prepare_once if has_prepare else None
+        )
+        """What runs before each execution, untimed; None where the experiment has nothing to prepare."""
+        self._read: Callable[[Any], Outcome] = getattr(self._experiment, "read", split_result)
         # Experiments with a `read` of their own return what an analysis knows how to read.
-        self._returns_anything = self._read is sorted_out or hasattr(self._experiment, "call")
+        self._returns_anything = self._read is split_result or hasattr(self._experiment, "call")
         self._runner: asyncio.Runner | None = None
         self._is_async = inspect.iscoroutinefunction(getattr(self._call, "func", self._call))
-        self._ceilings = _ceilings(job.limits)
+        ceilings = (("tokens", job.limits.tokens), ("usd", job.limits.usd))
+        self._ceilings = [(name, ceiling) for name, ceiling in ceilings if ceiling is not None]
         self._seconds_allowed = job.limits.seconds or math.inf
         self.loops = job.iterations.loops
         """Calls in one execution; None until `find_loops` has found it."""
@@ -73,7 +95,7 @@ class Subject:
         self.files = Files(job)
         self.meter = UsageMeter(None if job.isolation is Isolation.INLINE else peak_memory)
         self._peak = Peak(os.getpid()) if job.wants_memory else None
-        self._panel, self._stable = _panel(job)
+        self._panel, self._pool = _panel(job)
         context.instruments = tuple(use.name for use in job.instruments)
 
     def setup(self) -> None:
@@ -86,25 +108,26 @@ class Subject:
         return Batch(costs=self._instruments.costs(self.context), unmeasured=self._instruments.unmeasured)
 
     def find_loops(self) -> None:
-        """Leaves it open when the subject fails, which the execution that follows will show."""
+        """Find how many calls an execution needs to be timed well; left open if the subject fails, as the next one will show."""
         try:
-            self.loops = autoranged(self._timed)
+            self.loops = find_loop_count(self._time_loops)
         except BY_USER:
             raise
         except BaseException:
             self.loops = None
 
     def execute(self, phase: Phase, repetition: int, pulse: Pulse) -> Execution:
+        """One execution, from its preparation to its limits; it never raises for what the experiment does."""
         failed = None
         if self._prepare is not None:
             pulse.enter(WorkerStage.PREPARING)
-            failed = self._unprepared()
+            failed = self._try_prepare()
             pulse.begin(phase, repetition)
         started = time()
         try:
             watching = self._instruments.watching(phase, repetition) if failed is None else None
             states = watching.start(self.context) if watching else []
-            status, outcome, error = failed or self._ventured(phase)
+            status, outcome, error = failed or self._try_execute(phase)
             if watching:
                 outcome.measurements.update(watching.stop(states, self.files))
         except InstrumentFailed as failure:
@@ -114,35 +137,38 @@ class Subject:
         if self._job.isolation is Isolation.COLD and status is Status.OK:
             outcome.measurements["import_seconds"] = self._import_seconds
             outcome.measurements["setup_seconds"] = self._setup_seconds
+        applied: dict[str, Any] | None = plain(self.context.applied) if self.context.applied else None
         execution = Execution(
             self._job.trial, self._job.process, phase, repetition, status, started, outcome.measurements,
-            self.loops or 1, self._job.case_id, outcome.output, self._applied(), error, None, outcome.detail,
+            self.loops or 1, self._job.case_id, outcome.output, applied, error, None, outcome.detail,
         )  # fmt: skip
         return limit_execution(execution)
 
-    def _unprepared(self) -> Ended | None:
-        """How an execution ended that could not even be prepared; None where it can begin."""
+    def _try_prepare(self) -> Ended | None:
+        """How the execution ended if its preparation failed; None where it can begin."""
         assert self._prepare is not None
         try:
             self._settle(self._prepare(self.context))
         except BaseException as raised:
-            return self._failed(raised)
+            return self._build_failure(raised)
         return None
 
-    def _failed(self, raised: BaseException) -> Ended:
+    def _build_failure(self, raised: BaseException) -> Ended:
         """Whatever the experiment raised is its own failure; only the user can cancel it."""
         if isinstance(raised, BY_USER):
             return Status.CANCELLED, Outcome(), INTERRUPTED
-        return Status.FAILED, Outcome(), told(raised)
+        return Status.FAILED, Outcome(), format_error(raised)
 
-    def _ventured(self, phase: Phase) -> Ended:
+    def _try_execute(self, phase: Phase) -> Ended:
         """One execution, however it ends."""
         try:
-            seconds, result, used = self._gauged(self.loops or 1, is_measured=phase is Phase.MEASURED)
+            seconds, result, used = self._call_and_measure(
+                self.loops or 1, is_measured=phase is Phase.MEASURED
+            )
             outcome = self._read(result)
             outcome.measurements = {**used, **outcome.measurements}
         except BaseException as raised:
-            return self._failed(raised)
+            return self._build_failure(raised)
         if outcome.seconds is not None:
             seconds = outcome.seconds
         outcome.measurements["seconds"] = seconds
@@ -163,23 +189,27 @@ class Subject:
                 return Status.INVALID_OUTPUT, outcome, str(too_long)
         return Status.OK, outcome, None
 
-    def _gauged(self, loops: int, *, is_measured: bool) -> tuple[float, Any, dict[str, float]]:
-        """Seconds, result, and where executions are rated what the call took of the machine; read outside of the timer."""
+    def _call_and_measure(self, loops: int, *, is_measured: bool) -> tuple[float, Any, dict[str, float]]:
+        """Seconds of one call, its result, and what it used of the machine: CPU time where executions are rated, peak
+        memory where it is wanted. Both are read outside of the timer."""
         if self._peak:
-            self._peak.taken()
+            self._peak.read()
         cpu = cpu_time()
-        seconds, result = self._timed(loops)
+        seconds, result = self._time_loops(loops)
         cpu = cpu_time() - cpu
         if is_measured:
             self.meter.add(cpu, seconds * loops)
         used = {"cpu_seconds": cpu / loops} if self._job.is_rated else {}
-        if self._peak and (peak := self._peak.taken()) is not None:
+        if self._peak and (peak := self._peak.read()) is not None:
             used["rss_max_bytes"] = float(peak)
         return seconds, result, used
 
     def _judge(self, result: Any, outcome: Outcome) -> None:
-        """Scores of what the experiment returned for its case: its `output` where it names one, else all of it."""
-        from assay.execute.judging import score_detail, score_measurements
+        """Score what the experiment returned for its case: its `output` where it names one, else all of it.
+
+        The output is judged whole and stored shortened; what else was returned moves to the detail.
+        """
+        from assay.execute.scoring import score_detail, score_measurements
         from assay.model import Answer, Score
 
         judged = result.get("output", result) if isinstance(result, Mapping) else result
@@ -187,7 +217,7 @@ class Subject:
         complete = copy_whole(judged)
         waiting = self._panel.judge(self._job.cases[0], [Answer(complete)], scores)
         if waiting is not None:
-            self._stable.settled(waiting)
+            self._pool.wait(waiting)
         outcome.measurements.update(score_measurements(scores))
         others = {name: value for name, value in (outcome.output or {}).items() if name != "output"}
         shortened: dict[str, int] = {}
@@ -200,11 +230,7 @@ class Subject:
         }
         outcome.detail = detail or None
 
-    def _applied(self) -> dict[str, Any] | None:
-        applied: dict[str, Any] | None = plain(self.context.applied) if self.context.applied else None
-        return applied
-
-    def _timed(self, loops: int) -> Timed:
+    def _time_loops(self, loops: int) -> Timed:
         if not self._is_async:
             return time_call(self._call, loops)
         timed: Timed = run_coroutine(self._async_runner(), time_await(self._call, loops))
@@ -219,17 +245,17 @@ class Subject:
 
     def _settle(self, result: Any) -> None:
         if inspect.isawaitable(result):
-            run_coroutine(self._async_runner(), _awaited(result))
+            run_coroutine(self._async_runner(), _await_result(result))
 
     def close(self) -> str | None:
-        """Teardown; what went wrong in it spoils no result, and is told."""
+        """Tear the experiment down; returns what went wrong, which spoils no result."""
         self.context.phase, self.context.iteration_index = "teardown", None
         try:
             try:
                 self._settle(self._experiment.teardown(self.context))
             finally:
-                if self._stable is not None:
-                    self._stable.close()
+                if self._pool is not None:
+                    self._pool.close()
                 if self._runner is not None:
                     self._runner.close()
         except UserInterrupt:
@@ -239,36 +265,19 @@ class Subject:
         return None
 
 
-async def _awaited(result: Any) -> Any:
+async def _await_result(result: Any) -> Any:
     return await result
-
-
-def _prepare_of(experiment: Any) -> Callable[[ExperimentContext], Any] | None:
-    """What is to run before each execution; None where the experiment has nothing to prepare."""
-    own = getattr(type(experiment), "prepare_once", None)
-    return None if own in (None, Experiment.prepare_once) else experiment.prepare_once
 
 
 def _panel(job: Job) -> tuple[Any, Any]:
     """The scorers of the job's case, and the agents that judges among them ask; nothing where nothing is judged."""
     if not job.scorers or not job.cases:
         return None, None
-    from assay.execute.agents import Stable
-    from assay.execute.judging import Panel
+    from assay.execute.scoring import Panel
+    from assay.plugin.agent_pool import AgentPool
 
-    stable = Stable()
-    return Panel(job.scorers, job.cases, stable), stable
-
-
-def _ceilings(limits: Limits) -> list[tuple[str, float]]:
-    given = (("tokens", limits.tokens), ("usd", limits.usd))
-    return [(name, ceiling) for name, ceiling in given if ceiling is not None]
-
-
-def _experiment_of(job: Job) -> Any:
-    for file in job.load:
-        lookup.load_file(Path(file))
-    return make(lookup.find("experiments", job.experiment), job.params)
+    pool = AgentPool()
+    return Panel(job.scorers, job.cases, pool), pool
 
 
 def make(member: Any, params: Any) -> Any:

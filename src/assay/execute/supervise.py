@@ -1,4 +1,14 @@
-"""A worker seen from outside: started, listened to, kept within its limits, ended."""
+"""Supervises one worker from outside: starts it, listens to it, keeps it within its limits, ends it.
+
+The local executor has one `SupervisedWorker` for each job under way and calls `listen` whenever its pipe has something to read,
+and `keep_within_limits` all the time. Four things connect them: a pipe for results, a file for what the worker prints,
+shared memory that says what it is doing (`Pulse`), and standard input with the job. The code under test runs in the worker
+and may do anything to them, so nothing that arrives is trusted: a line without the worker's secret, an execution that was
+not asked for, or results of another trial end the worker.
+
+When a worker is gone, `close` works out from the pulse and from the account of its job what that means: which execution it
+stands for, which job a new worker goes on with, and whether a teardown has to be made up for. That is `Remains`.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +23,25 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from assay.execute import reaper
-from assay.execute.account import account_of
-from assay.execute.attempt import remark, teardown_failed, teardown_skipped
+from assay.execute.attempt import build_skipped_teardown, build_teardown_failure, remark
+from assay.execute.early_stop import DEFAULT_SECONDS
 from assay.execute.guardian import Guardian
-from assay.execute.log import Log, log_file
-from assay.execute.patience import DEFAULT_SECONDS
-from assay.execute.pulse import CANCEL, MANY, Beat, Pulse, WorkerStage, memory_file, shared_memory
+from assay.execute.job_progress import account_of
+from assay.execute.process_tree import MARK, descendants_rss, kill_all, kill_descendants, kill_tree, tree_rss
 from assay.execute.subject import INTERRUPTED
 from assay.execute.teardown import can_run_alone, cleanup_job, has_teardown, teardown_job
-from assay.execute.tree import MARK, descendants_rss, kill_all, kill_descendants, kill_tree, tree_rss
 from assay.execute.wire import Garbled, decode_batches, encode_order
 from assay.execute.worker import MODULE_FOLDERS
+from assay.execute.worker_channel import (
+    CANCEL,
+    MANY,
+    Beat,
+    Pulse,
+    WorkerStage,
+    create_shared_memory,
+    memory_file,
+)
+from assay.execute.worker_log import Log, log_file
 from assay.model import Batch, Job, Status
 from assay.units import signal_name, size
 
@@ -32,14 +50,16 @@ START_SECONDS = 60.0
 SETUP_SECONDS = 60.0
 """Setup and teardown may always take this long, and ten times the limit of an execution if that is longer."""
 EXIT_SECONDS = 1.0
+"""How long a worker that has closed its pipe may take to exit."""
 LOOK_SECONDS = 0.02
+"""Between two looks at the time and the memory that a worker takes."""
 _PIPE_BYTES = 1 << 20
 _F_SETPIPE_SZ = 1031
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why a worker was ended, what it was doing, and for how long it had."""
+    """Why a worker was ended, what it was doing, and for how many seconds it had been doing that."""
 
     status: Status
     text: str
@@ -49,7 +69,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What is left of a worker: its last words, and the job that a new process should go on with."""
+    """What is left of a worker: its last batches, and the job that a new process should go on with."""
 
     batches: list[Batch]
     job: Job | None = None
@@ -60,13 +80,17 @@ class Remains:
 
 
 class SupervisedWorker:
-    """One job in one process of its own."""
+    """One job in one process of its own, below a reaper that ends what the worker leaves behind (see reaper.py).
+
+    The caller polls `fd`, calls `listen` until `is_done`, and then `close` exactly once. `may_restart` says whether a worker that
+    dies before it begins is reported as `failed_start`, to be started again, or as a failure of its job.
+    """
 
     def __init__(self, job: Job, attempt: str, guardian: Guardian, may_restart: bool = False) -> None:
         self.job = job
         self._may_restart = may_restart
         self.is_done = False
-        """Nothing more will come from it."""
+        """Whether nothing more will come from it."""
         self._guardian = guardian
         self._mark = guardian.mark(job.temporary)
         self._ending: Ending | None = None
@@ -85,7 +109,8 @@ class SupervisedWorker:
             self._opened = opened.pop_all()
 
     def _start(self, attempt: str, opened: contextlib.ExitStack) -> int:
-        pulse_fd, job_fd = shared_memory(), memory_file(encode_order(self.job, self._secret))
+        """Start the process; returns the end of the pipe to read from. What has to be closed at the end goes to `opened`."""
+        pulse_fd, job_fd = create_shared_memory(), memory_file(encode_order(self.job, self._secret))
         with _closing(pulse_fd, job_fd):
             self._pulse = Pulse(pulse_fd)
             opened.callback(self._pulse.close)
@@ -133,13 +158,18 @@ class SupervisedWorker:
         batches: list[Batch] = []
         if not self._is_garbled:
             decoded, is_intact = self._decode(lines)
-            batches = [batch for found in decoded for batch in self._accepted(found)]
+            batches = [batch for reported in decoded for batch in self._accept_batch(reported)]
             if not is_intact:
                 self._refuse("the experiment wrote into the pipe for results")
-        return [*batches, *self._judge_retries()]
+        retries = self._pulse.judge_retries()
+        if retries > self._retries_seen:
+            batches.append(Batch(judge_retries={self.job.trial: retries - self._retries_seen}))
+            self._retries_seen = retries
+        return batches
 
-    def _accepted(self, batch: Batch) -> Iterator[Batch]:
-        """The batch, as far as it is about this job: an execution that nobody asked for, or a second time, ends the worker."""
+    def _accept_batch(self, batch: Batch) -> Iterator[Batch]:
+        """The batch, as far as it is about this job. An execution that was not asked for, or comes a second time, ends the
+        worker."""
         if self._is_garbled:
             return
         for number, execution in enumerate(batch.executions):
@@ -159,13 +189,8 @@ class SupervisedWorker:
         self._is_garbled = True
         self._end(Status.CRASHED, why)
 
-    def _judge_retries(self) -> Iterator[Batch]:
-        seen = self._pulse.judge_retries()
-        if seen > self._retries_seen:
-            yield Batch(judge_retries={self.job.trial: seen - self._retries_seen})
-            self._retries_seen = seen
-
     def _lines(self) -> list[bytes]:
+        """The complete lines that have arrived; the rest of the last one is kept for the next call."""
         # Whether it has exited is asked before reading: what it wrote until then is in the pipe by now. The end of
         # the pipe alone is no sure sign, because a process that outlives the worker may hold it open.
         has_exited = self._process.poll() is not None
@@ -208,13 +233,11 @@ class SupervisedWorker:
         beat = self._pulse.read()
         if beat.since_ns and beat.seconds() > (allowed := self._seconds_allowed(beat.stage)):
             self._end(Status.TIMEOUT, f"took longer than {allowed:g} s", beat)
-        elif (held := self._memory_held()) > self._memory_limit:
-            text = f"held {size(held)} of memory, more than {size(self._memory_limit)}"
-            self._end(Status.OVER_LIMIT, text, beat)
-
-    def _memory_held(self) -> int:
+            return
         measure = descendants_rss if reaper.IS_SUPPORTED else tree_rss
-        return measure(self._process.pid)
+        if (held := measure(self._process.pid)) > self._memory_limit:
+            text = f"used {size(held)} of memory, more than {size(self._memory_limit)}"
+            self._end(Status.OVER_LIMIT, text, beat)
 
     def _seconds_allowed(self, stage: WorkerStage) -> float:
         if stage is WorkerStage.STARTING:
@@ -228,13 +251,13 @@ class SupervisedWorker:
         kill_descendants(self._process.pid) if reaper.IS_SUPPORTED else self._process.kill()
 
     def ask_to_end(self) -> None:
-        """The subject is broken off where it is, and teardown runs."""
+        """Have the worker interrupt its subject where it is, and run its teardown."""
         beat = self._pulse.read()
         self._ending = Ending(Status.CANCELLED, INTERRUPTED, beat, beat.seconds())
         self._process.send_signal(CANCEL)
 
     def close(self) -> Remains:
-        """End it and all that it started; what its death means for the execution under way."""
+        """End the worker and all that it started; returns what is left of it and of its job."""
         if self.is_done:
             self._let_exit()
         outlived = self._kill_all()
@@ -248,13 +271,13 @@ class SupervisedWorker:
         if self._is_settled:
             remains = Remains([], teardown=self._cleanup_after_teardown())
         else:
-            remains = self._left_behind(code)
+            remains = self._collect_remains(code)
         batches += self._about_leftovers(outlived)
         self._opened.close()
         return replace(remains, batches=batches + remains.batches)
 
     def _kill_all(self) -> int:
-        """End all that is left of it; how many processes outlived a worker that had exited."""
+        """End all that is left of the worker; returns how many processes outlived one that had exited."""
         if self._process.poll() is None:
             kill_tree(self._process.pid)
             self._process.wait()
@@ -263,7 +286,7 @@ class SupervisedWorker:
         return kill_all(self._process.pid, self._mark)
 
     def _about_leftovers(self, outlived: int) -> Iterator[Batch]:
-        """`outlived` were found beside those that the reaper has ended."""
+        """Notes about processes that the worker left behind; `outlived` were found beside those that the reaper ended."""
         left = self._pulse.leftovers()
         number = self.job.process
         if self._is_settled and (total := outlived + left.processes):
@@ -281,6 +304,7 @@ class SupervisedWorker:
             yield Batch(artifacts=(remark(self.job, "unsupervised", text),))
 
     def _let_exit(self) -> None:
+        """Wait for the worker to exit by itself, and for the reaper to end what it left; end one that takes too long."""
         try:
             self._process.wait(EXIT_SECONDS)
         except subprocess.TimeoutExpired:
@@ -288,23 +312,26 @@ class SupervisedWorker:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(2 * reaper.KILL_SECONDS)
                 return
-            self._end(Status.CRASHED, died_of(0, WorkerStage.SEVERED))
+            self._end(Status.CRASHED, describe_exit(0, WorkerStage.SEVERED))
 
-    def _left_behind(self, code: int) -> Remains:
-        """The pulse stands still where the worker died, and every execution that it finished has been read."""
+    def _collect_remains(self, code: int) -> Remains:
+        """What is left of a worker that died before its job was settled.
+
+        The pulse shows where it died, and every execution that it finished has been read by now.
+        """
         beat = self._pulse.read()
         if beat.stage is WorkerStage.STARTING and self._ending is None and self._may_restart:
-            return Remains([], failed_start=died_of(code))
-        ending = self._ending or Ending(Status.CRASHED, died_of(code, beat.stage), beat, 0.0)
+            return Remains([], failed_start=describe_exit(code))
+        ending = self._ending or Ending(Status.CRASHED, describe_exit(code, beat.stage), beat, 0.0)
         if self.job.is_after_death:
-            failed = Batch(artifacts=(teardown_failed(self.job, ending.text),))
+            failed = Batch(artifacts=(build_teardown_failure(self.job, ending.text),))
             return Remains([failed], teardown=self._cleanup_after_teardown())
         is_due = self._is_teardown_due(beat.stage)
         following = self._following(beat.stage, is_due) if ending.status is not Status.CANCELLED else None
         remains = self._after_death(beat, ending)
         if following is not None or not is_due:
             return replace(remains, teardown=following)
-        skipped = Batch(artifacts=(teardown_skipped(self.job, ending.text),))
+        skipped = Batch(artifacts=(build_skipped_teardown(self.job, ending.text),))
         return replace(remains, batches=[*remains.batches, skipped])
 
     def _is_teardown_due(self, stage: WorkerStage) -> bool:
@@ -330,7 +357,13 @@ class SupervisedWorker:
         return cleanup_job(self.job) if self.job.is_teardown else None
 
     def _after_death(self, beat: Beat, ending: Ending) -> Remains:
-        """What stands for the execution that was due, and the job that a new process goes on with."""
+        """What is recorded in place of the execution that was due, and the job that a new process goes on with.
+
+        The stage in which the worker died decides. In EXECUTING the execution under way is to blame, and the rest goes on;
+        in SETUP a new process would fail as well, so there is no rest; in STARTING all executions of the job count as
+        errors of the harness. While several executions are under way nobody knows which one it was: nothing is recorded,
+        and the rest begins with them, one at a time.
+        """
         if ending.status is Status.CANCELLED:
             return Remains([self._instead(ending)] if beat.stage is WorkerStage.EXECUTING else [])
         settled = ((self.job.trial, self.job.process),)
@@ -338,9 +371,12 @@ class SupervisedWorker:
             rest = self._account.rest(warm_up=False)
             return Remains([], replace(rest, cautious=0)) if rest else Remains([Batch(settled=settled)])
         if beat.stage is WorkerStage.TEARDOWN or self._account.is_closed():
-            return Remains([Batch(artifacts=(teardown_failed(self.job, ending.text),), settled=settled)])
-        if ending.status is Status.TIMEOUT and not _is_same(ending.beat, beat):
-            # It ended at the very moment that it was to be killed for; the next one is innocent.
+            return Remains(
+                [Batch(artifacts=(build_teardown_failure(self.job, ending.text),), settled=settled)]
+            )
+        killed_in = (ending.beat.since_ns, ending.beat.phase, ending.beat.repetition)
+        if ending.status is Status.TIMEOUT and killed_in != (beat.since_ns, beat.phase, beat.repetition):
+            # The execution that took too long ended at the very moment it was to be killed; the next one is not to blame.
             return Remains([], self._account.rest())
         if beat.stage is WorkerStage.STARTING:
             text = f"{ending.text}, during starting"
@@ -350,7 +386,7 @@ class SupervisedWorker:
             broken = self._instead(replace(ending, status=Status.HARNESS_ERROR))
             return Remains([broken], self._account.rest())
         if beat.repetition == MANY:
-            # Any of those under way may have done it: asked one by one, it will be seen which.
+            # Any of those under way may have ended the process: asked one by one, it shows which.
             return Remains([], self._account.rest())
         if beat.stage is WorkerStage.JUDGING:
             return Remains(
@@ -362,7 +398,7 @@ class SupervisedWorker:
         return Remains(after, self._account.rest() if beat.stage is not WorkerStage.SETUP else None)
 
     def _instead(self, ending: Ending) -> Batch:
-        """What stands for the execution that was due when the worker ended."""
+        """What is recorded in place of the execution that was due when the worker ended."""
         where = (
             "" if ending.beat.stage is WorkerStage.EXECUTING else f", during {ending.beat.stage.name.lower()}"
         )
@@ -371,13 +407,9 @@ class SupervisedWorker:
         return Batch((self._account.stand_in(ending.status, text, measurements, self._log.take()),))
 
 
-def _is_same(one: Beat, other: Beat) -> bool:
-    return (one.since_ns, one.phase, one.repetition) == (other.since_ns, other.phase, other.repetition)
-
-
-def died_of(code: int, stage: WorkerStage = WorkerStage.EXECUTING) -> str:
+def describe_exit(code: int, stage: WorkerStage = WorkerStage.EXECUTING) -> str:
     """
-    >>> died_of(3), died_of(-11)
+    >>> describe_exit(3), describe_exit(-11)
     ('the process ended itself with exit code 3', 'the process died of SIGSEGV')
     """
     if stage is WorkerStage.SEVERED:
@@ -388,7 +420,8 @@ def died_of(code: int, stage: WorkerStage = WorkerStage.EXECUTING) -> str:
 
 
 def most_of_the_memory() -> int:
-    """The ceiling where a spec sets none: what would leave the machine without memory is ended before that."""
+    """The memory limit where a spec sets none, in bytes: 80 % of the machine's, so that a worker is ended before it takes
+    the machine down."""
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):
@@ -406,7 +439,7 @@ def _closing(*fds: int) -> Iterator[None]:
 
 
 def _widen(fd: int) -> None:
-    """A large pipe lets the worker run on while the runner stores."""
+    """Enlarge the pipe, so that the worker is not held up while the runner stores."""
     if sys.platform == "linux":
         import fcntl
 

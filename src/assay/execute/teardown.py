@@ -1,4 +1,9 @@
-"""Teardown and cleanup in a process of their own, after the one that was to tear down has died."""
+"""Teardown and cleanup in a process of their own, after the process that was to tear down has died.
+
+There are two ways to tidy up after a dead worker. A teardown that is a static method needs nothing of the experiment's
+state, so a new process can call it. A cleanup command of the spec runs after that, or alone. `supervise.py` decides which of
+them is due and makes a job of it; `attempt.py` hands such a job to `tidy_up`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import AssayError
-from assay.execute.pulse import Pulse, WorkerStage
-from assay.execute.told import summary
+from assay.execute.error_text import summary
+from assay.execute.worker_channel import Pulse, WorkerStage
 from assay.model import Batch, Cleanup, Job
 from assay.plugin import lookup
 from assay.plugin.experiment import Experiment, ExperimentContext, experiment_class
@@ -27,7 +32,7 @@ def has_teardown(job: Job) -> bool:
 
 
 def can_run_alone(job: Job) -> bool:
-    """Whether its teardown is a static method: then it needs no experiment that was set up in the same process."""
+    """Whether the teardown is a static method, so that it needs no experiment that was set up in the same process."""
     return isinstance(inspect.getattr_static(_class_of(job), "teardown", None), staticmethod)
 
 
@@ -52,17 +57,20 @@ def cleanup_job(job: Job) -> Job | None:
 
 def tidy_up(job: Job, pulse: Pulse) -> Iterator[Batch]:
     """Carry out a job that is only a teardown or a cleanup; what goes wrong in it is a remark beside the trial."""
-    from assay.execute.attempt import teardown_failed
+    from assay.execute.attempt import build_teardown_failure
 
     pulse.enter(WorkerStage.TEARDOWN)
     problem = _run_command(job.cleanup) if job.is_cleanup and job.cleanup else _tear_down(job)
     pulse.end()
-    artifacts = (teardown_failed(job, problem),) if problem else ()
+    artifacts = (build_teardown_failure(job, problem),) if problem else ()
     yield Batch(artifacts=artifacts, settled=((job.trial, job.process),))
 
 
 def _run_command(cleanup: Cleanup) -> str | None:
-    """What went wrong. Whoever supervises this process ends it, and the command with it, when it takes too long."""
+    """Run the cleanup command; returns what went wrong.
+
+    It has no time limit of its own: the supervisor of this process ends it, and the command with it, if it takes too long.
+    """
     import shlex
     import subprocess
     import tempfile
@@ -97,11 +105,11 @@ def _tear_down(job: Job) -> str | None:
         if inspect.isawaitable(result):
             import asyncio
 
-            asyncio.run(_awaited(result))
+            asyncio.run(_await_result(result))
     except BaseException as error:
         return summary(error)
     return None
 
 
-async def _awaited(result: Any) -> Any:
+async def _await_result(result: Any) -> Any:
     return await result

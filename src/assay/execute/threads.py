@@ -1,4 +1,7 @@
-"""Sync functions called in threads, awaited on the event loop: how a plain Python agent is asked many things at a time."""
+"""Calls sync functions in threads and awaits them on the event loop.
+
+This is how a sync agent that is thread-safe works on many cases at a time, driven by the same tasks as an async one.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class CallingThread:
         self._thread.start()
 
     async def call(self, function: Call) -> None:
-        """Raises what the function raised."""
+        """Have the thread call the function, in a copy of the caller's context; raises what the function raised."""
         future = asyncio.get_running_loop().create_future()
         self._items.put((function, copy_context(), future))
         if (error := await future) is not None:
@@ -54,6 +57,7 @@ def _settle(future: asyncio.Future[BaseException | None], error: BaseException |
 
 
 _BUSY_SHARE = 0.7
+"""The share of the elapsed time in CPU seconds of all threads from which on they count as held up by each other."""
 
 
 def describe_contention(threads: int, cpu_seconds: float, elapsed: float) -> str | None:

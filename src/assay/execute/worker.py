@@ -1,4 +1,9 @@
-"""The worker process: reads one job, attempts it, writes each batch as lines. It lives in a session of its own."""
+"""The worker process: reads one job, attempts it, writes each batch as lines.
+
+It lives in a session of its own, below a reaper. Its arguments are the file descriptors for results, log and pulse, and the
+function to attempt the job with, as `module:name`. The code under test runs in this very process and may close files, replace
+modules, fork or exit; most of what follows keeps the channel to the supervisor working, or its loss detectable.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +21,11 @@ from os import write as write_some  # ours from the start: a subject may put som
 from pathlib import Path
 from types import FrameType
 
-from assay.execute.interruption import Cancelled
-from assay.execute.log import Log
-from assay.execute.pulse import CANCEL, Pulse, WorkerStage
 from assay.execute.wire import decode_order, encode_batch
+from assay.execute.worker_channel import CANCEL, Pulse, WorkerStage
+from assay.execute.worker_log import Log
 from assay.model import Batch, Job
+from assay.plugin.interruption import Cancelled
 
 HIGH = 900
 """Our file descriptors are moved up here, away from experiments that close or reuse all the low ones."""
@@ -30,8 +35,10 @@ MODULE_FOLDERS = "ASSAY_MODULE_FOLDERS"
 
 
 def main() -> None:
-    results, log_fd = (_moved_up(int(word)) for word in sys.argv[1:3])
-    pulse = _pulse(int(sys.argv[3]))
+    results, log_fd = (_move_descriptor_up(int(word)) for word in sys.argv[1:3])
+    pulse_fd = int(sys.argv[3])
+    pulse = Pulse(pulse_fd)
+    os.close(pulse_fd)
     cancellation = Cancellation(pulse)
     signal.signal(CANCEL, cancellation)
     os.register_at_fork(after_in_child=partial(_become_a_stranger, pulse, results, log_fd))
@@ -43,7 +50,7 @@ def main() -> None:
         enter_checkout(job.checkout)
     module, _, name = sys.argv[4].partition(":")
     attempt = getattr(importlib.import_module(module), name)
-    batches = attempt(job, pulse, partial(_printed, Log(log_fd)))
+    batches = attempt(job, pulse, partial(_take_log, Log(log_fd)))
     try:
         for batch in batches:
             _write(results, encode_batch(batch, secret), pulse)
@@ -62,7 +69,7 @@ def main() -> None:
 
 
 def _strays(job: Job) -> Batch | None:
-    """Modules that were not taken from the checkout, told once."""
+    """A note about modules that were not imported from the checkout; only process 0 writes it."""
     from assay.execute.attempt import remark
     from assay.execute.checkout import find_strays
 
@@ -80,15 +87,15 @@ def _strays(job: Job) -> Batch | None:
 def _prepare() -> None:
     faulthandler.enable(2)
     sys.path.append(str(Path.cwd()))
-    given = os.environ.pop(MODULE_FOLDERS, "").split(os.pathsep)
-    sys.path += [folder for folder in given if folder and folder not in sys.path]
+    folders = os.environ.pop(MODULE_FOLDERS, "").split(os.pathsep)
+    sys.path += [folder for folder in folders if folder and folder not in sys.path]
     with contextlib.suppress(OSError):
         # When memory runs out, the kernel is to choose the worker and not the runner.
         Path("/proc/self/oom_score_adj").write_text("800")
 
 
 def _standard_input() -> bytes:
-    """All of it; from then on there is none."""
+    """All of standard input; it is empty from then on, so that the experiment cannot read the job."""
     content = sys.stdin.buffer.read()
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -96,18 +103,12 @@ def _standard_input() -> bytes:
     return content
 
 
-def _moved_up(fd: int) -> int:
+def _move_descriptor_up(fd: int) -> int:
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     above = HIGH if allowed == resource.RLIM_INFINITY else min(HIGH, allowed - 8)
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above)
     os.close(fd)
     return moved
-
-
-def _pulse(fd: int) -> Pulse:
-    pulse = Pulse(fd)
-    os.close(fd)
-    return pulse
 
 
 def _become_a_stranger(pulse: Pulse, *fds: int) -> None:
@@ -118,7 +119,7 @@ def _become_a_stranger(pulse: Pulse, *fds: int) -> None:
             os.close(fd)
 
 
-def _printed(log: Log) -> str | None:
+def _take_log(log: Log) -> str | None:
     _flush()
     try:
         return log.take()
@@ -136,7 +137,7 @@ def _flush() -> None:
 
 
 def _write(fd: int, data: bytes, pulse: Pulse) -> None:
-    """All of it: a pipe may take less at a time."""
+    """Write all of the data, as a pipe may take less at a time; exit if the experiment has closed the pipe."""
     view = memoryview(data)
     try:
         while view:
@@ -147,7 +148,7 @@ def _write(fd: int, data: bytes, pulse: Pulse) -> None:
 
 
 class Cancellation:
-    """Handles CANCEL: breaks off the subject where it is; between executions, notes that no more are wanted."""
+    """Handles the signal CANCEL: interrupts the subject where it is; between executions, notes that no more are wanted."""
 
     def __init__(self, pulse: Pulse) -> None:
         self._pulse = pulse

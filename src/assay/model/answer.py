@@ -1,3 +1,10 @@
+"""What an agent is asked and what it answers: the two sides of the agent protocol.
+
+The case runner makes a `Request` for each case or turn and hands it to an agent, which returns an `Answer`. These types are public:
+authors of agents import them from `assay`, and the reference pages document each field by the text below it. What an answer does
+not say stays None, which means unknown and is never counted as 0.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

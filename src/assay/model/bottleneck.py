@@ -1,10 +1,13 @@
 """Whether a load was too much, and for whom: the server, or the machine that put it on.
 
-The limits stand here once. How much late reading matters beside what was measured is up to the question that is asked: whether
-times can be believed, why a step of a search broke, or why an agent broke under stress.
+The rule and its limits stand here once: this machine was the limit if a worker used nearly all of a core, or if answers lay
+unread for too long. What is too long depends on the question, so each question has a `LagTolerance`.
 """
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
 
 from assay.model.load import LoadResult
 
@@ -16,6 +19,8 @@ KEPT_UP = 0.98
 """Of the offered rate: a server that answers less falls behind."""
 MOST_ERRORS = 0.05
 """Share of failed requests above which a load is too much, where no objective says another."""
+OUR_SHARE = 0.5
+"""Of a core, or of the places in flight, that a load may need at the latency at the base rate."""
 OWN_LIMITS = ("no_descriptors", "no_ports")
 """Kinds of errors that say something of this machine, and nothing of the server."""
 
@@ -24,9 +29,35 @@ def is_busy(result: LoadResult) -> bool:
     return result.cpu_share > BUSY
 
 
-def allowed_lag(measured: float, share: float) -> float:
-    """Seconds that answers may lie unread on this machine: a share of the time that is measured, but not less than 5 ms."""
-    return max(UNREAD_SECONDS, share * measured)
+@dataclass(frozen=True, slots=True)
+class LagTolerance:
+    """How long answers may lie unread on this machine: a share of a time that was measured, but at least 5 ms."""
+
+    share: float
+    times: tuple[str, ...]
+    """The first of these that was measured counts."""
+    statistic: str
+    unmeasured: float = math.inf
+    """Seconds where none was measured."""
+
+    def limit(self, result: LoadResult) -> float:
+        times = next((result.times[name] for name in self.times if name in result.times), None)
+        return (
+            self.unmeasured if times is None else max(UNREAD_SECONDS, self.share * times.at(self.statistic))
+        )
+
+
+FOR_TIMES = LagTolerance(0.1, ("ttft_from_send", "latency_from_send"), "p50", UNREAD_SECONDS)
+"""Whether times can be believed: a tenth of the time to the first token does not matter, however long that is."""
+FOR_STEPS = LagTolerance(0.05, ("latency",), "p50")
+"""Why a step of a capacity search broke."""
+FOR_STRESS = LagTolerance(0.2, ("latency_from_send",), "p95")
+"""Why an agent broke under stress."""
+
+
+def is_generator_limit(result: LoadResult, tolerance: LagTolerance) -> bool:
+    """Whether it was this machine that could not keep up: then nothing is said about the server."""
+    return is_busy(result) or result.lag_p99 > tolerance.limit(result)
 
 
 def falls_behind(result: LoadResult, offered: float) -> bool:
@@ -34,3 +65,12 @@ def falls_behind(result: LoadResult, offered: float) -> bool:
     ended = result.throughput.value / max(1e-9, 1 - result.error_rate.value)
     high = result.throughput.high
     return ended < KEPT_UP * offered and (high is None or high < offered)
+
+
+def rate_within(most_in_flight: int, latency: float) -> float:
+    """By Little's law, with room for answers that take twice as long.
+
+    >>> rate_within(8, 0.05)
+    80.0
+    """
+    return most_in_flight * OUR_SHARE / max(latency, 1e-6)

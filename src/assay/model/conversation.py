@@ -21,4 +21,4 @@ def is_conversation(value: object) -> bool:
     """
     if not isinstance(value, list) or not value:
         return False
-    return all(isinstance(one, Mapping) and "role" in one for one in value)
+    return all(isinstance(message, Mapping) and "role" in message for message in value)

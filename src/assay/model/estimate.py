@@ -1,3 +1,9 @@
+"""Figures with intervals: a metric over one trial (`Estimate`), and a metric of two trials compared (`Comparison`).
+
+`analysis.estimates` and `analysis.comparison` compute them, and docs/method.md explains how. Intervals are at 95 % unless a `level`
+says otherwise; values are in the unit of the metric.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -8,7 +14,11 @@ from assay.model.metric import SCORE_TOLERANCE, Metric, is_score
 
 
 class Verdict(StrEnum):
-    """Of B against the reference A."""
+    """Of B against the reference A.
+
+    `better` and `worse` need evidence that the difference lies beyond the tolerance, and `same` needs evidence that it lies
+    within. Everything else is `unsure`, which is not the same as `same`.
+    """
 
     BETTER = "better"
     WORSE = "worse"
@@ -56,7 +66,11 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two sides, a metric, the ratio B ÷ A with its interval, a verdict."""
+    """One metric of two sides: the ratio B ÷ A or the difference B − A with its interval, and a verdict.
+
+    Ratios are used where all values are positive, differences for scores and where values may be 0 or negative; the fields of the
+    other one are None. `p` is that of this comparison alone, `p_corrected` pays for all comparisons of the family (Holm).
+    """
 
     metric: Metric
     trial_a: str
@@ -92,8 +106,12 @@ def have_scores_fallen(comparisons: Iterable[Comparison]) -> bool:
     A wide tolerance lets a lower score pass; as the next baseline it would let the score sink step by step.
     """
     return any(
-        one.value_b < one.value_a
-        and (one.verdict is not Verdict.SAME or one.value_a - one.value_b > SCORE_TOLERANCE)
-        for one in comparisons
-        if one.verdict is not None and (is_score(one.metric) or one.metric.name == "completed")
+        comparison.value_b < comparison.value_a
+        and (
+            comparison.verdict is not Verdict.SAME
+            or comparison.value_a - comparison.value_b > SCORE_TOLERANCE
+        )
+        for comparison in comparisons
+        if comparison.verdict is not None
+        and (is_score(comparison.metric) or comparison.metric.name == "completed")
     )

@@ -1,3 +1,9 @@
+"""Executions, and the batches in which workers report them.
+
+A worker sends what it finished as a `Batch`; the runner hands it to the store, which writes it in one transaction. Nothing is changed
+afterwards, so a run that is killed loses at most the batch under way and resumes from what is stored.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -14,6 +20,13 @@ class Phase(StrEnum):
 
 
 class Status(StrEnum):
+    """How an execution ended.
+
+    `failed` is an error of the subject, `timeout` and `over_limit` a limit that it exceeded, `crashed` a process that died, and
+    `invalid_output` a result that cannot be used. `harness_error` is a failure of Assay or its machine and `cancelled` an execution
+    that was broken off; these two say nothing about the subject.
+    """
+
     OK = "ok"
     FAILED = "failed"
     TIMEOUT = "timeout"
@@ -43,7 +56,11 @@ def is_incomplete(planned: int, without_result: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One time that something did a case; unique by trial, process, phase, case and repetition."""
+    """One attempt at a case, or one execution of an experiment; unique by trial, process, phase, case and repetition.
+
+    Several calls may be one execution (`loops`), where a single call is too short for the clock; measurements are then those
+    of one call. What was not measured is missing from `measurements`.
+    """
 
     trial: int
     process: int
@@ -100,7 +117,10 @@ class JobUsage:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What reached the runner at one time; stored in one transaction."""
+    """What reached the runner at one time; stored in one transaction.
+
+    Mappings have the id of a trial as their key, unless they say otherwise.
+    """
 
     executions: tuple[Execution, ...] = ()
     artifacts: tuple[Artifact, ...] = ()

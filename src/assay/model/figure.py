@@ -14,3 +14,13 @@ class Figure:
     pairs: int = 0
     """Observations that it rests on, where they come in pairs."""
     method: str = ""
+
+
+def format_span(span: Figure) -> str:
+    """
+    >>> format_span(Figure(0.75, 0.5, 1.0)), format_span(Figure(0.5))
+    ('0.750 [0.500, 1.000]', '0.500')
+    """
+    if span.low is None or span.high is None:
+        return f"{span.value:.3f}"
+    return f"{span.value:.3f} [{span.low:.3f}, {span.high:.3f}]"

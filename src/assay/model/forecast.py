@@ -1,4 +1,8 @@
-"""What a plan is expected to take before it is carried out."""
+"""What a plan is expected to take before it is run: executions, time and cost.
+
+`assay run --dry-run` shows it. `pipeline.forecast` fills it in from the stored history, and from the limits where there is
+none. An unknown cost stays unknown: a sum over trials is only given where every part is known.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +46,8 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class TrialForecast:
+    """One trial: seconds and usd over all of its executions."""
+
     trial: str
     executions: int
     """At the most, warm-ups included."""
@@ -51,7 +57,7 @@ class TrialForecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Of a whole plan."""
+    """The whole plan; its seconds and usd are the sums over the trials (`add_up`)."""
 
     executions: int
     seconds: Expected

@@ -1,4 +1,9 @@
-"""A load: what was asked for, and what was found."""
+"""A load test: what was asked for (`Load`), what was measured (`LoadResult`), and the search for the capacity (`Capacity`).
+
+Times are in seconds from the start of the load, rates in requests per second, shares from 0 to 1. A request of an open loop has a time
+at which it is *due*; its latency counts from then and not from when it was sent, so that a generator or server that falls behind does
+not hide the wait (coordinated omission).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,11 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
 class Arrivals(StrEnum):
-    """`closed`: so many at a time, each followed by the next; the others: by a timetable, whatever comes back."""
+    """When requests are sent.
+
+    `closed` is a closed loop: each virtual user waits for an answer before it sends the next request. The others are open loops, which
+    send by a timetable whatever the server does: at constant distances, at random ones (Poisson), or as recorded in a trace.
+    """
 
     CLOSED = "closed"
     CONSTANT = "constant"
@@ -70,6 +79,7 @@ class Trace:
         return len(self.due)
 
     def part(self, rows: slice) -> Trace:
+        """The rows of a slice, with their own blocks; times are not shifted."""
         plain = (self.due[rows], self.input_tokens[rows], self.output_tokens[rows])
         sessions = self.sessions[rows]
         if not self.block_ends:
@@ -86,7 +96,7 @@ class Trace:
         return replace(part, due=array("d", [due - begin for due in part.due]))
 
     def faster(self, times: float) -> Trace:
-        """All that is due, in so many times less time."""
+        """The same requests at `times` the rate: all times and delays divided by it."""
         sessions = tuple(
             UserSession(
                 tuple(
@@ -106,7 +116,11 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How requests are put; seconds and requests per second."""
+    """How requests are sent, for how long, and what they are held against; seconds and requests per second.
+
+    A closed loop has `concurrency` and no stages; a constant or Poisson load has `stages`; a replay has a `trace`. It ends
+    after `seconds`, or after `count` requests.
+    """
 
     arrivals: Arrivals
     concurrency: int | None = None
@@ -159,7 +173,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Of a time in seconds."""
+    """The distribution of a time, in seconds, over the `n` answers of the measured part."""
 
     n: int
     mean: float
@@ -180,7 +194,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A stretch of the load, for pictures."""
+    """A short stretch of the load, for charts over time; `begin` and `seconds` say which."""
 
     begin: float
     seconds: float
@@ -249,7 +263,12 @@ class Quality:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What a load showed. Distributions are those of answers in the measured part; `due` counts from when a request was due."""
+    """What a load showed.
+
+    The measured part begins when the warm-up ends (`measured_from`). Distributions are those of answers in the measured part. `ttft` and `latency` count from when a request was due, `ttft_from_send` and
+    `latency_from_send` from when it was sent. A result that is not valid (`is_valid`) was limited by this machine and not by the
+    server, and says why in `doubts`.
+    """
 
     requests_sent: int
     requests_completed: int
@@ -321,7 +340,7 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One load of a search for the capacity."""
+    """One load of a search for the capacity: closed loops first, then timetables at rates around the limit."""
 
     concurrency: int | None
     rate: float | None
@@ -334,7 +353,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The rate that a server sustains, and where it breaks."""
+    """The rate that a server sustains, and where it breaks; both are None where the search found none."""
 
     sustained: float | None
     """Requests per second."""

@@ -1,3 +1,9 @@
+"""Metrics: names of measured quantities, with their unit, and whether lower or higher is better.
+
+Experiments may return any number under any name. A metric that is declared nowhere is understood by its name: well-known names first,
+then suffixes such as `_seconds` or `_per_sec`. A metric whose direction stays unknown is shown but gets no verdict.
+"""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

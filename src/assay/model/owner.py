@@ -1,4 +1,4 @@
-"""Who carries out a run."""
+"""The process that writes a run. The store keeps it with the lease, and asks whether it is alive before another takes over."""
 
 from __future__ import annotations
 

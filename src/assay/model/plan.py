@@ -1,23 +1,32 @@
+"""A plan: every trial that will run, with all names looked up and all params checked.
+
+`assay.plan` makes it and `execute.runner` carries it out. It is complete: a worker, a resumed run or a report needs neither the spec nor
+the suite file again. A plan with a question ends as soon as the question is decided.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from assay.model.suite import Case, ScorerUse, Suite
-
-
-class Isolation(StrEnum):
-    """How far an execution is kept apart from the runner and from its neighbours."""
-
-    PROCESS = "process"
-    COLD = "cold"
-    INLINE = "inline"
+from assay.model.settings import (
+    RECORDED,
+    AgentUse,
+    Budget,
+    Checkout,
+    Cleanup,
+    InstrumentUse,
+    Isolation,
+    Iterations,
+    Limits,
+)
+from assay.model.suite import Suite
 
 
 class Order(StrEnum):
+    """The sequence of the trials: in turn, process by process, so that a drift of the machine meets all of them alike; or one by one."""
+
     INTERLEAVED = "interleaved"
     SEQUENTIAL = "sequential"
 
@@ -28,49 +37,6 @@ class AgentVersion:
 
     name: str
     version: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AgentUse:
-    """How to make an agent: its type and options as written, with `${NAME}` for what only the environment knows."""
-
-    name: str
-    type: str
-    options: Mapping[str, object] = field(default_factory=dict)
-    version: str = ""
-    price: Mapping[str, float] | None = None
-    """usd per million tokens, `input` and `output`, and `request`; goes before the price list."""
-    folder: str = ""
-    """Of the file that defines it: relative paths in its options count from here."""
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Ceilings for a whole run; None is no ceiling."""
-
-    usd: float | None = None
-    tokens: float | None = None
-
-    def replaced_by(self, other: Budget) -> Budget:
-        """With the ceilings that the other has in the place of its own.
-
-        >>> Budget(usd=1.0, tokens=5.0).replaced_by(Budget(usd=2.0))
-        Budget(usd=2.0, tokens=5.0)
-        """
-        return Budget(
-            self.usd if other.usd is None else other.usd,
-            self.tokens if other.tokens is None else other.tokens,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Until:
-    """When `measured: auto` has seen enough: the interval is this narrow, or the maximum is reached."""
-
-    interval: float = 0.05
-    max: int = 50
-    min: int = 6
-    metric: str = "seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,47 +75,12 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Iterations:
-    """How often one process does it; `until` is set when `measured` is only a ceiling."""
-
-    warmup: int = 0
-    measured: int = 1
-    until: Until | None = None
-    loops: int | None = 1
-    """Calls within one execution; None finds a number that the clock can see (autorange)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Ceilings for one execution; None is no ceiling."""
-
-    seconds: float | None = None
-    memory_bytes: int | None = None
-    tokens: float | None = None
-    usd: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Cleanup:
-    """A command that runs after a worker was killed or crashed, and the folder that it runs in."""
-
-    command: tuple[str, ...]
-    folder: str
-
-
-@dataclass(frozen=True, slots=True)
-class InstrumentUse:
-    name: str
-    options: Mapping[str, object] = field(default_factory=dict)
-
-
-RECORDED = "recorded"
-"""The type of agents whose answers were made earlier."""
-
-
-@dataclass(frozen=True, slots=True)
 class Trial:
-    """One point: agent × benchmark × params."""
+    """One agent on one benchmark or experiment with fixed params.
+
+    A trial of a suite that asks an agent has `agent_use` and `cases`; each case is put to the agent `iterations.measured` times. A
+    trial of code runs its experiment in `processes` fresh processes, the unit of comparison, with so many executions in each.
+    """
 
     index: int
     name: str
@@ -184,7 +115,7 @@ class Trial:
         return not (self.iterations.until or self.is_recorded)
 
     @property
-    def planned_measured(self) -> int:
+    def number_of_planned_executions(self) -> int:
         """Measured executions; fewer where it ends early or not every answer was recorded."""
         processes = 1 if self.agent_use is not None else self.processes
         return self.iterations.measured * (len(self.cases) or 1) * processes
@@ -199,27 +130,6 @@ class Trial:
         if self.isolation is Isolation.COLD:
             return (warmup + measured * self.processes) * cases
         return (warmup + measured) * self.processes * cases
-
-
-@dataclass(frozen=True, slots=True)
-class Checkout:
-    """A commit in a temporary folder, from which some trials of a run take their code."""
-
-    commit: str
-    original: str
-    """Top folder of the repository."""
-    folder: str
-    """Where the commit is checked out."""
-
-    def moved(self, path: str) -> str:
-        """The same place in the checkout; what is outside of the repository stays where it is.
-
-        >>> Checkout("ab12", "/project", "/tmp/old").moved("/project/agents.py:fast")
-        '/tmp/old/agents.py:fast'
-        """
-        if path == self.original or path.startswith(f"{self.original}/"):
-            return self.folder + path[len(self.original) :]
-        return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,76 +163,3 @@ class Plan:
     @property
     def most_executions(self) -> int:
         return sum(trial.most_executions for trial in self.trials)
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionRange:
-    """Consecutive executions of one phase: numbers `first` up to but not including `end`."""
-
-    phase: str
-    first: int
-    end: int
-    kept: bool = True
-    """False for warm-ups that a resumed process repeats only to get warm: they are stored already."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What one process has still to do of one trial: plain data that a worker is sent."""
-
-    trial: int
-    process: int
-    experiment: str
-    params: Mapping[str, object]
-    stretches: tuple[ExecutionRange, ...]
-    iterations: Iterations
-    instruments: tuple[InstrumentUse, ...]
-    isolation: Isolation
-    limits: Limits
-    seed: int
-    load: tuple[str, ...]
-    run_id: str
-    run_dir: str
-    name: str = ""
-    agent: AgentUse | None = None
-    cases: tuple[Case, ...] = ()
-    """Put to the agent; then number n of a stretch is case n % len(cases) in repetition n // len(cases).
-
-    An experiment that tests code has at most one, whose input is in the params.
-    """
-    scorers: tuple[ScorerUse, ...] = ()
-    done: frozenset[int] = frozenset()
-    """Numbers of the measured stretch that are stored already."""
-    concurrency: int = 1
-    cautious: int = 0
-    """How many to ask one at a time first, whatever the concurrency: one of them ended the process before."""
-    wants_memory: bool = False
-    """Whether peak memory is rated, and so worth the few microseconds that it takes to look."""
-    temporary: str = ""
-    """The folder of the whole run, where that must not outlive a runner that is killed."""
-    is_teardown: bool = False
-    """Whether all there is to do is the teardown of a process that has died."""
-    cleanup: Cleanup | None = None
-    is_cleanup: bool = False
-    """Whether all there is to do is to run the cleanup command for a process that has died."""
-    is_rated: bool = False
-    """Whether the executions of code are rated, and so what CPU and memory each of them took."""
-    checkout: Checkout | None = None
-    """Where its code comes from, if that is not what is on disk now."""
-
-    @property
-    def is_after_death(self) -> bool:
-        """Whether it only tidies up after a process that has died."""
-        return self.is_teardown or self.is_cleanup
-
-    @property
-    def case_id(self) -> str:
-        """Of the one case that all executions of code are of; empty where there is none."""
-        return self.cases[0].id if self.agent is None and self.cases else ""
-
-    def case_at(self, phase: str, number: int) -> tuple[Case, int]:
-        """The case and the repetition of execution `number` of a phase; each profiled one is of the first case."""
-        if phase == "profiled":
-            return self.cases[0], number
-        repetition, place = divmod(number, len(self.cases))
-        return self.cases[place], repetition

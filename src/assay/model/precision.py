@@ -1,3 +1,5 @@
+"""How precise results are: the noise floor of a machine (`assay noise`), and what it takes to find a difference (`assay power`)."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -13,7 +15,11 @@ NOISE_FLOORS = 2
 
 @dataclass(frozen=True, slots=True)
 class NoiseFloor:
-    """What a metric varies by though nothing changes: of times and costs a share, of scores points."""
+    """By how much a metric varies from round to round although nothing changes: a share for times and costs, points for scores.
+
+    The three shares say where the variance comes from: the cases, what all cases of a round have in common (the machine),
+    and the rest, from one repetition to the next.
+    """
 
     trial: str
     metric: Metric
@@ -48,7 +54,11 @@ class SimulatedPower:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What must be run, of each of two sides, before `assay compare` finds a difference of this size four times in five."""
+    """What must be run, of each of two sides, before `assay compare` finds a difference of this size four times in five.
+
+    There are two ways: more cases or processes (`units`), or more repetitions of those that are there. Each is None, with the
+    reason, where it cannot reach that power. The powers are simulated with the variances of the stored runs.
+    """
 
     benchmark: str
     metric: Metric

@@ -1,3 +1,10 @@
+"""Ratings: five marks from 0 to 1 for a trial of a suite, and the overall rating that is their weighted mean.
+
+Accuracy and reliability are shares. Speed, efficiency and cost are relative to a reference: a quantity equal to its reference is rated
+0.5, half of it higher, twice as much lower. `analysis.ranking.ratings` computes them, and the store
+keeps them with the run. docs/method.md has the formulas.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +58,10 @@ def lowest_pass(pass_mark: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CaseTable:
-    """The measured executions of a suite's trial, column by column."""
+    """The measured executions of a suite's trial, column by column: row i of every column is the same execution.
+
+    It is what ratings are computed from. Columns are used because a trial may have a million executions.
+    """
 
     cases: Sequence[str]
     repetitions: Sequence[int]
@@ -147,7 +157,10 @@ class ReferenceValue:
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """A trial's five ratings, their weighted mean, and the counts behind them."""
+    """A trial's five ratings, their weighted mean, and the counts behind them.
+
+    Fields with `compare=False` explain the ratings or allow to compare agents case by case; two ratings are equal without them.
+    """
 
     dimensions: Mapping[str, Rating]
     overall: Rating
@@ -165,7 +178,7 @@ class Ratings:
     weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS), compare=False)
     """Of the dimensions in `overall`, before it is known which of them are rated."""
     yardstick: str = field(default="", compare=False)
-    """References and pass mark: ratings by different ones are no measure for each other."""
+    """References and pass mark, as text: ratings with different ones are not comparable."""
     references: Mapping[str, ReferenceValue] = field(default_factory=dict, compare=False)
     """Quantity to what it was compared with."""
     pass_mark: float = field(default=PASS_MARK, compare=False)

@@ -112,11 +112,11 @@ class Redaction:
 
     def origin_of_secret_in(self, text: str) -> str | None:
         """The name of the variable or header whose value is in the text; None where no known value is."""
-        found = self._values.whole.search(text) if self._forms else None
-        if found is None:
+        match = self._values.whole.search(text) if self._forms else None
+        if match is None:
             return None
-        secret = self._forms.get(found[0]) or next(
-            secret for secret in self._origins if re.fullmatch(_escaped(secret), found[0])
+        secret = self._forms.get(match[0]) or next(
+            secret for secret in self._origins if re.fullmatch(_build_escape_pattern(secret), match[0])
         )
         return self._origins[secret]
 
@@ -155,7 +155,9 @@ class Redaction:
             case list() | tuple() | set() | frozenset():
                 cleaned = [self.redact(item) for item in value]
                 is_same = all(new is old for new, old in zip(cleaned, value, strict=True))
-                return value if is_same else _like(value, cleaned)
+                if is_same or isinstance(value, list):
+                    return value if is_same else cleaned
+                return tuple(cleaned) if isinstance(value, tuple) else set(cleaned)
             case bytes():
                 return self.redact_bytes(value)
             case int() if value not in (True, False) and str(value) in self._origins:
@@ -225,13 +227,16 @@ class Redaction:
 
 
 class _ValuePatterns:
-    """Finds all secrets at once."""
+    """Two patterns that find all known secrets at once: `whole` to replace them, `part` to see quickly whether there are any.
+
+    They are rebuilt when a secret is learned, which happens seldom, and used for every text that is stored or shown.
+    """
 
     def __init__(self, secrets: Iterable[str], forms: Iterable[str]) -> None:
         # The longest first: a shorter one may be a part of it.
-        escaped = {_escaped(secret): len(secret) for secret in secrets}
-        found = {**escaped, **{re.escape(form): len(form) for form in forms}}
-        self.whole = re.compile("|".join(sorted(found, key=lambda shape: (-found[shape], shape))))
+        escaped = {_build_escape_pattern(secret): len(secret) for secret in secrets}
+        lengths = {**escaped, **{re.escape(form): len(form) for form in forms}}
+        self.whole = re.compile("|".join(sorted(lengths, key=lambda shape: (-lengths[shape], shape))))
         parts = {_rare_part(form) for form in forms}
         # Where everything is escaped there is no such part, and only a search for the whole tells.
         self.part = re.compile("|".join(map(re.escape, sorted(parts)))) if "" not in parts else self.whole
@@ -301,7 +306,7 @@ def _can_be_secret(value: str) -> bool:
 
 
 def _encodings(secret: str) -> set[str]:
-    """How a secret may be written: as it is, quoted or encoded; escapes are found by `_escaped`."""
+    """How a secret may be written: as it is, quoted or encoded; escapes are found by `_build_escape_pattern`."""
     import html
 
     raw = secret.encode("utf-8", "surrogatepass")
@@ -320,16 +325,16 @@ def _encodings(secret: str) -> set[str]:
 _ESCAPED = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
 
 
-def _escaped(secret: str) -> str:
+def _build_escape_pattern(secret: str) -> str:
     """A pattern for the secret as JSON, repr() and the like write it, however often one is put into the other.
 
-    >>> bool(re.fullmatch(_escaped('a"é'), json.dumps(json.dumps('a"é'))[3:-3]))
+    >>> bool(re.fullmatch(_build_escape_pattern('a"é'), json.dumps(json.dumps('a"é'))[3:-3]))
     True
     """
-    return "".join(map(_escaped_character, secret))
+    return "".join(map(_build_character_pattern, secret))
 
 
-def _escaped_character(character: str) -> str:
+def _build_character_pattern(character: str) -> str:
     """Any sign may be escaped: JSON of .NET holds `\\u002B` for a plus, pages `&#43;`, a URL in a URL `%252B`."""
     if character.isascii() and (character.isalnum() or character in "_.-"):
         return re.escape(character)
@@ -374,10 +379,6 @@ def _strings(value: object) -> Iterator[str]:
 
 def _is_excerpt(text: str) -> bool:
     return "…" in text or " left out]" in text
-
-
-def _like(value: Any, items: list[Any]) -> Any:
-    return items if isinstance(value, list) else tuple(items) if isinstance(value, tuple) else set(items)
 
 
 def _not_among(key: str, mapping: Mapping[Any, Any], taken: Mapping[Any, Any]) -> str:

@@ -1,3 +1,10 @@
+"""Regressions: what got worse from one version of an agent to another, what that means, and what to do about it.
+
+They are found in two ways, which are reported together: by comparison with a baseline, and as change points in the history of a metric.
+A regression keeps its id and its state (`assay regressions`) from run to run. The gate (`assay gate`) is the answer to a
+narrower question: may this run pass, given the baseline and the requirements?
+"""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -22,6 +29,8 @@ class Severity(StrEnum):
 
 
 class RegressionState(StrEnum):
+    """Where a regression stands: found by Assay first, then as people mark it; `resolved` also when later runs are well again."""
+
     DETECTED = "detected"
     INVESTIGATING = "investigating"
     CONFIRMED = "confirmed"
@@ -34,6 +43,8 @@ class RegressionState(StrEnum):
 
 
 class Action(StrEnum):
+    """What to do with a version, as `analysis.history.promotion` advises."""
+
     PROMOTE = "promote"
     HOLD = "hold"
     ROLL_BACK = "roll back"
@@ -65,7 +76,11 @@ class Impact:
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """Worse than before beyond tolerance; its id stands for agent, benchmark, metric and range of versions."""
+    """Worse than before beyond tolerance.
+
+    Its id is made of agent, benchmark, metric and range of versions, so that the same regression keeps its state and its note when it is
+    found again. Values are medians, or means of scores, in the unit of the metric.
+    """
 
     id: str
     agent: str
@@ -153,7 +168,7 @@ class MetricHistory:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A change in a history, for better or worse."""
+    """A change in a history, for better or worse: a step from one version to the next, or a drift over several."""
 
     suite: str
     benchmark: str
@@ -209,7 +224,7 @@ class RegressionReport:
 
     @property
     def has_regressions(self) -> bool:
-        return any(one.counts for one in self.regressions)
+        return any(regression.counts for regression in self.regressions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +253,11 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A run against a baseline: it fails only on evidence."""
+    """A run (B) against a baseline (A). It fails only on evidence: *unsure* passes.
+
+    It fails on a verdict *worse*, on trials that broke, could no longer be scored or are incomplete, on more lost cases than
+    allowed, and on a requirement that is not met.
+    """
 
     baseline: str
     a: Report
@@ -272,7 +291,7 @@ class Gate:
 
     @property
     def unmet(self) -> tuple[CheckedRequirement, ...]:
-        return tuple(one for one in self.requirements if not one.is_met)
+        return tuple(requirement for requirement in self.requirements if not requirement.is_met)
 
     @property
     def lost(self) -> int:
@@ -284,7 +303,7 @@ class Gate:
         """Whether the run could be the next baseline: it passed, nothing is missing, and no case and no mean score fell."""
         has_lost = any(flips.lost or flips.weaker for flips in self.flips)
         has_scores = any(flips.unchanged or flips.won or flips.stronger for flips in self.flips)
-        is_score_judged = any(one.metric.name == "score" for one in self.verdicts)
+        is_score_judged = any(comparison.metric.name == "score" for comparison in self.verdicts)
         if not self.passed or self.missing or has_lost or (has_scores and not is_score_judged):
             return False
         return not have_scores_fallen(self.verdicts)
@@ -296,10 +315,11 @@ class Gate:
     @property
     def verdicts(self) -> tuple[Comparison, ...]:
         """The comparisons that have a verdict."""
-        return tuple(one for one in self.comparisons if one.verdict is not None)
+        return tuple(comparison for comparison in self.comparisons if comparison.verdict is not None)
 
     def judged(self, verdict: Verdict) -> tuple[Comparison, ...]:
-        return tuple(one for one in self.comparisons if one.verdict is verdict)
+        """The comparisons with this verdict."""
+        return tuple(comparison for comparison in self.comparisons if comparison.verdict is verdict)
 
     @property
     def passed(self) -> bool:

@@ -1,3 +1,9 @@
+"""A report: what a reporter is given to show, one run with everything that analysis found in it.
+
+`pipeline` builds it from the store, and the console, Markdown, HTML, JSON and JUnit reporters all read the same object, so that they
+cannot disagree. It holds series of numbers and not executions; those are read from the store one by one when somebody iterates.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +20,7 @@ from assay.model.suite import Suite
 
 if TYPE_CHECKING:
     from assay.model.standing import Lead
-    from assay.model.stress import StressFinding
-    from assay.model.team import TeamFinding
+    from assay.plugin.finding import Finding
 
 _LOOKED_AT = 500
 """Executions that are asked whether they are simulated: an agent is it throughout, or not at all."""
@@ -23,7 +28,10 @@ _LOOKED_AT = 500
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A reason to read a figure with care, with its numbers and what to do about it."""
+    """A reason to read a figure with care, with its numbers and what to do about it. Users see it as a warning.
+
+    The code is stable and may be used in scripts; the message may be reworded.
+    """
 
     code: str
     message: str
@@ -72,7 +80,11 @@ class BestPoint:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Series:
-    """One metric of a trial's ok measured executions, column by column, in the order they were made."""
+    """One metric of a trial's ok measured executions, column by column, in the order they were made.
+
+    Row i of every column is the same execution. `processes` groups values that are not independent of each other, so intervals
+    are computed over these groups and not over single values.
+    """
 
     processes: Sequence[int]
     repetitions: Sequence[int]
@@ -134,8 +146,8 @@ class TrialReport:
     def is_simulated(self) -> bool:
         """Whether its agent, or the server behind it, made its figures up."""
         use = self.stored.trial.agent_use
-        told = [one.metric.kind is Kind.SIMULATED for one in self.estimates]
-        if self.applied.get("simulated") is True or (told and all(told)):
+        kinds = {estimate.metric.kind for estimate in self.estimates}
+        if self.applied.get("simulated") is True or kinds == {Kind.SIMULATED}:
             return True
         if use is None:
             return False
@@ -143,8 +155,8 @@ class TrialReport:
             return True
         if self.has_simulated_executions is not None:
             return self.has_simulated_executions
-        looked_at = islice(self.executions, _LOOKED_AT)
-        return any(one.detail and one.detail.get("simulated") for one in looked_at)
+        first = islice(self.executions, _LOOKED_AT)
+        return any(execution.detail and execution.detail.get("simulated") for execution in first)
 
     @property
     def is_recorded(self) -> bool:
@@ -164,14 +176,16 @@ class Report:
     """With its cases, so that a report can show what was asked and expected; None where only its name is known."""
     best: tuple[BestPoint, ...] = ()
     """Of a sweep, by benchmark and metric."""
-    teams: tuple[TeamFinding, ...] = ()
-    """One a point of each team that was run."""
-    stress: StressFinding | None = None
-    """Where the run was a stress test."""
+    findings: Mapping[str, Finding] = field(default_factory=dict, hash=False)
+    """Experiment to what its trials show together, for experiments that have such a plug-in."""
     leads: tuple[Lead, ...] = ()
     """Of agents on a suite: who leads on each benchmark, and on all of them together."""
     sources: Mapping[int, Run] = field(default_factory=dict, hash=False)
     """Id of a trial to the run that it is from, where not all are from `run`."""
+
+    def finding_of(self, trial: TrialReport) -> Finding | None:
+        """What the trial and the others of its experiment show together; None where that is nothing."""
+        return self.findings.get(trial.stored.trial.experiment)
 
     def run_of(self, trial: TrialReport) -> Run:
         return self.sources.get(trial.stored.id, self.run)
@@ -179,8 +193,8 @@ class Report:
     @property
     def runs(self) -> tuple[Run, ...]:
         """Those that its trials are from, in their order."""
-        found = {self.run_of(trial).id: self.run_of(trial) for trial in self.trials}
-        return tuple(found.values()) or (self.run,)
+        by_id = {self.run_of(trial).id: self.run_of(trial) for trial in self.trials}
+        return tuple(by_id.values()) or (self.run,)
 
     def __len__(self) -> int:
         return len(self.trials)
@@ -188,7 +202,11 @@ class Report:
 
 def agent_labels(trials: Sequence[TrialReport]) -> list[str]:
     """Names of agents with what a sweep set; those that would be alike also have their version or number."""
-    names = [_agent_point(trial) for trial in trials]
+    names = []
+    for trial in trials:
+        point = trial.stored.trial
+        axes = ", ".join(f"{name}={value}" for name, value in point.axes.items())
+        names.append(f"{point.agent.name}[{axes}]" if axes else point.agent.name)
     versioned = [
         f"{name} {trial.stored.trial.agent.version}".strip() if names.count(name) > 1 else name
         for name, trial in zip(names, trials, strict=True)
@@ -197,9 +215,3 @@ def agent_labels(trials: Sequence[TrialReport]) -> list[str]:
         f"{name} (trial {trial.stored.id})" if versioned.count(name) > 1 else name
         for name, trial in zip(versioned, trials, strict=True)
     ]
-
-
-def _agent_point(trial: TrialReport) -> str:
-    point = trial.stored.trial
-    axes = ", ".join(f"{name}={value}" for name, value in point.axes.items())
-    return f"{point.agent.name}[{axes}]" if axes else point.agent.name

@@ -1,3 +1,8 @@
+"""Requirements: limits that every trial of a run has to keep, and what came of checking them.
+
+`spec.requirements` parses them and `analysis.comparison.requirements` checks them, for `assay gate`.
+"""
+
 from __future__ import annotations
 
 import math

@@ -1,3 +1,5 @@
+"""A run as the store knows it: a plan that was carried out, or is being carried out, with its state and its environment."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -5,13 +7,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from assay.model.plan import Budget, Question, Trial
+from assay.model.plan import Question, Trial
+from assay.model.settings import Budget
 
 RERUN_TAG = "gate-rerun"
 """Of runs that `assay gate --rerun-baseline` makes: both sides in one run, so neither a baseline nor `last`."""
 
 
 class RunState(StrEnum):
+    """Where a run stands. It begins as `running` and ends in exactly one of the others.
+
+    A run whose process died stays `running` in the store; that it was interrupted shows by its lease.
+    """
+
     RUNNING = "running"
     COMPLETED = "completed"
     INTERRUPTED = "interrupted"
@@ -54,7 +62,7 @@ _ENDS_OF_SEARCHES = frozenset({SEARCH_COMPLETE, "the search came to its end"})
 
 @dataclass(frozen=True, slots=True)
 class StoredTrial:
-    """A trial as the store knows it."""
+    """A trial with the id that the store gave it, and how it ended."""
 
     id: int
     trial: Trial
@@ -74,7 +82,7 @@ class StoredTrial:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One carrying-out of a plan."""
+    """One run of a plan, with what is needed to show, repeat or resume it. Its executions are read from the store separately."""
 
     id: str
     name: str

@@ -85,21 +85,21 @@ def secrets_in_command(words: Sequence[object]) -> Iterator[tuple[int, str]]:
     """
     option = ""
     for index, word in enumerate(map(str, words)):
-        for name, value, is_sent in _named_values(option, word):
+        for name, value, is_sent in _find_named_values(option, word):
             if is_secret(name, is_sent=is_sent) and _is_plain(value, name):
                 yield index, value
                 break
         option = word.lstrip("-") if word.startswith("-") and "=" not in word else ""
 
 
-def _named_values(option: str, word: str) -> Iterator[tuple[str, str, bool]]:
+def _find_named_values(option: str, word: str) -> Iterator[tuple[str, str, bool]]:
     """What a word of a command may be the value of, by the option before it or by the word itself."""
     if option and not word.startswith("-"):
         yield option, word, False
-    if found := _ASSIGNMENT.fullmatch(word):
-        yield found[1], found[2], found[1].isupper()
-    if found := _HEADER.fullmatch(word):
-        yield found[1], found[2], option in ("H", "header")
+    if assignment := _ASSIGNMENT.fullmatch(word):
+        yield assignment[1], assignment[2], assignment[1].isupper()
+    if header := _HEADER.fullmatch(word):
+        yield header[1], header[2], option in ("H", "header")
 
 
 def in_query(url: str) -> list[str]:
@@ -108,7 +108,7 @@ def in_query(url: str) -> list[str]:
     >>> in_query("http://host/v1?version=2024&api_key=sk-1234"), in_query("http://host/status?code=200")
     (['sk-1234'], [])
     """
-    return [found[2] for found in SECRET_IN_QUERY.finditer(url) if len(found[2]) >= SHORTEST]
+    return [match[2] for match in SECRET_IN_QUERY.finditer(url) if len(match[2]) >= SHORTEST]
 
 
 def is_secret(name: str, *, is_sent: bool) -> bool:
@@ -140,11 +140,15 @@ def is_stand_in(value: str) -> bool:
 
 
 def _is_plain(value: object, name: object = "") -> bool:
+    """Whether a value may be a secret in plain text, and not only a `${NAME}`, a scheme or a stand-in.
+
+    Under a name such as `max_tokens`, a number is a number of tokens.
+    """
     if isinstance(value, list | tuple):
-        return any(_is_plain(one, name) for one in value)
+        return any(_is_plain(item, name) for item in value)
     if value is None or isinstance(value, bool):
         return False
-    words = _FILLED_IN.sub(lambda found: f" {found[1] or ''} ", str(value)).split()
+    words = _FILLED_IN.sub(lambda match: f" {match[1] or ''} ", str(value)).split()
     if "tokens" in str(name).lower():
         words = [word for word in words if not word.isdigit()]
     return any(may_be_secret(word) and not is_stand_in(word) for word in words)

@@ -1,4 +1,4 @@
-"""What a server told of itself while it was under load."""
+"""What a server reported about itself while it was under load, scraped from its Prometheus endpoint by `load.server_metrics`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ class MetricSeries:
 
 @dataclass(frozen=True, slots=True)
 class ServerMetrics:
+    """All series of one endpoint, and how many of the scrapes failed."""
+
     url: str
     software: str
     """`vLLM`, `llama.cpp`, `SGLang` or `TGI`; empty where nothing known was found."""

@@ -1,3 +1,9 @@
+"""Two agents, or two versions of one, side by side: cases lost and won, dimensions, and the course of a metric over several runs.
+
+`assay compare` shows them. A case has flipped only if all of its repetitions agree; a single repetition that went the other way may be
+chance.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,3 +1,10 @@
+"""Leaderboards: agents ranked by their ratings on the benchmarks of a suite, or over several suites.
+
+A rank is a range wherever the evidence does not separate two agents. Agents are compared on the dimensions that all of them are rated
+on, simulated agents are ranked apart from measured ones, and results of different definitions of a benchmark are never compared.
+`analysis.ranking` makes these from what `store.standings` reads.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -9,7 +16,11 @@ from assay.model.rating import Rating, Ratings
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """An agent's latest ratings on the benchmarks of a suite; each point of a sweep over its options is one of its own."""
+    """An agent's latest ratings on the benchmarks of a suite.
+
+    Each point of a sweep over its options is a contender of its own. Benchmarks that the agent was never put through are missing
+    from the mappings; those whose results have a flaw are named in `stale`, `partial` or `outdated`.
+    """
 
     agent: str
     version: str

@@ -1,7 +1,14 @@
-"""A stress test: what each scenario put an agent under, and what became of it."""
+"""A stress test: what each scenario put an agent under, and how the agent coped.
+
+Every scenario applies one kind of pressure to an agent and then watches it recover. It returns
+`Stretch`es, one for each load; from these a `ScenarioFinding` with a `ScenarioScore` is computed, and from all of them the
+`StressFinding` of the agent. *Calm* is the time at the base rate, before the pressure: what fails there is not the pressure's fault.
+The objective is the SLO that an answer must meet to count as good.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -226,7 +233,11 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFinding:
-    """What one scenario showed. Where it does not apply, only `skipped` is filled in."""
+    """What one scenario showed. Where it does not apply, only `skipped` is filled in.
+
+    Counts are over all of its loads. `load_asked` is the most pressure that the scenario meant to apply, `load_borne` how much of it the
+    agent bore before it broke; both are in `unit`.
+    """
 
     scenario: str
     skipped: str = ""
@@ -280,7 +291,7 @@ class ScenarioFinding:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioScore:
-    """The three factors of a scenario's score, and their product with what chance leaves open."""
+    """The three factors of a scenario's score, and their product (`value`) with its 95 % interval; all are from 0 to 1."""
 
     scenario: str
     share: float
@@ -328,8 +339,33 @@ class StressFinding:
     @property
     def is_broken(self) -> bool:
         """Whether anything broke, by pressure or in calm already."""
-        return any(one.breach is not None and one.breach.is_theirs for one in self.scenarios)
+        breaches = [scenario.breach for scenario in self.scenarios if scenario.breach is not None]
+        return any(breach.is_theirs for breach in breaches)
 
     @property
     def is_simulated(self) -> bool:
-        return any(one.is_simulated for one in self.scenarios)
+        return any(scenario.is_simulated for scenario in self.scenarios)
+
+
+def stress_metrics(found: ScenarioFinding, score: ScenarioScore) -> dict[str, float]:
+    """What is stored with an execution and can be compared: base units."""
+    if found.skipped:
+        return {}
+    quality = found.correctness.score if found.correctness else None
+    metrics = {
+        "seconds": found.seconds,
+        "score": score.value,
+        "error_rate": found.error_rate,
+        "load_borne": found.load_borne,
+        "throughput_rps": found.throughput.value if found.throughput else math.nan,
+        "recovery_seconds": math.nan if found.recovery is None else found.recovery,
+        "quality": math.nan if quality is None else quality.value,
+        "rss_max_bytes": float(found.resources.peak_memory_bytes) if found.resources else math.nan,
+        **{
+            f"{name}_{statistic}_seconds": found.times[name].at(statistic)
+            for name in ("ttft", "latency")
+            if name in found.times
+            for statistic in ("p50", "p95", "p99")
+        },
+    }
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}

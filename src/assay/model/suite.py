@@ -1,69 +1,25 @@
+"""Suites: benchmarks with their cases, scorers, limits and rubric.
+
+A suite is data and not code, and is stored whole with the runs that use it. The hash of a benchmark stands for everything that can
+change a result; results are compared only where it is the same.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from assay.model.plan import Cleanup, InstrumentUse, Iterations, Limits
+from assay.model.case import Case, ScorerUse
+from assay.model.settings import Cleanup, InstrumentUse, Iterations, Limits
 
 PASS_MARK = 0.5
 """The score from which a case counts as passed, unless the rubric of its benchmark says otherwise."""
-
 
 SUITE_ITERATIONS = Iterations(warmup=1, measured=3)
 """Where a suite does not say."""
 
 ASK = "ask"
 """The experiment that puts each case to an agent; a benchmark may have any other."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScorerUse:
-    """A scorer by name, with its weight and options."""
-
-    name: str
-    weight: float = 1.0
-    options: Mapping[str, object] = field(default_factory=dict)
-    label: str = ""
-    """What its score is called: correctness, completeness, relevance, or the scorer's own name."""
-
-    @property
-    def score_name(self) -> str:
-        return self.label or self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One turn of a conversation, with what its answer must be."""
-
-    input: object
-    expected: object = None
-    scorers: tuple[ScorerUse, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One input and, where there is one, its right output."""
-
-    id: str
-    input: object
-    expected: object = None
-    turns: tuple[Turn, ...] = ()
-    tools: tuple[Mapping[str, object], ...] = ()
-    files: Mapping[str, str] = field(default_factory=dict)
-    tags: tuple[str, ...] = ()
-    metadata: Mapping[str, object] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A judgement of one output, 0 to 1; None is unscored: it could not be judged, and counts nowhere."""
-
-    name: str
-    value: float | None
-    weight: float = 1.0
-    reason: str = ""
-    spent: Mapping[str, float] = field(default_factory=dict)
-    """What judging used up, by metric: spending of the harness, no part of the agent's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +35,10 @@ class Rubric:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A named question for every agent: data, not code."""
+    """Cases with scorers and limits: the same question for every agent.
+
+    With `experiment` other than `ask`, the benchmark runs that experiment instead, and cases, if any, are params for it.
+    """
 
     id: str
     name: str

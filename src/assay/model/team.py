@@ -1,4 +1,9 @@
-"""What agents that worked at the same time were found to gain by it, and to lose."""
+"""Teams: agents that work at the same time, and what they gain and lose by it.
+
+The same work is done in two legs, one agent after the other and all at once, in several pairs of legs back to back. Figures are
+computed pair by pair, so that a machine that slows down meanwhile does not count as contention. `analysis.load.team` makes a
+`TeamFinding` for each point of a sweep.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +29,11 @@ def options_asked(agents: Iterable[Mapping[str, object]]) -> dict[str, object]:
     >>> options_asked([{"name": "insight", "options": {"model": "m", "runtime": "threads", "params": {"num_ctx": 512}}}])
     {'insight.model': 'm', 'insight.runtime': 'threads', 'insight.num_ctx': 512}
     """
-    found: dict[str, object] = {}
+    by_name: dict[str, object] = {}
     for agent in agents:
-        asked = {**client_options(agent), **model_options(agent)}
-        found |= {f"{agent['name']}.{name}": value for name, value in asked.items()}
-    return found
+        options = {**client_options(agent), **model_options(agent)}
+        by_name |= {f"{agent['name']}.{name}": value for name, value in options.items()}
+    return by_name
 
 
 def client_options(agent: Mapping[str, object]) -> dict[str, object]:
@@ -52,7 +57,10 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """Requests that were slower in the concurrent leg than in the sequential leg of the same pair."""
+    """Requests that were slower in the concurrent leg than in the sequential leg of the same pair.
+
+    Chance makes requests slower and faster alike, so those that were faster by as much are subtracted from the slower ones.
+    """
 
     events: int
     """Slower by more than 3 % and 5 ms."""

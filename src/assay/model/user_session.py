@@ -22,6 +22,8 @@ class SessionTurn:
 
 @dataclass(frozen=True, slots=True)
 class UserSession:
+    """What one virtual user says, turn by turn; a single request is a session of one turn."""
+
     turns: tuple[SessionTurn, ...]
 
 

@@ -1,11 +1,15 @@
-"""Which stored results stand for an agent, when it is named instead of a run."""
+"""Chooses which stored results stand for an agent, when a side of a comparison is an agent instead of a run.
+
+`choose_results` states the rules. It chooses for all sides together, so that they have been asked the same and, if possible,
+come from one run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from assay.analysis.same import same_value
+from assay.analysis.comparison.equality import same_value
 from assay.model import Doubt
 from assay.store.history import AgentTrial
 from assay.store.store import Store
@@ -13,6 +17,8 @@ from assay.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class ChosenResults:
+    """The results that stand for each reference, such as `agent` or `agent@version`."""
+
     trials: Mapping[str, tuple[AgentTrial, ...]]
     """Reference to the trials that stand for it, one for each benchmark and point."""
     doubts: tuple[Doubt, ...]
@@ -20,15 +26,15 @@ class ChosenResults:
 
 
 def trials_of(store: Store, ref: str, suite: str | None = None) -> list[AgentTrial]:
-    """Of `agent` or `agent@version`, the oldest first: on that suite, else on the one that it did last."""
+    """The trials of `agent` or `agent@version`, the oldest first: on this suite, or on the one that it ran last."""
     name, _, version = ref.partition("@")
     done = [one for one in store.agent_trials(name) if version in ("", one.version)] if name else []
     wanted = suite if suite is not None or not done else done[-1].suite
     return [one for one in done if one.suite == wanted]
 
 
-def shared_suite(store: Store, refs: Sequence[str]) -> str | None:
-    """The newest suite that all of these agents did; None where there is none, or one of them is no agent."""
+def find_shared_suite(store: Store, refs: Sequence[str]) -> str | None:
+    """The newest suite that all of these agents ran; None if there is none, or if one of the words is no agent."""
     names = [ref.partition("@") for ref in refs]
     done = [
         [one.suite for one in store.agent_trials(name) if one.suite and version in ("", one.version)]
@@ -50,7 +56,8 @@ def choose_results(done: Mapping[str, Sequence[AgentTrial]]) -> ChosenResults:
     by_point: dict[str, dict[str, list[AgentTrial]]] = {}
     for ref, trials in done.items():
         for trial in trials:
-            by_point.setdefault(_point(trial), {}).setdefault(ref, []).append(trial)
+            point = f"{trial.benchmark} {same_value(dict(trial.params))}"
+            by_point.setdefault(point, {}).setdefault(ref, []).append(trial)
     chosen: dict[str, list[AgentTrial]] = {ref: [] for ref in done}
     doubts: list[Doubt] = []
     for at_point in by_point.values():
@@ -61,12 +68,9 @@ def choose_results(done: Mapping[str, Sequence[AgentTrial]]) -> ChosenResults:
     return ChosenResults({ref: tuple(trials) for ref, trials in chosen.items()}, tuple(dict.fromkeys(doubts)))
 
 
-def _point(trial: AgentTrial) -> str:
-    return f"{trial.benchmark} {same_value(dict(trial.params))}"
-
-
 def _choose_at_point(done: Mapping[str, Sequence[AgentTrial]], *, are_all: bool) -> dict[str, AgentTrial]:
-    definition = _shared_definition(done.values()) if are_all else None
+    """The trial of each reference at one point, by the rules of `choose_results`; `are_all` if all have results here."""
+    definition = _find_shared_definition(done.values()) if are_all else None
     usable = {
         ref: [one for one in trials if definition in (None, one.benchmark_hash)]
         for ref, trials in done.items()
@@ -84,7 +88,8 @@ def _choose_at_point(done: Mapping[str, Sequence[AgentTrial]], *, are_all: bool)
     return standing
 
 
-def _shared_definition(done: Iterable[Sequence[AgentTrial]]) -> str | None:
+def _find_shared_definition(done: Iterable[Sequence[AgentTrial]]) -> str | None:
+    """The newest definition of the benchmark by which all references have results."""
     first, *others = done
     return next(
         (
@@ -115,7 +120,7 @@ def _is_as_good(trial: AgentTrial, standing: AgentTrial) -> bool:
 def _about_newer(
     ref: str, used: AgentTrial, done: Sequence[AgentTrial], beside: Mapping[str, AgentTrial]
 ) -> Iterable[Doubt]:
-    """The newest result that is not used, though it is newer."""
+    """A warning about the newest result if it is not used, and why."""
     newer = [one for one in done if one.started > used.started]
     if not newer:
         return

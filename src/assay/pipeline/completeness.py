@@ -1,15 +1,19 @@
-"""Whether a run has stored every measured execution that it planned: only then is it completed."""
+"""Decides the final state of a run from what is stored: it is completed only if every planned execution is there.
+
+`run` calls it when the loop over the jobs has ended without an interruption. What was planned is counted by generating the
+jobs of the plan once more, as if nothing had been done.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import replace
 
 from assay.execute.jobs import Assignment, jobs
-from assay.model import Job, Phase, Run, RunState, Status, StoredTrial
+from assay.model import Job, Phase, Run, RunState, Status
 from assay.model.execution import is_incomplete
-from assay.pipeline.rating import state_of
+from assay.pipeline.ratings import state_of
 from assay.store.store import Store
 
 Counts = Mapping[int, Mapping[str, int]]
@@ -22,18 +26,18 @@ def final_state(store: Store, run_id: str, assignment: Assignment) -> RunState:
     counts = {stored.trial.index: store.counts(stored.id) for stored in run.trials}
     state = state_of(store, run, list(counts.values()))
     incomplete = find_incomplete_trials(store, run, assignment, counts)
+
+    def may_get_results(trial: int) -> bool:
+        """Whether the trial has an ok execution, or may still get one."""
+        count = counts[trial]
+        has_settled = any(number and Status(status).is_settled for status, number in count.items())
+        return bool(count.get(Status.OK)) or (trial in incomplete and not has_settled)
+
     # Where a trial with nothing ok has failures that stand, resuming would not help: the run has failed.
     has_failed = state is RunState.FAILED and not all(
-        _is_unfinished(stored, counts, incomplete) for stored in run.trials
+        may_get_results(stored.trial.index) for stored in run.trials
     )
     return RunState.INCOMPLETE if incomplete and not has_failed else state
-
-
-def _is_unfinished(stored: StoredTrial, counts: Counts, incomplete: Set[int]) -> bool:
-    """Whether the trial has an ok execution, or may still get one."""
-    count = counts[stored.trial.index]
-    has_settled = any(number and Status(status).is_settled for status, number in count.items())
-    return bool(count.get(Status.OK)) or (stored.trial.index in incomplete and not has_settled)
 
 
 def find_incomplete_trials(store: Store, run: Run, assignment: Assignment, counts: Counts) -> set[int]:
@@ -45,7 +49,13 @@ def find_incomplete_trials(store: Store, run: Run, assignment: Assignment, count
     if assignment.plan.question is not None:
         return set()
     until = {trial.index for trial in assignment.plan.trials if trial.iterations.until}
-    made = Counter({index: _count_results(count) for index, count in counts.items() if index not in until})
+    made = Counter(
+        {
+            index: sum(count.values()) - count.get(Status.CANCELLED, 0)
+            for index, count in counts.items()
+            if index not in until
+        }
+    )
     made.update(
         trial for trial, _, phase in store.progress(run.id) if trial in until and phase == Phase.MEASURED
     )
@@ -61,10 +71,7 @@ def find_incomplete_trials(store: Store, run: Run, assignment: Assignment, count
     }
 
 
-def _count_results(count: Mapping[str, int]) -> int:
-    return sum(count.values()) - count.get(Status.CANCELLED, 0)
-
-
 def _count_measured(job: Job) -> int:
+    """Measured executions that a job still has to make."""
     spans = [(s.first, s.end) for s in job.stretches if s.phase == Phase.MEASURED]
     return sum(end - first - sum(first <= number < end for number in job.done) for first, end in spans)

@@ -1,55 +1,20 @@
-"""A load in the store: a run like any other, whose executions are the loads that were carried out."""
+"""How a load test is stored: as a run of the experiment `load`, in which each execution is one load.
+
+`assay load` and capacity searches make their plans and executions here, so that every command that reads runs (`show`,
+`compare`, `report`) can read them too.
+"""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
 
-from assay.execute.load.options import LoadOptions
-from assay.execute.signals import Interrupt
-from assay.execute.steady_clock import SteadyClock
-from assay.model import Batch, Environment, Execution, Phase, Plan, RunState, Status
+from assay.load.options import LoadOptions
+from assay.model import Execution, Phase, Plan, Status
 from assay.model.load import LoadResult
-from assay.pipeline.ownership import own_run
+from assay.model.load_document import load_document, load_metrics
 from assay.plan.target import Registry, RunRequest, plan_target
-from assay.report.load import load_document, load_metrics
 from assay.spec.settings import Settings
-from assay.store.processes import current_owner
-from assay.store.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class LoadRecord:
-    """Of a run that is under way."""
-
-    run_id: str
-    _store: Store
-    _clock: SteadyClock
-    _interrupt: Interrupt
-
-    def add(self, result: LoadResult, trial: int, repetition: int, started: float) -> None:
-        with self._interrupt.storing():
-            self._store.add(self.run_id, Batch((execution_of(result, trial, repetition, started),)))
-
-    def finish(self, results: Sequence[LoadResult]) -> None:
-        self._store.finish(self.run_id, self._state(results), self._clock.now())
-
-    def _state(self, results: Sequence[LoadResult]) -> RunState:
-        if self._interrupt():
-            return RunState.INTERRUPTED
-        return RunState.COMPLETED if any(result.requests_completed for result in results) else RunState.FAILED
-
-
-@contextmanager
-def record_load(
-    plan: Plan, store: Store, here: Environment, clock: SteadyClock, interrupt: Interrupt
-) -> Iterator[LoadRecord]:
-    """Begins the run, and owns it until this is left; it started when the clock did."""
-    begun = store.begin(plan, here, secrets.token_hex(5), clock.started, current_owner())
-    with own_run(store, begun.id, interrupt, clock):
-        yield LoadRecord(begun.id, store, clock, interrupt)
 
 
 def plan_load(
@@ -59,8 +24,9 @@ def plan_load(
     tags: tuple[str, ...],
     levels: Sequence[int] = (),
 ) -> Plan:
+    """The plan of a load test. Several `levels` of concurrency become a sweep with a trial for each."""
     changes: dict[str, object] = {
-        "params": given(options),
+        "params": select_changed_options(options),
         "iterations": {"measured": repetitions, "warmup": 0},
         "isolation": "inline",
     }
@@ -69,16 +35,15 @@ def plan_load(
     if len(levels) > 1:
         changes["sweep"] = {"concurrency": list(levels)}
     plan = plan_target(RunRequest("load", changes), settings, Registry())
-    named = (replace(trial, name=_trial_name(options.target, trial.axes)) for trial in plan.trials)
-    return replace(plan, name="load", trials=tuple(named))
+    trials = []
+    for trial in plan.trials:
+        axes = [f"{name}={value}" for name, value in trial.axes.items()]
+        trials.append(replace(trial, name=" ".join([f"load {options.target}", *axes])))
+    return replace(plan, name="load", trials=tuple(trials))
 
 
-def _trial_name(target: str, axes: Mapping[str, object]) -> str:
-    return " ".join([f"load {target}", *(f"{name}={value}" for name, value in axes.items())])
-
-
-def given(options: LoadOptions) -> dict[str, object]:
-    """Only what differs from the default, as a spec would say it."""
+def select_changed_options(options: LoadOptions) -> dict[str, object]:
+    """The options that differ from their defaults, as params of a spec."""
     plain = {field.name: getattr(options, field.name) for field in fields(options)}
     defaults = {field.name: field.default for field in fields(options)}
     return {
@@ -89,6 +54,7 @@ def given(options: LoadOptions) -> dict[str, object]:
 
 
 def execution_of(result: LoadResult, trial: int, repetition: int, started: float) -> Execution:
+    """One load as an execution. It is ok if at least one request was answered, and only then has measurements."""
     is_ok = result.requests_completed > 0
     return Execution(
         trial=trial,

@@ -1,4 +1,8 @@
-"""How precise results are, and how much it takes to make them so: the noise floor, and what an effect needs."""
+"""Answers how precise results are, and how much it takes to make them so.
+
+`assay noise` makes an A/A run, in which nothing differs, and measures the noise floor; `assay power` forecasts how many cases,
+processes or repetitions it takes to find a difference of a given size.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +11,33 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from assay.analysis.need import KnownNoise, Progress, needs
-from assay.analysis.noise import noise_floors
+from assay.analysis.comparison.noise_run import noise_floors
+from assay.analysis.comparison.policy import KnownNoise
+from assay.analysis.comparison.sample_size import Progress, needs
 from assay.errors import AssayError, LookupFailed, PlanError, RunNotFound, no_such
 from assay.model import Plan, Report
 from assay.model.precision import Need, NoiseFloor
-from assay.pipeline.record import read_histories
-from assay.pipeline.reporting import report_of, trial_report_of
-from assay.pipeline.running import prepare
-from assay.pipeline.tolerating import NOISE_TAG, history_floors, known_floors, session_errors, shares_of
+from assay.pipeline.agent_history import read_histories
+from assay.pipeline.planning import prepare
+from assay.pipeline.report import report_of, trial_report_of
+from assay.pipeline.tolerances import NOISE_TAG, history_floors, known_floors, session_errors
 from assay.plan.target import RunRequest, find_suite
 from assay.spec.settings import Settings
 from assay.store.store import Store
 from assay.text import shell_command
 
 
-def repeated(request: RunRequest, rounds: int, settings: Settings, store: Store) -> Plan:
-    """A plan of rounds in which nothing differs: those of a suite, or fresh processes of an experiment."""
+def plan_repetitions(request: RunRequest, rounds: int, settings: Settings, store: Store) -> Plan:
+    """The plan of an A/A run: rounds of a suite, or fresh processes of an experiment."""
     is_suite = prepare(request, settings, store).suite is not None
     changes = {"iterations": {"measured": rounds}} if is_suite else {"processes": rounds}
-    return _alike(prepare(replace(request, changes={**request.changes, **changes}), settings, store))
+    return _check_nothing_differs(
+        prepare(replace(request, changes={**request.changes, **changes}), settings, store)
+    )
 
 
-def _alike(plan: Plan) -> Plan:
-    """A plan in which nothing differs: one agent, no sweep; tagged, so that it can be found again."""
+def _check_nothing_differs(plan: Plan) -> Plan:
+    """Refuse plans with several agents or a sweep; the plan gets a tag by which its run is found again."""
     agents = {trial.agent.name for trial in plan.trials}
     if len(agents) > 1:
         raise PlanError(
@@ -48,7 +55,7 @@ def noise_of(store: Store, ref: str) -> tuple[Report, list[NoiseFloor]]:
     return report, [floor for trial in report.trials for floor in noise_floors(trial)]
 
 
-def needed(
+def compute_needs(
     store: Store,
     settings: Settings,
     target: str,
@@ -58,26 +65,26 @@ def needed(
     metrics: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> list[Need]:
-    """From stored results of a suite by its name or file, or of a run."""
-    report = _only_agents(_stored(store, settings, target), agents)
+    """What it takes to find a difference of size `effect`, from stored results of a suite (by name or file) or a run."""
+    report = _only_agents(_read_report(store, settings, target), agents)
     known = {one.metric.name for trial in report.trials for one in trial.estimates if one.n}
     for name in metrics:
         if name not in known:
             raise LookupFailed(no_such(name, f"metrics of '{target}'", known))
-    repeated, histories, own = (
+    floors, histories, own = (
         known_floors(store, report, report),
         read_histories(store, report),
         {report.run.id},
     )
     noise = KnownNoise(
-        shares_of(repeated),
+        {key: floor.found.floor for key, floor in floors.items()},
         history_floors(histories, own),
-        session_errors(repeated, histories, report, report, own),
+        session_errors(floors, histories, report, report, own),
     )
     found = list(needs(report.trials, effect, metrics, noise=noise, progress=progress))
     if not found:
         raise PlanError(
-            f"What is stored of '{target}' does not tell what it varies by: that takes two cases, or two processes. "
+            f"The stored results of '{target}' do not show what it varies by: that takes two cases, or two processes. "
             "Run it first, with --repetitions 3 or --processes 5."
         )
     return found
@@ -92,9 +99,13 @@ def _only_agents(report: Report, agents: Sequence[str]) -> Report:
     return replace(report, trials=trials)
 
 
-def _stored(store: Store, settings: Settings, target: str) -> Report:
+def _read_report(store: Store, settings: Settings, target: str) -> Report:
     """The latest results of each agent of a suite, or a run."""
-    name = _suite_name(target, settings)
+    name: str | None = target
+    if Path(target).is_file():
+        name = None
+        with contextlib.suppress(AssayError):
+            name = find_suite(target, settings).suite.name
     latest = store.latest_trials(suite=name) if name else []
     if not latest:
         return _of_run(store, settings, target)
@@ -108,30 +119,17 @@ def _stored(store: Store, settings: Settings, target: str) -> Report:
 
 
 def _of_run(store: Store, settings: Settings, target: str) -> Report:
-    """A run, or the newest run that is called like the target."""
+    """The run `target`, or the newest run with the name that runs of this target have."""
     try:
         return report_of(store, target)
     except RunNotFound:
-        name = _run_name(target, settings, store)
+        name = target
+        if Path(target).is_file():
+            with contextlib.suppress(AssayError):
+                name = prepare(RunRequest(target), settings, store).name
         named = next((run.id for run in store.runs() if run.name == name), None)
         if named is None:
             raise PlanError(
-                f"Nothing is stored of '{target}', so what it varies by is not known. Run it first: {shell_command('run', str(target))}"
+                f"There are no stored results of '{target}', so what it varies by is unknown. Run it first: {shell_command('run', str(target))}"
             ) from None
         return report_of(store, named)
-
-
-def _run_name(target: str, settings: Settings, store: Store) -> str:
-    """What a run of the target is called."""
-    if Path(target).is_file():
-        with contextlib.suppress(AssayError):
-            return prepare(RunRequest(target), settings, store).name
-    return target
-
-
-def _suite_name(target: str, settings: Settings) -> str | None:
-    if not Path(target).is_file():
-        return target
-    with contextlib.suppress(AssayError):
-        return find_suite(target, settings).suite.name
-    return None

@@ -1,8 +1,13 @@
-"""What ratings are relative to: set by the first completed run of a definition, shown, and changed on request."""
+"""Manages the references that ratings are relative to: set by the first completed run, shown, and changed on request.
+
+References belong to a `RatingScope`: a definition of a benchmark, separately for measured and simulated agents. The first
+completed run with all cases sets them for good; a run of only some cases sets them until then. Whenever a reference
+changes, all trials of its scope are rated again, so that stored ratings are always comparable.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -10,19 +15,19 @@ from itertools import groupby
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model import DIMENSIONS, Ratings, Run, RunState, Suite
 from assay.model.rating import QUANTITIES, RatingScope, Reference, ReferenceOrigin, ReferenceValue
-from assay.pipeline.rating import benchmark_of, rated_table, ratings_of
+from assay.pipeline.ratings import (
+    Watch,
+    benchmark_of,
+    ignore_progress,
+    rate_by_latest_rubric,
+    read_rated_table,
+)
 from assay.store.references import CompletedTrial
 from assay.store.store import Store
 
-Watch = Callable[[], None]
-"""Is called after each trial that was rated again: a thousand take half a minute."""
-
-
-def unwatched() -> None: ...
-
 
 def establish_references(store: Store, run_id: str, ended: datetime) -> None:
-    """Store what a run that is being completed is the first to tell, and rate earlier trials by it.
+    """Store the references that a run which is being completed is the first to set, and rate earlier trials by them.
 
     A run of only some of a benchmark's cases is a reference until a run of all of them is completed.
     """
@@ -41,10 +46,10 @@ def establish_references(store: Store, run_id: str, ended: datetime) -> None:
             for trial_id in trial_ids
             if (stored := by_id[trial_id])
         ]
-        _establish(store, scope, ending, unwatched)
+        _establish(store, scope, ending, ignore_progress)
 
 
-def rate_after_upgrade(store: Store, watch: Watch = unwatched) -> int:
+def rate_after_upgrade(store: Store, watch: Watch = ignore_progress) -> int:
     """Store references of definitions that have none, and rate every trial that an older version rated."""
     scopes = store.rating_scopes()
     rated = 0
@@ -58,16 +63,21 @@ def rate_after_upgrade(store: Store, watch: Watch = unwatched) -> int:
     for scope in scopes:
         if scope not in known:
             _establish(store, scope, (), count)
-    _rate_again(store, store.outdated_ratings(), count)
+    outdated = set(store.read_outdated_ratings())
+    for scope in scopes:
+        rate_by_latest_rubric(
+            store, [one for one in store.read_rated_trials(scope) if one in outdated], scope, count
+        )
     if rated:
         store.refresh()
     return rated
 
 
 def _establish(store: Store, scope: RatingScope, ending: Sequence[CompletedTrial], watch: Watch) -> None:
-    known = _stored(store, scope)
-    # Earlier runs have told all they can, unless nobody looked at them yet.
-    candidates = list(ending) if known else [*store.completed_trials(scope), *ending]
+    """Store references that are still missing or partial, by the earliest runs that can set them; then rate again."""
+    known = {one.quantity: one for one in store.references(scope.suite) if one.scope == scope}
+    # If there are references, earlier runs have already been looked at.
+    candidates = list(ending) if known else [*store.read_completed_trials(scope), *ending]
     candidates.sort(key=lambda trial: not trial.is_whole)
     found: dict[str, Reference] = {}
     for (run_id, is_whole), group in groupby(candidates, lambda trial: (trial.run_id, trial.is_whole)):
@@ -81,35 +91,22 @@ def _establish(store: Store, scope: RatingScope, ending: Sequence[CompletedTrial
                 found[name] = Reference(scope, name, value, run_id, trials[0].ended, origin)
     if found:
         store.keep_references(found.values())
-        _rate_again(store, store.rated_trials(scope), watch)
+        rate_by_latest_rubric(store, store.read_rated_trials(scope), scope, watch)
 
 
 def _is_settled(reference: Reference | None) -> bool:
     return reference is not None and reference.origin is not ReferenceOrigin.PARTIAL
 
 
-def _stored(store: Store, scope: RatingScope) -> dict[str, Reference]:
-    return {one.quantity: one for one in store.references(scope.suite) if one.scope == scope}
-
-
 def _quantities(store: Store, run_id: str, trial_ids: Sequence[int]) -> dict[str, float]:
-    from assay.analysis.reference import typical_quantities
+    """The median over a run's agents of each quantity, which is what becomes its reference."""
+    from assay.analysis.ranking.reference import typical_quantities
 
     suite = store.suite_of(run_id)
     assert suite is not None
     by_id = {stored.id: stored for stored in store.run(run_id).trials}
-    tables = [rated_table(store, by_id[trial_id]) for trial_id in trial_ids]
+    tables = [read_rated_table(store, by_id[trial_id]) for trial_id in trial_ids]
     return typical_quantities(tables, benchmark_of(by_id[trial_ids[0]], suite).rubric.pass_mark)
-
-
-def _rate_again(store: Store, trials: Iterable[tuple[str, int]], watch: Watch) -> None:
-    for run_id, group in groupby(trials, lambda trial: trial[0]):
-        suite = store.suite_of(run_id)
-        assert suite is not None
-        by_id = {stored.id: stored for stored in store.run(run_id).trials}
-        for _, trial_id in group:
-            store.rate(trial_id, ratings_of(store, by_id[trial_id], suite))
-            watch()
 
 
 # Shown
@@ -117,7 +114,7 @@ def _rate_again(store: Store, trials: Iterable[tuple[str, int]], watch: Watch) -
 
 @dataclass(frozen=True, slots=True)
 class ShownReference:
-    """What one quantity of a benchmark is compared with; None where there is nothing yet."""
+    """The reference of one quantity of a benchmark; None if there is none yet."""
 
     scope: RatingScope
     quantity: str
@@ -129,16 +126,16 @@ class ShownReference:
 
 
 def find_definition(store: Store, name: str) -> Suite:
-    """The suite of that name as its latest run was made with it."""
+    """The definition of the suite in its latest run."""
     suite = store.latest_suite(name)
     if suite is None:
         raise LookupFailed(no_such(name, "suites with results", store.categories()))
     return suite
 
 
-def shown_references(store: Store, suite: Suite) -> list[ShownReference]:
-    """Benchmark by benchmark as the suite has them now; simulated agents only where there are such results."""
-    from assay.analysis.reference import references_of
+def list_references(store: Store, suite: Suite) -> list[ShownReference]:
+    """The references of all benchmarks of the current suite; for simulated agents only if there are such results."""
+    from assay.analysis.ranking.reference import references_of
 
     stored = store.references(suite.name)
     found: list[ShownReference] = []
@@ -183,11 +180,11 @@ class ReferenceChange:
     rated: int
     """Trials that were rated again."""
     left_out: tuple[str, ...]
-    """Benchmarks of the suite that the run did not put as the suite has them now, or without one ok execution."""
+    """Benchmarks that the run did not run as the suite defines them now, or without an ok execution."""
 
 
-def set_references(store: Store, suite: Suite, ref: str, watch: Watch = unwatched) -> ReferenceChange:
-    """Make a run the reference of every benchmark that it put as the suite has it; rate all trials of those again."""
+def set_references(store: Store, suite: Suite, ref: str, watch: Watch = ignore_progress) -> ReferenceChange:
+    """Make a run the reference of every benchmark that it ran as the suite defines it, and rate all their trials again."""
     run = store.run(ref)
     chosen = {
         scope: values
@@ -198,8 +195,8 @@ def set_references(store: Store, suite: Suite, ref: str, watch: Watch = unwatche
         raise PlanError(
             f"Run '{run.id}' cannot be a reference: none of its executions succeeded. Name another run."
         )
-    shown = {(one.scope, one.quantity): one.reference for one in shown_references(store, suite)}
-    trials = [trial for scope in chosen for trial in store.rated_trials(scope)]
+    shown = {(one.scope, one.quantity): one.reference for one in list_references(store, suite)}
+    trials = [trial for scope in chosen for trial in store.read_rated_trials(scope)]
     ratings = store.ratings([trial_id for _, trial_id in trials])
     origin, ended = ReferenceOrigin.CHOSEN, run.ended or run.started
     store.keep_references(
@@ -207,9 +204,10 @@ def set_references(store: Store, suite: Suite, ref: str, watch: Watch = unwatche
         for scope, values in chosen.items()
         for name, value in values.items()
     )
-    _rate_again(store, sorted(trials), watch)
+    for scope in chosen:
+        rate_by_latest_rubric(store, store.read_rated_trials(scope), scope, watch)
     store.refresh()
-    after = [one for one in shown_references(store, suite) if one.scope in chosen]
+    after = [one for one in list_references(store, suite) if one.scope in chosen]
     put = {scope.benchmark for scope in chosen}
     return ReferenceChange(
         run.id,
@@ -218,15 +216,16 @@ def set_references(store: Store, suite: Suite, ref: str, watch: Watch = unwatche
             for one in after
             if (before := shown.get((one.scope, one.quantity))) != one.reference
         ),
-        tuple(_changed_ratings(store, trials, ratings)),
+        tuple(_find_changed_ratings(store, trials, ratings)),
         len(trials),
         tuple(benchmark.id for benchmark in suite.benchmarks if benchmark.id not in put),
     )
 
 
 def _scopes_to_set(store: Store, suite: Suite, run: Run) -> dict[RatingScope, list[int]]:
+    """The scopes that a run can be the reference of, with its trials; refuses runs that have none."""
     if run.state is RunState.RUNNING:
-        raise PlanError(f"Run '{run.id}' is still going on. Wait for it, or name another run.")
+        raise PlanError(f"Run '{run.id}' is still running. Wait for it, or name another run.")
     if run.suite is None or run.suite.name != suite.name:
         raise PlanError(f"Run '{run.id}' is not of suite '{suite.name}', so it cannot be its reference.")
     hashes = {benchmark.id: benchmark.hash for benchmark in suite.benchmarks}
@@ -238,7 +237,7 @@ def _scopes_to_set(store: Store, suite: Suite, run: Run) -> dict[RatingScope, li
     return found
 
 
-def _changed_ratings(
+def _find_changed_ratings(
     store: Store, trials: Sequence[tuple[str, int]], before: Mapping[int, Ratings]
 ) -> Iterator[ChangedRating]:
     after = store.ratings([trial_id for _, trial_id in trials])

@@ -1,19 +1,22 @@
-"""Requirements of a gate: those of the suite and those that were asked for, with or without a baseline."""
+"""Checks the requirements of a gate: those of the suite and those of `--require`, with or without a baseline.
+
+Requirements are absolute limits, so they can be a gate of their own where no baseline is set.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from assay.analysis.completion import incomplete_trials
-from assay.analysis.coverage import about_cases_left_out
-from assay.analysis.requirements import check_requirements
+from assay.analysis.comparison.coverage import about_cases_left_out
+from assay.analysis.comparison.requirements import check_requirements
+from assay.analysis.estimates.completion import incomplete_trials
 from assay.errors import AssayError, LookupFailed
 from assay.model import Report
 from assay.model.regression import Gate
 from assay.model.requirement import Requirement
-from assay.pipeline.comparing import side
-from assay.pipeline.gating import about_state
+from assay.pipeline.compare import side
+from assay.pipeline.gate import about_state
 from assay.spec.requirements import (
     parse_requirements,
     split_name,
@@ -34,10 +37,10 @@ def gate_with_requirements(
     *,
     needs_baseline: bool = False,
 ) -> Gate:
-    """`compare` judges the run against the baseline of that name; what is required is checked as well.
+    """Judge a run against a baseline, by `compare`, and against its requirements.
 
-    Without a name it is `main`; where there is none of that suite, requirements alone are a gate, unless the caller
-    `needs_baseline` for what else was asked for.
+    The default baseline is `main`. If there is none for the run's suite, requirements alone are a gate, unless the caller
+    `needs_baseline` because of other options.
     """
     if baseline is None and not needs_baseline and not _has_baseline(store, ref):
         report = side(store, ref)

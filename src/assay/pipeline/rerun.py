@@ -1,8 +1,8 @@
-"""`assay gate --rerun-baseline`: both sides of a gate again, interleaved in one new run.
+"""Runs both sides of a gate again, interleaved in one new run (`assay gate --rerun-baseline`).
 
 Times of two runs differ by what the machine did between them; times of two sides that take turns do not. What is run
-again must be what was measured then: a remote agent is asked again as it was defined, and code on this machine is run
-from disk where it is the same as then, else from the commit that it was measured with.
+again must be what was measured before: a remote agent is asked again as it was defined, and code on this machine is run
+from disk if it has not changed, else from a temporary checkout of the commit that it was measured with.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assay.analysis.compare import matching_trials
-from assay.analysis.coverage import about_missing, find_missing
+from assay.analysis.comparison.compare import matching_trials
+from assay.analysis.comparison.coverage import about_missing, find_missing
 from assay.errors import AssayError, PlanError, Unlike
-from assay.execute.checkout import checked_out, find_commit, find_repository, is_tracked
+from assay.execute.checkout import find_commit, find_repository, is_tracked, temporary_checkout
 from assay.execute.environment import read_vcs
 from assay.model import Batch, Budget, Isolation, Plan, Report, Run, RunState, Trial, TrialReport
-from assay.model.plan import Checkout
 from assay.model.regression import Gate, Missing, Rerun
 from assay.model.run import RERUN_TAG
-from assay.pipeline.gating import baseline_ref, unlike
-from assay.pipeline.reporting import report_of
-from assay.pipeline.running import plan_of, run_plan
+from assay.model.settings import Checkout
+from assay.pipeline.gate import baseline_ref, unlike
+from assay.pipeline.report import report_of
+from assay.pipeline.run import plan_of, run_plan
 from assay.plan.codebase import code_base, code_file, forget_commits
 from assay.plan.expand import distribution_of
 from assay.plugin import lookup
@@ -32,10 +32,10 @@ from assay.store.store import Store
 
 Watching = Callable[[Plan], AbstractContextManager[Callable[[Batch], None]]]
 Judge = Callable[[Store, tuple[Report, Report], str], Gate]
-"""As `gate_sides` does it, with what the user asked for."""
+"""`gate_sides` with the user's options: takes the store, both sides and the name of the baseline."""
 BASELINE, CURRENT = "baseline", "current"
 _NOT_ALONE = frozenset({"load", "team", "stress", "capacity"})
-"""Experiments that put agents under load, whose code is not known to be that of then."""
+"""Experiments that put agents under load: nobody knows whether the code of those agents is still the same."""
 _DIRTY = "-dirty"
 
 
@@ -43,10 +43,10 @@ def rerun_gate(
     store: Store, ref: str, baseline: str, judge: Judge, watching: Watching, repetitions: int | None = None
 ) -> Gate:
     """Run the agents of run `ref` and those of the baseline again, and judge that new run."""
-    before, after = _stored_sides(store, ref, baseline)
+    before, after = _read_sides(store, ref, baseline)
     pairs = matching_trials(before, after)
     with ExitStack() as checkouts:
-        plan = _planned(store, (before.run, after.run), pairs, repetitions, checkouts)
+        plan = _build_plan(store, (before.run, after.run), pairs, repetitions, checkouts)
         with watching(plan) as watch:
             done = run_plan(plan, store, watch)
     if done.state is RunState.INTERRUPTED:
@@ -67,7 +67,8 @@ def rerun_gate(
     )
 
 
-def _stored_sides(store: Store, ref: str, baseline: str) -> tuple[Report, Report]:
+def _read_sides(store: Store, ref: str, baseline: str) -> tuple[Report, Report]:
+    """Both sides as they were measured; refuses what cannot be run again or compared."""
     refs = baseline_ref(store, baseline), ref
     if files := [one for one in refs if Path(one).suffix == ".json"]:
         raise PlanError(
@@ -89,11 +90,11 @@ def _stored_sides(store: Store, ref: str, baseline: str) -> tuple[Report, Report
                 "Gate without --rerun-baseline: recorded times do not depend on this machine."
             )
     if why := unlike(before, after, []):
-        raise Unlike(f"Run '{after.run.id}' cannot be held against the baseline '{baseline}': {why}")
+        raise Unlike(f"Run '{after.run.id}' cannot be compared with the baseline '{baseline}': {why}")
     return before, after
 
 
-def _planned(
+def _build_plan(
     store: Store,
     runs: tuple[Run, Run],
     pairs: Sequence[tuple[TrialReport, TrialReport]],
@@ -109,7 +110,11 @@ def _planned(
     places: dict[int, Place] = {}
     for pair in pairs:
         first, second = (report.stored.trial for report in pair)
-        current = _repeated(second, repetitions)
+        current = second
+        if repetitions is not None and second.agent_use is None:
+            current = replace(second, processes=repetitions)
+        elif repetitions is not None:
+            current = replace(second, iterations=replace(second.iterations, measured=repetitions))
         for side, run, trial in ((BASELINE, runs[0], first), (CURRENT, runs[1], second)):
             place = _place_of(trial, run, side)
             if place is not None:
@@ -117,7 +122,9 @@ def _planned(
             name = f"{current.name} ({side})"
             arm = replace(current, index=len(trials), name=name, agent=trial.agent, agent_use=trial.agent_use)
             trials.append(arm)
-    made = {place: stack.enter_context(checked_out(*place)) for place in dict.fromkeys(places.values())}
+    made = {
+        place: stack.enter_context(temporary_checkout(*place)) for place in dict.fromkeys(places.values())
+    }
     checkouts = {index: made[place] for index, place in places.items()}
     for index, checkout in checkouts.items():
         _refuse_missing_files(trials[index], checkout)
@@ -133,24 +140,12 @@ def _planned(
         checkouts=checkouts,
         tags=(*(tag for tag in plan.tags if tag != RERUN_TAG), RERUN_TAG),
         label=f"gate: {runs[1].id} against {runs[0].id}, run again",
-        budget=_doubled(plan.budget),
+        # Both sides are paid for.
+        budget=Budget(
+            *(None if most is None else 2 * most for most in (plan.budget.usd, plan.budget.tokens))
+        ),
         question=None,
         output_dir=None,
-    )
-
-
-def _repeated(trial: Trial, repetitions: int | None) -> Trial:
-    if repetitions is None:
-        return trial
-    if trial.agent_use is None:
-        return replace(trial, processes=repetitions)
-    return replace(trial, iterations=replace(trial.iterations, measured=repetitions))
-
-
-def _doubled(budget: Budget) -> Budget:
-    """Both sides are paid for."""
-    return Budget(
-        None if budget.usd is None else 2 * budget.usd, None if budget.tokens is None else 2 * budget.tokens
     )
 
 
@@ -160,7 +155,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CodeState:
-    """What is known of the code of a trial: when it was measured, or now on disk."""
+    """The version of the code of a trial, either when it was measured or now on disk."""
 
     version: str
     """A commit, a hash of the file, or what else names it."""
@@ -168,14 +163,14 @@ class CodeState:
 
     @classmethod
     def of(cls, version: str, vcs: dict[str, object]) -> CodeState:
-        """Files that git does not track make a folder dirty, but no tracked file then differs from the commit."""
+        """Untracked files alone do not make the code dirty: all tracked files are still those of the commit."""
         commit = version.removesuffix(_DIRTY)
         is_tracked_clean = str(vcs.get("commit") or "").startswith(commit) and vcs.get("dirty") is False
         return cls(commit, version.endswith(_DIRTY) and not (commit and is_tracked_clean))
 
 
 def _place_of(trial: Trial, run: Run, side: str) -> Place | None:
-    """Where the code of a trial has to be checked out from; None where it can be run as it is now."""
+    """The repository and commit to check the code of a trial out from; None if it can be run as it is now."""
     files = _source_files(trial)
     if files is None:
         return None
@@ -200,7 +195,7 @@ def _place_of(trial: Trial, run: Run, side: str) -> Place | None:
 def _why_not(subject: str, versions: tuple[str, CodeState], repository: str, run: tuple[str, str]) -> str:
     then, today = versions
     again = (
-        "Run the baseline again from its code, and set it anew." if run[1] == BASELINE else "Run it again."
+        "Run the baseline again from its code, and set it again." if run[1] == BASELINE else "Run it again."
     )
     if not then:
         return f"Run '{run[0]}' does not say which version of {subject} it measured, so it cannot be run again. {again}"
@@ -208,7 +203,7 @@ def _why_not(subject: str, versions: tuple[str, CodeState], repository: str, run
     changed = f"{subject} has changed since run '{run[0]}' (version {then} then, {now} now)"
     if not repository:
         return (
-            f"{changed}, and it is not in a git repository, so the version of then cannot be found. {again}"
+            f"{changed}, and it is not in a git repository, so the earlier version cannot be found. {again}"
         )
     return (
         f"{changed}, and '{repository}' has no commit {then}. If the clone is shallow: git fetch --unshallow. "
@@ -217,10 +212,10 @@ def _why_not(subject: str, versions: tuple[str, CodeState], repository: str, run
 
 
 def _source_files(trial: Trial) -> list[Path] | None:
-    """Files that hold the code; None where it is not on this machine, or belongs to an installed package."""
+    """The files of the code; None if it is not on this machine, or belongs to an installed package."""
     if trial.agent_use is None:
         return _experiment_files(trial)
-    from assay.execute.agents import make_agent
+    from assay.plugin.agent_pool import make_agent
 
     member = lookup.find("agents", trial.agent_use.type)
     if not hasattr(member, "source_files"):
@@ -233,12 +228,13 @@ def _source_files(trial: Trial) -> list[Path] | None:
 
 
 def _experiment_files(trial: Trial) -> list[Path] | None:
+    """The file of a code experiment; refuses installed code of another version and files git does not track."""
     if distribution_of(trial.experiment) is not None:
         today = _version_now(trial, Path.cwd())
         if trial.agent.version != today:
             raise PlanError(
                 f"'{trial.agent.name}' was measured in version {trial.agent.version or 'unknown'} and is installed in "
-                f"version {today or 'unknown'}, so it cannot be run again as it was. Run the baseline again, and set it anew."
+                f"version {today or 'unknown'}, so it cannot be run again as it was. Run the baseline again, and set it again."
             )
         return None
     try:
@@ -260,6 +256,7 @@ def _folder(trial: Trial) -> Path:
 
 
 def _version_now(trial: Trial, folder: Path) -> str:
+    """The version of a trial's code on disk; empty if it cannot be found out."""
     use = trial.agent_use
     if use is None:
         forget_commits()
@@ -268,7 +265,7 @@ def _version_now(trial: Trial, folder: Path) -> str:
     if use.version:
         vcs = read_vcs(folder)
         return f"{vcs.get('commit') or ''}{_DIRTY * bool(vcs.get('dirty'))}"
-    from assay.execute.agents import make_agent
+    from assay.plugin.agent_pool import make_agent
 
     try:
         return make_agent(use).found_version()
@@ -277,7 +274,7 @@ def _version_now(trial: Trial, folder: Path) -> str:
 
 
 def _code_then(trial: Trial, run: Run) -> CodeState:
-    """The version that was found then; where the user gave one, which says nothing about files, the run's commit."""
+    """The version when the trial ran: the one that was found, or the run's commit if the user named a version."""
     vcs = dict(run.environment.vcs)
     if trial.agent_use is not None and trial.agent_use.version:
         return CodeState(str(vcs.get("commit") or ""), bool(vcs.get("dirty")))
@@ -285,7 +282,7 @@ def _code_then(trial: Trial, run: Run) -> CodeState:
 
 
 def _refuse_missing_files(trial: Trial, checkout: Checkout) -> None:
-    """Such as a program that was built, and that git does not track."""
+    """Refuse a checkout without the trial's files, such as a program that was built and that git does not track."""
     for file in _source_files(trial) or ():
         if not Path(checkout.moved(str(file))).exists():
             raise PlanError(
@@ -300,7 +297,7 @@ def _half(report: Report, side: int) -> Report:
 
 
 def _refuse_failed(pairs: Sequence[tuple[TrialReport, TrialReport]], baseline: Report, plan: Plan) -> None:
-    """A baseline that worked then and not now is no baseline: as where its commit needs another package."""
+    """Refuse a baseline that worked before and fails now, for example because its commit needs another package."""
     worked = {2 * place for place, (before, _) in enumerate(pairs) if before.ok}
     for trial in baseline.trials:
         index = trial.stored.trial.index

@@ -1,29 +1,34 @@
-"""Which regressions the newest version has undone, and by what evidence."""
+"""Decides which regressions the newest version has undone, and by what evidence.
+
+There are three kinds of evidence, tried in this order: a comparison with the versions before and after the regression, a
+rollback to the version that was well, and a history whose newest points are back at the old level. The reason becomes part
+of the note of the resolved regression.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from assay.analysis.history import is_back
-from assay.analysis.losses import COMPLETED, loss_of, loss_of_difference, reach_of
-from assay.model import Comparison, Verdict
+from assay.analysis.comparison.severity import COMPLETED, loss_of, loss_of_difference, reach_of
+from assay.analysis.history.change_points import is_back
+from assay.model import Verdict
 from assay.model.regression import MetricHistory, Regression
-from assay.pipeline.holding import Against, GateFindings, Measure, held
-from assay.pipeline.record import Chosen, Record, label_of
+from assay.pipeline.agent_history import Chosen, Record, label_of
+from assay.pipeline.version_comparison import Against, GateFindings, Measure, compare_against
 from assay.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The newest version of an agent, and what is known of the ones before."""
+    """The newest version of an agent, with its record and histories."""
 
     store: Store
     record: Record
     current: Chosen
     histories: Sequence[MetricHistory]
     tolerance: float | None = None
-    """What was asked for, if anything: the evidence that a regression is found by settles it, too."""
+    """The tolerance that the user asked for; the same one decides whether a regression is found and whether it is gone."""
 
     def history_of(self, regression: Regression) -> MetricHistory | None:
         wanted = regression.benchmark, regression.metric.name
@@ -45,11 +50,12 @@ def find_undone(newest: Newest, regressions: Sequence[Regression]) -> dict[str, 
     against = _compare_with_both_ends(newest, regressions)
     undone: dict[str, str] = {}
     for one in regressions:
-        reason = (
-            _refuted_by_comparison(one, newest.record.version, against)
-            or _rolled_back(one, newest)
-            or _refuted_by_history(one, newest)
+        reason = _refute_by_comparison(one, newest.record.version, against) or _refute_by_rollback(
+            one, newest
         )
+        past = newest.history_of(one)
+        if not reason and "baseline" not in one.found_by and past and is_back(past, one.baseline_value):
+            reason = "The newest runs are back where it was before."
         if reason:
             undone[one.id] = reason
     return undone
@@ -63,12 +69,12 @@ def _compare_with_both_ends(newest: Newest, regressions: Sequence[Regression]) -
     for name in dict.fromkeys(end for one in regressions for end in (one.before, one.after)):
         if trials := newest.trials_of(name):
             other = Against(_version_in(name), f"version {name}", trials)
-            found[name] = held(newest.store, newest.record, newest.current, other, measure)
+            found[name] = compare_against(newest.store, newest.record, newest.current, other, measure)
     return found
 
 
-def _refuted_by_comparison(one: Regression, version: str, against: Mapping[str, GateFindings]) -> str:
-    """Whether the newest version is no worse than the last that was well, or has left the worse level.
+def _refute_by_comparison(one: Regression, version: str, against: Mapping[str, GateFindings]) -> str:
+    """Whether the newest version is no worse than the last good one, or has left the worse level; the reason in words.
 
     Few repetitions never prove two scores to be the same. So a version that is certainly better than the one that was
     worse, and has figures no worse than the one that was well, is well again.
@@ -82,22 +88,20 @@ def _refuted_by_comparison(one: Regression, version: str, against: Mapping[str, 
             return f"{version} runs again, {_as(then.verdict)} before {one.after}."
         return f"{version} is {_as(then.verdict)} {one.before}."
     since = worse.of(one.benchmark, one.metric.name) if worse else None
-    if since is None or since.verdict is not Verdict.BETTER or _is_worse_still(one, then):
+    if since is None or since.verdict is not Verdict.BETTER:
+        return ""
+    loss = None if then is None else loss_of(then)
+    if then is not None and loss is not None and loss.value > max(one.tolerance, then.tolerance):
         return ""
     return f"{version} is better than {one.after}, and by its figures no worse than {one.before}."
-
-
-def _is_worse_still(one: Regression, then: Comparison | None) -> bool:
-    loss = None if then is None else loss_of(then)
-    return then is not None and loss is not None and loss.value > max(one.tolerance, then.tolerance)
 
 
 def _as(verdict: Verdict) -> str:
     return "the same as" if verdict is Verdict.SAME else "better than"
 
 
-def _rolled_back(one: Regression, newest: Newest) -> str:
-    """The newest run is of the very version that was well, and nearer to what it was than to what it became."""
+def _refute_by_rollback(one: Regression, newest: Newest) -> str:
+    """Whether the newest run is of the version that was well, and nearer to the old level than to the worse one."""
     version, past = newest.record.version, newest.history_of(one)
     if _version_in(one.before) != version or _version_in(one.after) == version or past is None:
         return ""
@@ -111,13 +115,6 @@ def _rolled_back(one: Regression, newest: Newest) -> str:
     return f"{version} runs again, as before {one.after}." if left.value < one.loss.value / 2 else ""
 
 
-def _refuted_by_history(one: Regression, newest: Newest) -> str:
-    past = newest.history_of(one)
-    if "baseline" in one.found_by or past is None or not is_back(past, one.baseline_value):
-        return ""
-    return "The newest runs are back where it was before."
-
-
 def _version_in(name: str) -> str:
-    """Of `VERSION run RUN`, as a regression within one version has it."""
+    """The version in `VERSION run RUN`, which is how regressions within one version name their ends."""
     return name.partition(" run ")[0] if not name.startswith("run ") else ""

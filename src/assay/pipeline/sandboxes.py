@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.execute.judging import make_scorer
 from assay.execute.sandbox import noting_sandboxes
 from assay.model import Environment, Suite
 from assay.plan.suite import scorers_of
+from assay.plugin.scorers import make_scorer
 
 FACT = "sandbox"
 

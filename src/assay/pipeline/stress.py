@@ -1,40 +1,43 @@
-"""A stress test from the command line: what the agent bears at the base rate, then each scenario, stored as soon as it is done."""
+"""A stress test: measure the agent at a base rate, then run each scenario and store its finding.
+
+`measure_baseline` finds the rate that the agent handles comfortably, and its latency, errors and score at that rate; they
+give the load and the objective of the scenarios. `run_scenarios` runs the scenarios one after the other. Each is a trial
+with one execution, whose output has the finding of the scenario and the setting, so that a report and a resumption need
+nothing but the store. Between scenarios the agent gets time to recover (`pipeline.recovery`).
+"""
 
 from __future__ import annotations
 
-import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from assay.analysis.stress import score_of, stress_finding
+from assay.analysis.load.stress import score_of, stress_finding
 from assay.execute.environment import environment
-from assay.execute.load.asking import LoadOptions
-from assay.execute.load.failures import failures_in, gather
 from assay.execute.signals import interruptible
-from assay.execute.steady_clock import SteadyClock
-from assay.execute.stress.bench import Interrupted, Look, StressBench, within
-from assay.execute.stress.calm import (
+from assay.load.build import LoadOptions
+from assay.load.failures import failures_in
+from assay.load.stress.baseline import (
     ENOUGH,
-    calm_load,
     comfortable,
-    derived_objective,
+    derive_objective,
     discomfort,
     errors_of,
     latency_of,
     unmet_in,
 )
-from assay.execute.stress.resources import (
+from assay.load.stress.bench import Interrupted, Look, StressBench, within
+from assay.load.stress.resources import (
     Gauge,
+    find_agent_processes,
     listening_on,
     running_its_code,
-    started_by_us,
     with_children,
 )
-from assay.execute.stress.subject import StressSubject
+from assay.load.stress.subject import StressSubject
 from assay.model import (
     AgentUse,
     AgentVersion,
@@ -49,19 +52,20 @@ from assay.model import (
     Status,
     Trial,
 )
+from assay.model.error_details import gather
 from assay.model.load import LoadResult
-from assay.model.stress import STRESS, Resources, ScenarioFinding, StressFinding
-from assay.pipeline.loading import data_of, prepare_load
-from assay.pipeline.ownership import own_run
-from assay.pipeline.settling import aftermath_of, settled
+from assay.model.stress import STRESS, ScenarioFinding, StressFinding, stress_metrics
+from assay.pipeline.lifecycle import ActiveRun, open_run
+from assay.pipeline.load import data_of, prepare_load
+from assay.pipeline.load_record import select_changed_options
+from assay.pipeline.recovery import aftermath_of, measure_recovery
 from assay.plan.load import find_agent
 from assay.plugin import lookup
 from assay.plugin.scenario import Scenario
-from assay.report.document import plain
-from assay.report.stress import stress_metrics
-from assay.spec.loading import objectives_of
+from assay.plugin.scenario_baseline import calm_load
+from assay.report.documents.result import plain
+from assay.spec.load_settings import objectives_of
 from assay.spec.settings import Settings
-from assay.store.processes import current_owner
 from assay.store.store import Store
 from assay.units import significant
 
@@ -79,7 +83,8 @@ ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class StressOptions:
-    """`load` says how requests are put; None where all scenarios are meant, or the base is to be found."""
+    """What the user asked for. `load` says how to send requests; no `scenarios` means all of them, and no `base` rate (in
+    requests per second) means that it is searched for."""
 
     load: LoadOptions
     scenarios: tuple[str, ...] = ()
@@ -94,13 +99,14 @@ class StressOptions:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Seconds of what comes before the scenarios, and how long a breach has to last."""
+    """Durations in seconds: the search for the base rate, the measurement at it, and how long a breach of the objective has
+    to last before it counts."""
 
     search: float
     calm: float
     sustain: float
     settle: float = 2.0
-    """How long to wait at the most for an agent that was not seen to recover."""
+    """How long to wait at most for an agent that did not recover within its scenario."""
 
 
 FULL = Sizes(search=10.0, calm=10.0, sustain=3.0, settle=60.0)
@@ -116,18 +122,21 @@ class Stressed:
 
 @dataclass(frozen=True, slots=True)
 class StressObserver:
-    """Whom to tell what: each step as a line, each finding as it is there, and the pulse of what goes on."""
+    """Callbacks of a stress test: `say` gets a line for each step, `found` each finding when its scenario ends, and `look`
+    the progress of the current load several times a second."""
 
     say: Callable[[str], None]
     found: Callable[[ScenarioFinding], None]
     look: Look
+    stored: Callable[[Batch], None] = lambda batch: None
+    """Called with each batch after it was stored."""
 
 
 def scenarios_named(names: Sequence[str], is_quick: bool) -> list[Scenario]:
-    """By name, each once; all that there are where none is named."""
+    """The scenarios of these names, each once, or all: built-in ones in `ORDER`, then those of plug-ins."""
     known = lookup.known("scenarios")
     wanted = list(dict.fromkeys(names)) or [
-        *(one for one in ORDER if one in known),
+        *(name for name in ORDER if name in known),
         *sorted(set(known) - set(ORDER)),
     ]
     members = [lookup.find("scenarios", name) for name in wanted]
@@ -142,41 +151,57 @@ def run_stress(
     scenarios: Sequence[Scenario] | None = None,
     sizes: Sizes | None = None,
 ) -> Stressed:
-    """Scenarios that were finished are kept, whatever happens to the next."""
+    """Measure the baseline and run the scenarios. Finished scenarios stay stored, whatever happens to later ones."""
     chosen = scenarios_named(options.scenarios, options.is_quick) if scenarios is None else list(scenarios)
     prepare_load(options.load, settings, store)
     subject = subject_of(options.load, settings, store)
     sizes = sizes or options.sizes
     with interruptible() as interrupt:
-        start = _start(options, subject, sizes, interrupt, told)
-        clock = SteadyClock()
+        start = measure_baseline(options, subject, sizes, interrupt, told)
         plan = plan_stress(options, chosen, subject.use)
-        begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), clock.now(), current_owner())
-        found: list[ScenarioFinding] = []
-        with own_run(store, begun.id, interrupt, clock):
-            for number, scenario in enumerate(chosen):
-                started = time.time()
-                try:
-                    before = next((one for one in reversed(found) if not one.skipped), None)
-                    one = _carried_out(scenario, start.bench, told, before, sizes.settle)
-                except Interrupted:
-                    break
-                with interrupt.storing():
-                    store.add(begun.id, Batch((_execution(one, number, started, start.setting),)))
-                found.append(one)
-                told.found(one)
-            store.finish(begun.id, _state(found, interrupt()), clock.now())
-    whole = stress_finding(shown(options.load.target), start.setting, found)
-    return Stressed(begun.id, whole, interrupt())
+        with open_run(plan, store, interrupt, environment(Path.cwd())) as active:
+            findings = run_scenarios(active, dict(enumerate(chosen)), start, told, sizes.settle)
+            active.finish(lambda: decide_state(findings))
+    whole = stress_finding(strip_credentials(options.load.target), start.setting, findings)
+    return Stressed(active.id, whole, interrupt())
 
 
-def _state(found: Sequence[ScenarioFinding], is_interrupted: bool) -> RunState:
-    if is_interrupted:
-        return RunState.INTERRUPTED
-    return RunState.COMPLETED if any(one.completed for one in found) else RunState.FAILED
+def run_scenarios(
+    active: ActiveRun,
+    scenarios: Mapping[int, Scenario],
+    start: Start,
+    told: StressObserver,
+    patience: float,
+) -> list[ScenarioFinding]:
+    """Run the scenarios of these trials one after the other, until all are done or the user interrupts.
+
+    `scenarios` maps the index of a trial to its scenario. Each finding is stored as soon as it exists. After a scenario, an
+    agent that has not recovered gets up to `patience` seconds.
+    """
+    findings: list[ScenarioFinding] = []
+    for trial, scenario in scenarios.items():
+        started = time.time()
+        before = next((finding for finding in reversed(findings) if not finding.skipped), None)
+        try:
+            finding = _run_scenario(scenario, start.bench, told, before, patience)
+        except Interrupted:
+            break
+        finding = replace(finding, warnings=(*start.remarks, *finding.warnings))
+        batch = Batch((_execution(finding, trial, started, start.setting),))
+        active.add(batch)
+        findings.append(finding)
+        told.found(finding)
+        told.stored(batch)
+    return findings
+
+
+def decide_state(findings: Sequence[ScenarioFinding]) -> RunState:
+    """A stress test failed only if no request of any scenario was answered. An agent that breaks is a result, not a failure."""
+    return RunState.COMPLETED if any(finding.completed for finding in findings) else RunState.FAILED
 
 
 def subject_of(options: LoadOptions, settings: Settings, store: Store) -> StressSubject:
+    """What is stressed: a URL, or an agent that is known by its name, with the inputs of `--dataset`."""
     data = data_of(options, settings)
     if data is not None:
         # Scenarios count single requests: of a session, what is said first.
@@ -191,20 +216,23 @@ def subject_of(options: LoadOptions, settings: Settings, store: Store) -> Stress
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What is known of the agent at the base rate."""
+    """The baseline that all scenarios start from: the agent at the base rate."""
 
     bench: StressBench
     base_text: str
     warnings: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+    """Warnings that belong beside every scenario that starts from here."""
 
     @property
     def objective(self) -> str:
-        kept = ", ".join([*(one.text for one in self.bench.objectives), "error_rate<5%"])
+        limits = ", ".join([*(objective.text for objective in self.bench.objectives), "error_rate<5%"])
         derived = "five times the P95 at the base rate or 50 ms more, as no --slo was given"
-        return f"{kept} ({derived})" if self.bench.is_derived else kept
+        return f"{limits} ({derived})" if self.bench.is_derived else limits
 
     @property
     def setting(self) -> dict[str, Any]:
+        """What is stored with every scenario, for reports and for a resumption."""
         return {
             "base": self.bench.base,
             "base_text": self.base_text,
@@ -218,6 +246,7 @@ class Start:
 
     @property
     def judged_by(self) -> str:
+        """The suite that scores answers and its pass marks; empty if answers are not scored."""
         subject = self.bench.subject
         if subject.check is None:
             return ""
@@ -225,16 +254,23 @@ class Start:
         return f"{subject.options.dataset}, passed from {' or '.join(map(significant, marks))}"
 
 
-def _start(
+def measure_baseline(
     options: StressOptions,
     subject: StressSubject,
     sizes: Sizes,
     is_stopped: Callable[[], bool],
     told: StressObserver,
+    earlier: StressFinding | None = None,
 ) -> Start:
-    """The rate it bears, its latency at that rate, and so the objective."""
+    """Find the rate that the agent handles comfortably, and measure its latency at that rate, which gives the objective.
+
+    `earlier` is what the first part of a resumed run found: its base rate and its objective stay, so that all scenarios of the
+    run are put and judged alike.
+    """
     asked = subject.loaded()
     base, text = options.base, "given"
+    if earlier is not None and earlier.base is not None:
+        base, text = earlier.base, earlier.base_text
     if base is None:
         told.say("base: searching for the rate that the agent handles comfortably")
         comfort = comfortable(subject, asked, sizes.search, is_stopped)
@@ -243,37 +279,43 @@ def _start(
     cases = len(subject.check.pairs) if subject.check is not None else 0
     load = within(calm_load(base, sizes.calm, cases, ENOUGH), subject)
     load = replace(load, seconds_each=asked.load.seconds_each, workers=asked.load.workers)
+    # Details of failed requests come with the chunks that workers report; the result has only their counts.
     failures: list[list[Any]] = []
     result = asked.at(load).measured(
         is_stopped=is_stopped, watch_chunk=lambda chunk: failures.extend(failures_in(chunk.facts))
     )
     if is_stopped():
         raise KeyboardInterrupt
-    calm = latency_of(result, shown(options.load.target))
+    calm = latency_of(result, strip_credentials(options.load.target))
     doubt = discomfort(result, base)
     given = objectives_of(options.load.slo) if options.load.slo else ()
-    objectives = given or (derived_objective(calm),)
+    objectives = given or (derive_objective((earlier and earlier.calm_latency) or calm),)
     bench = StressBench(subject, base, calm, objectives, not given, sizes.sustain, is_stopped, told.look)
     bench.is_simulated, bench.calm_quality = result.is_simulated, result.quality
     bench.calm_errors = errors_of(result, gather(failures))
     bench.calm_unmet = unmet_in(result, objectives)
-    doubts = [doubt, unjudged(subject, result)]
+    doubts = [doubt, describe_missing_quality(subject, result)]
     return Start(bench, text, tuple(one for one in doubts if one))
 
 
-def unjudged(subject: StressSubject, calm: LoadResult) -> str | None:
+def describe_missing_quality(subject: StressSubject, calm: LoadResult) -> str | None:
     if subject.check is None or calm.quality is not None:
         return None
     return f"Not one answer at the base rate could be scored by '{subject.options.dataset}': correctness is not compared with it."
 
 
-def _carried_out(
+def _run_scenario(
     scenario: Scenario,
     bench: StressBench,
     told: StressObserver,
     before: ScenarioFinding | None,
     patience: float,
 ) -> ScenarioFinding:
+    """Run one scenario while the gauge samples the agent's processes, then wait until the agent has recovered.
+
+    A scenario that does not apply to the agent gives a finding with the reason and counts neither for nor against it. Raises
+    Interrupted if the user stops the test.
+    """
     reason = scenario.not_for(bench)
     if reason:
         return ScenarioFinding(scenario.name, skipped=reason)
@@ -284,25 +326,20 @@ def _carried_out(
     with bench.gauge.watching():
         found = scenario.run(bench)
     is_simulated = found.is_simulated or bench.is_simulated
-    resources = _resources_under_load(found, bench.gauge)
+    resources = bench.gauge.taken()
+    if resources is not None and found.resources is not None and found.resources.samples:
+        # The scenario has the samples from while its loads ran, on the time axis of these loads.
+        resources = replace(resources, samples=found.resources.samples)
     warnings = (*aftermath_of(before), *found.warnings)
     found = replace(found, resources=resources, is_simulated=is_simulated, warnings=warnings)
-    return settled(found, bench, patience)
-
-
-def _resources_under_load(found: ScenarioFinding, gauge: Gauge) -> Resources | None:
-    """What was seen while loads were on, on their axis of time; all of it where the scenario does not tell."""
-    taken = gauge.taken()
-    if taken is None or found.resources is None or not found.resources.samples:
-        return taken
-    return replace(taken, samples=found.resources.samples)
+    return measure_recovery(found, bench, patience)
 
 
 def gauge_of(subject: StressSubject) -> Gauge:
-    """Of the server that listens on this machine, of the programs that we started, or of the workers that run an agent's own
-    code; of anything else nothing is seen."""
+    """The gauge of memory and CPU of the agent's processes: the server that listens on this machine, the programs that Assay
+    started, or the workers that run the agent's code. A server on another machine cannot be observed."""
     if subject.is_command:
-        return Gauge(subject.use.name if subject.use else "", started_by_us)
+        return Gauge(subject.use.name if subject.use else "", find_agent_processes)
     if not subject.is_server:
         name = subject.use.name if subject.use else ""
         return Gauge(f"{name} (with the load worker that runs its code)", running_its_code)
@@ -314,7 +351,11 @@ def gauge_of(subject: StressSubject) -> Gauge:
 
 
 def plan_stress(options: StressOptions, scenarios: Sequence[Scenario], use: AgentUse | None) -> Plan:
-    target = shown(options.load.target)
+    """A trial for each scenario, with the sizes of the scenario as params.
+
+    `source` has the options of the command line without credentials. `pipeline.stress_resumption` reads both.
+    """
+    target = strip_credentials(options.load.target)
     common: dict[str, object] = {"quick": options.is_quick}
     if options.load.slo:
         common["slo"] = options.load.slo
@@ -339,19 +380,25 @@ def plan_stress(options: StressOptions, scenarios: Sequence[Scenario], use: Agen
         options.load.seed,
         Order.SEQUENTIAL,
         tags=options.tags,
-        source={"target": target, **common},
+        source={
+            "target": target,
+            **common,
+            "base": options.base,
+            "options": {**select_changed_options(options.load), "target": target},
+        },
     )
 
 
 def _sizes(scenario: Any) -> dict[str, object]:
+    """The fields of a scenario that is a dataclass, such as its seconds and rates, as plain data for the store."""
     sizes = asdict(scenario) if is_dataclass(scenario) and not isinstance(scenario, type) else {}
     return {name: plain(value) for name, value in sizes.items()}
 
 
-def shown(target: str) -> str:
-    """Without a name and password that may stand in a URL.
+def strip_credentials(target: str) -> str:
+    """The target without the user name and password that a URL may contain.
 
-    >>> shown("http://me:secret@127.0.0.1:9000/v1")
+    >>> strip_credentials("http://me:secret@127.0.0.1:9000/v1")
     'http://127.0.0.1:9000/v1'
     """
     parts = urlsplit(target)
@@ -359,6 +406,7 @@ def shown(target: str) -> str:
 
 
 def _execution(found: ScenarioFinding, trial: int, started: float, setting: dict[str, Any]) -> Execution:
+    """A finding as the one execution of its trial. A skipped scenario is ok, but has no score."""
     return Execution(
         trial=trial,
         process=0,

@@ -18,7 +18,7 @@ from assay.plugin.options import option_model
 from assay.spec.case_keys import CaseSection
 from assay.spec.document import Document
 from assay.spec.schema import keys_of, names_of
-from assay.units import counted
+from assay.units import format_count
 
 _NEAR = 0.85
 """Share of letters in common: `expectd` is near `expected`; `idx` is an ordinary key that is not near `id`."""
@@ -37,7 +37,7 @@ class CaseWarning:
     def doubt(self) -> Doubt:
         return Doubt("case-keys", f"Benchmark '{self.benchmark}': {self.message}", self.hint)
 
-    def located(self, document: Document) -> Mistake:
+    def to_mistake(self, document: Document) -> Mistake:
         """The warning at the place of the first of the cases."""
         here = (document.file, None, "")
         file, line, place = document.cases.get((self.benchmark, self.cases[0]), here)
@@ -55,26 +55,27 @@ def case_doubts(suite: Suite | None) -> tuple[Doubt, ...]:
 
 
 def _warnings(benchmark: Benchmark) -> Iterator[CaseWarning]:
+    """Misspelt keys first, then cases that lack what a scorer needs; a misspelt key already explains the lack."""
     scorers = [_Needs.of(use) for use in benchmark.scorers]
     known = {*keys_of(CaseSection), "solution", *(key for needs in scorers for key in needs.reads)}
     keys = {key for case in benchmark.cases for key in case.metadata if key not in known}
-    near = {key: found[0] for key in keys if (found := difflib.get_close_matches(key, known, 1, _NEAR))}
+    near = {key: match[0] for key in keys if (match := difflib.get_close_matches(key, known, 1, _NEAR))}
     misspelt: dict[str, list[str]] = defaultdict(list)
     unscorable: dict[_Needs, list[str]] = defaultdict(list)
     for case in benchmark.cases:
-        found = [key for key in case.metadata if key in near and not _has(case, near[key])]
-        for key in found:
+        odd_keys = [key for key in case.metadata if key in near and not _has(case, near[key])]
+        for key in odd_keys:
             misspelt[key].append(case.id)
-        if not found and not case.turns:
+        if not odd_keys and not case.turns:
             for needs in scorers:
                 if needs.keys and not any(_has(case, key) for key in needs.keys):
                     unscorable[needs].append(case.id)
     for key, ids in misspelt.items():
-        message = f"nothing reads the key '{key}' of {_named(ids)}."
+        message = f"nothing reads the key '{key}' of {_format_cases(ids)}."
         yield CaseWarning(benchmark.id, tuple(ids), key, message, f"Did you mean '{near[key]}'?")
     for needs, ids in unscorable.items():
         lacking = " and no ".join(f"'{key}'" for key in needs.keys)
-        message = f"scorer '{needs.scorer}' cannot score {_named(ids)}: there is no {lacking}."
+        message = f"scorer '{needs.scorer}' cannot score {_format_cases(ids)}: there is no {lacking}."
         yield CaseWarning(
             benchmark.id, tuple(ids), "", message, "Add it to the case, or choose another scorer."
         )
@@ -90,7 +91,8 @@ class _Needs:
 
     @staticmethod
     def of(use: ScorerUse) -> _Needs:
-        # A scorer of the user's own file is not loaded for this: reports of old runs come by here, too.
+        """As the scorer declares it in `needs_one_of` and `reads`; nothing for a scorer that is not installed."""
+        # A scorer of the user's own file is not imported for this: reports of old runs come by here, too.
         if not lookup.is_known("scorers", use.name):
             return _Needs(use.name)
         try:
@@ -113,5 +115,7 @@ def _has(case: Case, key: str) -> bool:
     return key in case.metadata
 
 
-def _named(ids: list[str]) -> str:
-    return f"case '{ids[0]}'" if len(ids) == 1 else f"{counted(len(ids), 'case')} (the first is '{ids[0]}')"
+def _format_cases(ids: list[str]) -> str:
+    return (
+        f"case '{ids[0]}'" if len(ids) == 1 else f"{format_count(len(ids), 'case')} (the first is '{ids[0]}')"
+    )

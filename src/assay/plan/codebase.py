@@ -1,11 +1,15 @@
-"""The agent of an experiment that tests code is the code base: a repository and its commit, or a distribution."""
+"""The agent of an experiment that tests code is the code base that the code belongs to.
+
+Its name and version are those of the git repository and its commit (with `-dirty` if files were changed), of the installed
+distribution, or, for a file outside of both, the name and a hash of the file. Runs of one name are a history over versions.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import subprocess
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +20,17 @@ from assay.model import AgentVersion
 def code_base(member: Any, distribution: str | None) -> AgentVersion:
     """Whose code an experiment is; an installed plug-in belongs to its distribution."""
     if distribution is not None:
-        return _distributed(distribution)
+        return _find_distribution_version(distribution)
     file = code_file(member)
     if file is None:
         return AgentVersion("unknown")
-    return _in_repository(file.resolve()) or AgentVersion(file.stem, _hash(file))
+    if (repository := _in_repository(file.resolve())) is not None:
+        return repository
+    return AgentVersion(file.stem, sha256(file.read_bytes()).hexdigest()[:10] if file.is_file() else "")
 
 
 def forget_commits() -> None:
-    """Have repositories asked again: a notebook may see several commits."""
+    """Ask git again from now on: a notebook may see several commits in one process."""
     _in_repository.cache_clear()
 
 
@@ -36,11 +42,7 @@ def code_file(member: Any) -> Path | None:
         return None
 
 
-def _hash(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:10] if file.is_file() else ""
-
-
-def _distributed(name: str) -> AgentVersion:
+def _find_distribution_version(name: str) -> AgentVersion:
     from importlib.metadata import PackageNotFoundError, version
 
     if name == "assay":
@@ -62,6 +64,7 @@ def _in_repository(file: Path) -> AgentVersion | None:
 
 
 def _git(folder: Path, *words: str) -> str:
+    """What git prints; empty where there is no git, no repository, or no answer within five seconds."""
     try:
         answer = subprocess.run(
             ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=5, check=False

@@ -1,4 +1,10 @@
-"""Spec to Plan."""
+"""A spec of experiments becomes a `Plan`.
+
+For each experiment of the spec: the experiment is looked up, the axes of its sweep become points, each point's params are checked
+against the params that the experiment declares, and each point becomes a trial, once for each agent where the experiment tests
+agents. Mistakes of all experiments are collected and raised together. `suite_experiments` uses `trials_of_entry` for the benchmarks
+of a suite that run an experiment.
+"""
 
 from __future__ import annotations
 
@@ -26,29 +32,32 @@ from assay.model import (
 )
 from assay.model.secret import plain_secrets
 from assay.plan.codebase import code_base
-from assay.plan.question import asking, question_problems
+from assay.plan.question import add_question, question_problems
 from assay.plan.sweep import Point, as_text, count, points
 from assay.plugin import lookup
 from assay.plugin.agent import BadAgent
 from assay.plugin.experiment import experiment_class
 from assay.plugin.instrument import NotMeasurable
-from assay.plugin.params import checked, is_axis, is_experiment, param_model
+from assay.plugin.params import check_params, is_axis, is_experiment, param_model
 from assay.spec.agents import INSTEAD_OF_PARAM, WRITTEN_OUT
-from assay.spec.files import matching, rooted
-from assay.spec.load import KeyOrigin, LocatedEntry, Spec
-from assay.spec.schema import ExperimentEntry, IterationsSection, LimitsSection, UntilSection
+from assay.spec.files import matching, resolve_experiment
+from assay.spec.read import KeyOrigin, LocatedEntry, Spec
+from assay.spec.schema import ExperimentEntry, IterationsSection, UntilSection
 
 MAX_TRIALS = 100_000
 
 
 def expand(spec: Spec, agents: Sequence[AgentUse] = ()) -> Plan:
-    """All trials of a spec; SpecError tells every mistake of the file and of the names and params in it.
+    """All trials of a spec; SpecError has every mistake of the file and of the names and params in it.
 
     With agents, each of them at each point; then every experiment must be one that takes agents.
     """
     mistakes = list(spec.mistakes)
     load = _load_files(spec, mistakes)
-    mistakes += _executor_mistakes(spec)
+    try:
+        lookup.find("executors", spec.run.executor)
+    except (LookupFailed, MissingExtra) as error:
+        mistakes.append(spec.origin.mistake(("executor",), str(error)))
     seed = spec.run.seed if spec.run.seed is not None else secrets.randbelow(2**32)
     trials: list[Trial] = []
     for located in spec.entries:
@@ -69,44 +78,31 @@ def expand(spec: Spec, agents: Sequence[AgentUse] = ()) -> Plan:
     )
     if spec.run.until is None:
         return plan
-    _refuse([spec.origin.mistake(("until",), told) for told in question_problems(plan, spec.run.until)])
-    return asking(plan, spec.run.until)
+    problems = question_problems(plan, spec.run.until)
+    _refuse([spec.origin.mistake(("until",), problem) for problem in problems])
+    return add_question(plan, spec.run.until)
 
 
 def _refuse(mistakes: list[Mistake]) -> None:
+    """SpecError if there are any mistakes, each once and in the order of their lines."""
     if mistakes:
         raise SpecError(sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake.line or 0))
 
 
 def _load_files(spec: Spec, mistakes: list[Mistake]) -> tuple[str, ...]:
-    """Load the Python files that the spec names, so that what they define is known."""
+    """Import the Python files that the spec names, so that what they define is known; their absolute paths."""
     files: list[str] = []
     for pattern in spec.run.load:
-        found = matching(spec.folder, pattern)
-        if not found:
+        matches = matching(spec.folder, pattern)
+        if not matches:
             mistakes.append(spec.origin.mistake(("load",), f"There is no file '{pattern}'."))
-        for file in found:
+        for file in matches:
             try:
                 lookup.load_file(file)
                 files.append(str(file.resolve()))
             except LookupFailed as error:
                 mistakes.append(spec.origin.mistake(("load",), str(error)))
     return tuple(files)
-
-
-def _executor_mistakes(spec: Spec) -> list[Mistake]:
-    try:
-        lookup.find("executors", spec.run.executor)
-    except (LookupFailed, MissingExtra) as error:
-        return [spec.origin.mistake(("executor",), str(error))]
-    return []
-
-
-def _where_else(name: str, error: Exception) -> str:
-    """A hint for an experiment that is written, but in a file that nobody has named."""
-    if not isinstance(error, LookupFailed) or ":" in name or "Did you mean" in str(error):
-        return ""
-    return " Is it in a file of yours? Name it in the spec, load: FILE.py, or with --load FILE.py."
 
 
 def trials_of_entry(
@@ -117,29 +113,36 @@ def trials_of_entry(
     folder: Path,
     agents: Sequence[AgentUse],
 ) -> list[Trial]:
-    """The trials of one entry; none when something other than its params is wrong."""
+    """The trials of one experiment of a spec, numbered from `first` on.
+
+    What is wrong is added to `mistakes`. Without an experiment or with an impossible sweep there are no trials; where only
+    params are wrong, there are, but they must not be run.
+    """
     entry, origin = located.entry, located.origin
-    reference = rooted(entry.experiment, folder)
+    reference = resolve_experiment(entry.experiment, folder)
     instruments = [InstrumentUse(use.name, use.model_extra or {}) for use in entry.instrumentation]
-    found = [*_contradictions(located), *instrument_mistakes(instruments, origin)]
+    own_mistakes = [*_contradictions(located), *instrument_mistakes(instruments, origin)]
     try:
         member = _experiment(reference, entry.experiment)
         axes, fixed = _axes(member, entry)
-        found += _axis_mistakes(located, axes)
-        found += [
+        own_mistakes += _axis_mistakes(located, axes)
+        own_mistakes += [
             origin.mistake(_param_place(entry, str(place[0])), WRITTEN_OUT, INSTEAD_OF_PARAM)
             for place in plain_secrets({**axes, **fixed})
         ]
-        tested = _tested(member, entry, agents)
+        tested = _pair_agents_with_params(member, entry, agents)
     except (LookupFailed, MissingExtra, PlanError) as error:
-        found.append(origin.mistake(("experiment",), f"{error}{_where_else(entry.experiment, error)}"))
-    if found:
-        mistakes += found
+        problem = str(error)
+        if isinstance(error, LookupFailed) and ":" not in entry.experiment and "Did you mean" not in problem:
+            problem += " If it is defined in a file of yours, name that in the spec (load: FILE.py) or with --load FILE.py."
+        own_mistakes.append(origin.mistake(("experiment",), problem))
+    if own_mistakes:
+        mistakes += own_mistakes
         return []
     swept = points(axes, entry.strategy, entry.samples, seed)
     trials: list[Trial] = []
     for use, own in tested:
-        settled = _settled(member, located, {**own, **fixed}, swept, mistakes)
+        settled = _resolve_params(member, located, {**own, **fixed}, swept, mistakes)
         find_agent = _agent_finder(reference, member, use)
         for params, point in zip(settled, swept, strict=True):
             agent = find_agent(params)
@@ -148,7 +151,7 @@ def trials_of_entry(
     return [replace(trial, cleanup=cleanup) for trial in trials] if cleanup else trials
 
 
-def _tested(
+def _pair_agents_with_params(
     member: Any, entry: ExperimentEntry, agents: Sequence[AgentUse]
 ) -> list[tuple[AgentUse | None, dict[str, Any]]]:
     """Each agent with the params that it stands for; where none was named, nothing with none."""
@@ -165,6 +168,7 @@ def _tested(
 
 
 def _experiment(reference: str, written: str) -> Any:
+    """The class or function of an experiment, whose params are known to be readable; PlanError if it is neither."""
     member = lookup.find("experiments", reference)
     if is_experiment(member):
         param_model(member)
@@ -174,12 +178,12 @@ def _experiment(reference: str, written: str) -> Any:
     )
 
 
-def _settled(
+def _resolve_params(
     member: Any, located: LocatedEntry, fixed: dict[str, Any], swept: list[Point], mistakes: list[Mistake]
 ) -> list[dict[str, Any]]:
-    """All params of each point; what is wrong with them is told once, not once a point."""
+    """All params of each point; what is wrong with them is reported once, not once for each point."""
     entry, called = located.entry, f"'{_slug(member, located.entry)}'"
-    every = [checked(member, {**fixed, **point}, called) for point in swept]
+    every = [check_params(member, {**fixed, **point}, called) for point in swept]
     wrong = dict.fromkeys(fault for _, faults in every for fault in faults)
     for fault in wrong:
         mistakes.append(located.origin.mistake(_param_place(entry, fault.name), fault.problem, fault.hint))
@@ -201,7 +205,11 @@ def _twice(every: list[tuple[dict[str, Any], Any]], swept: list[Point]) -> str:
 def _agent_finder(
     reference: str, member: Any, use: AgentUse | None
 ) -> Callable[[Mapping[str, Any]], AgentVersion]:
-    """What tells the agent of each point by its params; the code base, found once, where they do not matter."""
+    """The function that gives the agent of a point by its params.
+
+    An experiment may derive its agent from the params (`agent_of`). Otherwise it is the agent that the user named, or the
+    code base, which is looked up once for all points.
+    """
     agent_of: Callable[[Mapping[str, Any]], AgentVersion] | None = getattr(
         experiment_class(member), "agent_of", None
     )
@@ -223,7 +231,10 @@ def distribution_of(reference: str) -> str | None:
 
 
 def _axes(member: Any, entry: ExperimentEntry) -> tuple[dict[str, list[Any]], dict[str, Any]]:
-    """Axes from `sweep`, and by the documented rule from lists in `params`; the other params stay fixed."""
+    """The axes of a sweep, and the params that stay fixed.
+
+    Axes come from `sweep`; a list in `params` is an axis as well where the experiment declares a single value (`is_axis`).
+    """
     implied = {name: value for name, value in entry.params.items() if is_axis(member, name, value)}
     fixed = {
         name: value for name, value in entry.params.items() if name not in implied and name not in entry.sweep
@@ -237,8 +248,8 @@ def _axis_mistakes(located: LocatedEntry, axes: Mapping[str, list[Any]]) -> list
     mistakes = [origin.mistake(("sweep", name), "has no values.") for name in empty]
     lengths = {name: len(values) for name, values in axes.items()}
     if entry.strategy == "zip" and len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        mistakes.append(origin.mistake(("sweep",), f"'strategy: zip' needs axes of equal length ({told})."))
+        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        mistakes.append(origin.mistake(("sweep",), f"'strategy: zip' needs axes of equal length ({listed})."))
     total = count(axes, entry.strategy, entry.samples)
     if total > MAX_TRIALS:
         hint = f"At most {MAX_TRIALS:,} can be run: use strategy: random with samples: N, or fewer values."
@@ -247,52 +258,55 @@ def _axis_mistakes(located: LocatedEntry, axes: Mapping[str, list[Any]]) -> list
 
 
 def instrument_mistakes(uses: Sequence[InstrumentUse], origin: KeyOrigin) -> list[Mistake]:
-    """Instruments that there are not, and options that they do not take."""
+    """Instruments that do not exist, and options that they do not take.
+
+    Options that make no sense show when an instrument is made, so each is made once. One that cannot measure on this machine is
+    no mistake: the run says so and goes on without it.
+    """
     mistakes = []
     for index, use in enumerate(uses):
         try:
-            _try_out(lookup.find("instruments", use.name), use.options)
+            member = lookup.find("instruments", use.name)
+            if hasattr(member, "start"):
+                member(**use.options)
+            else:
+                inspect.signature(member).bind({}, **use.options)
         except NotMeasurable:
             continue
         except (LookupFailed, MissingExtra, PlanError) as error:
             mistakes.append(origin.mistake(("instrumentation", index), str(error)))
         except TypeError as error:
-            told = f"'{use.name}' does not take these options: {error}."
-            mistakes.append(origin.mistake(("instrumentation", index), told))
+            problem = f"'{use.name}' does not take these options: {error}."
+            mistakes.append(origin.mistake(("instrumentation", index), problem))
     return mistakes
 
 
-def _try_out(member: Any, options: Mapping[str, Any]) -> None:
-    """Options that make no sense show when an instrument is made, and so before the run."""
-    if hasattr(member, "start"):
-        member(**options)
-    else:
-        inspect.signature(member).bind({}, **options)
-
-
 def _contradictions(located: LocatedEntry) -> Iterator[Mistake]:
-    entry, tell = located.entry, located.origin.mistake
+    """Keys that are right by themselves but cannot be combined."""
+    entry, mistake = located.entry, located.origin.mistake
+    iterations, limits = entry.iterations, entry.limits
     if entry.strategy == "random" and entry.samples is None:
-        yield tell(("strategy",), "'random' needs samples, the number of points to draw.", "Add: samples: 10")
-    if entry.iterations.until is not None and entry.iterations.measured != "auto":
-        yield tell(("iterations", "until"), "holds only with measured: auto.", "Take one of them away.")
-    if entry.isolation == "cold" and entry.iterations.measured == "auto":
-        yield tell(("isolation",), "'cold' cannot stop by itself.", "Give iterations.measured a number.")
-    if entry.isolation == "inline" and (
-        entry.limits.seconds is not None or entry.limits.memory_mb is not None
-    ):
-        yield tell(("isolation",), "'inline' cannot enforce seconds or memory.", "Use: isolation: process")
-    if entry.isolation == "inline" and entry.cleanup:
-        yield tell(
-            ("cleanup",),
-            "has no effect with isolation 'inline', which kills no process.",
-            "Use: isolation: process",
-        )
-    if entry.isolation == "inline" and entry.processes > 1:
-        yield tell(("isolation",), "'inline' has one process only.", "Use: isolation: process")
+        problem = "'random' needs samples, the number of points to draw."
+        yield mistake(("strategy",), problem, "Add: samples: 10")
+    if iterations.until is not None and iterations.measured != "auto":
+        yield mistake(("iterations", "until"), "works only with measured: auto.", "Remove one of them.")
+    if entry.isolation == "cold" and iterations.measured == "auto":
+        problem = "'cold' cannot be combined with measured: auto."
+        yield mistake(("isolation",), problem, "Give iterations.measured a number.")
+    if entry.isolation != "inline":
+        return
+    hint = "Use: isolation: process"
+    if limits.seconds is not None or limits.memory_mb is not None:
+        yield mistake(("isolation",), "'inline' cannot enforce seconds or memory.", hint)
+    if entry.cleanup:
+        problem = "has no effect with isolation 'inline', which kills no process."
+        yield mistake(("cleanup",), problem, hint)
+    if entry.processes > 1:
+        yield mistake(("isolation",), "'inline' has one process only.", hint)
 
 
 def _param_place(entry: ExperimentEntry, name: str) -> tuple[str, ...]:
+    """Where in the entry a param is written, for messages; `name` may reach into a param: `server.port`."""
     top = name.split(".")[0]
     return ("sweep", top) if top in entry.sweep else ("params", top)
 
@@ -323,7 +337,12 @@ def _trial(
             InstrumentUse(use.name, dict(use.model_extra or {})) for use in entry.instrumentation
         ),
         isolation=Isolation(entry.isolation),
-        limits=_limits(entry.limits),
+        limits=Limits(
+            entry.limits.seconds,
+            int(entry.limits.memory_mb * 2**20) if entry.limits.memory_mb is not None else None,
+            entry.limits.tokens,
+            entry.limits.usd,
+        ),
     )
 
 
@@ -336,7 +355,7 @@ def _label(point: Point) -> str:
 
 
 def _short(value: Any) -> str:
-    """A value as a name can hold it; long ones are told apart by a hash."""
+    """A value as part of a name: a long one is cut, and a hash keeps it apart from others that begin alike."""
     text = str(value)
     return text if len(text) <= 40 else f"{text[:30]}…{sha256(text.encode()).hexdigest()[:6]}"
 
@@ -344,21 +363,16 @@ def _short(value: Any) -> str:
 def _iterations(section: IterationsSection, member: Any) -> Iterations:
     """What the spec says; where it is silent, what the experiment itself was declared with."""
     declared: Iterations = getattr(member, "defaults", Iterations())
-    given = section.model_fields_set
+    written = section.model_fields_set
     until = None
     if section.measured == "auto":
         chosen = section.until or UntilSection.model_validate({})
         until = Until(chosen.interval, chosen.max, metric=chosen.metric)
-    measured = until.max if until else section.measured if "measured" in given else declared.measured
+    measured = until.max if until else section.measured if "measured" in written else declared.measured
     loops = declared.loops if section.loops is None else section.loops
     return Iterations(
-        warmup=section.warmup if "warmup" in given else declared.warmup,
+        warmup=section.warmup if "warmup" in written else declared.warmup,
         measured=int(measured),
         until=until,
         loops=None if loops == "auto" else loops,
     )
-
-
-def _limits(section: LimitsSection) -> Limits:
-    memory = int(section.memory_mb * 2**20) if section.memory_mb is not None else None
-    return Limits(section.seconds, memory, section.tokens, section.usd)

@@ -1,4 +1,8 @@
-"""Whom a load or stress test asks, and what: an agent found by its name, and a data set."""
+"""Whom a load or stress test asks, and what: an agent found by its name, and a data set.
+
+`assay load` and `assay stress` take a URL or the name of an agent. Names are looked up in more places than for `assay run`, as no suite
+is named on the command line: agents that only a suite of the project defines are found as well.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,11 @@ from pathlib import Path
 
 from assay.errors import LookupFailed, PlanError, did_you_mean
 from assay.model import AgentUse, Benchmark, Case
-from assay.model.plan import RECORDED
+from assay.model.settings import RECORDED
 from assay.model.user_session import UserSession
 from assay.plan.suite import function_agent
-from assay.plan.suite_agents import DOCUMENTS, SuiteAgents, shown_path, suite_files
-from assay.plan.target import Registry, checked_suite, known_agents, load_files, load_project_files
+from assay.plan.suite_agents import DOCUMENTS, SuiteAgents, format_path, suite_files
+from assay.plan.target import Registry, known_agents, load_files, load_project_files, load_suite
 from assay.spec.datasets import read_sessions
 from assay.spec.settings import Settings
 
@@ -35,7 +39,7 @@ def read_dataset(name: str, settings: Settings) -> Dataset:
     if path.suffix not in DOCUMENTS and (path.suffix or path.is_file()):
         sessions = read_sessions(path)
         return Dataset([session.turns[0].prompt for session in sessions], sessions=sessions)
-    suite = checked_suite(name, settings)
+    suite = load_suite(name, settings)
     pairs = tuple(
         (benchmark, case) for benchmark in suite.benchmarks for case in benchmark.cases if not case.turns
     )
@@ -62,15 +66,17 @@ def find_agent(
     """
     if target.startswith(_URLS):
         return None
-    found = _defined_agent(target, settings, registered)
-    if found.use.type == RECORDED:
+    agent = _find_defined_agent(target, settings, registered)
+    if agent.use.type == RECORDED:
         raise PlanError(
-            f"Agent '{found.use.name}' gives recorded answers: it cannot be load-tested, only put through a suite."
+            f"Agent '{agent.use.name}' gives recorded answers: it cannot be load-tested, only put through a suite."
         )
-    return found
+    return agent
 
 
-def _defined_agent(target: str, settings: Settings, registered: Mapping[str, AgentUse] | None) -> FoundAgent:
+def _find_defined_agent(
+    target: str, settings: Settings, registered: Mapping[str, AgentUse] | None
+) -> FoundAgent:
     files = tuple(load_project_files(settings))
     known = known_agents(settings, Registry(registered or {}))
     if target in known:
@@ -79,19 +85,20 @@ def _defined_agent(target: str, settings: Settings, registered: Mapping[str, Age
         return FoundAgent(function, files)
     suites = SuiteAgents.read(suite_files(settings))
     if target in suites.found:
-        found = suites.named(target)
-        return FoundAgent(found.use, tuple(dict.fromkeys((*files, *load_files(found.folder, found.load)))))
+        agent = suites.named(target)
+        return FoundAgent(agent.use, tuple(dict.fromkeys((*files, *load_files(agent.folder, agent.load)))))
     raise LookupFailed(_not_found(target, settings, {*known, *suites.found}, suites))
 
 
 def _not_found(target: str, settings: Settings, known: set[str], suites: SuiteAgents) -> str:
-    searched = [shown_path(file) for file in (*settings.agent_files(), *suites.searched)]
+    """The message for an unknown name: the nearest known one, and every file that was searched."""
+    searched = [format_path(file) for file in (*settings.agent_files(), *suites.searched)]
     where = f"Searched: {', '.join(['registered agents', *searched])}."
     if not searched:
         where += " There is no file of agents and no suite in assay.toml or in this folder."
     unread = (
-        f" Could not be read: {', '.join(map(shown_path, suites.unreadable))}." if suites.unreadable else ""
+        f" Could not be read: {', '.join(map(format_path, suites.unreadable))}." if suites.unreadable else ""
     )
     hint = did_you_mean(target, known) or (f"Known: {', '.join(sorted(known))}." if known else "")
-    told = (f"'{target}' is neither a URL nor an agent.", hint, where + unread)
-    return " ".join(part for part in told if part)
+    sentences = (f"'{target}' is neither a URL nor an agent.", hint, where + unread)
+    return " ".join(sentence for sentence in sentences if sentence)

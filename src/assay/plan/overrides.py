@@ -16,21 +16,24 @@ from assay.errors import AssayError, Mistake, PlanError, SpecError, did_you_mean
 from assay.model import AgentUse
 from assay.plugin import lookup
 from assay.plugin.params import param_model
-from assay.spec.load import REQUEST, LocatedEntry, OwnChanges, Spec
+from assay.spec.read import REQUEST, LocatedEntry, OwnChanges, Spec
 
 SECTIONS = ("params", "sweep")
 _AGENT = "agent"
 
 
 def assign_overrides(spec: Spec, changes: Mapping[str, Any], agents: Iterable[str]) -> OwnChanges:
-    """What of `params` and `sweep` in the request is meant for each experiment; SpecError for what none has."""
+    """The part of `params` and `sweep` in the request that is meant for each experiment, by its place in the spec.
+
+    SpecError names every key that no experiment has, and every key that is ambiguous.
+    """
     targets = [_target(located, spec.folder) for located in spec.entries]
     own: dict[int, dict[str, Any]] = {target.index: {} for target in targets}
     mistakes: list[Mistake] = []
     for section in SECTIONS:
         for key, value in changes.get(section, {}).items():
             try:
-                name, reached = _reached(key, targets, {_AGENT, *agents})
+                name, reached = _find_targets(key, targets, {_AGENT, *agents})
             except PlanError as error:
                 mistakes.append(Mistake(REQUEST, None, section, str(error)))
                 continue
@@ -54,6 +57,7 @@ class _Target:
 
 
 def _target(located: LocatedEntry, folder: Path) -> _Target:
+    """An experiment may be named as written, by the part after the file or module, or by its slug."""
     written, prefix = located.entry.experiment, located.origin.prefix
     index = int(prefix[1]) if prefix else 0
     names = {written, written.split("::")[-1], written.rpartition(":")[-1]}
@@ -62,14 +66,14 @@ def _target(located: LocatedEntry, folder: Path) -> _Target:
     try:
         member = lookup.find("experiments", reference)
         model = param_model(member)
-    except AssayError:  # Planning tells what is wrong with it.
+    except AssayError:  # Planning reports what is wrong with it.
         return _Target(index, frozenset(names), None)
     names.add(str(getattr(member, "slug", None) or written))
     is_open = model.model_config.get("extra") == "allow"
     return _Target(index, frozenset(names), None if is_open else frozenset(model.model_fields))
 
 
-def _reached(key: str, targets: Sequence[_Target], agents: set[str]) -> tuple[str, list[_Target]]:
+def _find_targets(key: str, targets: Sequence[_Target], agents: set[str]) -> tuple[str, list[_Target]]:
     """The param that a key names, and the experiments it is meant for."""
     experiments = {name for target in targets for name in target.names}
     scopes = sorted((name for name in experiments if key.startswith(f"{name}.")), key=len)
@@ -95,6 +99,7 @@ def _reached(key: str, targets: Sequence[_Target], agents: set[str]) -> tuple[st
 
 
 def _unknown(name: str, targets: Sequence[_Target]) -> str:
+    """The message for a key that reaches nothing: the experiments that there are, or their params."""
     scope, dot, _ = name.partition(".")
     if dot:
         return no_such(
@@ -110,7 +115,8 @@ def _unknown(name: str, targets: Sequence[_Target]) -> str:
 
 def options_for(use: AgentUse, agents: Sequence[AgentUse], given: Mapping[str, Any]) -> dict[str, Any]:
     """The options that are meant for one of the agents of a suite; PlanError for a name that no agent has."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    # The longest name first: one agent may be called like the beginning of another.
     names = sorted({agent.name for agent in agents}, key=len, reverse=True)
     for key, value in given.items():
         scope = next((name for name in names if key.startswith(f"{name}.")), None)
@@ -118,5 +124,5 @@ def options_for(use: AgentUse, agents: Sequence[AgentUse], given: Mapping[str, A
         if scope is None and "." in key and not key.startswith(f"{_AGENT}."):
             raise PlanError(no_such(option.partition(".")[0], "agents of this run", names))
         if scope in (None, use.name):
-            found[option] = value
-    return found
+            options[option] = value
+    return options

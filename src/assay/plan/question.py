@@ -1,4 +1,9 @@
-"""A plan of two arms that ends as soon as it is decided which of them is better."""
+"""A plan of two arms that ends as soon as it is decided which of them is better (`until: {decided: METRIC}`).
+
+The arms are two agents on a suite, paired case by case, or two trials of an experiment, paired process by process. After each pair the
+runner looks at a confidence sequence (`stats.sequence`), which may be looked at as often as one likes. Such a run needs pairs that
+are made side by side, and at least ten of them; `question_problems` checks that.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ from dataclasses import replace
 from assay.model import Isolation, Order, Plan, Question, Trial, metric_named
 from assay.model.metric import is_score
 from assay.spec.schema import UntilDecidedSection
+from assay.units import format_count
 
 PAIRS = 60
 """Of processes, where the spec gives no other number."""
@@ -17,8 +23,8 @@ FEWEST = 10
 TOLERANCE, TOLERANCE_OF_SCORES = 0.03, 0.01
 
 
-def asking(plan: Plan, section: UntilDecidedSection) -> Plan:
-    """The same plan, with as many pairs as there may be; only of a plan without `question_problems`."""
+def add_question(plan: Plan, section: UntilDecidedSection) -> Plan:
+    """The same plan with its question, and with as many pairs as there may be; only of a plan without `question_problems`."""
     by_score = is_score(metric_named(section.decided))
     default = TOLERANCE_OF_SCORES if by_score else TOLERANCE
     pairs = _most_pairs(plan, section)
@@ -34,30 +40,31 @@ def asking(plan: Plan, section: UntilDecidedSection) -> Plan:
 
 
 def question_problems(plan: Plan, section: UntilDecidedSection) -> Iterator[str]:
-    """Why a plan cannot be ended by a question, each in a sentence that follows the key."""
+    """Why a plan cannot be ended by a question: each is the rest of a sentence that begins with the key, `until`."""
     if plan.suite and (code := [trial.benchmark for trial in plan.trials if trial.agent_use is None]):
         yield f"compares two agents, but benchmark '{code[0]}' runs an experiment of its own."
         return
     sides = _sides(plan)
     if any(len(trials) != 2 for trials in sides.values()):
         what = "agents" if plan.suite else "trials"
-        found = max((len(trials) for trials in sides.values()), default=0)
-        yield f"compares two {what}, a first with a second; this has {found}."
+        number = max((len(trials) for trials in sides.values()), default=0)
+        yield f"compares exactly two {what}; this plan has {number}."
         return
     if plan.order is Order.SEQUENTIAL:
-        yield "needs pairs that are made side by side. Take 'order: sequential' away."
+        yield "needs pairs that run side by side. Remove 'order: sequential'."
     trials = plan.trials
     if any(trial.isolation is not Isolation.PROCESS for trial in trials) and not plan.suite:
         yield "pairs fresh processes. Use: isolation: process"
     if any(trial.iterations.until for trial in trials):
-        yield "cannot be had together with 'measured: auto'. Give iterations.measured a number."
+        yield "cannot be combined with 'measured: auto'. Give iterations.measured a number."
     if section.max is not None and any(trial.processes > 1 for trial in trials):
-        yield "'max' and 'processes' say the same. Take one of them away."
+        yield "'max' and 'processes' mean the same here. Remove one of them."
     if plan.suite and section.decided == "accuracy":
         yield "'accuracy' is called 'score' here. Write: decided: score"
     if (pairs := _most_pairs(plan, section)) < FEWEST:
-        unit = "cases" if plan.suite else "processes a side"
-        yield f"has its first look after {FEWEST} pairs, but there are only {pairs} {unit}."
+        processes = "1 process" if pairs == 1 else f"{pairs} processes"
+        available = format_count(pairs, "case") if plan.suite else f"{processes} per side"
+        yield f"needs at least {FEWEST} pairs, but there are only {available}."
 
 
 def _sides(plan: Plan) -> dict[str, list[Trial]]:
@@ -72,8 +79,8 @@ def _most_pairs(plan: Plan, section: UntilDecidedSection) -> int:
     if plan.suite:
         cases = sum(len(trials[0].cases) for trials in _sides(plan).values())
         return min(cases, section.max or cases)
-    given = max(trial.processes for trial in plan.trials)
-    return section.max or (given if given > 1 else PAIRS)
+    processes = max(trial.processes for trial in plan.trials)
+    return section.max or (processes if processes > 1 else PAIRS)
 
 
 def _arms(plan: Plan) -> tuple[str, str]:

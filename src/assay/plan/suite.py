@@ -1,9 +1,15 @@
-"""A suite and agents become a Plan: a trial for each agent on each benchmark."""
+"""A suite and agents become a `Plan`: a trial for each agent on each benchmark.
+
+The suite has been read and its names checked (`target` calls this module). Here options that were set or swept reach the agents
+(`overrides`), cases are selected, and trials are made: of a benchmark that asks agents, one for each agent and point of a sweep over
+its options; of one that runs an experiment, those of `suite_experiments`. The second half of the module finds agents by name and
+checks the options of agents and scorers, each mistake with the place where it was written.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +46,10 @@ Variant = tuple[AgentUse, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class CaseFilter:
-    """Which cases of a suite to put to the agents; nothing set is all of them."""
+    """Which cases of a suite to put to the agents: `--limit`, `--case`, `--tag` and `--failed`, all of which must hold.
+
+    With nothing set, all cases are selected.
+    """
 
     limit: int | None = None
     ids: frozenset[str] = frozenset()
@@ -51,22 +60,22 @@ class CaseFilter:
     def problems(self, suite: Suite) -> list[str]:
         """Cases and tags that were asked for and are in no benchmark of the suite."""
         cases = [case for benchmark in suite.benchmarks for case in benchmark.cases]
-        asked = {
+        requested = {
             "cases": (self.ids, {case.id for case in cases}),
             "tags": (self.tags, {tag for case in cases for tag in case.tags}),
         }
         return [
             no_such(name, f"{kind} of suite '{suite.name}'", known)
-            for kind, (names, known) in asked.items()
+            for kind, (names, known) in requested.items()
             for name in sorted(names - known)
         ]
 
     @property
     def options(self) -> list[str]:
         """The options that select cases, as far as they were given."""
-        given = {"--limit": self.limit, "--case": self.ids, "--tag": self.tags}
+        options = {"--limit": self.limit, "--case": self.ids, "--tag": self.tags}
         return [
-            *(name for name, value in given.items() if value),
+            *(name for name, value in options.items() if value),
             *(["--failed"] if self.failed is not None else []),
         ]
 
@@ -75,7 +84,8 @@ class CaseFilter:
         """Whether only certain cases are wanted, and so nothing that has none."""
         return bool(self.ids or self.tags or self.failed is not None)
 
-    def chosen(self, benchmark: Benchmark) -> tuple[str, ...]:
+    def select(self, benchmark: Benchmark) -> tuple[str, ...]:
+        """Ids of the selected cases of a benchmark, in their order."""
         cases = [case for case in benchmark.cases if not self.ids or case.id in self.ids]
         cases = [case for case in cases if not self.tags or self.tags & set(case.tags)]
         if self.failed is not None:
@@ -110,13 +120,19 @@ class SuiteOptions:
 
 
 def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions) -> Plan:
-    """All trials; PlanError when no case is left, or for options that an agent does not have."""
+    """All trials of a suite for these agents, with the suite itself as part of the plan.
+
+    PlanError for options that an agent does not have, for cases that the suite does not have, for limits that cannot be enforced,
+    and when no case is left.
+    """
     # Refused here, so that --dry-run and validate refuse it too.
     lookup.find("executors", options.executor)
     variants = _variants(agents, options)
-    problems = [problem for use, _ in variants for problem in given_problems(use)]
+    problems = [problem for use, _ in variants for problem in check_agent_options(use)]
     problems += options.cases.problems(suite)
-    watched = [one.id for one in suite.benchmarks if one.asks_agents and one.instruments]
+    watched = [
+        benchmark.id for benchmark in suite.benchmarks if benchmark.asks_agents and benchmark.instruments
+    ]
     if watched and options.concurrency > 1:
         problems.append(
             f"The instruments of benchmark '{watched[0]}' watch one execution at a time, but concurrency is "
@@ -163,32 +179,33 @@ def _refuse_unenforceable(suite: Suite) -> None:
                 f"Benchmark '{benchmark.id}' has a cleanup command, which has no effect with isolation 'inline'. "
                 "Use isolation 'process', or remove the command."
             )
-        if given := [name for name, ceiling in ceilings.items() if ceiling is not None]:
+        if limited := [name for name, ceiling in ceilings.items() if ceiling is not None]:
             raise PlanError(
-                f"Benchmark '{benchmark.id}' limits {' and '.join(given)}, which isolation 'inline' cannot enforce. "
+                f"Benchmark '{benchmark.id}' limits {' and '.join(limited)}, which isolation 'inline' cannot enforce. "
                 "Use isolation 'process', which needs functions that other processes can import, or remove the limits."
             )
 
 
 def _variants(agents: Sequence[AgentUse], options: SuiteOptions) -> list[Variant]:
     """Each agent, with the options set for it, at each point of its sweep."""
-    return [
-        (laid_over(use, {**options_for(use, agents, options.agent_options), **point}), point)
-        for use in agents
-        for point in points(_axes(use, agents, options), "cartesian", None, 0)
-    ]
+    variants: list[Variant] = []
+    for use in agents:
+        own_options = options_for(use, agents, options.agent_options)
+        axes = {name: list(values) for name, values in options_for(use, agents, options.axes).items()}
+        variants += [
+            (overlay_options(use, {**own_options, **point}), point)
+            for point in points(axes, "cartesian", None, 0)
+        ]
+    return variants
 
 
-def _axes(use: AgentUse, agents: Sequence[AgentUse], options: SuiteOptions) -> dict[str, list[Any]]:
-    return {name: list(values) for name, values in options_for(use, agents, options.axes).items()}
+def overlay_options(use: AgentUse, given: Mapping[str, object]) -> AgentUse:
+    """The agent with these options changed.
 
-
-def laid_over(use: AgentUse, given: Mapping[str, object]) -> AgentUse:
-    """The agent with options of its own or, by names that its type does not know, with `params` of its model.
-
+    A name that its type does not know is a param of the model behind the agent, and goes into `params`, if its type has that.
     A name with dots reaches into an option that is a mapping: `headers.X-Team`, `params.temperature`.
     """
-    parameters = _parameters("agents", use.type)
+    parameters = option_model("agents", lookup.find("agents", use.type)).model_fields
     changed = dict(use.options)
     for name, value in given.items():
         option, *inner = [name] if name in changed else name.split(".")
@@ -205,7 +222,7 @@ def laid_over(use: AgentUse, given: Mapping[str, object]) -> AgentUse:
 
 
 def _with_inner(option: object, path: Sequence[str], value: object) -> object:
-    """The option with one value changed; the mappings on the way to it are made where there are none."""
+    """The option with the value at the end of the path changed; mappings on the way to it are created where missing."""
     if not path:
         return value
     known = option if isinstance(option, Mapping) else {}
@@ -216,24 +233,24 @@ def _trials_of(
     benchmark: Benchmark, variants: Sequence[Variant], options: SuiteOptions, seed: int
 ) -> list[Trial]:
     """The trials of one benchmark; none where no case of it was chosen."""
-    cases = options.cases.chosen(benchmark)
+    cases = options.cases.select(benchmark)
     if benchmark.cases and not cases:
         return []
     if benchmark.asks_agents:
-        return [_asking(benchmark, use, point, cases, options) for use, point in variants]
+        return [_asking_trial(benchmark, use, point, cases, options) for use, point in variants]
     if not benchmark.cases and options.cases.chooses_by_name:
         return []
     tested: Sequence[tuple[AgentUse | None, dict[str, Any]]] = [(None, {})]
     if takes_agents(benchmark.experiment):
         tested = variants
     return [
-        _of_experiment(trial, benchmark, use, {**trial.axes, **point}, cases, options)
+        _experiment_trial(trial, benchmark, use, {**trial.axes, **point}, cases, options)
         for use, point in tested
         for trial in experiment_trials(benchmark, NOWHERE, (use,) if use else (), seed, [])
     ]
 
 
-def _of_experiment(
+def _experiment_trial(
     trial: Trial,
     benchmark: Benchmark,
     use: AgentUse | None,
@@ -241,16 +258,17 @@ def _of_experiment(
     cases: tuple[str, ...],
     options: SuiteOptions,
 ) -> Trial:
-    how = trial.iterations
+    """A trial that was planned like one of a spec, with what the suite and the request say about it."""
+    iterations = trial.iterations
     return replace(
         trial,
         name=_name(benchmark, use, axes),
         benchmark=benchmark.id,
         axes=dict(axes),
         iterations=replace(
-            how,
-            warmup=how.warmup if options.warmup is None else options.warmup,
-            measured=options.repetitions or how.measured,
+            iterations,
+            warmup=iterations.warmup if options.warmup is None else options.warmup,
+            measured=options.repetitions or iterations.measured,
         ),
         isolation=options.isolation,
         cases=cases,
@@ -264,13 +282,17 @@ def _name(benchmark: Benchmark, use: AgentUse | None, axes: Mapping[str, Any]) -
     return f"{name}[{label}]" if label else name
 
 
-def _asking(
+def _asking_trial(
     benchmark: Benchmark,
     use: AgentUse,
     point: Mapping[str, Any],
     cases: tuple[str, ...],
     options: SuiteOptions,
 ) -> Trial:
+    """One agent on the cases of one benchmark. Its index and suite are set when all trials are known."""
+    warmup = options.warmup
+    if warmup is None:
+        warmup = options.default_warmup(use) if benchmark.has_default_warmup else benchmark.iterations.warmup
     return Trial(
         index=0,
         name=_name(benchmark, use, point),
@@ -280,7 +302,7 @@ def _asking(
         params=dict(point),
         axes=dict(point),
         iterations=Iterations(
-            warmup=_warmup(benchmark, use, options),
+            warmup=warmup,
             measured=options.repetitions or benchmark.iterations.measured,
         ),
         instruments=(InstrumentUse("timing"), *benchmark.instruments),
@@ -298,15 +320,9 @@ def most_at_once(use: AgentUse) -> int | None:
     return most if type(most) is int and most > 0 else None
 
 
-def _warmup(benchmark: Benchmark, use: AgentUse, options: SuiteOptions) -> int:
-    if options.warmup is not None:
-        return options.warmup
-    return options.default_warmup(use) if benchmark.has_default_warmup else benchmark.iterations.warmup
-
-
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Where something was written, so that what is wrong with it can be told with its line."""
+    """Where something was written, so that what is wrong with it can be reported with its line."""
 
     document: Document
     place: Place = ()
@@ -320,17 +336,18 @@ class Written:
 
 def scorer_mistakes(suite: Suite, places: Sequence[Written]) -> list[Mistake]:
     """Scorers that do not exist, and options that they do not have; `places` are those of the benchmarks."""
-    found = []
+    mistakes = []
     for benchmark, written in zip(suite.benchmarks, places, strict=True):
         for index, use in enumerate(benchmark.scorers):
             problems = option_problems("scorers", use.name, use.options)
-            found += [
-                written.at(*scorer_place(written, index)).mistake(one.text, one.key) for one in problems
-            ]
+            place = written.at(*scorer_place(written, index))
+            mistakes += [place.mistake(problem.text, problem.key) for problem in problems]
         for case, use in _of_turns(benchmark):
             problems = option_problems("scorers", use.name, use.options)
-            found += [written.at("cases").mistake(f"Case '{case}': {one.text}") for one in problems]
-    return found
+            mistakes += [
+                written.at("cases").mistake(f"Case '{case}': {problem.text}") for problem in problems
+            ]
+    return mistakes
 
 
 def scorer_place(written: Written, index: int) -> Place:
@@ -345,7 +362,7 @@ def scorer_place(written: Written, index: int) -> Place:
 
 
 def scorers_of(suite: Suite) -> list[ScorerUse]:
-    """All of them, those of single turns as well; each once."""
+    """All scorers of a suite, those of single turns as well; each once."""
     uses = [
         use
         for benchmark in suite.benchmarks
@@ -359,29 +376,32 @@ def _of_turns(benchmark: Benchmark) -> list[tuple[str, ScorerUse]]:
 
 
 def agent_problems(use: AgentUse) -> list[OptionProblem]:
-    """A type that does not exist, options that it does not have, needs, or cannot read."""
+    """What is wrong with a definition: a type that does not exist, options that it does not have, needs, or cannot read."""
     return [
         OptionProblem(problem.key, f"Agent '{use.name}': {problem.text}")
         for problem in option_problems("agents", use.type, use.options)
     ]
 
 
-def given_problems(use: AgentUse) -> list[str]:
-    """The same once params and what the command line sets lie over its options, which are stored: no secret among them."""
-    found = [".".join(map(str, place)) for place in plain_secrets(use.options)]
+def check_agent_options(use: AgentUse) -> list[str]:
+    """What is wrong with an agent once params and the command line have changed its options.
+
+    Besides `agent_problems` that is a secret in plain text: options are stored with the run.
+    """
+    secret_keys = [".".join(map(str, place)) for place in plain_secrets(use.options)]
     if "concurrency" in use.options and most_at_once(use) is None:
         return [f"Agent '{use.name}': 'concurrency' must be a whole number of at least 1."]
     problems = [problem.text for problem in agent_problems(use)]
-    return [*problems, *(f"Agent '{use.name}': '{key}' {WRITTEN_OUT} {INSTEAD}" for key in found)]
-
-
-def _parameters(kind: str, name: str) -> Collection[str]:
-    return option_model(kind, lookup.find(kind, name)).model_fields
+    return [*problems, *(f"Agent '{use.name}': '{key}' {WRITTEN_OUT} {INSTEAD}" for key in secret_keys)]
 
 
 @dataclass(slots=True)
 class Agents:
-    """Agents that can be named, where they are defined, and what is wrong with those that were asked for."""
+    """Agents that can be named, where they are defined, and what is wrong with those that were asked for.
+
+    Only agents that are asked for are checked: a project may define many, some of which need packages that are not
+    installed here. `mistakes` collects what `named` finds; the caller raises it together with all others.
+    """
 
     defined: Mapping[str, AgentUse]
     documents: Sequence[Document] = ()
@@ -423,26 +443,26 @@ def function_agent(name: str) -> AgentUse | None:
 def with_judges(suite: Suite, agents: Agents, places: Sequence[Written]) -> Suite:
     """Judges that are named like an agent get its definition, so that the suite is complete in itself."""
 
-    def resolved(use: ScorerUse, written: Written) -> ScorerUse:
+    def resolve_scorer(use: ScorerUse, written: Written) -> ScorerUse:
         name = use.options.get("agent")
-        found = agents.named(name, written) if isinstance(name, str) else None
-        if found is None:
+        judge = agents.named(name, written) if isinstance(name, str) else None
+        if judge is None:
             return use
-        definition = {"name": found.name, "type": found.type, **found.options, "folder": found.folder}
-        if found.price is not None:
-            definition["price"] = dict(found.price)
+        definition = {"name": judge.name, "type": judge.type, **judge.options, "folder": judge.folder}
+        if judge.price is not None:
+            definition["price"] = dict(judge.price)
         return replace(use, options={**use.options, "agent": definition})
 
-    def judged(case: Case, written: Written) -> Case:
+    def resolve_case(case: Case, written: Written) -> Case:
         turns = tuple(
-            replace(turn, scorers=tuple(resolved(use, written) for use in turn.scorers))
+            replace(turn, scorers=tuple(resolve_scorer(use, written) for use in turn.scorers))
             for turn in case.turns
         )
         return replace(case, turns=turns)
 
     def complete(benchmark: Benchmark, written: Written) -> Benchmark:
-        uses = tuple(resolved(use, written) for use in benchmark.scorers)
-        cases = tuple(judged(case, written) if case.turns else case for case in benchmark.cases)
+        uses = tuple(resolve_scorer(use, written) for use in benchmark.scorers)
+        cases = tuple(resolve_case(case, written) if case.turns else case for case in benchmark.cases)
         return replace(benchmark, scorers=uses, cases=cases)
 
     return replace(suite, benchmarks=tuple(map(complete, suite.benchmarks, places)))

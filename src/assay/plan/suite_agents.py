@@ -1,4 +1,9 @@
-"""The agents that the suites of a project define."""
+"""The agents that the suites of a project define.
+
+`assay run EXPERIMENT --agent NAME`, `assay load NAME` and `assay stress NAME` find an agent that is only defined inside a suite: in the
+suites of assay.toml and in the YAML and JSON files of the current folder. Two suites may define the same agent alike, but
+not differently.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +22,7 @@ DOCUMENTS = (".yaml", ".yml", ".json")
 
 
 def suite_files(settings: Settings) -> list[Path]:
+    """Files that may be suites, each once: those that the settings name, and those in the current folder."""
     here = [file for file in sorted(Path.cwd().iterdir()) if file.suffix in DOCUMENTS and file.is_file()]
     return list({file.resolve(): file for file in (*settings.suite_files(), *here)})
 
@@ -44,14 +50,14 @@ class SuiteAgents:
 
     @classmethod
     def read(cls, files: Sequence[Path]) -> SuiteAgents:
-        made = cls()
+        agents = cls()
         for file in files:
             try:
-                for defined in made._agents(file):
-                    made.found.setdefault(defined.use.name, []).append(defined)
+                for defined in agents._agents(file):
+                    agents.found.setdefault(defined.use.name, []).append(defined)
             except SpecError:
-                made.unreadable.append(file)
-        return made
+                agents.unreadable.append(file)
+        return agents
 
     def _agents(self, file: Path) -> Iterator[SuiteAgent]:
         document = read_document(file)
@@ -68,15 +74,16 @@ class SuiteAgents:
             yield SuiteAgent(use, file, value.get("load"))
 
     def named(self, name: str) -> SuiteAgent:
+        """The agent of that name, which must be known; PlanError if suites define it differently."""
         first, *others = self.found[name]
         for other in others:
             if (other.use.type, other.use.options) != (first.use.type, first.use.options):
                 raise PlanError(
-                    f"Agent '{name}' is defined differently in '{shown_path(first.file)}' and in '{shown_path(other.file)}'. "
+                    f"Agent '{name}' is defined differently in '{format_path(first.file)}' and in '{format_path(other.file)}'. "
                     "Rename one of them, or put it into a file of agents: assay agent add FILE"
                 )
         return first
 
 
-def shown_path(file: Path) -> str:
+def format_path(file: Path) -> str:
     return str(file.relative_to(Path.cwd())) if file.is_relative_to(Path.cwd()) else str(file)

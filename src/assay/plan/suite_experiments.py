@@ -1,4 +1,8 @@
-"""Benchmarks of a suite that run an experiment of their own instead of asking agents."""
+"""Benchmarks of a suite that run an experiment of their own instead of asking agents.
+
+Such a benchmark is planned like an experiment of a spec: its keys become an `ExperimentEntry`, and `expand.trials_of_entry` makes the
+trials. Its cases, if it has any, are params: the input of a case is a mapping that is laid over the params of the benchmark.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import AssayError, Mistake, did_you_mean
-from assay.model import DIMENSIONS, AgentUse, Benchmark, InstrumentUse, Trial
+from assay.model import DIMENSIONS, AgentUse, Benchmark, Trial
 from assay.model.metric import KNOWN_METRICS
 from assay.plan.expand import instrument_mistakes, trials_of_entry
 from assay.plan.sweep import Point
 from assay.plugin import lookup
 from assay.plugin.experiment import experiment_class
-from assay.plugin.params import checked
+from assay.plugin.params import check_params
 from assay.spec.document import Document
-from assay.spec.load import KeyOrigin, LocatedEntry
+from assay.spec.read import KeyOrigin, LocatedEntry
 from assay.spec.schema import ExperimentEntry
 
 _OF_AGENTS = (
@@ -37,11 +41,11 @@ NOWHERE = KeyOrigin(Document("suite", {}))
 
 def benchmark_mistakes(benchmark: Benchmark, origin: KeyOrigin) -> list[Mistake]:
     """What is wrong with a benchmark's instruments, metrics and, unless it asks agents, its experiment."""
-    found = _metric_mistakes(benchmark, origin)
+    mistakes = _metric_mistakes(benchmark, origin)
     if benchmark.asks_agents:
-        return [*found, *instrument_mistakes(benchmark.instruments, origin)]
-    experiment_trials(benchmark, origin, (), 0, found)
-    return found
+        return [*mistakes, *instrument_mistakes(benchmark.instruments, origin)]
+    experiment_trials(benchmark, origin, (), 0, mistakes)
+    return mistakes
 
 
 def experiment_trials(
@@ -72,6 +76,7 @@ def experiment_trials(
 
 
 def _entry(benchmark: Benchmark, params: Mapping[str, object]) -> ExperimentEntry:
+    """The benchmark as the entry of a spec; timing is measured in any case."""
     limits = benchmark.limits
     memory = limits.memory_bytes / 2**20 if limits.memory_bytes else None
     ceilings = {"seconds": limits.seconds, "memory_mb": memory, "tokens": limits.tokens, "usd": limits.usd}
@@ -85,14 +90,13 @@ def _entry(benchmark: Benchmark, params: Mapping[str, object]) -> ExperimentEntr
                 "warmup": benchmark.iterations.warmup,
                 "measured": benchmark.iterations.measured,
             },
-            "instrumentation": [*map(_written, benchmark.instruments), {"name": "timing"}],
+            "instrumentation": [
+                *({"name": use.name, **use.options} for use in benchmark.instruments),
+                {"name": "timing"},
+            ],
             "limits": {name: value for name, value in ceilings.items() if value is not None},
         }
     )
-
-
-def _written(use: InstrumentUse) -> dict[str, object]:
-    return {"name": use.name, **use.options}
 
 
 def takes_agents(experiment: str) -> bool:
@@ -120,23 +124,23 @@ def _case_mistakes(benchmark: Benchmark, origin: KeyOrigin, trials: Sequence[Tri
             yield origin.mistake(("cases",), f"{at}: '{swept[0]}' is swept, so a case cannot set it.")
         for point in points[:1]:
             params = {**benchmark.params, **point, **case.input}
-            for fault in checked(member, params, f"'{benchmark.experiment}'")[1]:
+            for fault in check_params(member, params, f"'{benchmark.experiment}'")[1]:
                 problem = f"{at}: {fault.name} {fault.problem}"
                 yield origin.mistake(("cases",), problem, fault.hint)
 
 
 def _metric_mistakes(benchmark: Benchmark, origin: KeyOrigin) -> list[Mistake]:
-    """Metrics that nothing can measure. An experiment may return any metric, so only its near misses are refused."""
+    """Metrics that nothing can measure. An experiment may return any metric, so only near misses of known ones are refused."""
     known = known_metrics(benchmark)
-    found = []
+    mistakes = []
     for index, name in enumerate(benchmark.metrics_measured):
         near = did_you_mean(name, known)
         if name in known or (not benchmark.asks_agents and not near):
             continue
         listed = "" if near else f"There are {', '.join(sorted(known))}."
         problem = f"There is no metric '{name}' here."
-        found.append(origin.mistake(("metrics_measured", index), problem, near or listed))
-    return found
+        mistakes.append(origin.mistake(("metrics_measured", index), problem, near or listed))
+    return mistakes
 
 
 def known_metrics(benchmark: Benchmark) -> set[str]:

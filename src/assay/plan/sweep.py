@@ -1,4 +1,9 @@
-"""Axes become points."""
+"""The axes of a sweep become points: each point has one value of every axis.
+
+`cartesian` makes all combinations, `zip` the first values together, the second ones and so on, and `random` draws some of the
+combinations without writing all of them down. Axes are taken in the order of their names, so the same sweep always gives
+the same points in the same order.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +51,12 @@ def _random(axes: Mapping[str, Sequence[Any]], samples: int, seed: int) -> Itera
     different = {
         name: list({as_text(value): value for value in values}.values()) for name, values in axes.items()
     }
-    for number in _drawn(math.prod(map(len, different.values())), samples, random.Random(seed)):
-        yield _numbered(different, number)
+    for number in _draw_numbers(math.prod(map(len, different.values())), samples, random.Random(seed)):
+        yield _build_point(different, number)
 
 
-def _drawn(total: int, samples: int, chance: random.Random) -> list[int]:
+def _draw_numbers(total: int, samples: int, chance: random.Random) -> list[int]:
+    """Different numbers below `total`; `random.sample` cannot take a range whose length does not fit into 63 bits."""
     if total < 2**62:
         return chance.sample(range(total), min(samples, total))
     drawn: dict[int, None] = {}
@@ -59,7 +65,7 @@ def _drawn(total: int, samples: int, chance: random.Random) -> list[int]:
     return list(drawn)
 
 
-def _numbered(axes: Mapping[str, Sequence[Any]], number: int) -> Point:
+def _build_point(axes: Mapping[str, Sequence[Any]], number: int) -> Point:
     """The point of that number among all combinations."""
     point = {}
     for name, values in axes.items():

@@ -1,4 +1,12 @@
-"""What a person names on the command line becomes a Plan: a spec, a suite, a Python file or an experiment."""
+"""What a person names on the command line becomes a `Plan`: a spec, a suite, a team, a Python file or an experiment.
+
+`plan_target` is the entry to this folder; `pipeline.planning` calls it. A target with the ending of a document is a
+file, and its keys say what kind of file. Any other target is looked up by name: experiments first, then specs, teams and
+suites that come with Assay or belong to the project, then suites registered in the store. What was given beside the target, such as
+`--set`, `--agent` or `--case`, is in the `RunRequest`, and is refused where it means nothing for that kind of target.
+
+Imports within functions keep the reader of suites and its dependencies out of runs that need none.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +17,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError, LookupFailed, Mistake, PlanError, SpecError, did_you_mean, no_such
 from assay.model import AgentUse, Budget, Isolation, Order, Plan, Suite
 from assay.model.suite import SUITE_ITERATIONS
-from assay.plan.case_warnings import case_warnings
 from assay.plan.expand import expand
 from assay.plan.overrides import SECTIONS, assign_overrides
-from assay.plan.question import asking, question_problems
+from assay.plan.question import add_question, question_problems
 from assay.plan.suite import (
     Agents,
     CaseFilter,
@@ -33,19 +40,21 @@ from assay.plugin import lookup
 from assay.spec.agents import agents_in, read_agents
 from assay.spec.document import Document, read_document
 from assay.spec.files import matching
-from assay.spec.load import REQUEST, KeyOrigin, Spec, load_spec, overlaid, spec_of, validated
+from assay.spec.read import REQUEST, KeyOrigin, Spec, load_spec, overlaid, spec_of, validate_model
 from assay.spec.schema import UntilDecidedSection
 from assay.spec.settings import Settings
-from assay.spec.shipped import shipped_specs, shipped_suites, shipped_teams
-from assay.spec.suite import ReadSuite, SuiteFile, SuiteSpec, suite_of
+from assay.spec.shipped import builtin_specs, builtin_suites, builtin_teams
 from assay.text import shell_command
+
+if TYPE_CHECKING:
+    from assay.spec.suite import ReadSuite
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A target and what is asked about it beside the file."""
+    """A target and everything that was given beside it, on the command line or as arguments of `assay.run`."""
 
     target: str
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -74,21 +83,21 @@ def plan_target(request: RunRequest, settings: Settings, registry: Registry) -> 
     """Read what the target names and plan it; nothing has run yet, and every name is known to exist."""
     own = load_project_files(settings)
     # Before anything is looked up: the target, agents and scorers may be defined there.
-    given = _load_given(request.changes.get("load"))
-    plan = _planned(request, settings, registry)
-    return replace(plan, load=tuple(dict.fromkeys((*plan.load, *given, *own))))
+    requested = _load_given(request.changes.get("load"))
+    plan = _plan_by_kind(request, settings, registry)
+    return replace(plan, load=tuple(dict.fromkeys((*plan.load, *requested, *own))))
 
 
 def load_project_files(settings: Settings) -> list[str]:
-    """What the files under `load` in assay.toml define is known by name from now on."""
-    files = [str(file.resolve()) for file in settings.loaded_files()]
+    """Import the files under `load` in assay.toml, so that what they define is known by name; their absolute paths."""
+    files = [str(file.resolve()) for file in settings.files_to_load()]
     for file in files:
         _load(Path(file))
     return files
 
 
 def _load_given(patterns: Any) -> tuple[str, ...]:
-    """Load the files that are named beside the target; all that is wrong with them is told at once."""
+    """Import the files that are named beside the target; everything that is wrong with them is reported at once."""
     files: list[str] = []
     mistakes: list[Mistake] = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
@@ -103,60 +112,65 @@ def _load_given(patterns: Any) -> tuple[str, ...]:
     return tuple(files)
 
 
-def _planned(request: RunRequest, settings: Settings, registry: Registry) -> Plan:
+def _plan_by_kind(request: RunRequest, settings: Settings, registry: Registry) -> Plan:
+    """Find out what kind of thing the target is, and plan it; the order of the questions is the order of precedence."""
     if request.suite is not None:
-        return _planned_suite(_read(request.suite, Path.cwd()), request, settings, registry)
+        return _plan_suite(_read(request.suite, Path.cwd()), request, settings, registry)
     target, path = request.target, Path(request.target)
     if path.suffix in (".yaml", ".yml", ".json") or path.is_dir():
-        return _planned_from_document(read_document(path), path.resolve().parent, request, settings, registry)
+        return _plan_document(read_document(path), path.resolve().parent, request, settings, registry)
     if path.suffix == ".py" or ".py::" in target:
-        return _planned_from_python(request, settings, registry)
+        return _plan_python_file(request, settings, registry)
     if lookup.is_known("experiments", target) or ":" in target:
-        return _expanded(
+        return _plan_experiments(
             _with_overrides(partial(spec_of, [target], Path.cwd()), request), request, settings, registry
         )
-    if target in shipped_specs():
-        spec = _with_overrides(partial(load_spec, shipped_specs()[target]), request)
-        plan = _expanded(spec, request, settings, registry)
+    if target in builtin_specs():
+        spec = _with_overrides(partial(load_spec, builtin_specs()[target]), request)
+        plan = _plan_experiments(spec, request, settings, registry)
         return replace(plan, output_dir=_here(request.changes.get("output_dir")))
-    if target in shipped_teams():
-        file = shipped_teams()[target]
-        plan = _planned_team(read_document(file), file.parent, request, settings, registry)
+    if target in builtin_teams():
+        file = builtin_teams()[target]
+        plan = _plan_team(read_document(file), file.parent, request, settings, registry)
         return replace(plan, output_dir=_here(request.changes.get("output_dir")))
     read = _suite_named(target, settings, registry)
     if read is not None:
-        return _planned_suite(read, request, settings, registry)
-    known = {*lookup.known("experiments"), *shipped_specs(), *suite_names(settings)}
-    near_team = did_you_mean(target, shipped_teams())
+        return _plan_suite(read, request, settings, registry)
+    known = {*lookup.known("experiments"), *builtin_specs(), *suite_names(settings)}
+    near_team = did_you_mean(target, builtin_teams())
     message = no_such(target, "experiments, specs and suites", known)
     hint = f" {near_team}" if near_team and "Did you mean" not in message else ""
     raise LookupFailed(f"{message}{hint} A file ends in .yaml, .json or .py.")
 
 
-def _planned_from_document(
+def _plan_document(
     document: Document, folder: Path, request: RunRequest, settings: Settings, registry: Registry
 ) -> Plan:
+    """The keys of a file say whether it is a suite, a spec that names a suite, a team file or a spec of experiments."""
     value = document.value if isinstance(document.value, dict) else {}
     if _is_suite(value):
-        return _planned_suite(_read(document, folder), request, settings, registry)
+        return _plan_suite(_read(document, folder), request, settings, registry)
     if "suite" in value or "suite_id" in value:
-        return _planned_suite_spec(document, folder, request, settings, registry)
+        return _plan_suite_spec(document, folder, request, settings, registry)
     if "team" in value or "teams" in value:
-        return _planned_team(document, folder, request, settings, registry)
+        return _plan_team(document, folder, request, settings, registry)
     spec = _with_overrides(partial(load_spec, Path(request.target)), request)
-    return _expanded(spec, request, settings, registry)
+    return _plan_experiments(spec, request, settings, registry)
 
 
 def _is_suite(value: Mapping[str, Any]) -> bool:
     """Whether a file is a suite: it has benchmarks, or a key that can only be that word misspelt."""
+    from assay.spec.suite import SuiteSpec
+
     return "benchmarks" in value or any(
         did_you_mean(str(key), ["benchmarks"]) for key in value.keys() - SuiteSpec.model_fields.keys()
     )
 
 
-def _planned_team(
+def _plan_team(
     document: Document, folder: Path, request: RunRequest, settings: Settings, registry: Registry
 ) -> Plan:
+    """The plan of a team file; options that mean nothing for a team are refused."""
     from assay.plan.team import check_options, expand_teams
     from assay.spec.team import team_of
 
@@ -175,6 +189,7 @@ def _planned_team(
 
 
 def _only_for_suites(request: RunRequest) -> dict[str, object]:
+    """The options that only a suite can use, and their values; an empty value means that the option was not given."""
     return {
         "--agent": request.agents,
         "--concurrency": request.concurrency,
@@ -185,18 +200,19 @@ def _only_for_suites(request: RunRequest) -> dict[str, object]:
     }
 
 
-def _expanded(spec: Spec, request: RunRequest, settings: Settings, registry: Registry) -> Plan:
+def _plan_experiments(spec: Spec, request: RunRequest, settings: Settings, registry: Registry) -> Plan:
     """The plan of experiments, which have no cases to choose from; agents only where they test one."""
-    asked = _only_for_suites(request)
-    given = [option for option, value in asked.items() if value and option != "--agent"]
-    if given:
-        raise PlanError(f"'{request.target}' is not a suite: {', '.join(given)} means nothing for it.")
-    agents, files = _tested(spec, request, settings, registry)
+    suite_options = _only_for_suites(request)
+    misplaced = [option for option, value in suite_options.items() if value and option != "--agent"]
+    if misplaced:
+        verb = "does" if len(misplaced) == 1 else "do"
+        raise PlanError(f"'{request.target}' is not a suite: {', '.join(misplaced)} {verb} not apply to it.")
+    agents, files = _find_tested_agents(spec, request, settings, registry)
     plan = expand(spec, agents)
     return replace(plan, budget=request.budget, load=(*plan.load, *(f for f in files if f not in plan.load)))
 
 
-def _tested(
+def _find_tested_agents(
     spec: Spec, request: RunRequest, settings: Settings, registry: Registry
 ) -> tuple[list[AgentUse], list[str]]:
     """The agents that experiments are to test, none where nobody names any; and the Python files that they need."""
@@ -207,13 +223,13 @@ def _tested(
     inline = agents_in(document, ("agents",), spec.run.agents, spec.folder, mistakes)
     known = {**known_agents(settings, registry), **inline}
     in_suites = _suite_agents(request, known, settings)
-    defined = {**{name: one.use for name, one in in_suites.items()}, **known}
+    defined = {**{name: agent.use for name, agent in in_suites.items()}, **known}
     agents = Agents(defined, [document], settings.agent_files())
-    uses = _wanted(request, spec.run.agents, document, agents)
+    uses = _select_agents(request, spec.run.agents, document, agents)
     mistakes += agents.mistakes
     if mistakes:
         raise SpecError(dict.fromkeys(mistakes))
-    return uses, [file for one in in_suites.values() for file in load_files(one.folder, one.load)]
+    return uses, [file for agent in in_suites.values() for file in load_files(agent.folder, agent.load)]
 
 
 def _suite_agents(
@@ -233,10 +249,10 @@ def _with_overrides(read: Callable[..., Spec], request: RunRequest) -> Spec:
     spec = read(changes)
     if not request.changes.keys() & set(SECTIONS):
         return spec
-    with contextlib.suppress(AssayError):  # Planning tells of files that cannot be loaded, with their lines.
+    with contextlib.suppress(AssayError):  # Planning reports files that cannot be imported, with their lines.
         load_files(spec.folder, spec.run.load)
-    asked = (one.name if isinstance(one, AgentUse) else one for one in request.agents)
-    agents = [*asked, *map(_name_of, spec.run.agents)]
+    requested = (agent.name if isinstance(agent, AgentUse) else agent for agent in request.agents)
+    agents = [*requested, *map(_name_of, spec.run.agents)]
     return read(changes, assign_overrides(spec, request.changes, agents))
 
 
@@ -244,26 +260,26 @@ def _here(output_dir: str | None) -> str | None:
     return str(Path.cwd() / output_dir) if output_dir else None
 
 
-def _planned_from_python(request: RunRequest, settings: Settings, registry: Registry) -> Plan:
+def _plan_python_file(request: RunRequest, settings: Settings, registry: Registry) -> Plan:
     """Every experiment that a Python file defines, or the one named after `::`."""
     file, _, name = request.target.partition("::")
     path = Path(file)
     if not path.is_file():
         raise PlanError(f"There is no file '{file}'.")
     lookup.load_file(path)
-    names = [request.target] if name else lookup.registered_in(path, "experiments")
+    names = [request.target] if name else lookup.find_registered_names(path, "experiments")
     if not names:
         raise PlanError(
             f"'{file}' defines no experiment. Mark one with @benchmark or @register_experiment(\"name\")."
         )
     spec = _with_overrides(partial(spec_of, names, Path.cwd()), request)
-    plan = _expanded(spec, request, settings, registry)
+    plan = _plan_experiments(spec, request, settings, registry)
     return replace(plan, load=tuple(dict.fromkeys((str(path.resolve()), *plan.load))))
 
 
 def _suite_named(target: str, settings: Settings, registry: Registry) -> ReadSuite | None:
     """A suite by its name: one of the project's files, a shipped one, or one that was registered."""
-    for file in (*settings.suite_files(), *shipped_suites().values()):
+    for file in (*settings.suite_files(), *builtin_suites().values()):
         document = read_document(file)
         value = document.value if isinstance(document.value, dict) else {}
         if target in (file.stem, value.get("suite"), value.get("suite_id")):
@@ -271,34 +287,38 @@ def _suite_named(target: str, settings: Settings, registry: Registry) -> ReadSui
     registered = registry.suite(target)
     if registered is None:
         return None
+    from assay.spec.suite import ReadSuite, SuiteFile
+
     places = tuple(("benchmarks", index) for index in range(len(registered.benchmarks)))
     keys = SuiteFile.model_validate({"suite": registered.name, "benchmarks": [{}]})
     return ReadSuite(registered, keys, Document(target, {}), Path.cwd(), places, ())
 
 
 def _read(document: Document, folder: Path) -> ReadSuite:
-    """What the suite loads is loaded first: its scorers may be defined there."""
+    """The suite that a document holds. The files under its `load` are imported first: its scorers may be defined there."""
+    from assay.spec.suite import suite_of
+
     value = document.value if isinstance(document.value, dict) else {}
     load_files(folder, value.get("load"))
     return suite_of(document, folder)
 
 
 def suite_names(settings: Settings) -> list[str]:
-    return [file.stem for file in (*settings.suite_files(), *shipped_suites().values())]
+    return [file.stem for file in (*settings.suite_files(), *builtin_suites().values())]
 
 
 def suite_schedules(settings: Settings) -> dict[str, str | None]:
-    """The schedules that suite files name, as written."""
-    found: dict[str, str | None] = {}
-    for file in (*settings.suite_files(), *shipped_suites().values()):
+    """Suite to its schedule as written; None where it has none."""
+    schedules: dict[str, str | None] = {}
+    for file in (*settings.suite_files(), *builtin_suites().values()):
         value = read_document(file).value
         schedule = value.get("schedule") if isinstance(value, dict) else None
-        found[file.stem] = schedule if isinstance(schedule, str) else None
-    return found
+        schedules[file.stem] = schedule if isinstance(schedule, str) else None
+    return schedules
 
 
 def find_suite(target: str, settings: Settings, registry: Registry | None = None) -> ReadSuite:
-    """A suite by file or by name, as far as it can be read."""
+    """A suite by file or by name, with its mistakes; LookupFailed if there is none of that name."""
     path = Path(target)
     if path.suffix:
         return _read(read_document(path), path.resolve().parent)
@@ -320,8 +340,13 @@ def contents_of(path: Path) -> str:
     return "agents" if is_only_agents else "something to run"
 
 
-def located_warnings(target: str, settings: Settings) -> tuple[Mistake, ...]:
-    """What is odd about the cases of a suite file that has no mistakes, each with its place; nothing for other files."""
+def find_case_warnings(target: str, settings: Settings) -> tuple[Mistake, ...]:
+    """Warnings about the cases of a suite file that has no mistakes, each with its place; none for other files.
+
+    The target may also be a spec that names a suite, by file or by name.
+    """
+    from assay.plan.case_warnings import case_warnings
+
     path = Path(target)
     value = read_document(path).value if path.suffix in (".yaml", ".yml", ".json") else None
     if not isinstance(value, dict) or not value.keys() & {"benchmarks", "suite"}:
@@ -329,10 +354,10 @@ def located_warnings(target: str, settings: Settings) -> tuple[Mistake, ...]:
     elsewhere = str(value.get("suite", "")) if "benchmarks" not in value else ""
     named = path.parent / elsewhere
     read = find_suite(str(named) if elsewhere and named.is_file() else elsewhere or target, settings)
-    return tuple(warning.located(read.document) for warning in case_warnings(read.suite))
+    return tuple(warning.to_mistake(read.document) for warning in case_warnings(read.suite))
 
 
-def checked_suite(target: str, settings: Settings) -> Suite:
+def load_suite(target: str, settings: Settings) -> Suite:
     """A suite by file or by name, without an agent; SpecError with every mistake in it."""
     load_project_files(settings)
     read = find_suite(target, settings)
@@ -343,7 +368,10 @@ def checked_suite(target: str, settings: Settings) -> Suite:
 
 
 def _complete(read: ReadSuite, agents: Agents, mistakes: list[Mistake]) -> Suite:
-    """The suite with its judges; SpecError where it, or anything else noted so far, has mistakes."""
+    """The suite with the definitions of its judges, and with its scorers, instruments and experiments checked.
+
+    SpecError with every mistake, those found so far (`mistakes`) included.
+    """
     places = [Written(read.document, place) for place in read.places]
     mistakes += scorer_mistakes(read.suite, places)
     for benchmark, written in zip(read.suite.benchmarks, places, strict=True):
@@ -355,12 +383,12 @@ def _complete(read: ReadSuite, agents: Agents, mistakes: list[Mistake]) -> Suite
     return suite
 
 
-def _planned_suite(read: ReadSuite, request: RunRequest, settings: Settings, registry: Registry) -> Plan:
+def _plan_suite(read: ReadSuite, request: RunRequest, settings: Settings, registry: Registry) -> Plan:
     """A suite file: with no --agent, every agent that it names, or else every one of the project."""
     file, mistakes = read.file, list(read.mistakes)
     inline = agents_in(read.document, ("agents",), file.agents, read.folder, mistakes)
     agents = Agents({**known_agents(settings, registry), **inline}, [read.document], settings.agent_files())
-    uses = _wanted(request, file.agents, read.document, agents)
+    uses = _select_agents(request, file.agents, read.document, agents)
     if not uses and not agents.mistakes:
         uses = list(_project_agents(settings).values())
     options = SuiteOptions(
@@ -375,16 +403,18 @@ def _planned_suite(read: ReadSuite, request: RunRequest, settings: Settings, reg
         source={"suite": read.suite.name, "version": read.suite.version, "hash": read.suite.hash},
     )
     suite = _complete(read, agents, mistakes)
-    plan = expand_suite(suite, _some(uses, suite, request), _asked_for(options, request))
+    plan = expand_suite(suite, _check_agents(uses, suite, request), _apply_request(options, request))
     return _with_question(plan, file.until, read.document, request)
 
 
-def _planned_suite_spec(
+def _plan_suite_spec(
     document: Document, folder: Path, request: RunRequest, settings: Settings, registry: Registry
 ) -> Plan:
     """A spec that names a suite and the agents to put through it."""
+    from assay.spec.suite import SuiteSpec
+
     mistakes = list(document.mistakes)
-    spec = validated(SuiteSpec, document.value, document, (), mistakes)
+    spec = validate_model(SuiteSpec, document.value, document, (), mistakes)
     if spec is None:
         raise SpecError(mistakes)
     load = load_files(folder, spec.load)
@@ -396,7 +426,7 @@ def _planned_suite_spec(
     }
     known = {**known_agents(settings, registry), **inline}
     agents = Agents(known, [document, read.document], settings.agent_files())
-    uses = _wanted(request, spec.agents, document, agents)
+    uses = _select_agents(request, spec.agents, document, agents)
     iterations = spec.iterations
     options = SuiteOptions(
         repetitions=iterations.measured if iterations else None,
@@ -418,7 +448,7 @@ def _planned_suite_spec(
         source=dict(document.value),
     )
     suite = _complete(read, agents, [*mistakes, *read.mistakes])
-    plan = expand_suite(suite, _some(uses, suite, request), _asked_for(options, request))
+    plan = expand_suite(suite, _check_agents(uses, suite, request), _apply_request(options, request))
     return _with_question(plan, spec.until, document, request)
 
 
@@ -426,48 +456,38 @@ def _with_question(
     plan: Plan, written: UntilDecidedSection | None, document: Document, request: RunRequest
 ) -> Plan:
     """The plan, to be ended by what the file or the request says under `until`."""
-    given = request.changes.get("until", {})
-    keys = overlaid(written.model_dump(exclude_none=True) if written else {}, given)
+    requested = request.changes.get("until", {})
+    keys = overlaid(written.model_dump(exclude_none=True) if written else {}, requested)
     if not keys:
         return plan
-    origin = KeyOrigin(document, (), {"until": given} if given else {})
-    mistakes: list[Mistake] = []
-    section = _section(keys, origin, mistakes)
-    if section is not None:
-        mistakes += [origin.mistake(("until",), told) for told in question_problems(plan, section)]
-    if section is None or mistakes:
-        raise SpecError(mistakes)
-    return asking(plan, section)
-
-
-def _section(
-    keys: Mapping[str, Any], origin: KeyOrigin, mistakes: list[Mistake]
-) -> UntilDecidedSection | None:
+    origin = KeyOrigin(document, (), {"until": requested} if requested else {})
     if "decided" not in keys:
-        mistakes.append(
-            origin.mistake(
-                ("until",),
-                "names no metric to decide by.",
-                "Add: decided: seconds (or --until-decided seconds)",
-            )
-        )
-        return None
-    return UntilDecidedSection.model_validate(dict(keys))
+        hint = "Add: decided: seconds (or --until-decided seconds)"
+        raise SpecError([origin.mistake(("until",), "names no metric to decide by.", hint)])
+    section = UntilDecidedSection.model_validate(keys)
+    problems = list(question_problems(plan, section))
+    if problems:
+        raise SpecError([origin.mistake(("until",), problem) for problem in problems])
+    return add_question(plan, section)
 
 
-def _wanted(request: RunRequest, items: Iterable[Any], document: Document, agents: Agents) -> list[AgentUse]:
+def _select_agents(
+    request: RunRequest, items: Iterable[Any], document: Document, agents: Agents
+) -> list[AgentUse]:
     """The agents asked for on the command line, else those that the file names."""
     if request.agents:
-        _refuse_repeated([one for one in request.agents if isinstance(one, str)])
+        _refuse_repeated([agent for agent in request.agents if isinstance(agent, str)])
         written = Written(Document(REQUEST, {}), ("agent",))
-        found = [one if isinstance(one, AgentUse) else agents.named(one, written) for one in request.agents]
+        uses = [
+            agent if isinstance(agent, AgentUse) else agents.named(agent, written) for agent in request.agents
+        ]
     else:
-        found = [
+        uses = [
             agents.named(_name_of(item), Written(document, ("agents", index)))
             for index, item in enumerate(items)
             if _name_of(item) in agents.defined or isinstance(item, str)
         ]
-    return [use for use in found if use is not None]
+    return [use for use in uses if use is not None]
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:
@@ -479,22 +499,19 @@ def _refuse_repeated(names: Sequence[str]) -> None:
         )
 
 
-def _names(request: RunRequest) -> str:
-    return ", ".join(f"'{one.name if isinstance(one, AgentUse) else one}'" for one in request.agents)
-
-
-def _some(uses: list[AgentUse], suite: Suite, request: RunRequest) -> list[AgentUse]:
-    """The agents, which a suite needs unless all of its experiments test code."""
-    if any(one.asks_agents or takes_agents(one.experiment) for one in suite.benchmarks):
+def _check_agents(uses: list[AgentUse], suite: Suite, request: RunRequest) -> list[AgentUse]:
+    """The agents to put through a suite: at least one, or none where all of its benchmarks test code; PlanError otherwise."""
+    if any(benchmark.asks_agents or takes_agents(benchmark.experiment) for benchmark in suite.benchmarks):
         if not uses:
             raise PlanError(
                 f"Suite '{suite.name}' names no agent. Give one: --agent NAME (see: assay list agents)"
             )
         return uses
     if request.agents:
-        raise PlanError(
-            f"Suite '{suite.name}' tests code and takes no agent, but {_names(request)} was given."
-        )
+        names = [agent.name if isinstance(agent, AgentUse) else agent for agent in request.agents]
+        listed = ", ".join(f"'{name}'" for name in names)
+        verb = "was" if len(names) == 1 else "were"
+        raise PlanError(f"Suite '{suite.name}' tests code and takes no agent, but {listed} {verb} given.")
     if request.changes.get("params") or request.changes.get("sweep"):
         raise PlanError(
             f"Suite '{suite.name}' has no agents whose options --set or --sweep could change. "
@@ -503,16 +520,16 @@ def _some(uses: list[AgentUse], suite: Suite, request: RunRequest) -> list[Agent
     return []
 
 
-def _asked_for(options: SuiteOptions, request: RunRequest) -> SuiteOptions:
-    """What was given beside the file goes before what stands in it."""
+def _apply_request(options: SuiteOptions, request: RunRequest) -> SuiteOptions:
+    """The options with those of the request, which override the file; tags are added to its tags."""
     changes = request.changes
     if "processes" in changes:
         raise PlanError(
-            f"'{request.target}' is a suite: --processes means nothing for it. Use --repetitions, or write "
+            f"'{request.target}' is a suite: --processes does not apply to it. Use --repetitions, or write "
             "'processes' into benchmarks that run another experiment."
         )
     iterations = changes.get("iterations", {})
-    given: dict[str, Any] = {
+    overrides: dict[str, Any] = {
         "repetitions": iterations.get("measured"),
         "warmup": iterations.get("warmup"),
         "seed": changes.get("seed"),
@@ -527,13 +544,20 @@ def _asked_for(options: SuiteOptions, request: RunRequest) -> SuiteOptions:
         "axes": {**options.axes, **changes.get("sweep", {})},
         "tags": (*options.tags, *changes.get("tags", ())),
     }
-    return replace(options, **{key: value for key, value in given.items() if value is not None}, **merged)
+    return replace(options, **{key: value for key, value in overrides.items() if value is not None}, **merged)
 
 
 def load_files(folder: Path, patterns: Any) -> tuple[str, ...]:
-    """Load the Python files that a `load` key names."""
-    names = [patterns] if isinstance(patterns, str) else patterns or []
-    files = [file.resolve() for pattern in names for file in _found(folder, str(pattern))]
+    """Import the Python files that a `load` key names, counted from `folder`; their absolute paths.
+
+    PlanError if a name or pattern matches no file, before anything is imported.
+    """
+    files: list[Path] = []
+    for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
+        matches = matching(folder, str(pattern))
+        if not matches:
+            raise PlanError(f"'load' names '{pattern}', but there is no such file.")
+        files += [file.resolve() for file in matches]
     for file in files:
         _load(file)
     return tuple(map(str, files))
@@ -545,15 +569,8 @@ def _load(file: Path) -> None:
     _log.info("loaded %s in %.1f ms", file, 1000 * (perf_counter() - start))
 
 
-def _found(folder: Path, pattern: str) -> list[Path]:
-    files = matching(folder, pattern)
-    if not files:
-        raise PlanError(f"'load' names '{pattern}', but there is no such file.")
-    return files
-
-
 def _name_of(item: Any) -> str:
-    """Of an agent that is named or defined; "" for what is neither, which has been told."""
+    """The name of an agent that is named or defined; "" for what is neither, which has been reported."""
     name = item.get("name", "") if isinstance(item, Mapping) else item
     return name if isinstance(name, str) else ""
 

@@ -1,7 +1,13 @@
-"""A team file becomes a Plan: two trials a point, one for each leg, which the runner takes in turn."""
+"""A team file becomes a `Plan`: two trials for each point of a sweep, one for each leg.
+
+In the sequential leg the agents of a team work one after the other, in the concurrent leg all at once; the runner takes the legs in turn,
+so that they can be compared pair by pair. The agents and their cases are params of the trial, as plain data: the team experiment
+makes the agents in its own process.
+"""
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,31 +16,35 @@ from typing import Any
 
 from assay.errors import Mistake, PlanError, SpecError, did_you_mean
 from assay.model import AgentUse, AgentVersion, Case, Iterations, Limits, Plan, Trial
-from assay.model.plan import RECORDED
+from assay.model.settings import RECORDED
 from assay.model.team import Leg
-from assay.plan.suite import Agents, Written, given_problems, laid_over
+from assay.plan.suite import Agents, Written, check_agent_options, overlay_options
 from assay.plan.sweep import Point, points
 from assay.spec.agents import agents_in
 from assay.spec.team import ReadTeam, TeamSpec, for_agents
+from assay.units import format_count
 
 EXPERIMENT = "team"
 MAX_POINTS = 10_000
 
 
 def expand_teams(spec: TeamSpec, known: Mapping[str, AgentUse], changes: Mapping[str, Any]) -> Plan:
-    """All trials; SpecError tells every mistake of the file and of the agents, options and cases in it."""
+    """All trials; SpecError has every mistake of the file and of the agents, options and cases in it.
+
+    `known` are the agents that can be named; `changes` are the options of the command line, which override the file.
+    """
     mistakes = list(spec.mistakes)
     trials: list[Trial] = []
     for read in spec.teams:
         trials += _trials(read, known, changes, len(trials), spec, mistakes)
-    mistakes += _called_alike(spec)
+    mistakes += _check_team_names(spec)
     if mistakes:
         raise SpecError(sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake.line or 0))
-    given = changes.get("seed", spec.run.seed)
+    seed = changes.get("seed", spec.run.seed)
     return Plan(
-        name=spec.run.name or _joined(trial.benchmark for trial in trials),
+        name=spec.run.name or "+".join(dict.fromkeys(trial.benchmark for trial in trials)),
         trials=tuple(trials),
-        seed=secrets.randbelow(2**32) if given is None else given,
+        seed=secrets.randbelow(2**32) if seed is None else seed,
         output_dir=changes.get("output_dir")
         or (str(spec.folder / spec.run.output_dir) if spec.run.output_dir else None),
         tags=(*spec.run.tags, *changes.get("tags", ())),
@@ -43,15 +53,11 @@ def expand_teams(spec: TeamSpec, known: Mapping[str, AgentUse], changes: Mapping
     )
 
 
-def _joined(names: Iterable[str]) -> str:
-    return "+".join(dict.fromkeys(names))
-
-
-def _called_alike(spec: TeamSpec) -> list[Mistake]:
+def _check_team_names(spec: TeamSpec) -> list[Mistake]:
     """Names tell the teams of a run apart."""
     counts = Counter(read.section.team for read in spec.teams)
     return [
-        read.origin.mistake(("team",), f"'{read.section.team}' is the name of another team already.")
+        read.origin.mistake(("team",), f"'{read.section.team}' is already the name of another team.")
         for number, read in enumerate(spec.teams)
         if counts[read.section.team] > 1
         and any(before.section.team == read.section.team for before in spec.teams[:number])
@@ -66,6 +72,7 @@ def _trials(
     spec: TeamSpec,
     mistakes: list[Mistake],
 ) -> list[Trial]:
+    """The trials of one team, numbered from `first` on; none where anything but the options of an agent is wrong."""
     before = len(mistakes)
     members = _members(read, known, spec, mistakes)
     params = {**read.section.params, **changes.get("params", {})}
@@ -76,20 +83,16 @@ def _trials(
     mistakes += _other_mistakes(read, names, sweep)
     if len(mistakes) > before:
         return []
-    found: list[Trial] = []
-    for point in _distinct(points(sweep, read.section.strategy, None, 0)):
-        uses = [_with_options(use, {**params, **point}, names) for use in members]
-        problems = dict.fromkeys(problem for use in uses for problem in given_problems(use))
+    trials: list[Trial] = []
+    # A value that is written twice, or one that --set has fixed, makes no second point.
+    distinct = {repr(sorted(point.items())): point for point in points(sweep, read.section.strategy, None, 0)}
+    for point in distinct.values():
+        uses = [_with_options(use, {**params, **point}) for use in members]
+        problems = dict.fromkeys(problem for use in uses for problem in check_agent_options(use))
         mistakes += [read.origin.mistake(("agents",), problem) for problem in problems]
-        found += [
-            _trial(read, leg, uses, point, changes, first + len(found) + n) for n, leg in enumerate(Leg)
-        ]
-    return found
-
-
-def _distinct(found: Iterable[Point]) -> list[Point]:
-    """A value that is written twice, or one that --set has fixed, makes no second point."""
-    return list({repr(sorted(point.items())): point for point in found}.values())
+        index = first + len(trials)
+        trials += [_trial(read, leg, uses, point, changes, index + n) for n, leg in enumerate(Leg)]
+    return trials
 
 
 def _members(
@@ -99,17 +102,18 @@ def _members(
     document, place = read.origin.document, read.agents_place()
     inline = agents_in(document, place, read.section.agents, spec.folder, mistakes)
     agents = Agents({**known, **inline})
-    found = []
+    uses: list[AgentUse] = []
     for index, item in enumerate(read.section.agents):
         name = item.get("name", "") if isinstance(item, Mapping) else item
-        if isinstance(name, str) and (isinstance(item, str) or name in inline):
-            found.append(agents.named(name, Written(document, (*place, index))))
+        if not isinstance(name, str) or not (isinstance(item, str) or name in inline):
+            continue
+        if (use := agents.named(name, Written(document, (*place, index)))) is not None:
+            uses.append(use)
     mistakes += agents.mistakes
-    uses = [use for use in found if use is not None]
     mistakes += [
         read.origin.mistake(
             ("agents",),
-            f"Agent '{use.name}' gives recorded answers: there is no work of it to time in a team.",
+            f"Agent '{use.name}' gives recorded answers: it does no work that could be timed in a team.",
         )
         for use in uses
         if use.type == RECORDED
@@ -127,45 +131,44 @@ def _option_mistakes(
 ) -> list[Mistake]:
     """An option with a dot names its agent; a name that is mistyped would otherwise reach the model as an option."""
     known = {*names, *(name.partition("#")[0] for name in names), "agent"}
-    found = []
+    mistakes = []
     for kind, options in (("params", params), ("sweep", sweep)):
         for key, value in options.items():
             prefix = key.partition(".")[0] if "." in key else ""
             if prefix and not any(key.startswith(f"{name}.") for name in known):
                 problem = f"There is no agent '{prefix}' in this team. {did_you_mean(prefix, known)}".strip()
-                found.append(read.origin.mistake((kind, key), problem))
+                mistakes.append(read.origin.mistake((kind, key), problem))
             if kind == "sweep" and not value:
-                found.append(read.origin.mistake((kind, key), "has no values."))
-    return found
+                mistakes.append(read.origin.mistake((kind, key), "has no values."))
+    return mistakes
 
 
 def _other_mistakes(read: ReadTeam, names: list[str], sweep: Mapping[str, list[Any]]) -> list[Mistake]:
-    section, tell = read.section, read.origin.mistake
-    found = []
+    """Too few agents, too many permits, agents without a case, and sweeps that cannot be run."""
+    section, mistake = read.section, read.origin.mistake
+    mistakes = []
     if len(names) == len(section.agents) == 1:
-        found.append(
-            tell(("agents",), "A team is two agents or more.", "To measure one: assay run SUITE --agent A")
-        )
+        hint = "To measure one: assay run SUITE --agent A"
+        mistakes.append(mistake(("agents",), "A team needs at least two agents.", hint))
     if section.permits is not None and section.permits > len(section.agents):
-        problem = f"{section.permits} may work at once, but there are {len(section.agents)} agents."
-        found.append(tell(("permits",), problem))
-    idle = [name for name in names if not _asked(name, read.cases)]
+        number = format_count(len(section.agents), "agent")
+        mistakes.append(mistake(("permits",), f"is {section.permits}, but the team has only {number}."))
+    idle = [name for name in names if not _select_cases(name, read.cases)]
     if read.cases and idle:
-        found.append(tell(("cases",), f"No case is for {', '.join(map(repr, idle))}."))
+        mistakes.append(mistake(("cases",), f"There is no case for {', '.join(map(repr, idle))}."))
     lengths = {key: len(values) for key, values in sweep.items()}
     if section.strategy == "zip" and len(set(lengths.values())) > 1:
-        told = ", ".join(f"{key} {length}" for key, length in lengths.items())
-        found.append(tell(("sweep",), f"'strategy: zip' needs axes of equal length ({told})."))
-    total = 1
-    for length in lengths.values():
-        total *= max(1, length)
+        listed = ", ".join(f"{key} {length}" for key, length in lengths.items())
+        mistakes.append(mistake(("sweep",), f"'strategy: zip' needs axes of equal length ({listed})."))
+    total = math.prod(max(1, length) for length in lengths.values())
     if section.strategy == "cartesian" and total > MAX_POINTS:
-        found.append(tell(("sweep",), f"makes {total:,} points; at most {MAX_POINTS:,} can be run."))
-    return found
+        problem = f"makes {total:,} points; at most {MAX_POINTS:,} can be run."
+        mistakes.append(mistake(("sweep",), problem))
+    return mistakes
 
 
-def _asked(name: str, cases: Iterable[Case]) -> list[Case]:
-    """The cases for an agent, without the word that says so."""
+def _select_cases(name: str, cases: Iterable[Case]) -> list[Case]:
+    """The cases for an agent, without the key that says so. A case without that key is for every agent."""
     plain = name.partition("#")[0]
     return [
         replace(case, metadata={key: value for key, value in case.metadata.items() if key != "agent"})
@@ -174,8 +177,8 @@ def _asked(name: str, cases: Iterable[Case]) -> list[Case]:
     ]
 
 
-def _with_options(use: AgentUse, options: Mapping[str, Any], names: list[str]) -> AgentUse:
-    """Options of all agents first, then those of this one."""
+def _with_options(use: AgentUse, options: Mapping[str, Any]) -> AgentUse:
+    """The agent with the options of all agents and, over them, its own: those of its name, then of its name and number."""
     own = (use.name.partition("#")[0], use.name)
     general = {
         k.removeprefix("agent."): v for k, v in options.items() if "." not in k or k.startswith("agent.")
@@ -186,7 +189,7 @@ def _with_options(use: AgentUse, options: Mapping[str, Any], names: list[str]) -
         for key, value in options.items()
         if key.startswith(f"{prefix}.")
     }
-    return laid_over(use, {**general, **special})
+    return overlay_options(use, {**general, **special})
 
 
 def _trial(
@@ -196,9 +199,13 @@ def _trial(
     section = read.section
     axes = {"leg": leg.value, **point}
     label = ", ".join(f"{name}={value}" for name, value in axes.items())
-    given = changes.get("iterations", {})
+    iterations = changes.get("iterations", {})
     members = [
-        {**_plain(use), "cases": [_plain_case(case) for case in _asked(use.name, read.cases)]} for use in uses
+        {
+            **{name: value for name in use.__slots__ if (value := getattr(use, name)) or name == "name"},
+            "cases": [_plain_case(case) for case in _select_cases(use.name, read.cases)],
+        }
+        for use in uses
     ]
     limits = section.limits
     return Trial(
@@ -213,8 +220,8 @@ def _trial(
             "agents": members,
         },
         axes=axes,
-        iterations=Iterations(warmup=given.get("warmup", section.iterations.warmup), measured=1),
-        processes=given.get("measured", section.iterations.measured),
+        iterations=Iterations(warmup=iterations.get("warmup", section.iterations.warmup), measured=1),
+        processes=iterations.get("measured", section.iterations.measured),
         limits=Limits(
             limits.seconds,
             int(limits.memory_mb * 2**20) if limits.memory_mb is not None else None,
@@ -232,19 +239,16 @@ def team_agents(trials: Iterable[Trial]) -> list[AgentUse]:
         if trial.experiment == EXPERIMENT
         for definition in trial.params.get("agents", ())  # type: ignore[attr-defined]
     ]
-    return [AgentUse(**{k: v for k, v in one.items() if k != "cases"}) for one in definitions]
-
-
-def _plain(use: AgentUse) -> dict[str, Any]:
-    return {name: value for name in use.__slots__ if (value := getattr(use, name)) or name == "name"}
+    return [AgentUse(**{k: v for k, v in agent.items() if k != "cases"}) for agent in definitions]
 
 
 def _plain_case(case: Case) -> dict[str, Any]:
-    """Only what it has: the params of a trial are read by people."""
+    """A case as plain data, without empty fields: people read the params of a trial."""
     return {name: value for name, value in asdict(case).items() if value or name in ("id", "input")}
 
 
 def check_options(given: Mapping[str, object]) -> None:
-    """PlanError for what means nothing to a team."""
-    if told := [option for option, value in given.items() if value]:
-        raise PlanError(f"A team has no use for {', '.join(told)}.")
+    """PlanError for options that do not apply to a team."""
+    if misplaced := [option for option, value in given.items() if value]:
+        verb = "does" if len(misplaced) == 1 else "do"
+        raise PlanError(f"{', '.join(misplaced)} {verb} not apply to a team.")

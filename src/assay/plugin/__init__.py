@@ -1,1 +1,160 @@
-"""What others implement: one Protocol a file, and `lookup`, which finds a member by name."""
+"""Everything that a plug-in needs beyond the nouns of `assay.model`: the contracts, and the tools that our own plug-ins use.
+
+Import from here: `from assay.plugin import Judged, Judgement`. The modules below may change; these names stay. Each is
+imported when it is first used, because a worker needs a few of them and is started again and again.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from assay.plugin.agent import Agent, AgentError, AgentHooks, BadAgent, InvalidAnswer
+    from assay.plugin.agent_pool import AgentPool, expand_variables, make_agent
+    from assay.plugin.case_limit import seconds_left
+    from assay.plugin.executor import Attempt, Executor
+    from assay.plugin.experiment import Experiment, ExperimentContext, ExperimentHooks, MeasuredFunction
+    from assay.plugin.finding import Finding
+    from assay.plugin.instrument import File, Instrument, NotMeasurable, Reading
+    from assay.plugin.judge_retries import is_judging, report_judge_retry
+    from assay.plugin.judge_usage import add_judge_usage, compute_judge_usage
+    from assay.plugin.lookup import find, known, register, register_experiment
+    from assay.plugin.outcome import Outcome
+    from assay.plugin.prices import Cost, Price
+    from assay.plugin.reporter import Reporter
+    from assay.plugin.scenario import Bench, Scenario, ScenarioSubject
+    from assay.plugin.scenario_baseline import calm_load, find_recovery_time
+    from assay.plugin.scenario_outcome import (
+        HandledLoad,
+        Pressure,
+        Recovery,
+        build_finding,
+        build_load_point,
+        build_step_bands,
+        compute_begins,
+        compute_completion_rate,
+        compute_correctness,
+        compute_delivered_rate,
+        compute_scenario_time,
+        fails_as_in_calm,
+        find_calm_breach,
+        find_frequent_error,
+        find_late_breach,
+        is_answered,
+        judge_quality,
+        make_text,
+        plan_pressure,
+        watch_recovery,
+    )
+    from assay.plugin.scorer import Judged, Judgement, Scorer, ScorerHooks
+    from assay.plugin.scorers import compute_weighted_score, example_of, make_scorer
+    from assay.plugin.steady_clock import SteadyClock
+
+__all__ = [
+    "Agent",
+    "AgentError",
+    "AgentHooks",
+    "AgentPool",
+    "Attempt",
+    "BadAgent",
+    "Bench",
+    "Cost",
+    "Executor",
+    "Experiment",
+    "ExperimentContext",
+    "ExperimentHooks",
+    "File",
+    "Finding",
+    "HandledLoad",
+    "Instrument",
+    "InvalidAnswer",
+    "Judged",
+    "Judgement",
+    "MeasuredFunction",
+    "NotMeasurable",
+    "Outcome",
+    "Pressure",
+    "Price",
+    "Reading",
+    "Recovery",
+    "Reporter",
+    "Scenario",
+    "ScenarioSubject",
+    "Scorer",
+    "ScorerHooks",
+    "SteadyClock",
+    "add_judge_usage",
+    "build_finding",
+    "build_load_point",
+    "build_step_bands",
+    "calm_load",
+    "compute_begins",
+    "compute_completion_rate",
+    "compute_correctness",
+    "compute_delivered_rate",
+    "compute_judge_usage",
+    "compute_scenario_time",
+    "compute_weighted_score",
+    "example_of",
+    "expand_variables",
+    "fails_as_in_calm",
+    "find",
+    "find_calm_breach",
+    "find_frequent_error",
+    "find_late_breach",
+    "find_recovery_time",
+    "is_answered",
+    "is_judging",
+    "judge_quality",
+    "known",
+    "make_agent",
+    "make_scorer",
+    "make_text",
+    "plan_pressure",
+    "register",
+    "register_experiment",
+    "report_judge_retry",
+    "seconds_left",
+    "watch_recovery",
+]
+
+_NAMES = {
+    "agent": "Agent AgentError AgentHooks BadAgent InvalidAnswer",
+    "agent_pool": "AgentPool expand_variables make_agent",
+    "case_limit": "seconds_left",
+    "executor": "Attempt Executor",
+    "experiment": "Experiment ExperimentContext ExperimentHooks MeasuredFunction",
+    "finding": "Finding",
+    "instrument": "File Instrument NotMeasurable Reading",
+    "judge_retries": "is_judging report_judge_retry",
+    "judge_usage": "add_judge_usage compute_judge_usage",
+    "lookup": "find known register register_experiment",
+    "outcome": "Outcome",
+    "prices": "Cost Price",
+    "reporter": "Reporter",
+    "scenario": "Bench Scenario ScenarioSubject",
+    "scenario_baseline": "calm_load find_recovery_time",
+    "scenario_outcome": "HandledLoad Pressure Recovery build_finding build_load_point build_step_bands compute_begins "
+    "compute_completion_rate compute_correctness compute_delivered_rate compute_scenario_time fails_as_in_calm "
+    "find_calm_breach find_frequent_error find_late_breach is_answered judge_quality make_text plan_pressure "
+    "watch_recovery",
+    "scorer": "Judged Judgement Scorer ScorerHooks",
+    "scorers": "compute_weighted_score example_of make_scorer",
+    "steady_clock": "SteadyClock",
+}
+
+_PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+if not TYPE_CHECKING:  # a type checker that saw this would take any misspelt name for known
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PLACES:
+            raise AttributeError(f"module 'assay.plugin' has no attribute '{name}'")
+        member = getattr(import_module(f"assay.plugin.{_PLACES[name]}"), name)
+        globals()[name] = member
+        return member
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

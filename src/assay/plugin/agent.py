@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 from assay.model import Answer, Request
@@ -39,19 +40,11 @@ class Agent(Protocol):
     """Made with the keys of its definition as keywords; raises BadAgent when they make no sense.
 
     `open` and `close` run once in each process, `answer` once a request; each may be sync or async. An agent whose
-    `answer` is async may be asked many things at a time, on one event loop.
+    `answer` is async may be asked many things at a time, on one event loop. An agent that fails raises AgentError.
 
-    Further attributes, each False where it is missing: `is_local` (it computes in this process, so CPU time is its own),
-    `is_remote` (it asks another machine, so a suite that does not say otherwise does without warm-ups; it may be a property),
-    `is_thread_safe` (a sync `answer` may be called from several threads at a time), `sees_answers` (requests carry the
-    right output: for an oracle), `may_call_models` (an answer that names a model and tokens is
-    priced), `tells_cost` (every answer says what it cost). A method `cpu_seconds` gives the CPU time of processes of its
-    own; a method `peak_bytes` the most memory that they held at a time since it was called last, or None where that is
-    not known. A method `prepare` is told before a load how many requests it may get at a time, and may start what it needs
-    for them. A method `source_files` lists the files that hold its code, for agents whose code is on this machine: then
-    `assay gate --rerun-baseline` runs an earlier version from the commit that it was measured with. A static method
-    `model_name` with the parameters `model` and `folder` tells how answers call the model that is asked for by that name,
-    where that is another one.
+    Two keywords are filled in where the constructor has them and the definition does not: `folder`, the folder of the file
+    that defines the agent, from which relative paths count, and `concurrency`, the most requests that are in flight at a time.
+    What an agent may have beyond this is in AgentHooks.
     """
 
     is_simulated: ClassVar[bool]
@@ -67,4 +60,58 @@ class Agent(Protocol):
 
     def found_version(self) -> str:
         """A version found rather than given, once opened: a commit, or the model id that answers; "" if none."""
+        ...
+
+
+class AgentHooks(Protocol):
+    """What an agent may have beyond Agent. Each is looked up by its name; define those that you need and no others.
+
+    Flags are False where they are missing. They may be class attributes or properties.
+    """
+
+    is_local: bool
+    """It computes in the worker itself: CPU time and memory of the worker are its own."""
+    is_remote: bool
+    """It asks another machine: a suite that does not say otherwise does without warm-ups."""
+    is_thread_safe: bool
+    """A sync `answer` may be called from several threads at a time."""
+    sees_answers: bool
+    """Requests carry the expected output: for oracles and simulated agents."""
+    may_call_models: bool
+    """An answer that names a model and counts tokens is priced by the public price list, though the agent is free."""
+    tells_cost: bool
+    """Every answer says what it cost."""
+    provider: str | None
+    """The provider in whose price list its model stands; None where no list has it. Agents that call no model omit it."""
+
+    def prepare(self, places: int) -> None:
+        """Called once before a load, after `open`: start what that many requests at a time need."""
+        ...
+
+    def cpu_seconds(self) -> float:
+        """CPU time until now of processes of its own."""
+        ...
+
+    def peak_bytes(self) -> int | None:
+        """The most memory that processes of its own held since the last call; None where that is not known."""
+        ...
+
+    def source_files(self) -> Sequence[Path]:
+        """The files that hold its code, where that is on this machine.
+
+        `assay gate --rerun-baseline` then runs an earlier version from the commit that it was measured with.
+        """
+        ...
+
+    def answer_from(self, cassette: object, folder: Path) -> None:
+        """Take the responses of its model from a cassette, as `cassette` in the agent's definition names it.
+
+        Called before `open`; `folder` is that of the definition. PlanError where the cassette cannot be used. For an agent
+        without this hook, `cassette` is refused.
+        """
+        ...
+
+    @staticmethod
+    def model_name(model: str, folder: str) -> str:
+        """What its answers call the model that a definition asks for by the name `model`, where that differs."""
         ...

@@ -1,4 +1,4 @@
-"""An executor says where workers live."""
+"""An executor says where workers live: on this machine today, and on others if somebody writes one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 from assay.model import Batch, Job
 
 Attempt = Callable[[Job], Iterator[Batch]]
+"""Carries out one job and yields what it made, batch by batch."""
 
 
 @runtime_checkable

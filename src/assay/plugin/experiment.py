@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from assay.model import Metric
+
+if TYPE_CHECKING:
+    from assay.model import Iterations
+    from assay.plugin.outcome import Outcome
 
 
 @dataclass(slots=True)
@@ -53,6 +57,7 @@ class Experiment:
     Params come either from a nested pydantic model `Params`, and `self.params` is then an instance of it, or from
     the constructor's arguments. All methods may be `async def`.
     `execute_once` returns a mapping: its numbers are metrics, the rest is kept as output. None is fine.
+    What an experiment may have beyond this is in ExperimentHooks.
     """
 
     Params: ClassVar[Any] = None
@@ -89,6 +94,32 @@ class Experiment:
         that is declared with @staticmethod runs then in a new process, with the context alone: `params` and `run_dir` are
         those of the trial, `extras` are empty. Otherwise the report says that teardown did not run.
         """
+
+
+class ExperimentHooks(Protocol):
+    """What an experiment may have beyond Experiment. Each is looked up by its name; define those that you need and no others."""
+
+    call: Callable[[], Any]
+    """What is timed, in the place of `execute_once`: a function without arguments, for calls so short that a context counts."""
+
+    def read(self, result: Any) -> Outcome:
+        """Makes an Outcome of what `execute_once` returned, which may then be anything. It is not timed."""
+        ...
+
+
+class MeasuredFunction(Protocol):
+    """What `@benchmark` makes of a function: found by name like an experiment, though it is no class."""
+
+    slug: str
+    """The name that trials and reports show."""
+    defaults: Iterations
+    """How often it is executed where the spec does not say."""
+    experiment: Callable[..., Any]
+    """The function itself; its arguments are the params."""
+
+    def bound(self, params: Mapping[str, Any]) -> Any:
+        """The experiment that executes the function with these arguments."""
+        ...
 
 
 def experiment_class(member: Any) -> Any:

@@ -1,4 +1,8 @@
-"""What pydantic finds wrong, in our words."""
+"""What pydantic finds wrong, in our words.
+
+Specs, suites and params are checked by pydantic, whose messages speak of input and validators. Here they become sentences
+that continue the name of a key: "must be a whole number, not 'x'.", with a hint where one helps.
+"""
 
 from __future__ import annotations
 
@@ -30,21 +34,24 @@ def problem_and_hint(faults: list[Any], known: Iterable[str] = ()) -> tuple[str,
         return "is not known here.", known_names(str(first["loc"][-1]), known)
     if first["type"] == "value_error":
         return str(first["ctx"]["error"]), ""
-    wanted = " or ".join(dict.fromkeys(_wanted(fault) for fault in faults))
-    return f"must {_be(wanted)}, not {described(value)}.", _hint(faults, value)
+    wanted = " or ".join(dict.fromkeys(_describe_wanted(fault) for fault in faults))
+    verb = "" if wanted.startswith(("be ", "have ", "match ")) else "be "
+    problem = f"must {verb}{wanted}, not {format_value(value)}."
+    if any(fault["type"] == "string_type" for fault in faults) and isinstance(value, (int, float)):
+        return problem, "Text that looks like a number or like true needs quotes."
+    literals = [fault["ctx"]["expected"] for fault in faults if fault["type"] == "literal_error"]
+    return problem, did_you_mean(
+        str(value), [name for text in literals for name in re.findall(r"'([^']+)'", text)]
+    )
 
 
-def _wanted(fault: Any) -> str:
+def _describe_wanted(fault: Any) -> str:
     kind = fault["type"].split("_")[0]
     if fault["type"] == "literal_error":
         return str(fault["ctx"]["expected"])
     if fault["type"] in ("int_from_float", "finite_number") or fault["type"].endswith(("_type", "_parsing")):
         return _WANTED.get(kind, _without_pydantics_words(fault["msg"]))
     return _without_pydantics_words(fault["msg"])
-
-
-def _be(wanted: str) -> str:
-    return wanted if wanted.startswith(("be ", "have ", "match ")) else f"be {wanted}"
 
 
 def _without_pydantics_words(message: str) -> str:
@@ -56,15 +63,7 @@ def _without_pydantics_words(message: str) -> str:
     return text.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
 
 
-def _hint(faults: list[Any], value: Any) -> str:
-    if any(fault["type"] == "string_type" for fault in faults) and isinstance(value, (int, float)):
-        return "Text that looks like a number or like true needs quotes."
-    names = [name for fault in faults if fault["type"] == "literal_error"
-             for name in re.findall(r"'([^']+)'", fault["ctx"]["expected"])]  # fmt: skip
-    return did_you_mean(str(value), names)
-
-
-def described(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as a message shows it: short, with its kind where that is not plain."""
     if value is None or isinstance(value, bool):
         return {None: "empty", True: "true", False: "false"}[value]

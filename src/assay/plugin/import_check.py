@@ -90,6 +90,7 @@ def _read_limit() -> float:
 
 
 def _import_in_child(import_it: Callable[[], object], output: int, result: int) -> None:
+    """In the child: import in a session of its own, report by one byte that it came to its end, and exit."""
     try:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDONLY)
@@ -130,6 +131,7 @@ def _watch(child: int, output: int, result: int, allowed: float) -> str:
 
 
 def _describe_end(child: int, message: bytes) -> str:
+    """What is wrong with how the import ended; empty for one that came to its end, also with an exception."""
     if message == _DONE:
         return ""
     if message == _INTERRUPTED:

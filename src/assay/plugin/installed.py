@@ -20,6 +20,8 @@ _OURS = "assay-bench"
 
 @dataclass(frozen=True, slots=True)
 class EntryPoint:
+    """A plug-in that an installed distribution declares; `value` is written `module:attribute`."""
+
     name: str
     value: str
     distribution: str
@@ -28,21 +30,21 @@ class EntryPoint:
 @cache
 def entry_points() -> dict[str, dict[str, EntryPoint]]:
     """Group to name to entry point, of groups that are Assay's; of a distribution that is there twice, the first counts."""
-    found: dict[str, dict[str, EntryPoint]] = {}
+    points: dict[str, dict[str, EntryPoint]] = {}
     seen: set[str] = set()
     for place in sys.path:
-        for distribution, text in _declared(place or "."):
+        for distribution, text in _find_declarations(place or "."):
             if distribution not in seen:
                 seen.add(distribution)
-                for group, point in _parsed(distribution, text):
-                    found.setdefault(group, {}).setdefault(point.name, point)
-    return found
+                for group, point in _parse_entry_points(distribution, text):
+                    points.setdefault(group, {}).setdefault(point.name, point)
+    return points
 
 
-def _declared(place: str) -> Iterator[tuple[str, str]]:
+def _find_declarations(place: str) -> Iterator[tuple[str, str]]:
     """Distributions of a folder that declare anything for Assay, with what they declare."""
     if Path(place).is_file():
-        yield from _declared_in_archive(place)
+        yield from _find_declarations_in_archive(place)
         return
     with suppress(OSError):
         for folder in sorted(os.listdir(place)):
@@ -53,7 +55,7 @@ def _declared(place: str) -> Iterator[tuple[str, str]]:
                         yield _short_name(folder.partition("-")[0].replace("_", "-")), text
 
 
-def _declared_in_archive(place: str) -> Iterator[tuple[str, str]]:
+def _find_declarations_in_archive(place: str) -> Iterator[tuple[str, str]]:
     from importlib.metadata import distributions
 
     for distribution in distributions(path=[place]):
@@ -67,7 +69,7 @@ def _short_name(distribution: str) -> str:
     return "assay" if distribution == _OURS else distribution
 
 
-def _parsed(distribution: str, text: str) -> Iterator[tuple[str, EntryPoint]]:
+def _parse_entry_points(distribution: str, text: str) -> Iterator[tuple[str, EntryPoint]]:
     group = ""
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):

@@ -36,12 +36,20 @@ class Instrument(Protocol):
     """Made once a process with the options of the spec as keywords; keeps no state but what `start` hands out.
 
     `slows` is True when watching slows the subject: then it gets executions of its own, apart from timed ones.
-    `metrics` gives unit and direction of what `stop` returns.
+    `metrics` gives unit and direction of what `stop` returns. An instrument that finds nothing to measure on this machine
+    raises NotMeasurable in its constructor; the report says so, and the run goes on.
+
+    In a file that is named by `--load` an instrument may also be a context manager: a function of a dictionary that it fills
+    with numbers.
     """
 
     slows: ClassVar[bool]
     metrics: ClassVar[Mapping[str, Metric]]
 
-    def start(self, context: ExperimentContext) -> Any: ...
+    def start(self, context: ExperimentContext) -> Any:
+        """Called right before an execution; what it returns is handed to `stop`."""
+        ...
 
-    def stop(self, state: Any) -> Reading: ...
+    def stop(self, state: Any) -> Reading:
+        """Called right after the execution, whether it failed or not."""
+        ...

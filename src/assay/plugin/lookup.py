@@ -1,6 +1,11 @@
 """A name finds a plug-in: registered by a decorator, an entry point, or written as "module:attribute".
 
 Nothing is imported before it is named, so a missing optional package never breaks a listing.
+
+`find` looks in this order: what was registered in this process, the entry points of installed distributions, then names that
+say themselves where to look (`file.py::name`, `<session>:name`, `module:attribute`), and last what a loaded file defines
+under that name. Code of the user is imported with its output sent to standard error and after a trial import in another
+process (`import_check`), because a module may exit, crash or hang while it is imported.
 """
 
 from __future__ import annotations
@@ -15,13 +20,13 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
-from assay.errors import AssayError, LookupFailed, MissingExtra, no_such
+from assay.errors import LookupFailed, MissingExtra, no_such
 from assay.plugin.import_check import ImportEnded, check_import, check_module
 from assay.plugin.installed import EntryPoint, entry_points
 from assay.plugin.output import printing_to_stderr
 from assay.plugin.session import SESSION, find_function
 
-KINDS = ("agents", "experiments", "instruments", "scorers", "executors", "reporters", "scenarios")
+KINDS = ("agents", "experiments", "findings", "instruments", "scorers", "executors", "reporters", "scenarios")
 
 T = TypeVar("T")
 
@@ -42,25 +47,26 @@ class _Registered:
 
 
 _registered: dict[str, dict[str, _Registered]] = {kind: {} for kind in KINDS}
+"""By kind and name; a later registration replaces an earlier one."""
 _loaded: dict[Path, ModuleType] = {}
+"""Files that were loaded by path, in their order; each is run once in a process."""
 _defined_in: dict[str, dict[tuple[str, str], _Registered]] = {}
+"""By file: all that it registered, so that loading it again puts its names first again."""
 _importing: list[str] = []
+"""Files and modules that are being imported at this moment, the innermost last."""
 
 
 def register(kind: str, name: str, member: T) -> T:
     """Make a member known by name in this process; the latest of a name counts."""
-    entry = _Registered(member, _registering_file())
-    _registered[kind][name] = entry
-    _defined_in.setdefault(entry.file, {})[kind, name] = entry
-    return member
-
-
-def _registering_file() -> str:
-    """The file in which the decorator stands, whoever imports that file."""
+    # The file in which the decorator stands, whoever imports that file.
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("assay."):
         frame = frame.f_back
-    return str(frame.f_globals.get("__file__") or frame.f_globals.get("__name__", "?"))
+    file = str(frame.f_globals.get("__file__") or frame.f_globals.get("__name__", "?"))
+    entry = _Registered(member, file)
+    _registered[kind][name] = entry
+    _defined_in.setdefault(entry.file, {})[kind, name] = entry
+    return member
 
 
 def register_experiment(slug: str) -> Callable[[T], T]:
@@ -80,23 +86,24 @@ def find(kind: str, name: str) -> Any:
         return find_function(name.removeprefix(f"{SESSION}:"))
     if ":" in name:
         return _import(name, kind, name)
-    if (member := _defined_in_loaded_file(kind, name)) is not None:
+    if (member := _find_in_loaded_files(kind, name)) is not None:
         return member
     raise LookupFailed(no_such(name, kind, known(kind)))
 
 
 def is_known(kind: str, name: str) -> bool:
     """Whether `find` would find it, without importing anything."""
-    return name in known(kind) or _defined_in_loaded_file(kind, name) is not None
+    return name in known(kind) or _find_in_loaded_files(kind, name) is not None
 
 
-def _defined_in_loaded_file(kind: str, name: str) -> Any:
+def _find_in_loaded_files(kind: str, name: str) -> Any:
     """What a loaded file defines is known by its own name, also without a decorator."""
-    found = (getattr(module, name, None) for module in reversed(_loaded.values()))
-    return next((member for member in found if _is_of_kind(kind, member)), None)
+    members = (getattr(module, name, None) for module in reversed(_loaded.values()))
+    return next((member for member in members if _is_of_kind(kind, member)), None)
 
 
 def _is_of_kind(kind: str, member: Any) -> bool:
+    """Whether something looks like a plug-in of that kind; files also define helpers, which must not be taken for one."""
     if kind == "experiments":
         is_class = isinstance(member, type) and callable(getattr(member, "execute_once", None))
         return is_class or hasattr(member, "bound")
@@ -119,6 +126,7 @@ def function_in_loaded_file(name: str) -> Path | None:
 
 
 def known(kind: str) -> list[str]:
+    """Names of a kind (`agents`, `scorers`, …) that are registered or installed, without importing any."""
     return sorted({*_registered[kind], *_entry_points(kind)})
 
 
@@ -126,9 +134,11 @@ def sources(kind: str) -> Iterator[Source]:
     """Every known member with where it comes from, without importing any."""
     points = _entry_points(kind)
     for name in known(kind):
-        here = _registered[kind].get(name)
-        if here is not None and not _is_of_distribution(points.get(name), here.member):
-            yield Source(name, here.file, getattr(here.member, "__qualname__", ""))
+        here, point = _registered[kind].get(name), points.get(name)
+        member = None if here is None else here.member
+        target = f"{getattr(member, '__module__', '')}:{getattr(member, '__qualname__', '')}"
+        if here is not None and (point is None or point.value != target):
+            yield Source(name, here.file, getattr(member, "__qualname__", ""))
         else:
             yield Source(name, points[name].distribution, points[name].value)
 
@@ -139,7 +149,10 @@ def load_file(path: Path) -> ModuleType:
     if path not in _loaded:
         if str(path.parent) not in sys.path:
             sys.path.insert(0, str(path.parent))
-        _loaded[path] = _imported_already(path) or _execute_file(_module_name(path), path)
+        # A file that another one has imported is not run a second time.
+        module = sys.modules.get(path.stem)
+        is_imported = module is not None and getattr(module, "__file__", None) == str(path)
+        _loaded[path] = module if module and is_imported else _execute_file(_module_name(path), path)
     for (kind, name), entry in _defined_in.get(str(path), {}).items():
         _registered[kind][name] = entry
     return _loaded[path]
@@ -157,12 +170,6 @@ def importing(name: str) -> Iterator[None]:
 
 def file_being_imported() -> str | None:
     return _importing[-1] if _importing else None
-
-
-def _imported_already(path: Path) -> ModuleType | None:
-    """A file that another one has imported is not run a second time."""
-    module = sys.modules.get(path.stem)
-    return module if module is not None and getattr(module, "__file__", None) == str(path) else None
 
 
 def _module_name(path: Path) -> str:
@@ -195,11 +202,11 @@ def _execute_file(module_name: str, path: Path) -> ModuleType:
             raise
         except BaseException as error:
             del sys.modules[module_name]
-            raise LookupFailed(f"'{path}' cannot be loaded: {_told(error, str(path))}") from error
+            raise LookupFailed(f"'{path}' cannot be loaded: {_format_error(error, str(path))}") from error
     return module
 
 
-def _told(error: BaseException, file: str | None = None) -> str:
+def _format_error(error: BaseException, file: str | None = None) -> str:
     """The error and the line of the file that it came from."""
     if isinstance(error, SyntaxError):
         return f"line {error.lineno}: {error.msg}."
@@ -210,12 +217,14 @@ def _told(error: BaseException, file: str | None = None) -> str:
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
     where = f"line {lines[-1]}: " if lines else ""
     cure = (
-        f" Install it: {_cure(error.name)}" if isinstance(error, ModuleNotFoundError) and error.name else ""
+        f" Install it: {_install_command(error.name)}"
+        if isinstance(error, ModuleNotFoundError) and error.name
+        else ""
     )
     return f"{where}{type(error).__name__}: {error}.{cure}"
 
 
-def registered_in(path: Path, kind: str) -> list[str]:
+def find_registered_names(path: Path, kind: str) -> list[str]:
     """Names that this file registers, in its order."""
     return [name for of, name in _defined_in.get(str(path.resolve()), {}) if of == kind]
 
@@ -228,17 +237,11 @@ def _in_file(kind: str, name: str) -> Any:
         return here[kind, attribute].member
     if attribute and hasattr(module, attribute):
         return getattr(module, attribute)
-    raise LookupFailed(no_such(attribute, f"{kind} of '{file}'", registered_in(Path(file), kind)))
+    raise LookupFailed(no_such(attribute, f"{kind} of '{file}'", find_registered_names(Path(file), kind)))
 
 
 def _entry_points(kind: str) -> dict[str, EntryPoint]:
     return entry_points().get(f"assay.{kind}", {})
-
-
-def _is_of_distribution(point: EntryPoint | None, member: Any) -> bool:
-    """Whether an entry point names the very member that was registered."""
-    own = f"{getattr(member, '__module__', '')}:{getattr(member, '__qualname__', '')}"
-    return point is not None and point.value == own
 
 
 def _import(target: str, kind: str, name: str) -> Any:
@@ -262,11 +265,16 @@ def _module(module_name: str, kind: str, name: str) -> ModuleType:
             with printing_to_stderr():
                 return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        raise _missing(error, kind, name, module_name) from error
+        absent = error.name or "?"
+        if absent == module_name or module_name.startswith(absent + "."):
+            problem = f"There is no module '{absent}', which '{name}' among the {kind} names."
+            raise LookupFailed(problem) from error
+        problem = f"'{name}' among the {kind} needs the package '{absent}': {_install_command(absent)}"
+        raise MissingExtra(problem) from error
     except (KeyboardInterrupt, ImportEnded):
         raise
     except BaseException as error:
-        raise LookupFailed(f"Module '{module_name}' cannot be loaded: {_told(error)}") from error
+        raise LookupFailed(f"Module '{module_name}' cannot be loaded: {_format_error(error)}") from error
 
 
 _EXTRAS = {
@@ -278,13 +286,6 @@ _EXTRAS = {
 }
 
 
-def _missing(error: ModuleNotFoundError, kind: str, name: str, module_name: str) -> AssayError:
-    absent = error.name or "?"
-    if absent == module_name or module_name.startswith(absent + "."):
-        return LookupFailed(f"There is no module '{absent}', which '{name}' among the {kind} names.")
-    return MissingExtra(f"'{name}' among the {kind} needs the package '{absent}': {_cure(absent)}")
-
-
-def _cure(package: str) -> str:
+def _install_command(package: str) -> str:
     extra = _EXTRAS.get(package)
     return f"pip install 'assay-bench[{extra}]'" if extra else f"pip install {package}"

@@ -1,4 +1,8 @@
-"""Options of plug-ins, read from the code that takes them: pydantic fields, or a signature and its docstring."""
+"""Options of plug-ins, read from the code that takes them: pydantic fields, or a signature and its docstring.
+
+The same models check files before a run, make the JSON schemas for editors, and make the reference pages. An option is thus
+documented where it is implemented and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from assay.plugin.params import param_model, signature_model
 
 KINDS = ("agents", "scorers", "instruments", "experiments")
 """Plug-ins whose options people write in files."""
-GIVEN_BY_THE_RUNNER = ("stable", "folder")
+GIVEN_BY_THE_RUNNER = ("agent_pool", "folder")
 """Arguments of agents and scorers that no file sets."""
 OF_EVERY_AGENT = ("cassette", "concurrency")
 """Keys of an agent's definition that hold for every type, and that are passed on as options."""
@@ -86,11 +90,11 @@ def _value_problems(model: type[BaseModel], name: str, options: Mapping[str, obj
     else:
         return []
     problems = []
-    for key, found in faults.items():
+    for key, key_faults in faults.items():
         if key not in options:
             problems.append(OptionProblem("", f"an agent of type '{name}' needs '{key}'."))
         elif key in plain:
-            problems.append(OptionProblem(key, f"'{key}' {' '.join(problem_and_hint(found))}".strip()))
+            problems.append(OptionProblem(key, f"'{key}' {' '.join(problem_and_hint(key_faults))}".strip()))
     return problems
 
 

@@ -1,4 +1,7 @@
-"""Standard output belongs to the result of a command: what loaded code prints goes to standard error."""
+"""Standard output belongs to the result of a command: what loaded code prints goes to standard error.
+
+Otherwise a `print` in an agent would get into the JSON that a script reads from `assay … --json`.
+"""
 
 from __future__ import annotations
 

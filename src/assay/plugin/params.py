@@ -1,4 +1,8 @@
-"""Params of an experiment: declared by a nested model, by a constructor, or by a function's arguments."""
+"""Params of an experiment: declared by a nested model, by a constructor, or by a function's arguments.
+
+Whichever it is, a pydantic model is made of it, and that model checks what a spec or `--set` gives, fills in defaults and
+makes the JSON schema. Params are stored and sent to workers, so they leave here as plain data.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,8 @@ from assay.plugin.faults import problem_and_hint
 
 @dataclass(frozen=True, slots=True)
 class ParamMistake:
+    """What is wrong with one param; `problem` continues its name, as in "must be a number."."""
+
     name: str
     problem: str
     hint: str = ""
@@ -40,7 +46,7 @@ def is_experiment(member: Any) -> bool:
     return hasattr(member, "bound")
 
 
-def checked(
+def check_params(
     member: Any, params: Mapping[str, Any], called: str = "this experiment"
 ) -> tuple[dict[str, Any], list[ParamMistake]]:
     """All params with defaults filled in, as plain data, and what is wrong with those given."""
@@ -48,10 +54,13 @@ def checked(
     try:
         valid = model.model_validate(dict(params))
     except ValidationError as error:
-        return dict(params), _told(error, model, called)
+        by_name: dict[str, list[Any]] = {}
+        for fault in error.errors():
+            by_name.setdefault(str(fault["loc"][0]) if fault["loc"] else "", []).append(fault)
+        return dict(params), [_mistake(name, faults, model, called) for name, faults in by_name.items()]
     endless = [name for name, value in valid if not _is_finite(value)]
     mistakes = [ParamMistake(name, "must be finite, not infinity or NaN.") for name in endless]
-    return _plain(valid, is_declared=_declared(member) is not None), mistakes
+    return _plain(valid, is_declared=_find_declared_params(member) is not None), mistakes
 
 
 def is_axis(member: Any, name: str, value: Any) -> bool:
@@ -59,7 +68,11 @@ def is_axis(member: Any, name: str, value: Any) -> bool:
     field = param_model(member).model_fields.get(name)
     if not isinstance(value, list) or not value or field is None:
         return False
-    kind = _adapter(field.annotation)
+    annotation: Any = field.annotation
+    try:
+        kind: TypeAdapter[Any] = TypeAdapter(annotation)
+    except PydanticSchemaGenerationError:
+        kind = TypeAdapter(annotation, config=ConfigDict(arbitrary_types_allowed=True))
     return not _fits(kind, value) and all(_fits(kind, item) for item in value)
 
 
@@ -69,32 +82,22 @@ def param_schema(member: Any) -> dict[str, Any]:
 
 @cache
 def param_model(member: Any) -> type[BaseModel]:
-    experiment, declared = experiment_class(member), _declared(member)
+    """The model of an experiment's params, made once for each; PlanError where its `Params` is not a pydantic model."""
+    experiment, declared = experiment_class(member), _find_declared_params(member)
     if declared is None:
         return signature_model(experiment)
-    if not _is_model(declared):
+    if not isinstance(declared, type) or not issubclass(declared, BaseModel):
         raise PlanError(
             f"Params of '{experiment.__name__}' must be a pydantic model: class Params(BaseModel)."
         )
-    return _closed(declared)
+    return _forbid_extra_keys(declared)
 
 
-def _declared(member: Any) -> Any:
+def _find_declared_params(member: Any) -> Any:
     return getattr(experiment_class(member), "Params", None)
 
 
-def _adapter(annotation: Any) -> TypeAdapter[Any]:
-    try:
-        return TypeAdapter(annotation)
-    except PydanticSchemaGenerationError:
-        return TypeAdapter(annotation, config=ConfigDict(arbitrary_types_allowed=True))
-
-
-def _is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
-
-
-def _closed(declared: type[BaseModel]) -> type[BaseModel]:
+def _forbid_extra_keys(declared: type[BaseModel]) -> type[BaseModel]:
     """The declared model, refusing keys that it does not have."""
 
     class Closed(declared):  # type: ignore[misc, valid-type]
@@ -118,7 +121,10 @@ def signature_model(member: Any, without: Collection[str] = ()) -> type[BaseMode
             ),
         )
         for name, parameter in parameters.items()
-        if _is_param(name, parameter) and name not in without
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        and name != "self"
+        and not name.startswith("_")
+        and name not in without
     }
     is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     config = ConfigDict(
@@ -128,11 +134,6 @@ def signature_model(member: Any, without: Collection[str] = ()) -> type[BaseMode
         # A param may be called `json` or `copy`; nobody asks the model for its methods of those names.
         warnings.filterwarnings("ignore", message="Field name .* shadows", category=UserWarning)
         return create_model("Params", __config__=config, **fields)
-
-
-def _is_param(name: str, parameter: inspect.Parameter) -> bool:
-    can_be_named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    return can_be_named and name != "self" and not name.startswith("_")
 
 
 def _hint(callable_: Any, parameter: inspect.Parameter) -> Any:
@@ -172,13 +173,6 @@ def _fits(kind: TypeAdapter[Any], value: Any) -> bool:
     except ValidationError:
         return False
     return True
-
-
-def _told(error: ValidationError, model: type[BaseModel], called: str) -> list[ParamMistake]:
-    by_name: dict[str, list[Any]] = {}
-    for fault in error.errors():
-        by_name.setdefault(str(fault["loc"][0]) if fault["loc"] else "", []).append(fault)
-    return [_mistake(name, faults, model, called) for name, faults in by_name.items()]
 
 
 def _mistake(name: str, faults: list[Any], model: type[BaseModel], called: str) -> ParamMistake:

@@ -20,11 +20,7 @@ def open_private(path: str | Path, mode: str = "w", **options: Any) -> IO[Any]:
     """Like open(); a file that it makes belongs to its owner alone from the first moment."""
     if "b" not in mode:
         options.setdefault("encoding", "utf-8")
-    return open(path, mode, opener=_open_private, **options)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, PRIVATE_FILE)
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags, PRIVATE_FILE), **options)
 
 
 def write_private(path: Path, content: str | bytes) -> None:

@@ -11,6 +11,12 @@ from assay.model import Report
 
 @runtime_checkable
 class Reporter(Protocol):
-    """Writes one report into a folder that exists and says which files it made."""
+    """Writes a run in a format of its own, besides those that Assay has.
 
-    def write(self, report: Report, folder: Path) -> Sequence[Path]: ...
+    It is made without arguments and called once for each run that is to be reported, after the run has ended or from the
+    database later. In a file that is named by `--load` it may also be a function of the results and the folder.
+    """
+
+    def write(self, report: Report, folder: Path) -> Sequence[Path]:
+        """Write one report into a folder that exists, and say which files that made; ReportError where it cannot."""
+        ...

@@ -5,8 +5,89 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from assay.model import AgentUse
 from assay.model.load import Distribution, Load, Objective, Quality
 from assay.model.stress import CalmErrors, Sample, ScenarioFinding, Stretch
+
+
+class ScenarioSubject(Protocol):
+    """The agent or URL under stress. What the methods return that give Any is made to be handed to `Bench.put` as `asked`."""
+
+    @property
+    def use(self) -> AgentUse | None:
+        """The agent as it is defined; None where a URL is under stress."""
+        ...
+
+    @property
+    def options(self) -> Any:
+        """The options of the load as they were given on the command line."""
+        ...
+
+    @property
+    def target(self) -> Any:
+        """The server that is asked, with its `url`; None for an agent that is asked through its own code."""
+        ...
+
+    @property
+    def is_server(self) -> bool:
+        """Whether the load generator itself speaks to it, by HTTP; otherwise the agent's own code runs in a worker."""
+        ...
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it is a program, with one process for each request in flight."""
+        ...
+
+    @property
+    def takes_input(self) -> bool:
+        """Whether it is asked something; a plain page is only fetched."""
+        ...
+
+    @property
+    def most_at_once(self) -> int | None:
+        """The most requests in flight that make sense for a program; None for everything else."""
+        ...
+
+    @property
+    def most_in_flight(self) -> int:
+        """The most requests that can be in flight from this machine."""
+        ...
+
+    @property
+    def can_be_told_apart(self) -> bool:
+        """Whether each request can carry a mark, so that one that is sent again is recognised."""
+        ...
+
+    @property
+    def not_through_its_own_code(self) -> str:
+        """Why it cannot be asked through its own code; "" where it can."""
+        ...
+
+    def number_prompts(self, number: int) -> Sequence[object]:
+        """At least so many prompts, each with a mark of its own."""
+        ...
+
+    def loaded(self, prompts: Sequence[object] = (), via: str | None = None, *, is_own: bool = False) -> Any:
+        """Requests with these prompts, to the address `via` in the place of its own; `is_own` where a suite can score them."""
+        ...
+
+    def through_its_own_code(
+        self, prompts: Sequence[object] = (), use: AgentUse | None = None, *, is_own: bool = False
+    ) -> Any:
+        """Requests through the agent's own code, with its retries; `use` in the place of the agent as it is defined."""
+        ...
+
+    def upstream(self) -> str | None:
+        """The address of the model behind the agent, where that is known."""
+        ...
+
+    def with_upstream_at(self, via: str) -> AgentUse:
+        """The same agent, which finds its model at another address."""
+        ...
+
+    def proxy_before(self, upstream: str) -> Any:
+        """A proxy that can delay, refuse and break what goes to that address; a context manager with a `url`."""
+        ...
 
 
 class Bench(Protocol):
@@ -46,8 +127,8 @@ class Bench(Protocol):
         ...
 
     @property
-    def subject(self) -> Any:
-        """The agent or URL: how to ask it otherwise."""
+    def subject(self) -> ScenarioSubject:
+        """The agent or URL: what it is, and how to ask it otherwise."""
         ...
 
     def put(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from assay.model import Case, ToolCall
+from assay.model import AgentUse, Case, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,31 @@ class Judgement:
 class Scorer(Protocol):
     """Made once with the options of the suite as keywords; PlanError for options that make no sense.
 
-    Judges without side effects on what it is shown. An exception is the scorer's fault, not the agent's.
-    One that puts questions to agents has an attribute `asks`: their definitions, so that their cost can be foreseen.
-
-    Two more attributes are optional tuples of names. `needs_one_of`: keys of the case or options of the scorer, without
-    all of which it cannot score, such as ("expected", "pattern"); cases that have none are warned about before a run.
-    `reads`: further keys of the case that it reads, so that a misspelt one is noticed.
-    A method `example(expected, case)` gives an output that it would give the full score (or an Answer, where tool calls
-    matter), and None where it cannot construct one: `assay suite check` tries it. Without that method the expected output
-    itself must get the full score.
+    Judges without side effects on what it is shown. An exception is the scorer's fault, not the agent's: the output is
+    then unscored. A scorer whose constructor has the keyword `agent_pool` gets the AgentPool of its process, from which it
+    opens the agents that it asks; it gets None where its definition is only checked.
+    What a scorer may have beyond this is in ScorerHooks. A plain function of `output` and `expected` is a scorer as well.
     """
 
     def score(self, judged: Judged) -> Awaitable[Judgement] | Judgement: ...
+
+
+class ScorerHooks(Protocol):
+    """What a scorer may have beyond Scorer. Each is looked up by its name; define those that you need and no others."""
+
+    needs_one_of: tuple[str, ...]
+    """Keys of a case or options of the scorer, without all of which it cannot score, such as ("expected", "pattern").
+
+    Cases that have none of them get a warning before a run.
+    """
+    reads: tuple[str, ...]
+    """Further keys of a case that it reads, so that a misspelt one is noticed."""
+    asks: Sequence[AgentUse]
+    """The agents that it asks, so that their cost is in the forecast and in the budget."""
+
+    def example(self, expected: Any, case: Case) -> Any:
+        """An output that gets the full score (an Answer where tool calls matter); None where it cannot make one up.
+
+        `assay suite check` scores it. Of a scorer without this method the expected output itself must get the full score.
+        """
+        ...

@@ -1,64 +1,26 @@
-"""A capacity for machines and for the terminal."""
+"""The result of a capacity search as text and for the terminal.
+
+The search stores its result as the artifact `capacity.json` of a trial. Every format reads that document, so that `assay show`
+says later what the search itself said. Rates are in requests per second.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from assay.model import Report
-from assay.model.load import Capacity, LoadResult, Step
+from assay.model import TrialReport
+from assay.model.load import LoadResult, Step
+from assay.model.load_document import CAPACITY_FILE
 from assay.units import count, seconds, significant
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-FILE = "capacity.json"
-"""The artifact of a run that searched for a capacity."""
+
 _LIMITS = {"generator": "the load generator"}
 """Causes that read better in a sentence than as they are stored."""
-
-
-def capacity_document(capacity: Capacity) -> dict[str, Any]:
-    return {
-        "sustained_rate": capacity.sustained,
-        "sustained_interval": list(capacity.interval) if capacity.sustained else None,
-        "breaking_rate": capacity.broken,
-        "highest_borne_rate": capacity.highest_held,
-        "cause": capacity.cause,
-        "why": capacity.why,
-        "confirmed": capacity.confirmed,
-        "interrupted": capacity.is_cut,
-        "knee_concurrency": capacity.knee,
-        "highest_throughput_rps": capacity.highest_throughput,
-        "simulated": capacity.is_simulated,
-        "warnings": list(capacity.warnings),
-        "steps": [_step(step) for step in capacity.steps],
-    }
-
-
-def _step(step: Step) -> dict[str, Any]:
-    result = step.result
-
-    def ms(name: str, statistic: str) -> float | None:
-        times = result.times.get(name)
-        return None if times is None else times.at(statistic) * 1e3
-
-    return {
-        "concurrency": step.concurrency,
-        "rate": step.rate,
-        "throughput_rps": result.throughput.value,
-        "error_rate": result.error_rate.value,
-        "ttft_p50_ms": ms("ttft", "p50"),
-        "ttft_p95_ms": ms("ttft", "p95"),
-        "latency_p50_ms": ms("latency", "p50"),
-        "latency_p95_ms": ms("latency", "p95"),
-        "latency_p99_ms": ms("latency", "p99"),
-        "in_flight": result.concurrency,
-        "seconds": result.measured_seconds,
-        "broken_by": step.broken_by,
-        "why": step.why,
-    }
 
 
 def step_text(step: Step) -> str:
@@ -84,7 +46,7 @@ def _time(result: LoadResult) -> str:
 
 
 def print_capacity(document: Mapping[str, Any], console: Console) -> None:
-    from assay.report.screen import bullet, literal
+    from assay.report.console.screen import bullet, literal
 
     console.print(literal(capacity_text(document), "bold"))
     for text in capacity_notes(document):
@@ -93,13 +55,18 @@ def print_capacity(document: Mapping[str, Any], console: Console) -> None:
         console.print(bullet("!", warning, "yellow"))
 
 
-def stored_capacity(report: Report) -> Mapping[str, Any] | None:
-    """What the run's search for a capacity found; None where it was no search."""
-    for trial in report.trials:
-        for artifact in trial.artifacts:
-            if artifact.name == FILE and isinstance(found := json.loads(artifact.content), dict):
-                return found
-    return None
+def read_stored_capacity(trials: Iterable[TrialReport]) -> Mapping[str, Any] | None:
+    """What the search for a capacity found whose steps these trials are; None where it was no search.
+
+    A search that was resumed has several answers: the last one counts.
+    """
+    documents = (
+        json.loads(artifact.content)
+        for trial in trials
+        for artifact in reversed(trial.artifacts)
+        if artifact.name == CAPACITY_FILE
+    )
+    return next((document for document in documents if isinstance(document, dict)), None)
 
 
 def capacity_text(document: Mapping[str, Any]) -> str:

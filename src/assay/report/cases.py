@@ -1,4 +1,9 @@
-"""What became of each case of a suite: one pass over the executions, a few numbers and texts a case."""
+"""What became of each case of a suite.
+
+A run can have millions of executions, so one pass over them keeps a few numbers and texts for each case: how often each
+outcome occurred, the sum of the scores, and the execution that says most about the case. Contests, the matrix of cases, JUnit
+and `assay show --case` are built from these tallies.
+"""
 
 from __future__ import annotations
 
@@ -90,21 +95,15 @@ class CaseTally:
         if (time := execution.measurements.get("seconds")) is not None:
             self.seconds += time
             self.timed += 1
-        telling = _telling(execution, outcome)
-        if self.telling is None or _says_more(outcome, self.telling.outcome):
+        telling = Telling(execution.repetition, outcome, as_text(execution.output, SHOWN), why(execution))
+        shown = self.telling.outcome if self.telling else None
+        # A miss says more than a pass, and a pass more than what could not be judged.
+        if shown is None or (shown not in _MISSED and (outcome in _MISSED or (outcome == "pass" != shown))):
             self.telling = telling
         if telling in self.answers or len(self.answers) < ANSWERS:
             self.answers.setdefault(telling, []).append(execution.repetition)
         else:
             self.unkept += 1
-
-
-def _says_more(outcome: str, than: str) -> bool:
-    return than not in _MISSED and (outcome in _MISSED or (outcome == "pass" != than))
-
-
-def _telling(execution: Execution, outcome: str) -> Telling:
-    return Telling(execution.repetition, outcome, as_text(execution.output, SHOWN), why(execution))
 
 
 def why(execution: Execution) -> str:
@@ -151,7 +150,7 @@ class CaseRow:
         means = [tally.score / tally.counted for tally in self.tallies if tally and tally.counted]
         return sum(means) / len(means) if means else None
 
-    def missed_by(self, contest: Contest) -> Iterator[tuple[ContestRow, CaseTally]]:
+    def find_misses(self, contest: Contest) -> Iterator[tuple[ContestRow, CaseTally]]:
         """The agents that did not pass it, though something was judged."""
         for entry, tally in zip(contest.entries, self.tallies, strict=True):
             if tally is not None and tally.counted and not tally.is_passed(contest.pass_mark):
@@ -163,12 +162,7 @@ def case_rows(contest: Contest) -> list[CaseRow]:
     columns = [tallies(entry.trial, contest.pass_mark) for entry in contest.entries]
     names = dict.fromkeys(name for column in columns for name in column)
     rows = [CaseRow(name, tuple(column.get(name) for column in columns)) for name in names]
-    return sorted(rows, key=_ease)
-
-
-def _ease(row: CaseRow) -> float:
-    mean = row.mean
-    return 2.0 if mean is None else mean
+    return sorted(rows, key=lambda row: 2.0 if row.mean is None else row.mean)
 
 
 def cases_of(report: Report, contest: Contest) -> Mapping[str, Case]:
@@ -178,7 +172,7 @@ def cases_of(report: Report, contest: Contest) -> Mapping[str, Case]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedCase:
     """A case that was put to the agents of a contest, with all that they did."""
 
     contest: Contest
@@ -186,20 +180,20 @@ class Asked:
     answers: tuple[tuple[ContestRow, tuple[Execution, ...]], ...]
 
 
-def answers_to(report: Report, case: str) -> list[Asked]:
+def answers_to(report: Report, case: str) -> list[AskedCase]:
     """Every contest in which a case was asked; LookupFailed when there is none."""
-    found: list[Asked] = []
+    found: list[AskedCase] = []
     others: dict[str, None] = {}
     for contest in contests(report):
-        answers = [(entry, _done(entry.trial, case, others)) for entry in contest.entries]
+        answers = [(entry, _select_executions(entry.trial, case, others)) for entry in contest.entries]
         if any(done for _, done in answers):
-            found.append(Asked(contest, cases_of(report, contest).get(case), tuple(answers)))
+            found.append(AskedCase(contest, cases_of(report, contest).get(case), tuple(answers)))
     if not found:
         raise LookupFailed(no_such(case, "cases of this run", others))
     return found
 
 
-def _done(trial: TrialReport, case: str, others: dict[str, None]) -> tuple[Execution, ...]:
+def _select_executions(trial: TrialReport, case: str, others: dict[str, None]) -> tuple[Execution, ...]:
     """What was done of one case; the ids of the other cases are noted."""
     kept = []
     for execution in trial.executions:
@@ -219,7 +213,7 @@ def input_text(case: Case | None, limit: int = SHOWN) -> str:
     return as_text(case.input, limit)
 
 
-def expected_text(case: Case | None, limit: int = SHOWN) -> str:
+def expectation_text(case: Case | None, limit: int = SHOWN) -> str:
     if case is None:
         return ""
     if case.turns:

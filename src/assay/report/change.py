@@ -1,10 +1,14 @@
-"""How far B is from A, in words that everybody reads."""
+"""The difference between side B and side A of a comparison as text.
+
+Times and counts change by percentages, scores by points, and values that may be zero by amounts in their own unit. Every
+format takes its texts from here, so that one change reads the same everywhere.
+"""
 
 from __future__ import annotations
 
 from assay.model import Comparison, Metric
 from assay.report.figures import NOTHING
-from assay.units import percent, show, signed, significant, without_dust
+from assay.units import format_signed, percent, show, significant, without_dust
 
 
 def change_text(comparison: Comparison) -> str:
@@ -32,7 +36,7 @@ def percent_change(ratio: float) -> str:
     >>> percent_change(1.254), percent_change(0.5), percent_change(1.0), percent_change(37.2)
     ('+25.4', '−50', '0', '+3,620')
     """
-    return signed(without_dust(ratio - 1, 1.0) * 100)
+    return format_signed(without_dust(ratio - 1, 1.0) * 100)
 
 
 def in_points(metric: Metric) -> bool:
@@ -51,11 +55,13 @@ def _difference(comparison: Comparison) -> str:
     value, low, high = (0.0 if number is None else number for number in numbers)
     metric = comparison.metric
     if in_points(metric):
-        return f"{signed(value * 100)} points [{signed(low * 100)}, {signed(high * 100)}]"
-    value_text, *ends = (_signed_amount(number, metric.unit) for number in (value, low, high))
+        return (
+            f"{format_signed(value * 100)} points [{format_signed(low * 100)}, {format_signed(high * 100)}]"
+        )
+    value_text, *ends = (_format_signed_amount(number, metric.unit) for number in (value, low, high))
     return f"{value_text} [{', '.join(ends)}]"
 
 
-def _signed_amount(value: float, unit: str) -> str:
+def _format_signed_amount(value: float, unit: str) -> str:
     text = show(abs(value), unit)
     return text if text == show(0.0, unit) else f"{'+' if value > 0 else '−'}{text}"

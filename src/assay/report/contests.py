@@ -1,4 +1,10 @@
-"""Agents side by side on a benchmark: who stands where, and the words for it in every format."""
+"""Agents side by side on one benchmark, and the texts about them that every format shares.
+
+`contests` groups the rated trials of a report by benchmark. Measured and simulated agents never stand in one contest, because
+their figures cannot be compared. Agents are ranked by their overall rating if all of them were rated on the same dimensions,
+and by accuracy otherwise. The functions below it turn ratings, costs and outcomes into texts for the terminal, Markdown and
+HTML.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +28,8 @@ from assay.model.metric import is_score
 from assay.model.rating import Judging
 from assay.model.report import agent_labels
 from assay.model.suite import PASS_MARK
+from assay.report.documents.references import reference_notes
 from assay.report.figures import NOTHING, mean_text, with_interval
-from assay.report.references import reference_notes
 from assay.units import count, significant, usd
 
 COLUMNS = (*DIMENSIONS, "overall")
@@ -107,14 +113,14 @@ class Contest:
         cases = max(one.ratings.cases for one in self.entries)
         tries = max(one.trial.stored.trial.iterations.measured for one in self.entries)
         unit = "case" if self.has_cases else "process"
-        return f"{_counted(cases, unit)}, {_counted(tries, 'repetition')}"
+        return f"{_format_count(cases, unit)}, {_format_count(tries, 'repetition')}"
 
     @property
     def has_cases(self) -> bool:
         return any(one.trial.stored.trial.cases for one in self.entries)
 
 
-def _counted(number: int, unit: str) -> str:
+def _format_count(number: int, unit: str) -> str:
     ending = "es" if unit.endswith("s") else "s"
     return f"{count(number)} {unit}" if number == 1 else f"{count(number)} {unit}{ending}"
 
@@ -144,12 +150,11 @@ def _contest(report: Report, name: str, simulated: bool, trials: Sequence[TrialR
         entries=tuple(entries),
     )
     key = "overall" if contest.is_comparable else "accuracy"
-    ranked = sorted(entries, key=lambda one: _rank(one.rating(key).value))
+    # What is not rated comes last.
+    ranked = sorted(
+        entries, key=lambda entry: math.inf if (value := entry.rating(key).value) is None else -value
+    )
     return replace(contest, entries=tuple(ranked))
-
-
-def _rank(value: float | None) -> float:
-    return math.inf if value is None else -value
 
 
 def benchmark_of(report: Report, name: str) -> Benchmark | None:
@@ -166,7 +171,7 @@ def pass_mark_of(report: Report, name: str) -> float:
     return next((ratings.pass_mark for ratings in rated if ratings is not None), PASS_MARK)
 
 
-def marked(entry: ContestRow, contest: Contest) -> str:
+def format_marked_label(entry: ContestRow, contest: Contest) -> str:
     return f"{entry.label}{provenance_mark(entry, contest)}"
 
 
@@ -356,21 +361,18 @@ def spending_notes(contest: Contest) -> list[str]:
     for entry in contest.entries:
         for source in cost_sources(entry.trial):
             agents.setdefault(source_text(source), []).append(entry.label)
-    told = [f"{_of(labels, contest)}cost {text}" for text, labels in agents.items()]
+    notes = [f"{_of(labels, contest)}cost {text}" for text, labels in agents.items()]
     judged = [entry.trial.judging for entry in contest.entries if entry.trial.judging is not None]
     if judged:
-        told.append(
-            f"judging took {judging_text(_together(judged))}: spent by the harness, in no agent's cost"
+        judging = Judging(
+            sum(part.calls for part in judged),
+            _sum([part.tokens for part in judged]),
+            _sum([part.usd for part in judged]),
         )
-    return told
-
-
-def _together(parts: Sequence[Judging]) -> Judging:
-    return Judging(
-        sum(part.calls for part in parts),
-        _sum([part.tokens for part in parts]),
-        _sum([part.usd for part in parts]),
-    )
+        notes.append(
+            f"judging took {judging_text(judging)}, spent by the harness and not part of any agent's cost"
+        )
+    return notes
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -384,7 +386,7 @@ def judging_text(judging: Judging) -> str:
     """
     tokens = "an unknown number of tokens" if judging.tokens is None else f"{count(judging.tokens)} tokens"
     cost = "an unknown cost" if judging.usd is None else usd(judging.usd) if judging.usd else "free of charge"
-    return f"{_counted(judging.calls, 'call')}, {tokens}, {cost}"
+    return f"{_format_count(judging.calls, 'call')}, {tokens}, {cost}"
 
 
 def tokens_text(ratings: Ratings) -> str:
@@ -441,9 +443,9 @@ def as_text(value: object, limit: int = 600) -> str:
     return f"{text[:limit]} … {more}"
 
 
-def listed(names: Iterable[str], most: int) -> str:
+def format_first_names(names: Iterable[str], most: int) -> str:
     """
-    >>> listed(["a", "b", "c"], 2)
+    >>> format_first_names(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
     kept = list(names)

@@ -1,4 +1,8 @@
-"""Figures and names as every document writes them."""
+"""Figures, names and sentences as every format writes them.
+
+An estimate, an interval or the state of a run reads the same in the terminal, in Markdown, in HTML and in JUnit because all of
+them call these functions. Values come in seconds, bytes and usd; a unit that suits their size is chosen here and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from assay.model import (
     AxisEffect,
@@ -26,7 +29,20 @@ from assay.model import (
     metric_named,
 )
 from assay.model.metric import is_score
-from assay.units import SIZES, TIMES, Steps, count, percent, show, signed, significant, size, step_for, usd
+from assay.units import (
+    SIZES,
+    TIMES,
+    Steps,
+    count,
+    format_count,
+    format_signed,
+    percent,
+    show,
+    significant,
+    size,
+    step_for,
+    usd,
+)
 
 NOTHING = "–"
 
@@ -80,24 +96,16 @@ def interval_text(middle: float, low: float | None, high: float | None, unit: st
         return show(middle, unit)
     if unit == "s" and abs(middle) >= 60:
         return f"{show(middle, unit)} [{show(low, unit)}, {show(high, unit)}]"
-    digits = _telling_digits(low, high)
+    # Three digits, or as many as it takes to tell the ends of a narrow interval apart.
+    digits = next((n for n in range(3, 7) if significant(low, n) != significant(high, n)), 3)
     largest = max(abs(low), abs(high))
     # In the unit of a middle that is close to 0, the ends would have many digits.
     magnitude = largest if not middle or largest > _FAR * abs(middle) else middle
     scale = scale_for(unit, magnitude) if unit in _STEPS else UnitScale(1.0, unit)
     shown = [significant(scale.of(value), digits) for value in (middle, low, high)]
-    return f"{_written(shown[0], unit, scale)} [{shown[1]}, {shown[2]}]"
-
-
-def _telling_digits(low: float, high: float) -> int:
-    """Three digits, or as many as it takes to tell the ends of a narrow interval apart."""
-    return next((n for n in range(3, 7) if significant(low, n) != significant(high, n)), 3)
-
-
-def _written(number: str, unit: str, scale: UnitScale) -> str:
-    if unit == "usd":
-        return f"${number}"
-    return f"{number} {'/s' if unit == '1/s' else scale.label}".strip()
+    label = "/s" if unit == "1/s" else scale.label
+    first = f"${shown[0]}" if unit == "usd" else f"{shown[0]} {label}".strip()
+    return f"{first} [{shown[1]}, {shown[2]}]"
 
 
 def ratio_text(comparison: Comparison) -> str:
@@ -106,9 +114,9 @@ def ratio_text(comparison: Comparison) -> str:
     """
     if comparison.difference is not None:
         ends = ", ".join(
-            signed(end or 0.0) for end in (comparison.difference_low, comparison.difference_high)
+            format_signed(end or 0.0) for end in (comparison.difference_low, comparison.difference_high)
         )
-        return f"{signed(comparison.difference)} [{ends}]"
+        return f"{format_signed(comparison.difference)} [{ends}]"
     if comparison.ratio is None:
         return NOTHING
     return interval_text(comparison.ratio, comparison.low, comparison.high, "")
@@ -183,8 +191,9 @@ def _sandbox_doubts(environment: Environment) -> list[Doubt]:
 
 
 def general_doubts(report: Report) -> list[Doubt]:
-    """Doubts that concern no single trial or team of this report."""
-    names = {trial.name for trial in report.trials} | {team.label for team in report.teams}
+    """Doubts that concern no single trial or finding of this report."""
+    names = {trial.name for trial in report.trials}
+    names |= {doubt.trial or "" for finding in report.findings.values() for doubt in finding.doubts()}
     return [doubt for doubt in doubts_of(report) if doubt.trial not in names]
 
 
@@ -198,10 +207,10 @@ def estimate_doubts(trial: TrialReport) -> list[str]:
     for estimate in trial.estimates:
         for text in estimate.doubts:
             metrics.setdefault(text, []).append(estimate.metric.name)
-    return [f"{_named(names, len(trial.estimates))}: {text}" for text, names in metrics.items()]
+    return [f"{_format_metric_names(names, len(trial.estimates))}: {text}" for text, names in metrics.items()]
 
 
-def _named(names: list[str], of: int) -> str:
+def _format_metric_names(names: list[str], of: int) -> str:
     if len(names) == of > 1:
         return f"all {of} metrics"
     return (
@@ -254,7 +263,7 @@ def best_text(point: BestPoint) -> str:
         return f"{point.metric.name}: '{point.trial}' is best, certainly ahead of {others}"
     shown = ", ".join(f"'{name}'" for name in point.alike[:3])
     more = f" and {len(point.alike) - 3} more" if len(point.alike) > 3 else ""
-    return f"{point.metric.name}: '{point.trial}' has the best median; not set apart from it: {shown}{more}"
+    return f"{point.metric.name}: '{point.trial}' has the best median; not clearly different from it: {shown}{more}"
 
 
 def agents_text(report: Report) -> str:
@@ -281,20 +290,24 @@ def question_text(report: Report) -> str:
     ruling = question.ruling
     if ruling is None:
         return (
-            f"It ends as soon as it is decided whether {second} is better than {first} by {question.metric}, "
-            f"after {count(question.max)} pairs at the latest."
+            f"The run ends as soon as it is clear whether {second} is better than {first} by {question.metric}, "
+            f"after at most {format_count(question.max, 'pair')}."
         )
     after = f"after {count(ruling.pairs)} of at most {count(question.max)} pairs"
-    told = f"{_effect_told(question, ruling)}{_left_out(ruling)}"
+    omitted = f" ({format_count(ruling.left_out, 'pair')} left out)" if ruling.left_out else ""
+    effect = f"{_effect_told(question, ruling)}{omitted}"
     if not ruling.pairs:
         names = dict.fromkeys(e.metric.name for trial in report.trials for e in trial.estimates)
         return f"Not decided: no pair has '{question.metric}' on both sides, but {', '.join(names) or 'nothing'}."
     if ruling.decision == "open":
-        return f"Not decided {after}: {second} against {first}, {told}."
+        return f"Not decided {after}: {second} against {first}, {effect}."
     verdict = ruling_verdict(report)
-    within = f" within {_tolerance(question)}" if verdict == "same" else ""
-    than = "as" if verdict == "same" else "than"
-    return f"Decided {after}: {second} is {verdict} {than} {first} by {question.metric}{within}, {told}."
+    within, than = "", "than"
+    if verdict == "same":
+        is_points = is_score(metric_named(question.metric))
+        within = f" within {(significant if is_points else percent)(question.tolerance)}"
+        than = "as"
+    return f"Decided {after}: {second} is {verdict} {than} {first} by {question.metric}{within}, {effect}."
 
 
 def ruling_verdict(report: Report) -> str | None:
@@ -319,15 +332,6 @@ def _effect_told(question: Question, ruling: Ruling) -> str:
         ends = f"{ruling.low:+.3f}, {ruling.high:+.3f}"
         return f"difference {ruling.effect:+.3f} [{ends}]"
     return f"ratio {interval_text(ruling.effect, ruling.low, ruling.high, '')}"
-
-
-def _tolerance(question: Question) -> str:
-    is_points = is_score(metric_named(question.metric))
-    return significant(question.tolerance) if is_points else percent(question.tolerance)
-
-
-def _left_out(ruling: Ruling) -> str:
-    return f" ({count(ruling.left_out)} pairs told nothing)" if ruling.left_out else ""
 
 
 def budget_text(run: Run) -> str:
@@ -377,7 +381,10 @@ def failure_text(execution: Execution) -> str:
 def environment_line(environment: Environment) -> str:
     """The machine in one line: what a reader asks first."""
     facts = environment.facts
-    cpu, memory, system, python = (_part(facts, name) for name in ("cpu", "memory", "os", "python"))
+    cpu, memory, system, python = (
+        part if isinstance(part := facts.get(name), Mapping) else {}
+        for name in ("cpu", "memory", "os", "python")
+    )
     cores = cpu.get("cores_logical")
     parts = [
         f"{cpu.get('model', '')}{f', {cores} cores' if cores else ''}",
@@ -387,18 +394,10 @@ def environment_line(environment: Environment) -> str:
         str(facts.get("container") or facts.get("virtual_machine") or ""),
         f"code judged in sandbox: {facts['sandbox']}" if facts.get("sandbox") else "",
     ]
-    return " · ".join([*filter(None, parts), *_commit(environment.vcs)])
-
-
-def _part(facts: Mapping[str, object], name: str) -> Mapping[str, Any]:
-    part = facts.get(name)
-    return part if isinstance(part, Mapping) else {}
-
-
-def _commit(vcs: Mapping[str, object]) -> list[str]:
-    if not vcs.get("commit"):
-        return []
-    return [f"commit {str(vcs['commit'])[:10]}{' (dirty)' if vcs.get('dirty') else ''}"]
+    vcs = environment.vcs
+    if vcs.get("commit"):
+        parts.append(f"commit {str(vcs['commit'])[:10]}{' (dirty)' if vcs.get('dirty') else ''}")
+    return " · ".join(filter(None, parts))
 
 
 def first_lines(text: str | None, limit: int = 2000) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from assay.model import Report
-from assay.model.standing import Lead, Leaderboard, Standing
 from assay.units import and_list
+
+if TYPE_CHECKING:
+    from assay.model.standing import Lead, Leaderboard, Standing
 
 _NAMED = 4
 _GROUPS = 4
@@ -28,6 +31,7 @@ def main_lead(report: Report) -> Lead | None:
 
 def verdict_text(lead: Lead) -> str:
     """
+    >>> from assay.model.standing import Lead
     >>> lead = Lead("", False, ("accuracy",), {"a": 0.9, "b": 0.8}, ("a",))
     >>> verdict_text(lead)
     'a leads'
@@ -51,6 +55,7 @@ def names_text(names: Sequence[str]) -> str:
 def lead_sentence(lead: Lead) -> str:
     """The verdict with its margin: who, by how much, and whether chance explains it.
 
+    >>> from assay.model.standing import Lead
     >>> lead = Lead("", False, ("accuracy",), {"a": 0.96, "b": 0.9}, ("a",), 0.06, 0.031, 0.089, ("accuracy",), ("speed",))
     >>> lead_sentence(lead)
     'a leads: overall 0.960 against 0.900 for b, a margin of +0.060 [+0.031, +0.089].'
@@ -81,6 +86,7 @@ def _margin(lead: Lead, words: str) -> str:
 def reason_text(lead: Lead) -> str:
     """In which dimensions the first two differ for certain.
 
+    >>> from assay.model.standing import Lead
     >>> reason_text(Lead("", False, (), {"a": 1, "b": 0}, ("a",), ahead_in=("accuracy",), behind_in=("speed", "cost")))
     'a is better than b in accuracy, and worse in speed and cost.'
     """
@@ -102,19 +108,16 @@ def board_sentence(board: Leaderboard) -> str:
     if len(rows) < 2:
         return ""
     leaders = [row for row in rows if row.best_rank == 1]
-    groups = [leaders, *_groups([row for row in rows if row.best_rank > 1])]
+    # Rows of one tier cannot be told apart.
+    tiers: dict[int, list[Standing]] = {}
+    for row in rows:
+        if row.best_rank > 1:
+            tiers.setdefault(row.tier, []).append(row)
+    groups = [leaders, *tiers.values()]
     shown = [leaders_text(_names(leaders)), *(_group_text(group) for group in groups[1:_GROUPS])]
     left = sum(len(group) for group in groups[_GROUPS:])
     told = "; ".join([*shown, *([f"then {left} more"] if left else [])])
     return f"{told}{' (simulated)' if rows is board.simulated else ''}."
-
-
-def _groups(rows: Sequence[Standing]) -> list[list[Standing]]:
-    """Rows of one tier, which are not told apart."""
-    tiers: dict[int, list[Standing]] = {}
-    for row in rows:
-        tiers.setdefault(row.tier, []).append(row)
-    return list(tiers.values())
 
 
 def _group_text(group: Sequence[Standing]) -> str:

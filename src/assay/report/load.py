@@ -1,224 +1,26 @@
-"""A load as figures for the store, as a document for machines, and as a page for the terminal."""
+"""Load tests for the terminal, and stored loads as rows of tables.
+
+`print_load` and `print_loads` show results that were just measured. `row` and `time_rows` read the stored document of a load,
+whose times are in milliseconds.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.model.figure import Figure
-from assay.model.load import QUANTILES, Distribution, Load, LoadResult, Moment, Quality, TimeHistogram
-from assay.model.server_metrics import ServerMetrics
-from assay.report.load_findings import findings_of, remarks_of, verdict_of
+from assay.model.load import Load, LoadResult
+from assay.model.load_document import TIME_TITLES, input_tokens_document, load_document, target_document
+from assay.report.load_findings import findings_of, remarks_of
 from assay.units import count, percent, seconds, significant
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
-_ALWAYS = ("ttft", "itl", "tpot", "latency", "schedule_delay")
-_NAMES = {
-    "ttft": "Time to first token",
-    "itl": "Between tokens (ITL)",
-    "tpot": "Per output token (TPOT)",
-    "latency": "Latency",
-    "schedule_delay": "Schedule delay",
-    "ttft_from_send": "First token, from the send",
-    "latency_from_send": "Latency, from the send",
-}
-
-
-def load_metrics(result: LoadResult) -> dict[str, float]:
-    """What is stored with an execution and can be compared: base units."""
-    metrics = {
-        "throughput_rps": result.throughput.value,
-        "output_tokens_per_s": result.output_tokens.value,
-        "error_rate": result.error_rate.value,
-    }
-    if result.goodput is not None:
-        metrics["goodput_rps"] = result.goodput.value
-    if result.quality is not None:
-        metrics["score"] = result.quality.score.value
-    for name in _ALWAYS:
-        times = result.times.get(name)
-        if times is not None:
-            metrics |= {f"{name}_{s}_seconds": times.at(s) for s in ("p50", "p95", "p99")}
-    return {name: value for name, value in metrics.items() if math.isfinite(value)}
-
-
-def load_document(result: LoadResult) -> dict[str, Any]:
-    """Times in milliseconds, as their names say; null where nothing was measured."""
-    document = _figures_document(result)
-    return {"verdict": verdict_of(document).value, **document}
-
-
-def _figures_document(result: LoadResult) -> dict[str, Any]:
-    times = {f"{name}_ms": times_document(result.times.get(name)) for name in _NAMES}
-    return {
-        "requests_sent": result.requests_sent,
-        "requests_completed": result.requests_completed,
-        "requests_cancelled": result.cancelled,
-        "errors": dict(result.errors),
-        "error_reasons": {kind: dict(reasons) for kind, reasons in result.error_reasons.items()},
-        "duration_s": result.duration,
-        "measured_from_s": result.measured_from,
-        "measured_s": result.measured_seconds,
-        "throughput_rps": result.throughput.value,
-        "output_tokens_per_s": result.output_tokens.value,
-        "error_rate": result.error_rate.value,
-        "goodput_rps": result.goodput.value if result.goodput else None,
-        "achieved_rate": result.achieved_rate,
-        "offered_rate": result.offered_rate,
-        "concurrency": result.concurrency,
-        **times,
-        "intervals": {
-            "throughput_rps": interval_of(result.throughput),
-            "output_tokens_per_s": interval_of(result.output_tokens),
-            "error_rate": interval_of(result.error_rate),
-            "goodput_rps": interval_of(result.goodput),
-        },
-        **_input_tokens(result),
-        "prompt_seed": result.prompt_seed,
-        "targets": [_target(url, outcomes) for url, outcomes in result.targets.items()],
-        "quality": _quality(result.quality),
-        "slo": [
-            {
-                "objective": held.objective.text,
-                "value": held.figure.value if held.figure else None,
-                "interval": interval_of(held.figure),
-                "met": held.is_met,
-            }
-            for held in result.held
-        ],
-        "valid": result.is_valid,
-        "invalid_because": list(result.doubts),
-        "interrupted": result.is_cut and result.aborted is None,
-        "aborted": result.aborted,
-        "unavailable": result.is_unavailable,
-        "outages": [
-            {"at_s": outage.begin, "seconds": outage.seconds, "failed": outage.failed}
-            for outage in result.outages
-        ],
-        "saturated": result.is_saturated,
-        "steady": result.is_steady,
-        "simulated": result.is_simulated,
-        "generator": {"lag_p99_ms": result.lag_p99 * 1e3, "cpu_share": result.cpu_share},
-        "warnings": list(result.warnings),
-        "over_time": [_moment(moment) for moment in result.moments],
-        "latency_curve_ms": [[value * 1e3, share] for value, share in result.curve],
-        "histograms_ms": {name: _histogram(shape) for name, shape in result.histograms.items()},
-        "server_metrics": _server(result.server),
-    }
-
-
-def _histogram(shape: TimeHistogram) -> dict[str, Any]:
-    return {
-        "edges": [float(f"{edge * 1e3:.6g}") for edge in shape.edges],
-        "counts": list(shape.counts),
-        "beyond": shape.beyond,
-        "log": shape.is_log,
-    }
-
-
-def _server(server: ServerMetrics | None) -> dict[str, Any] | None:
-    if server is None:
-        return None
-    return {
-        "url": server.url,
-        "software": server.software,
-        "scrapes": server.scrapes,
-        "failed": server.failed,
-        "error": server.error,
-        "series": [
-            {
-                "name": series.name,
-                "title": series.title,
-                "unit": series.unit,
-                "kind": "counter" if series.is_counter else "gauge",
-                "points": [list(point) for point in series.points],
-            }
-            for series in server.series
-        ],
-    }
-
-
-def _target(url: str, outcomes: Mapping[str, int]) -> dict[str, Any]:
-    """Of several targets, what became of the requests that went to one of them."""
-    return {
-        "url": url,
-        "requests_sent": sum(outcomes.values()),
-        "requests_completed": outcomes.get("ok", 0),
-        "requests_cancelled": outcomes.get("cancelled", 0),
-        "errors": {kind: number for kind, number in outcomes.items() if kind not in ("ok", "cancelled")},
-    }
-
-
-def _input_tokens(result: LoadResult) -> dict[str, Any]:
-    """As the server counted them, of all answered requests; null where it does not tell."""
-    given, cached = result.input_tokens, result.cached_tokens
-    mean = None if given is None else given / result.counted_requests
-    return {
-        "input_tokens": given,
-        "input_tokens_per_request": mean,
-        "input_tokens_per_s": None if mean is None else mean * result.throughput.value,
-        "cached_tokens": cached,
-        "cached_share": None if cached is None else cached / given if given else 0.0,
-    }
-
-
-def _quality(quality: Quality | None) -> dict[str, Any] | None:
-    if quality is None:
-        return None
-    return {
-        "score": quality.score.value,
-        "interval": interval_of(quality.score),
-        "scored": quality.scored,
-        "unscored": quality.unscored,
-    }
-
-
-def _moment(moment: Moment) -> dict[str, Any]:
-    def ms(value: float | None) -> float | None:
-        return None if value is None else value * 1e3
-
-    return {
-        "at_s": moment.begin,
-        "seconds": moment.seconds,
-        "sent": moment.sent,
-        "completed": moment.completed,
-        "failed": moment.failed,
-        "output_tokens": moment.tokens,
-        "in_flight": moment.in_flight,
-        "latency_p50_ms": ms(moment.latency_p50),
-        "latency_p99_ms": ms(moment.latency_p99),
-        "ttft_p50_ms": ms(moment.ttft_p50),
-        "ttft_p99_ms": ms(moment.ttft_p99),
-        "itl_p50_ms": ms(moment.itl_p50),
-        "itl_p99_ms": ms(moment.itl_p99),
-        "schedule_delay_p99_ms": ms(moment.schedule_delay_p99),
-        "lag_p99_ms": ms(moment.lag_p99),
-        "errors": dict(moment.errors),
-    }
-
-
-def times_document(times: Distribution | None) -> dict[str, Any] | None:
-    """In milliseconds; an interval is null where there are too few values for one."""
-    if times is None:
-        return None
-    known = {name: [low * 1e3, high * 1e3] for name, (low, high) in times.intervals.items()}
-    return {
-        **{name: times.at(name) * 1e3 for name in _STATISTICS},
-        "n": times.n,
-        "intervals": {name: known.get(name) for name in QUANTILES},
-    }
-
-
-def interval_of(span: Figure | None) -> list[float] | None:
-    return None if span is None or span.low is None or span.high is None else [span.low, span.high]
-
 
 def print_load(result: LoadResult, load: Load, console: Console) -> None:
-    from assay.report.screen import bullet, new_table
+    from assay.report.console.screen import bullet, new_table
 
     document = load_document(result)
     console.print(_headline(result))
@@ -226,7 +28,7 @@ def print_load(result: LoadResult, load: Load, console: Console) -> None:
     table = new_table()
     for name, side in (("", "left"), *((s.upper(), "right") for s in ("p50", "p90", "p95", "p99", "max"))):
         table.add_column(name, justify=side)  # type: ignore[arg-type]
-    for name, title in _NAMES.items():
+    for name, title in TIME_TITLES.items():
         times = result.times.get(name)
         if times is None or (name.endswith("_from_send") and not load.is_open):
             continue
@@ -244,7 +46,7 @@ _MARKS = {"good": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red
 
 def print_findings(document: Mapping[str, Any], console: Console, where: str = "") -> None:
     """Objectives, validity and errors of a load, a line each."""
-    from assay.report.screen import bullet
+    from assay.report.console.screen import bullet
 
     for finding in findings_of(document):
         mark, colour = _MARKS[finding.tone]
@@ -253,7 +55,7 @@ def print_findings(document: Mapping[str, Any], console: Console, where: str = "
 
 def print_loads(results: Sequence[LoadResult], console: Console, levels: Sequence[int] = ()) -> None:
     """Several loads, a row each; `levels` are the values of --concurrency, which repetitions go through again."""
-    from assay.report.screen import bullet, new_table
+    from assay.report.console.screen import bullet, new_table
 
     names = [
         str(levels[place % len(levels)]) if levels else significant(result.concurrency)
@@ -300,7 +102,7 @@ def print_loads(results: Sequence[LoadResult], console: Console, levels: Sequenc
 
 
 def _knee_text(names: Sequence[str], documents: Sequence[Mapping[str, Any]]) -> str | None:
-    from assay.report.load_charts import knee_of
+    from assay.report.charts.loads import knee_of
     from assay.report.stored_loads import StoredLoad
 
     loads = [
@@ -308,17 +110,17 @@ def _knee_text(names: Sequence[str], documents: Sequence[Mapping[str, Any]]) -> 
         for name, document in zip(names, documents, strict=True)
     ]
     knee = knee_of(loads)
-    return None if knee is None else f"Knee at {knee:g} in flight: more brings less than 5 % more throughput."
+    return None if knee is None else f"Knee at {knee:g} in flight: more adds less than 5 % throughput."
 
 
 def _headline(result: LoadResult) -> str:
     simulated = " (simulated)" if result.is_simulated else ""
-    tokens = f"{_spanned(result.output_tokens)} tokens/s"
+    tokens = f"{_format_span(result.output_tokens)} tokens/s"
     if not result.output_tokens.value and result.input_tokens:
         # As of embeddings: nothing is said in return.
-        tokens = f"{significant(_input_tokens(result)['input_tokens_per_s'])} input tokens/s"
+        tokens = f"{significant(input_tokens_document(result)['input_tokens_per_s'])} input tokens/s"
     return (
-        f"[bold]{_spanned(result.throughput)} requests/s[/bold], {tokens}{simulated} · {count(result.requests_completed)} of {count(result.requests_sent)} answered "
+        f"[bold]{_format_span(result.throughput)} requests/s[/bold], {tokens}{simulated} · {count(result.requests_completed)} of {count(result.requests_sent)} answered "
         f"in {seconds(result.duration)}"
     )
 
@@ -334,21 +136,21 @@ def _facts(result: LoadResult, load: Load) -> list[str]:
         f"{seconds(result.measured_from)} on, for {seconds(result.measured_seconds)}"
     )
     if result.goodput is not None:
-        lines.append(f"Goodput {_spanned(result.goodput)} requests/s keep to every limit of the objective")
+        lines.append(f"Goodput {_format_span(result.goodput)} requests/s meet every limit of the objective")
     if result.quality is not None:
         lines.append(
-            f"Score {_spanned(result.quality.score)} of {count(result.quality.scored)} answers under this load"
+            f"Score {_format_span(result.quality.score)} of {count(result.quality.scored)} answers under this load"
         )
     if result.cancelled:
         lines.append(f"Cancelled {count(result.cancelled)} requests, as asked for")
     for url, outcomes in result.targets.items():
-        told = _target(url, outcomes)
+        told = target_document(url, outcomes)
         failed = sum(told["errors"].values())
         lines.append(
             f"{url}: {count(told['requests_completed'])} of {count(told['requests_sent'])} answered, {count(failed)} failed"
         )
     if result.input_tokens is not None:
-        counted = _input_tokens(result)
+        counted = input_tokens_document(result)
         lines.append(
             f"Input {significant(counted['input_tokens_per_request'])} tokens per request, "
             f"{significant(counted['input_tokens_per_s'])} tokens/s by the server's count, "
@@ -360,7 +162,7 @@ def _facts(result: LoadResult, load: Load) -> list[str]:
     return [f"[dim]{line}[/dim]" for line in lines]
 
 
-def _spanned(span: Figure) -> str:
+def _format_span(span: Figure) -> str:
     if span.low is None or span.high is None:
         return significant(span.value)
     return f"{significant(span.value)} ({significant(span.low)} to {significant(span.high)})"
@@ -406,10 +208,14 @@ def row(label: str, document: Mapping[str, Any], *, brief: bool = False) -> list
 
     ends = document["intervals"]["throughput_rps"]
     throughput = Figure(document["throughput_rps"], *(ends or (None, None)))
+    tokens = significant(document["output_tokens_per_s"])
+    # Embeddings return no tokens, so the input tokens are what counts.
+    if (input_tokens := document.get("input_tokens_per_s")) and not document["output_tokens_per_s"]:
+        tokens = f"{significant(input_tokens)} input"
     return [
         label,
-        _give_or_take(throughput) if brief else _spanned(throughput),
-        _tokens_cell(document),
+        _give_or_take(throughput) if brief else _format_span(throughput),
+        tokens,
         significant(document["concurrency"]),
         ms("ttft_ms", "p50"),
         ms("ttft_ms", "p99"),
@@ -420,18 +226,10 @@ def row(label: str, document: Mapping[str, Any], *, brief: bool = False) -> list
     ]
 
 
-def _tokens_cell(document: Mapping[str, Any]) -> str:
-    """Of embeddings, which say nothing in return, those that were read."""
-    given = document.get("input_tokens_per_s")
-    if given and not document["output_tokens_per_s"]:
-        return f"{significant(given)} input"
-    return significant(document["output_tokens_per_s"])
-
-
 def time_rows(document: Mapping[str, Any]) -> list[list[str]]:
     """Each kind of time of one stored load, with its percentiles."""
     return [
         [title, *(seconds(times[s] / 1e3) for s in ("p50", "p90", "p95", "p99", "p999", "max"))]
-        for name, title in _NAMES.items()
+        for name, title in TIME_TITLES.items()
         if (times := document.get(f"{name}_ms"))
     ]

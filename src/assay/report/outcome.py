@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from assay.model import Report, RunState
+from assay.model.load_verdict import worst_verdict
+from assay.model.page import RunOutcome
 from assay.report.figures import state_text
-from assay.report.load_findings import worst_verdict
-from assay.report.stored_loads import stored_verdicts
 
 _TONES = {RunState.COMPLETED: "good", RunState.FAILED: "bad"}
-COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
-    text: str
-    tone: str
-    """`good`, `warn` or `bad`."""
+COLOURS = {"bad": "red", "warn": "yellow", "good": "green"}
 
 
 def outcome(state: RunState, verdicts: Sequence[str] = ()) -> RunOutcome:
@@ -32,4 +24,8 @@ def outcome(state: RunState, verdicts: Sequence[str] = ()) -> RunOutcome:
 
 
 def outcome_of(report: Report) -> RunOutcome:
-    return outcome(report.run.state, stored_verdicts(report))
+    """By what its findings came to, the worst of them, where the run was completed."""
+    own = [found for finding in report.findings.values() if (found := finding.outcome()) is not None]
+    if report.run.state is RunState.COMPLETED and own:
+        return min(own, key=lambda found: list(COLOURS).index(found.tone))
+    return outcome(report.run.state)

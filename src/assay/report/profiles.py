@@ -1,4 +1,8 @@
-"""What profilers found, as tables: the functions that took most time, the lines that hold most memory."""
+"""What profilers found, as tables: the functions that took most time, the lines that hold most memory.
+
+Instruments that profile leave a JSON artifact with the trial. It is read here by its type; an artifact that does not have the
+expected layout is skipped, because a plug-in may use the same type for something else.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Artifact, Phase, TrialReport, metric_named
-from assay.report.marking import table, text
-from assay.report.screen import literal, new_table
+from assay.report.console.screen import literal, new_table
+from assay.report.pages.markdown_escape import table, text
 from assay.units import count, seconds, show, size
 
 if TYPE_CHECKING:
@@ -100,7 +104,7 @@ _READERS: dict[str, Callable[[str, Mapping[str, Any], int], ProfileTable | None]
 
 def print_profiles(trial: TrialReport, console: Console) -> None:
     if told := profiled_text(trial):
-        console.print(literal(f"{trial.name}: profiled in executions of its own: {told}"))
+        console.print(literal(f"{trial.name}: profiled in separate executions: {told}"))
     for profile in profiles(trial, ON_SCREEN):
         console.print(literal(f"{trial.name}: {profile.title}", "bold"))
         shown = new_table()
@@ -114,14 +118,10 @@ def print_profiles(trial: TrialReport, console: Console) -> None:
 
 def profile_sections(trial: TrialReport) -> str:
     """The profiles of a trial in Markdown."""
-    told = profiled_text(trial)
-    head = [f"Profiled in executions of its own: {text(told)}"] if told else []
-    return "\n\n".join([*head, *map(_section, profiles(trial))])
-
-
-def _section(profile: ProfileTable) -> str:
-    return f"### {text(profile.title)}\n\n" + table(
-        profile.columns,
-        [tuple(map(text, row)) for row in profile.rows],
-        right=range(1, len(profile.columns)),
-    )
+    profiled = profiled_text(trial)
+    sections = [f"Profiled in separate executions: {text(profiled)}"] if profiled else []
+    for profile in profiles(trial):
+        rows = [tuple(map(text, row)) for row in profile.rows]
+        drawn = table(profile.columns, rows, right=range(1, len(profile.columns)))
+        sections.append(f"### {text(profile.title)}\n\n{drawn}")
+    return "\n\n".join(sections)

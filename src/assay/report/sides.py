@@ -1,11 +1,14 @@
-"""Which runs the figures of a comparison come from."""
+"""Which runs the figures of a comparison come from.
+
+The user names the sides of `assay compare` by run, agent or baseline. These lines say which runs that turned out to be.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from assay.model import Report, Run
+from assay.model import Report
 from assay.report.figures import when
 
 if TYPE_CHECKING:
@@ -16,7 +19,10 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 def side_lines(refs: Sequence[str], reports: Sequence[Report]) -> list[str]:
     """One line a side, and one more where all of them took turns in one run."""
-    lines = [f"{_letter(n)}  {_side(*side)}" for n, side in enumerate(zip(refs, reports, strict=True))]
+    lines = []
+    for number, (ref, report) in enumerate(zip(refs, reports, strict=True)):
+        letter = LETTERS[number] if number < len(LETTERS) else str(number + 1)
+        lines.append(f"{letter}  {_side(ref, report)}")
     runs = {run.id: run for report in reports for run in report.runs}
     are_agents = all(not run.id.startswith(ref) for ref in refs for run in runs.values())
     if len(runs) == 1 and are_agents and len(set(refs)) > 1:
@@ -33,10 +39,6 @@ def print_sides(refs: Sequence[str], reports: Sequence[Report], console: Console
     console.print()
 
 
-def _letter(number: int) -> str:
-    return LETTERS[number] if number < len(LETTERS) else str(number + 1)
-
-
 def _side(ref: str, report: Report) -> str:
     """What was asked for, and which runs that is; of several runs, with the benchmarks that each stands for."""
     simulated = ", simulated" if report.trials and all(one.is_simulated for one in report.trials) else ""
@@ -46,10 +48,8 @@ def _side(ref: str, report: Report) -> str:
     if not others:
         asked = "" if first.id.startswith(ref) else f"{ref}, "
         return f"{asked}run {first.id} of {first.name}, {when(first.started)}{simulated}"
-    parts = ", ".join(f"{run.id} ({_benchmarks(report, run)})" for run in report.runs)
-    return f"{ref}, runs {parts} of {first.name}{simulated}"
-
-
-def _benchmarks(report: Report, run: Run) -> str:
-    own = (trial.stored.trial.benchmark for trial in report.trials if report.run_of(trial).id == run.id)
-    return ", ".join(dict.fromkeys(own))
+    benchmarks: dict[str, dict[str, None]] = {run.id: {} for run in report.runs}
+    for trial in report.trials:
+        benchmarks[report.run_of(trial).id][trial.stored.trial.benchmark] = None
+    runs = ", ".join(f"{run} ({', '.join(names)})" for run, names in benchmarks.items())
+    return f"{ref}, runs {runs} of {first.name}{simulated}"

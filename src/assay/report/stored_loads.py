@@ -1,4 +1,8 @@
-"""The loads of a stored run."""
+"""The loads of a stored run, read from the outputs of its executions.
+
+Each execution of a load test stores one or more load documents as its output. Tables, findings and charts share this one way of
+reading them.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.model import AxisEffect, Report, TrialReport
-from assay.report.capacity import stored_capacity
+from assay.model import TrialReport
+from assay.report.capacity import read_stored_capacity
 from assay.report.load import document_of
-from assay.report.load_findings import LoadVerdict, verdict_of
 from assay.units import significant
 
 _MOST = 24
@@ -26,26 +29,13 @@ class StoredLoad:
     """Requests in flight that were asked for."""
 
 
-def stored_loads(report: Report) -> list[StoredLoad]:
-    """Every load of the run, in order."""
-    return list(_loads(report))
+def read_stored_loads(trials: Sequence[TrialReport]) -> list[StoredLoad]:
+    """Every load of these trials, in order."""
+    return list(_loads(trials))
 
 
-def stored_verdicts(report: Report) -> list[str]:
-    """What each load of the run came to; nothing for a search of the capacity, which breaks the objective on purpose.
-
-    Of a stress test, whether the target broke.
-    """
-    if report.stress is not None:
-        return [LoadVerdict.BROKE] if report.stress.is_broken else []
-    if stored_capacity(report) is not None:
-        return []
-    return [verdict_of(load.document).value for load in stored_loads(report)]
-
-
-def _loads(report: Report) -> Iterator[StoredLoad]:
-    trials = [trial for trial in report.trials if trial.stored.trial.experiment == "load"]
-    steps = (stored_capacity(report) or {}).get("steps", [])
+def _loads(trials: Sequence[TrialReport]) -> Iterator[StoredLoad]:
+    steps = (read_stored_capacity(trials) or {}).get("steps", [])
     number = 0
     for trial in trials:
         for document in trial_documents(trial):
@@ -63,8 +53,6 @@ def _loads(report: Report) -> Iterator[StoredLoad]:
 
 def trial_documents(trial: TrialReport) -> list[Mapping[str, Any]]:
     """What the loads of one trial showed, in order."""
-    if trial.stored.trial.experiment != "load":
-        return []
     found = (document_of(execution.output) for execution in trial.executions)
     return [document for document in found if document is not None]
 
@@ -87,16 +75,6 @@ def is_brief(place: int, loads: Sequence[StoredLoad]) -> bool:
     return place < len(loads) - _IN_FULL
 
 
-_OF_THE_KNEE = frozenset({"concurrency", "rate"})
-
-
-def shown_axes(report: Report) -> tuple[AxisEffect, ...]:
-    """Effects of a sweep; of loads without concurrency and rate, which the chart of throughput against latency shows better."""
-    if any(trial.stored.trial.experiment != "load" for trial in report.trials):
-        return tuple(report.axes)
-    return tuple(effect for effect in report.axes if effect.axis not in _OF_THE_KNEE)
-
-
-def shown(loads: Sequence[StoredLoad]) -> Sequence[StoredLoad]:
+def select_last_loads(loads: Sequence[StoredLoad]) -> Sequence[StoredLoad]:
     """Those that get pictures of their own: the last ones of many."""
     return loads[-_MOST:]

@@ -1,11 +1,15 @@
-"""Words and figures of a stress test, as every document writes them; all of them computed."""
+"""Texts, figures and documents of a stress test, shared by all formats.
+
+Nothing is judged here: `assay.analysis.load.stress` computes the scores, breaking points and advice, and this module turns them
+into cells, sentences and JSON.
+"""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from assay.model.figure import Figure
+from assay.model.figure import format_span
+from assay.model.load_document import interval_of, times_document
 from assay.model.stress import (
     Breach,
     Correctness,
@@ -17,44 +21,15 @@ from assay.model.stress import (
     StressFinding,
 )
 from assay.report.figures import NOTHING
-from assay.report.load import interval_of, times_document
 from assay.stats.verdicts import wilson
-from assay.units import count, counted, percent, seconds, show, significant, size
+from assay.units import count, format_count, percent, seconds, show, significant, size
 
 _LOG_LINES = 5
 _NEARLY_ONE = 0.9995
-_STATISTICS = ("p50", "p95", "p99")
 _TIMES = ("ttft", "latency")
 NOT_JUDGED = "correctness not judged: give --dataset SUITE"
 _IN_TIME, _QUALITY = "In time", "Quality"
 _COLUMNS = ("Scenario", "Score", _IN_TIME, "Sustained", "P50", "P95", "Failed", "Recovery", "Broke")
-
-
-def stress_metrics(found: ScenarioFinding, score: ScenarioScore) -> dict[str, float]:
-    """What is stored with an execution and can be compared: base units."""
-    if found.skipped:
-        return {}
-    metrics = {
-        "seconds": found.seconds,
-        "score": score.value,
-        "error_rate": found.error_rate,
-        "load_borne": found.load_borne,
-        "throughput_rps": found.throughput.value if found.throughput else math.nan,
-        "recovery_seconds": math.nan if found.recovery is None else found.recovery,
-        "quality": _value(found.correctness.score) if found.correctness else math.nan,
-        "rss_max_bytes": float(found.resources.peak_memory_bytes) if found.resources else math.nan,
-        **{
-            f"{name}_{statistic}_seconds": found.times[name].at(statistic)
-            for name in _TIMES
-            if name in found.times
-            for statistic in _STATISTICS
-        },
-    }
-    return {name: value for name, value in metrics.items() if math.isfinite(value)}
-
-
-def _value(figure: Figure | None) -> float:
-    return math.nan if figure is None else figure.value
 
 
 def amount(value: float, unit: str) -> str:
@@ -68,9 +43,9 @@ def amount(value: float, unit: str) -> str:
 def headline(finding: StressFinding) -> str:
     span = finding.resilience
     if span is None:
-        return "No scenario was carried out: there is no resilience to tell."
+        return "No scenario ran, so there is no resilience score."
     left_out = [one.scenario for one in finding.scenarios if one.skipped]
-    told = f"Resilience {spanned(span)} over {counted(len(finding.scores), 'scenario')}"
+    told = f"Resilience {format_span(span)} over {format_count(len(finding.scores), 'scenario')}"
     return f"{told}; skipped: {', '.join(left_out)}" if left_out else told
 
 
@@ -82,7 +57,7 @@ def setting_text(finding: StressFinding) -> str:
     )
     judged = NOT_JUDGED
     if finding.judged_by:
-        calm = f", {spanned(finding.calm_score)} at the base rate" if finding.calm_score else ""
+        calm = f", {format_span(finding.calm_score)} at the base rate" if finding.calm_score else ""
         judged = f"correctness judged by {finding.judged_by}{calm}"
     return f"{base}objective {finding.objective} · {judged}"
 
@@ -93,16 +68,6 @@ def columns(finding: StressFinding) -> tuple[str, ...]:
         return _COLUMNS
     place = _COLUMNS.index(_IN_TIME)
     return (*_COLUMNS[:place], "Right in time", _QUALITY, *_COLUMNS[place + 1 :])
-
-
-def spanned(span: Figure) -> str:
-    """
-    >>> spanned(Figure(0.75, 0.5, 1.0)), spanned(Figure(0.5))
-    ('0.750 [0.500, 1.000]', '0.500')
-    """
-    if span.low is None or span.high is None:
-        return f"{span.value:.3f}"
-    return f"{span.value:.3f} [{span.low:.3f}, {span.high:.3f}]"
 
 
 def score_text(score: ScenarioScore) -> str:
@@ -117,7 +82,7 @@ def rows(finding: StressFinding) -> list[tuple[str, ...]]:
 
 def _row(found: ScenarioFinding, score: ScenarioScore, has_quality: bool) -> tuple[str, ...]:
     latency, judged = found.times.get("latency"), found.correctness
-    quality = NOTHING if judged is None or judged.score is None else spanned(judged.score)
+    quality = NOTHING if judged is None or judged.score is None else format_span(judged.score)
     return (
         found.scenario,
         score_text(score),
@@ -188,7 +153,7 @@ def arithmetic(score: ScenarioScore) -> str:
     factors = (
         f"{score.share:.3f} in time × {score.bearing:.3f} of the load × {score.recovering:.3f} for recovery"
     )
-    stay = f" ({counted(score.faults, 'lasting fault')})" if score.faults else ""
+    stay = f" ({format_count(score.faults, 'lasting fault')})" if score.faults else ""
     return f"score {score.value:.3f} = {factors}{stay}"
 
 
@@ -198,7 +163,7 @@ def detail_text(one: ErrorDetail) -> str:
     'failed, 12 times: ValueError: no row 17 (agent.py:9)'
     """
     where = f" ({one.place})" if one.place else ""
-    return f"{one.kind}, {counted(one.count, 'time')}: {one.message}{where}"
+    return f"{one.kind}, {format_count(one.count, 'time')}: {one.message}{where}"
 
 
 def stderr_text(one: ErrorDetail) -> str:
@@ -214,7 +179,7 @@ def calm_text(finding: StressFinding) -> str:
     told = f"At the base rate: P50 {seconds(latency.p50)}, P95 {seconds(latency.p95)}"
     if not errors.ended:
         return told
-    return f"{told}, {count(errors.failed)} of {counted(errors.ended, 'request')} failed"
+    return f"{told}, {count(errors.failed)} of {format_count(errors.ended, 'request')} failed"
 
 
 def notes(

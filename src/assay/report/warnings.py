@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from assay.model import Doubt, Report, TrialReport
+from assay.model import Doubt, Report
 from assay.report.contests import Contest, contests, rating_doubts
 from assay.report.figures import doubts_of, estimate_doubts
 from assay.units import count
@@ -64,7 +64,7 @@ def run_warnings(report: Report) -> list[Doubt]:
     """Every warning of a run, in that order: about the run, its trials, its ratings and its estimates."""
     of_run = [_with_nothing_ok(report, doubt) for doubt in doubts_of(report)]
     of_ratings = [doubt for contest in contests(report) for doubt in _of_ratings(contest)]
-    return rank_warnings([*of_run, *of_ratings, *_of_estimates(report.trials)])
+    return rank_warnings([*of_run, *of_ratings, *_of_estimates(report)])
 
 
 def _with_nothing_ok(report: Report, doubt: Doubt) -> Doubt:
@@ -80,10 +80,10 @@ def _of_ratings(contest: Contest) -> Iterator[Doubt]:
         yield Doubt("unscored" if is_unscored else "rating", text, trial=contest.title)
 
 
-def _of_estimates(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
-    for trial in trials:
-        if trial.stored.trial.experiment == "load":
-            # Its figures are means over thousands of requests, with intervals of their own.
+def _of_estimates(report: Report) -> Iterator[Doubt]:
+    for trial in report.trials:
+        finding = report.finding_of(trial)
+        if finding is not None and finding.has_own_intervals:
             continue
         has_interval = all(estimate.low is not None for estimate in trial.estimates)
         for place, text in enumerate(estimate_doubts(trial)):
@@ -94,7 +94,9 @@ def _fold(doubts: Sequence[Doubt]) -> list[Doubt]:
     """Warnings of one kind as the first of them, with the number of the other places that it holds for."""
     kinds: dict[str, list[Doubt]] = {}
     for doubt in doubts:
-        kind = doubt.code if doubt.code in _ONE_KIND else f"{doubt.code} {_opening(doubt.message)}"
+        # The words before the figures: "seconds: It drifts within each process: the last third …".
+        opening = ":".join(doubt.message.split(":")[:2])
+        kind = doubt.code if doubt.code in _ONE_KIND else f"{doubt.code} {opening}"
         kinds.setdefault(kind, []).append(doubt)
     folded = []
     for alike in kinds.values():
@@ -103,8 +105,3 @@ def _fold(doubts: Sequence[Doubt]) -> list[Doubt]:
             first = replace(first, hint=f"{first.hint} (and {count(len(alike) - 1)} more like it)".strip())
         folded.append(first)
     return folded
-
-
-def _opening(message: str) -> str:
-    """The words before the figures: "seconds: It drifts within each process: the last third …"."""
-    return ":".join(message.split(":")[:2])

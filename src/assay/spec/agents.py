@@ -1,4 +1,10 @@
-"""Definitions of agents, wherever they are written, become AgentUse."""
+"""Definitions of agents, wherever they are written, become `AgentUse`.
+
+Agents are defined in files of their own (`agents:` in assay.toml) or inline in suites, specs and team files; the keys are the same
+everywhere. The keys that every agent has are checked here. All other keys are options of the agent's type, and are checked against that
+type when the run is planned, because that imports the type. Secrets must not be written out in options: options are stored with
+the run and shown in reports.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ from assay.errors import Mistake, SpecError
 from assay.model import AgentUse
 from assay.model.secret import plain_secrets
 from assay.spec.document import Document, Place, read_document
-from assay.spec.load import validated
+from assay.spec.read import validate_model
 from assay.spec.schema import Section, Version
 
 
@@ -32,17 +38,20 @@ class PriceSection(Section):
 
 
 def _read_free(value: Any) -> Any:
-    """`price: free` is a price of 0 for everything."""
+    """`price: free` is a price of 0 for everything. Pydantic calls this before it checks a price."""
     if isinstance(value, str) and value != "free":
         raise ValueError("must be 'free' or {input: usd, output: usd, request: usd}.")
     return {} if value == "free" else value
 
 
-Price = Annotated[
-    PriceSection,
-    BeforeValidator(_read_free),
-    WithJsonSchema({"anyOf": [{"const": "free"}, PriceSection.model_json_schema()]}),
-]
+class _PriceSchema:
+    """The JSON schema of a price, built only on demand: building it takes as long as a hundred other definitions here."""
+
+    def __get_pydantic_json_schema__(self, *_: object) -> dict[str, Any]:
+        return {"anyOf": [{"const": "free"}, PriceSection.model_json_schema()]}
+
+
+Price = Annotated[PriceSection, BeforeValidator(_read_free), _PriceSchema()]
 
 
 Cassette = Annotated[
@@ -118,30 +127,34 @@ def read_agents(path: Path, *, checks_options: bool = False) -> dict[str, AgentU
     if not isinstance(document.value, dict) or not isinstance(document.value.get("agents"), list):
         raise SpecError([document.mistake((), "defines no agents. It needs: agents: [{name: …, type: …}]")])
     mistakes = list(document.mistakes)
-    found = agents_in(document, ("agents",), document.value["agents"], path.resolve().parent, mistakes)
+    agents = agents_in(document, ("agents",), document.value["agents"], path.resolve().parent, mistakes)
     if checks_options and not mistakes:
-        mistakes += _option_mistakes(document, found)
+        mistakes += _option_mistakes(document, agents)
     if mistakes:
         raise SpecError(mistakes)
-    return found
+    return agents
 
 
-def _option_mistakes(document: Document, found: Mapping[str, AgentUse]) -> list[Mistake]:
+def _option_mistakes(document: Document, agents: Mapping[str, AgentUse]) -> list[Mistake]:
     from assay.plugin.options import option_problems
 
     return [
         document.mistake(("agents", index, problem.key or "type"), problem.text)
         for index, item in enumerate(document.value["agents"])
         if isinstance(item, Mapping)
-        for problem in option_problems("agents", found[item["name"]].type, found[item["name"]].options)
+        for problem in option_problems("agents", agents[item["name"]].type, agents[item["name"]].options)
     ]
 
 
 def agents_in(
     document: Document, place: Place, items: Iterable[Any], folder: Path, mistakes: list[Mistake]
 ) -> dict[str, AgentUse]:
-    """Definitions among the items of an `agents:` key; plain names are references and passed over."""
-    found: dict[str, AgentUse] = {}
+    """Definitions among the items of an `agents:` key, by name.
+
+    Items that are plain names refer to agents that are defined elsewhere and are skipped. What is wrong with a definition is
+    added to `mistakes`; relative paths in its options count from `folder`.
+    """
+    agents: dict[str, AgentUse] = {}
     for index, item in enumerate(items):
         here = (*place, index)
         if isinstance(item, str):
@@ -149,17 +162,17 @@ def agents_in(
         if not isinstance(item, Mapping):
             mistakes.append(document.mistake(here, "is neither the name of an agent nor its definition."))
             continue
-        section = validated(AgentSection, item, document, here, mistakes)
+        section = validate_model(AgentSection, item, document, here, mistakes)
         if section is None:
             continue
-        if section.name in found:
+        if section.name in agents:
             mistakes.append(document.mistake((*here, "name"), f"'{section.name}' is defined twice."))
         mistakes += secret_mistakes(section.model_extra or {}, document, here)
-        found[section.name] = agent_use(section, folder)
-    return found
+        agents[section.name] = agent_use(section, folder)
+    return agents
 
 
-WRITTEN_OUT = "holds a secret, and what is written here is stored and shown."
+WRITTEN_OUT = "contains a secret, and this value is stored and shown in reports."
 INSTEAD = "Put it into an environment variable and name that: ${NAME}"
 INSTEAD_OF_PARAM = (
     "Put it into an environment variable, and name that as ${NAME} or let the experiment read it."
@@ -167,11 +180,12 @@ INSTEAD_OF_PARAM = (
 
 
 def secret_mistakes(options: Mapping[str, Any], document: Document, place: Place) -> list[Mistake]:
-    """The value is not repeated: a message may end in a log."""
-    return [document.mistake((*place, *one), WRITTEN_OUT, INSTEAD) for one in plain_secrets(options)]
+    """A mistake for each option that holds a secret in plain text. The value is not repeated: a message may end up in a log."""
+    return [document.mistake((*place, *option), WRITTEN_OUT, INSTEAD) for option in plain_secrets(options)]
 
 
 def agent_use(section: AgentSection, folder: Path) -> AgentUse:
+    """The noun for a checked definition. `cassette` and `concurrency` become options, as the runner and the agent read them there."""
     price = {k: v for k, v in section.price.model_dump().items() if v is not None} if section.price else None
     options = dict(section.model_extra or {})
     if section.cassette is not None:

@@ -1,4 +1,9 @@
-"""The keys of a case, as people write it; what is read and what is documented both come from here."""
+"""The keys of a case, as people write it.
+
+`cases` reads rows by the names and aliases declared here, `json_schema` publishes them for editors, and the reference pages document
+them, so a key is added or renamed in this module only. Cases come in many thousands, so they are not validated through these models
+one by one; `cases` checks what matters by hand.
+"""
 
 from __future__ import annotations
 

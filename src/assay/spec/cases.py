@@ -1,4 +1,9 @@
-"""Files of cases, and cases written in a suite, become Case; a bad row is named with its line."""
+"""Files of cases, and cases written in a suite, become `Case`.
+
+There are two steps. First a file (.jsonl, .csv, .json or .yaml) or the list in a suite becomes rows, each a `WrittenCase` that knows
+its file and line. Then each row becomes a `Case`, or a mistake with the row's line. Files may hold many thousand cases, so
+rows are produced one by one and checked by plain Python instead of pydantic.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +35,13 @@ _INPUT_OF_TURN = names_of(TurnSection, "input")
 _OWN = keys_of(CaseSection)
 _LARGEST_CELL = 2**31 - 1
 
+Origin = tuple[str, int | None, str]
+"""File, line and key."""
+
 
 @dataclass(frozen=True, slots=True)
 class WrittenCase:
-    """What stands for one case, and where."""
+    """One case as written, before it is checked, and where: the file, the line if known, and the key within the document."""
 
     file: str
     line: int | None
@@ -44,21 +52,25 @@ class WrittenCase:
         return Mistake(self.file, self.line, ".".join(part for part in (self.key, key) if part), problem)
 
 
-def rows_in_file(path: Path, mistakes: list[Mistake]) -> list[WrittenCase]:
+def rows_in_file(path: Path, mistakes: list[Mistake]) -> Iterator[WrittenCase]:
+    """The rows one after the other, so that a file of many cases is not held beside what is made of it."""
     try:
         if path.suffix in (".jsonl", ".ndjson"):
-            return list(_jsonl(path, mistakes))
-        if path.suffix == ".csv":
-            return list(_csv(path, mistakes))
-        if path.suffix == ".json":
-            return list(_json(path))
-        if path.suffix in (".yaml", ".yml"):
-            return list(_yaml(path))
+            yield from _jsonl(path, mistakes)
+        elif path.suffix == ".csv":
+            yield from _csv(path, mistakes)
+        elif path.suffix == ".json":
+            yield from _json(path)
+        elif path.suffix in (".yaml", ".yml"):
+            document = read_document(path)
+            if document.mistakes:
+                raise SpecError(document.mistakes)
+            yield from _read_case_list(document.value, document)
+        else:
+            problem = "is not a file of cases: .jsonl, .csv, .yaml or .json."
+            mistakes.append(Mistake(str(path), None, "", problem))
     except SpecError as error:
         mistakes += error.mistakes
-        return []
-    mistakes.append(Mistake(str(path), None, "", "is not a file of cases: .jsonl, .csv, .yaml or .json."))
-    return []
 
 
 def rows_written(values: Iterable[Any], document: Document, place: Place) -> list[WrittenCase]:
@@ -77,12 +89,12 @@ def _jsonl(path: Path, mistakes: list[Mistake]) -> Iterator[WrittenCase]:
         if not line.strip():
             continue
         try:
-            yield WrittenCase(str(path), number, "", _parsed(line))
+            yield WrittenCase(str(path), number, "", _parse_line(line))
         except (ValueError, RecursionError) as error:
             mistakes.append(Mistake(str(path), number, "", f"is not {error}"))
 
 
-def _parsed(line: str) -> Any:
+def _parse_line(line: str) -> Any:
     """The JSON of a line; the error says what it is not."""
     if _ESCAPED.search(line):
         raise ValueError("UTF-8 text.")
@@ -99,17 +111,19 @@ _ESCAPED = re.compile("[\udc80-\udcff]")
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"there is no number {word}.")
+    """NaN and Infinity, which Python's parser would accept although JSON has no such numbers."""
+    raise ValueError(f"{word} is not a number in JSON.")
 
 
 def _csv(path: Path, mistakes: list[Mistake]) -> Iterator[WrittenCase]:
+    """A case for each row. A cell may span several lines, so the line of a row is where it begins."""
     csv.field_size_limit(_LARGEST_CELL)
     reader = csv.DictReader(io.StringIO(read_text(path, limit=None), newline=""), strict=True)
     first = 2
     try:
         for row in reader:
             if None in row or None in row.values():
-                problem = "has another number of cells than the heading."
+                problem = "has a different number of cells than the header."
                 mistakes.append(Mistake(str(path), first, "", problem))
             else:
                 # An empty cell says nothing; a case whose input is empty can be written in JSON.
@@ -125,17 +139,10 @@ def _json(path: Path) -> Iterator[WrittenCase]:
     except (ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else None
         raise SpecError([Mistake(str(path), line, "", f"is not JSON: {error}")]) from None
-    yield from _listed(value, Document(str(path), value))
+    yield from _read_case_list(value, Document(str(path), value))
 
 
-def _yaml(path: Path) -> Iterator[WrittenCase]:
-    document = read_document(path)
-    if document.mistakes:
-        raise SpecError(document.mistakes)
-    yield from _listed(document.value, document)
-
-
-def _listed(value: Any, document: Document) -> list[WrittenCase]:
+def _read_case_list(value: Any, document: Document) -> list[WrittenCase]:
     """A list of cases, or a mapping that has one under `cases`."""
     place: Place = ()
     if isinstance(value, dict) and isinstance(value.get("cases"), list):
@@ -150,11 +157,11 @@ def cases_of(
     expected_outputs: list[Any] | None,
     root: Path,
     mistakes: list[Mistake],
-    seen: dict[str, WrittenCase] | None = None,
+    seen: dict[str, Origin] | None = None,
 ) -> list[Case]:
     """Every row that is a case; `expected_outputs` are for those that have no right output of their own.
 
-    `seen` receives the rows by the ids of their cases.
+    `seen` receives the places of the rows by the ids of their cases.
     """
     cases: list[Case] = []
     seen = {} if seen is None else seen
@@ -166,28 +173,29 @@ def cases_of(
             mistakes.append(row.mistake(str(problem)))
             continue
         if (before := seen.get(case.id)) is not None:
-            where = before.key if before.line is None else f"line {before.line}"
-            mistakes.append(row.mistake(f"'{case.id}' is the id of the case on {where} already.", "id"))
-        seen.setdefault(case.id, row)
+            _, line, key = before
+            where = key if line is None else f"line {line}"
+            mistakes.append(row.mistake(f"'{case.id}' is already the id of the case on {where}.", "id"))
+        seen.setdefault(case.id, (row.file, row.line, row.key))
         cases.append(case)
     return cases
 
 
 def _case(row: Any, number: int, expected: Any, root: Path) -> Case:
-    """A case; ValueError says what is wrong with the row."""
+    """A case; ValueError says what is wrong with the row. `root` is the folder that relative paths count from."""
     if not isinstance(row, dict):
         raise ValueError("is not a case: a mapping with 'input' is needed.")
     turns = row.get("turns")
     if turns is not None and not (isinstance(turns, list) and turns):
         raise ValueError("'turns' must be a list of at least one turn.")
-    found = _first(row, _INPUT)
-    if found is None and not turns:
+    question = _first(row, _INPUT)
+    if question is None and not turns:
         near = next((hint for key in row if (hint := _near_input(key))), "")
         raise ValueError(f"has no 'input'. {near}".strip())
     own_expected = _first(row, _EXPECTED)
     return Case(
         id=_id(row.get("id"), number),
-        input=found,
+        input=question,
         expected=expected if own_expected is None else own_expected,
         turns=tuple(_turn(turn, place, root) for place, turn in enumerate(turns, 1)) if turns else (),
         tools=read_tools(row["tools"]) if row.get("tools") else (),
@@ -215,6 +223,7 @@ def _near_input(key: str) -> str:
 
 
 def _id(value: Any, number: int) -> str:
+    """The id as text; the number of the row, from 1, where there is none. A NUL character cannot be stored in a database."""
     if value is None:
         return str(number + 1)
     if isinstance(value, bool) or not isinstance(value, (str, int, float)) or value == "":
@@ -231,36 +240,35 @@ def _tags(value: Any) -> tuple[str, ...]:
 
 
 def _files(value: Any, root: Path) -> dict[str, str]:
-    files = {str(name): str((root / str(path)).resolve()) for name, path in _named(value)}
+    """Name to absolute path; files that are written as a plain path or a list are named after the file."""
+    if not isinstance(value, Mapping):
+        value = {Path(str(path)).name: path for path in (value if isinstance(value, list) else [value])}
+    files = {str(name): str((root / str(path)).resolve()) for name, path in value.items()}
     missing = [name for name, path in files.items() if not Path(path).is_file()]
     if missing:
         raise ValueError(f"names files that do not exist: {', '.join(missing)}.")
     return files
 
 
-def _named(value: Any) -> Iterator[tuple[Any, Any]]:
-    if isinstance(value, Mapping):
-        yield from value.items()
-    else:
-        paths = value if isinstance(value, list) else [value]
-        yield from ((Path(str(path)).name, path) for path in paths)
-
-
 def _turn(turn: Any, number: int, root: Path) -> Turn:
     if not isinstance(turn, dict):
         return Turn(turn)
-    found = _first(turn, _INPUT_OF_TURN)
-    if found is None:
+    question = _first(turn, _INPUT_OF_TURN)
+    if question is None:
         raise ValueError(f"turn {number} has no 'input'.")
     try:
-        uses = [ScorerSection.model_validate(as_scorer(one)) for one in as_list(turn.get("scorer"))]
+        uses = [ScorerSection.model_validate(as_scorer(use)) for use in as_list(turn.get("scorer"))]
     except ValidationError:
         raise ValueError(f"turn {number} has a scorer without a name, or with a wrong weight.") from None
-    return Turn(found, _first(turn, _EXPECTED), tuple(scorer_use(use, root) for use in uses))
+    return Turn(question, _first(turn, _EXPECTED), tuple(scorer_use(use, root) for use in uses))
 
 
 def identity_of(case: Case) -> list[Any]:
-    """What makes a case what it is: two with the same identity are the same question."""
+    """What makes a case what it is, as plain data for a hash: two cases with the same identity are the same question.
+
+    Files count by their content, not by their path, so that a suite may be moved. The order of the list is part of stored hashes and
+    must not change.
+    """
     turns = [[turn.input, turn.expected, list(map(scorers.identity_of, turn.scorers))] for turn in case.turns]
     files = {name: _digest(Path(path)) for name, path in case.files.items()}
     return [

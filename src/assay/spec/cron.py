@@ -1,4 +1,9 @@
-"""Cron expressions: when a suite is due."""
+"""Cron expressions: when a suite is due.
+
+Five fields as in Vixie cron: minute, hour, day of the month, month and day of the week, each a list of values, ranges and
+steps, with names for months and days; or a macro such as `@daily`. Assay starts nothing by itself: `assay suite list --due` asks
+this module, and a scheduler of the user's calls that.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +108,10 @@ class Schedule:
         return schedule
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """The first minute after `moment` that matches, in the same time zone.
+        """The first minute after `moment` that matches, in the same time zone; None if there is none within eight years.
+
+        The largest field that does not match is moved to its next value and the smaller ones are reset, so a year without a match
+        takes a few hundred steps rather than half a million.
 
         >>> Schedule.parse("0 3 * * mon").next_after(datetime(2026, 5, 5, 12, 0))
         datetime.datetime(2026, 5, 11, 3, 0)
@@ -114,7 +122,7 @@ class Schedule:
             if due.month not in self.months:
                 first = due.replace(day=1, hour=0, minute=0)
                 due = (first + timedelta(days=32)).replace(day=1)
-            elif not self._is_day(due):
+            elif not self._matches_day(due):
                 due = (due + timedelta(days=1)).replace(hour=0, minute=0)
             elif due.hour not in self.hours:
                 due = (due + timedelta(hours=1)).replace(minute=0)
@@ -124,6 +132,6 @@ class Schedule:
                 return due
         return None
 
-    def _is_day(self, moment: datetime) -> bool:
+    def _matches_day(self, moment: datetime) -> bool:
         of_month, of_week = moment.day in self.days, (moment.weekday() + 1) % 7 in self.weekdays
         return of_month or of_week if self.either_day else of_month and of_week

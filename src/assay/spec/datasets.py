@@ -1,4 +1,8 @@
-"""Data sets of prompts: what virtual users say, in one request or in several that follow each other."""
+"""Data sets of prompts: what virtual users say, in one request or in several that follow each other.
+
+`assay load --dataset FILE` reads them. A text file has one prompt a line; .jsonl and .csv files have a row for each request or session.
+The result is a `UserSession` for each, with one `SessionTurn` for each request in it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.model.user_session import SessionTurn, UserSession
-from assay.spec.loading import MOST_TOKENS, sendable
+from assay.spec.load_settings import MOST_TOKENS, sendable
 from assay.spec.rows import FileMistakes, csv_rows, first_of, is_json_lines, json_rows, kind_of_file, readable
 from assay.spec.traces import SESSION, delay_of
 
@@ -17,10 +21,11 @@ _MOST = ("max_tokens", "max_output_tokens", "output_tokens", "output_length")
 
 
 def read_sessions(path: Path) -> tuple[UserSession, ...]:
-    """One a line of a text file; of .jsonl and .csv files one a row, or of rows with the same `session` one together.
+    """A session for each line of a text file, or for each row of a .jsonl or .csv file.
 
-    A row has a prompt, `messages` (a chat that is sent as it stands, or if all of them are the user's, one after the other)
-    or `turns`; and with it `max_tokens`, if it wants to.
+    Rows with the same `session` make one session together, in their order. A row has a prompt, `messages` or `turns`, and optionally
+    `max_tokens` and `delay`. `messages` is a chat that is sent in one request; if it has several messages of the user and none of
+    the assistant, they are sent one after the other.
     """
     wrong = FileMistakes(path)
     sessions: list[list[SessionTurn]] = []
@@ -31,15 +36,15 @@ def read_sessions(path: Path) -> tuple[UserSession, ...]:
         except ValueError as error:
             wrong.add(line, str(error))
             continue
-        found = first_of(row, SESSION) if isinstance(row, Mapping) else None
-        if found is not None and str(found) in by_id:
-            by_id[str(found)].extend(turns)
+        session = first_of(row, SESSION) if isinstance(row, Mapping) else None
+        if session is not None and str(session) in by_id:
+            by_id[str(session)].extend(turns)
             continue
         sessions.append(turns)
-        if found is not None:
-            by_id[str(found)] = turns
+        if session is not None:
+            by_id[str(session)] = turns
     if not sessions and not wrong.mistakes:
-        wrong.add(None, "there is no prompt in it")
+        wrong.add(None, "has no prompts")
     wrong.refuse()
     return tuple(UserSession(tuple(turns)) for turns in sessions)
 
@@ -56,6 +61,7 @@ def _rows(path: Path, wrong: FileMistakes) -> Iterator[tuple[int, Any]]:
 
 
 def _turns(row: object) -> list[SessionTurn]:
+    """The turns that one row stands for; ValueError says what is wrong with it."""
     if isinstance(row, str):
         return [SessionTurn(sendable(row))]
     if not isinstance(row, Mapping):
@@ -95,11 +101,12 @@ def _from_messages(messages: object, most: int | None, delay: float | None) -> l
     for message in messages:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise ValueError("a message is not an object with 'role' and 'content'")
-    said = [message for message in messages if message["role"] == "user"]
+    questions = [message for message in messages if message["role"] == "user"]
     others = {message["role"] for message in messages} - {"user", "system", "developer"}
-    if len(said) < 2 or others:
+    if len(questions) < 2 or others:
         return [SessionTurn(_check_messages(messages), max_tokens=most, delay=delay)]
-    begin = messages.index(said[0]) + 1
+    # Several questions without answers between them are asked one by one; what stands before the first belongs to it.
+    begin = messages.index(questions[0]) + 1
     first = SessionTurn(_check_messages(messages[:begin]), max_tokens=most, delay=delay)
     return [
         first,
@@ -115,6 +122,7 @@ def _check_messages(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
 
 
 def _most_tokens(row: Mapping[str, Any]) -> int | None:
+    """The maximum length of the answer in tokens; None where the row does not say."""
     written = first_of(row, _MOST)
     if written is None:
         return None

@@ -1,67 +1,33 @@
-"""YAML and JSON text as plain data that remembers on which line each key stood."""
+"""Text files as plain data that remembers on which line each key stands.
+
+Every reader of specs, suites and team files starts from a `Document`, and names a mistake by a *place*: the keys and list positions that
+lead to it, such as `("benchmarks", 0, "cases")`. The document translates the place to a line. PyYAML is imported only when a
+file is actually read, because a run of an experiment named on the command line reads none.
+"""
 
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from assay.errors import Mistake, SpecError
 from assay.files import UnreadableFile, read_bytes
 
 _log = logging.getLogger(__name__)
 MAX_BYTES = 8 * 2**20
-MAX_DEPTH = 60
-MAX_VALUES = 100_000
+_BYTE_ORDER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 Place = tuple[str | int, ...]
-
-_CORE = "tag:yaml.org,2002:"
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads plain words as YAML 1.2 and JSON do: `off`, `2024-05-01` and `1:30` are text, `1e3` is a number."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
-
-
-for _name, _pattern, _first in (
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
-    ("int", r"[-+]?[0-9]+(_[0-9]+)*|0x[0-9a-fA-F]+|0o[0-7]+", list("-+0123456789")),
-    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", list("-+.0123456789")),
-    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", list("-+.")),
-    ("merge", "<<", ["<"]),
-):
-    _Loader.add_implicit_resolver(_CORE + _name, re.compile(f"(?:{_pattern})$"), _first)
-
-
-def _whole(text: str) -> int:
-    """
-    >>> _whole("10_000"), _whole("0x1F"), _whole("010")
-    (10000, 31, 10)
-    """
-    return int(text, {"0x": 16, "0o": 8}.get(text[:2], 10))
-
-
-_READ: dict[str, Callable[[str], Any]] = {
-    "null": lambda text: None,
-    "bool": lambda text: text.lower() == "true",
-    "int": _whole,
-    "float": lambda text: float(text.replace(".inf", "inf").replace(".nan", "nan")),
-    "str": str,
-}
-_KINDS = {"null": "null", "bool": "true or false", "int": "a whole number", "float": "a number"}
 
 
 @dataclass(slots=True)
 class Document:
-    """A file's content and the line of every key in it."""
+    """A file's content and the line of every key in it.
+
+    `file` is also what messages call a document that is not a file, such as `request` for what was given on the command line.
+    """
 
     file: str
     value: Any
@@ -82,172 +48,28 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
+    from assay.spec.yaml_text import parse, parse_json
+
     text = read_text(path)
     _log.debug("read %s (%d characters)", path, len(text))
-    return parse(_json_as_yaml(text) if path.suffix == ".json" else text, str(path))
+    return (parse_json if path.suffix == ".json" else parse)(text, str(path))
 
 
 def read_text(path: Path, limit: int | None = MAX_BYTES, errors: str = "strict") -> str:
-    """The text of a file, or a SpecError that says why there is none; `errors` as bytes.decode() has it."""
-
+    """The text of a file, or a SpecError that says why it cannot be read; `errors` is that of `bytes.decode()`."""
     try:
         content = read_bytes(path, limit)
         text = content.decode("utf-8-sig", errors)
     except UnreadableFile as error:
         is_large = error.problem.startswith("is larger")
-        hint = "Put data in files of its own." if is_large and limit == MAX_BYTES else ""
+        hint = "Put data in separate files." if is_large and limit == MAX_BYTES else ""
         raise SpecError([Mistake(str(path), None, "", error.problem, hint)]) from None
     except UnicodeDecodeError as error:
-        raise SpecError([_not_utf_8(content, error.start, str(path))]) from None
+        if (encoding := _BYTE_ORDER_MARKS.get(content[:2])) is not None:
+            mistake = Mistake(str(path), 1, "", f"is {encoding} text, not UTF-8.", "Save it as UTF-8.")
+        else:
+            line = content[: error.start].count(b"\n") + 1
+            mistake = Mistake(str(path), line, "", f"is not UTF-8 text (byte {error.start}).")
+        raise SpecError([mistake]) from None
     # As Python reads text files: a lone carriage return ends a line, too.
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _not_utf_8(content: bytes, position: int, file: str) -> Mistake:
-    marks = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
-    if (encoding := marks.get(content[:2])) is not None:
-        return Mistake(file, 1, "", f"is {encoding} text, not UTF-8.", "Save it as UTF-8.")
-    line = content[:position].count(b"\n") + 1
-    return Mistake(file, line, "", f"is not UTF-8 text (byte {position}).")
-
-
-def _json_as_yaml(text: str) -> str:
-    r"""JSON writes characters beyond 16 bits as two escapes, which YAML does not know.
-
-    >>> _json_as_yaml(r'"\ud83d\ude00"')
-    '"\\U0001f600"'
-    """
-
-    def joined(match: re.Match[str]) -> str:
-        if match[1] is None:
-            return match[0]
-        return f"\\U{0x10000 + ((int(match[1], 16) & 0x3FF) << 10) + (int(match[2], 16) & 0x3FF):08x}"
-
-    return re.sub(r"\\\\|\\u([dD][89abAB]..)\\u([dD][c-fC-F]..)", joined, text)
-
-
-def parse(text: str, file: str) -> Document:
-    document = Document(file, None)
-    try:
-        _check_size(text, file)
-        node = yaml.compose(text, Loader=_Loader)
-        document.value = _Builder(document).build(node, ()) if node is not None else None
-    except yaml.MarkedYAMLError as error:
-        raise SpecError([_syntax(error, text, file)]) from None
-    except yaml.reader.ReaderError as error:
-        raise SpecError([_unreadable(error, text, file)]) from None
-    return document
-
-
-def _unreadable(error: Any, text: str, file: str) -> Mistake:
-    code = error.character if isinstance(error.character, int) else ord(error.character)
-    line = text.encode()[: error.position].count(b"\n") + 1
-    return Mistake(file, line, "", f"holds a character that text cannot have (U+{code:04X}).")
-
-
-def _syntax(error: Any, text: str, file: str) -> Mistake:
-    mark = error.problem_mark or error.context_mark
-    if mark is None:
-        return Mistake(file, None, "", f"is not valid YAML or JSON: {error.problem}.")
-    line = text.splitlines()[mark.line] if mark.line < len(text.splitlines()) else ""
-    if line[mark.column : mark.column + 1] == "\t":
-        return Mistake(file, mark.line + 1, "", "is indented with a tab.", "YAML wants spaces.")
-    context = f"{error.context}, " if error.context else ""
-    return Mistake(file, mark.line + 1, "", f"is not valid YAML or JSON: {context}{error.problem}.")
-
-
-def _check_size(text: str, file: str) -> None:
-    """Composing is recursive and slow: text nested deeper, or larger, than a spec can be is refused before it."""
-    depth = 0
-    for number, event in enumerate(yaml.parse(text, Loader=_Loader)):
-        if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
-            depth += 1
-        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-            depth -= 1
-        if depth > MAX_DEPTH or number > MAX_VALUES:
-            raise SpecError([_excess(file, depth > MAX_DEPTH, event)])
-
-
-def _excess(file: str, is_deep: bool, at: Any) -> Mistake:
-    line = at.start_mark.line + 1 if at.start_mark else None
-    if is_deep:
-        return Mistake(file, line, "", f"is nested deeper than {MAX_DEPTH} levels.")
-    return Mistake(file, line, "", f"holds more than {MAX_VALUES:,} values.", "Put data in files of its own.")
-
-
-class _Builder:
-    """Turns nodes into data; aliases are followed, but not beyond a sane number of values."""
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._values = 0
-        self._depth = 0
-
-    def build(self, node: Any, place: Place) -> Any:
-        self._values += 1
-        self._depth += 1
-        if self._values > MAX_VALUES or self._depth > MAX_DEPTH:
-            raise SpecError([_excess(self._document.file, self._depth > MAX_DEPTH, node)])
-        self._document.lines.setdefault(place, node.start_mark.line + 1)
-        value = self._built(node, place)
-        self._depth -= 1
-        return value
-
-    def _built(self, node: Any, place: Place) -> Any:
-        kind = node.tag.removeprefix(_CORE)
-        if isinstance(node, yaml.MappingNode) and kind == "map":
-            return self._mapping(node, place)
-        if isinstance(node, yaml.SequenceNode) and kind == "seq":
-            return [self.build(item, (*place, index)) for index, item in enumerate(node.value)]
-        if isinstance(node, yaml.ScalarNode) and kind in _READ:
-            return self._scalar(node, kind, place)
-        if node.value == "<<":
-            return "<<"
-        self._fault(node, place, f"has the tag '{node.tag.replace(_CORE, '!!')}'.", "Use plain values only.")
-        return None
-
-    def _scalar(self, node: Any, kind: str, place: Place) -> Any:
-        # Databases cut a text at this character; a case may ask about it all the same.
-        if "\0" in node.value and "cases" not in place:
-            self._fault(node, place, "contains a NUL character.", "Remove it.")
-        try:
-            return _READ[kind](node.value)
-        except ValueError:
-            shown = node.value if len(node.value) <= 40 else node.value[:37] + "…"
-            self._fault(node, place, f"'{shown}' cannot be read as {_KINDS[kind]}.")
-            return None
-
-    def _mapping(self, node: Any, place: Place) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            if key_node.tag == _CORE + "merge":
-                continue
-            if not isinstance(key_node, yaml.ScalarNode):
-                self._fault(key_node, place, "has a key that is not text.")
-                continue
-            inner = (*place, key_node.value)
-            if key_node.value in result:
-                self._fault(key_node, inner, "stands twice.", "Keep one of them.")
-            self._document.lines[inner] = key_node.start_mark.line + 1
-            result[key_node.value] = self.build(value_node, inner)
-        return self._merged(node, place) | result if self._merges(node) else result
-
-    def _merges(self, node: Any) -> list[Any]:
-        return [value for key, value in node.value if key.tag == _CORE + "merge"]
-
-    def _merged(self, node: Any, place: Place) -> dict[str, Any]:
-        """What `<<` brings in: of several mappings the first one counts."""
-        result: dict[str, Any] = {}
-        for source in self._merges(node):
-            for one in source.value if isinstance(source, yaml.SequenceNode) else [source]:
-                if isinstance(one, yaml.MappingNode):
-                    result = self.build(one, place) | result
-                else:
-                    self._fault(one, (*place, "<<"), "must name a mapping, or a list of mappings.")
-        return result
-
-    def _fault(self, node: Any, place: Place, problem: str, hint: str = "") -> None:
-        key = ".".join(map(str, place))
-        self._document.mistakes.append(
-            Mistake(self._document.file, node.start_mark.line + 1, key, problem, hint)
-        )

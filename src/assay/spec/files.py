@@ -12,13 +12,13 @@ def matching(folder: Path, pattern: str) -> list[Path]:
     try:
         if path.is_file():
             return [path]
-        return sorted(found for found in fixed.glob(str(path.relative_to(fixed))) if found.is_file())
+        return sorted(match for match in fixed.glob(str(path.relative_to(fixed))) if match.is_file())
     # IndexError is pathlib's answer to the pattern "/" before Python 3.12.
     except (ValueError, OSError, IndexError):
         return []
 
 
-def rooted(experiment: str, folder: Path) -> str:
+def resolve_experiment(experiment: str, folder: Path) -> str:
     """An experiment's name; `file.py::name` with its path counted from the folder of the file that names it."""
     file, separator, name = experiment.partition("::")
     return f"{(folder / file).resolve()}::{name}" if separator and file.endswith(".py") else experiment

@@ -1,4 +1,9 @@
-"""JSON schemas of the files that people write, complete enough for an editor to check and complete them."""
+"""JSON schemas of the files that people write, complete enough for an editor to check and complete them.
+
+`assay schema` prints them. Pydantic generates most of a schema from the models in this folder. Three things are added: the contents of
+lists that the readers check item by item (`_CONTENTS`), the options of each installed plug-in under the key that names it, and the
+other names of a key.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +88,7 @@ class _Definitions:
         kind, key = _PLUG_INS[section]
         schema = self.section(section)
         common = schema["properties"]
-        options = {name: found for name in lookup.known(kind) if (found := _options(kind, name)) is not None}
+        options = {name: own for name in lookup.known(kind) if (own := _options(kind, name)) is not None}
         schema["properties"][key] = {**common[key], "anyOf": [{"enum": list(options)}, _OWN_PLUG_IN, _TEXT]}
         schema["allOf"] = [
             {
@@ -101,10 +106,9 @@ def _options(kind: str, name: str) -> Schema | None:
         schema = option_schema(kind, lookup.find(kind, name))
     except AssayError:
         return None
-    properties = {
-        key: field if kind != "agents" else _or_from_environment(field)
-        for key, field in schema.get("properties", {}).items()
-    }
+    properties = schema.get("properties", {})
+    if kind == "agents":
+        properties = {key: _or_from_environment(field) for key, field in properties.items()}
     return {
         "properties": properties,
         "required": schema.get("required", []),
@@ -124,7 +128,7 @@ _CONTENTS: Mapping[str, Callable[[_Definitions], Schema]] = {
     "benchmarks": lambda d: {**d.items(BenchmarkSection), "minItems": 1},
     "cases": lambda d: {"anyOf": [_TEXT, d.items(CaseSection)]},
     "instrumentation": lambda d: d.items(InstrumentSection, _TEXT),
-    "scorer": lambda d: _scorers(d),
+    "scorer": lambda d: {"anyOf": [_TEXT, d.add(ScorerSection), d.items(ScorerSection, _TEXT)]},
     "tools": lambda d: d.items(ToolSection, _WRAPPED_TOOL),
     "turns": lambda d: {**d.items(TurnSection, {"not": {"type": "object"}}), "minItems": 1},
 }
@@ -135,11 +139,6 @@ _WRAPPED_TOOL: Schema = {
     "properties": {"type": {"const": "function"}, "function": {"type": "object", "required": ["name"]}},
     "required": ["function"],
 }
-
-
-def _scorers(definitions: _Definitions) -> Schema:
-    one: Schema = {"anyOf": [_TEXT, definitions.add(ScorerSection)]}
-    return {"anyOf": [*one["anyOf"], {"type": "array", "items": one}]}
 
 
 def _with_aliases(schema: Schema, model: type[BaseModel]) -> Schema:

@@ -1,4 +1,9 @@
-"""Requirements as people write them: `accuracy>=0.9, refunds:p95_seconds<2`."""
+"""Requirements as people write them: `accuracy>=0.9, refunds:p95_seconds<2`.
+
+A requirement is a name, a sign and a number, optionally for one benchmark. The name is a figure of the trial as a whole (a rating,
+`completion`, `pass@3`) or a metric, with or without a statistic before it (`p95_seconds`). Suites have requirements under `require`,
+`assay gate` takes more with `--require`, and `analysis.comparison.requirements` checks them.
+"""
 
 from __future__ import annotations
 
@@ -33,16 +38,19 @@ def parse_requirements(written: str | Sequence[str]) -> list[Requirement]:
 
 
 def _parse(text: str) -> Requirement:
-    found = _WRITTEN.fullmatch(text)
+    match = _WRITTEN.fullmatch(text)
     try:
-        limit = _limit(found["name"], float(found["number"]), found["unit"]) if found else None
+        limit = _limit(match["name"], float(match["number"]), match["unit"]) if match else None
     except ValueError:
         limit = None
-    if found is None or limit is None:
+    if match is None or limit is None:
         raise ValueError(f"'{text}' is not a requirement. {_HINT}")
-    if _is_share(found["name"]) and not 0 <= limit <= 1:
-        raise ValueError(f"'{text}': '{found['name']}' is between 0 and 1; write 0.9 or 90 %, for example.")
-    return Requirement(found["name"].strip(), found["sign"], limit, (found["benchmark"] or "").strip())
+    name, metric = match["name"], split_name(match["name"])[1]
+    is_score = metric == "score" or metric.startswith("score.")
+    is_share = is_score or (is_of_trial(name) and not name.endswith("_per_solved"))
+    if is_share and not 0 <= limit <= 1:
+        raise ValueError(f"'{text}': '{name}' is between 0 and 1; write 0.9 or 90 %, for example.")
+    return Requirement(name.strip(), match["sign"], limit, (match["benchmark"] or "").strip())
 
 
 def _limit(name: str, number: float, unit: str) -> float:
@@ -54,16 +62,10 @@ def _limit(name: str, number: float, unit: str) -> float:
     return number
 
 
-def _is_share(name: str) -> bool:
-    metric = split_name(name)[1]
-    is_score = metric == "score" or metric.startswith("score.")
-    return is_score or (is_of_trial(name) and not name.endswith("_per_solved"))
-
-
 def split_name(name: str) -> tuple[str, str]:
     """The statistic and the metric of `p95_seconds`; no statistic where it is a plain metric."""
-    found = _STATISTIC.fullmatch(name)
-    return (found[1], found[2]) if found else ("", name)
+    match = _STATISTIC.fullmatch(name)
+    return (match[1], match[2]) if match else ("", name)
 
 
 def is_of_trial(name: str) -> bool:
@@ -81,7 +83,7 @@ def unknown_name(name: str, metrics: Collection[str] = ()) -> str:
         return ""
     nearest = [
         *OF_TRIALS,
-        *(f"{statistic or one}_{metric}" for metric in known for one in STATISTICS),
+        *(f"{statistic or any_statistic}_{metric}" for metric in known for any_statistic in STATISTICS),
         *known,
     ]
     known_kinds = "Use a rating such as accuracy, completion, cost_per_solved, pass@K, or a metric such as seconds or p95_seconds."
@@ -89,8 +91,10 @@ def unknown_name(name: str, metrics: Collection[str] = ()) -> str:
 
 
 def unknown_benchmark(requirements: Iterable[Requirement], known: Collection[str]) -> str:
-    for one in requirements:
-        if one.benchmark and one.benchmark not in known:
-            told = f"There is no benchmark '{one.benchmark}' ({', '.join(sorted(known))})."
-            return f"{told} {did_you_mean(one.benchmark, known)}".strip()
+    """What is wrong with the first requirement for a benchmark that does not exist; empty where all exist."""
+    for requirement in requirements:
+        benchmark = requirement.benchmark
+        if benchmark and benchmark not in known:
+            problem = f"There is no benchmark '{benchmark}' ({', '.join(sorted(known))})."
+            return f"{problem} {did_you_mean(benchmark, known)}".strip()
     return ""

@@ -1,4 +1,8 @@
-"""Files with a row for each request, plain or compressed by gzip; mistakes are told with their lines."""
+"""Files with a row for each request: data sets of prompts (`datasets`) and traces (`traces`).
+
+They are CSV, JSON lines or plain text, optionally compressed with gzip, and may be larger than memory: rows are read one by one.
+Every wrong row is collected with its line, and all are reported together when the file has been read.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ _MOST_TOLD = 20
 
 @dataclass(slots=True)
 class FileMistakes:
-    """Mistakes of one file, of which the first are told and the others counted."""
+    """Mistakes of one file, of which the first are reported in full and the others counted."""
 
     path: Path
     mistakes: list[Mistake] = field(default_factory=list)
@@ -35,8 +39,10 @@ class FileMistakes:
             self.more += 1
 
     def refuse(self) -> None:
+        """Raise SpecError if there are any mistakes."""
         if self.more:
-            self.mistakes.append(Mistake(str(self.path), None, "", f"and {self.more} more lines are wrong"))
+            wrong = "1 more line is wrong" if self.more == 1 else f"{self.more} more lines are wrong"
+            self.mistakes.append(Mistake(str(self.path), None, "", f"and {wrong}"))
         if self.mistakes:
             raise SpecError(self.mistakes)
 
@@ -55,6 +61,7 @@ def is_json_lines(path: Path) -> bool:
 
 @contextlib.contextmanager
 def readable(path: Path, newline: str | None = None) -> Iterator[TextIO]:
+    """The file opened as text. Whatever goes wrong while it is read becomes a SpecError that says why."""
     try:
         with _open(path, newline) as file:
             yield file
@@ -80,15 +87,18 @@ def _open(path: Path, newline: str | None) -> TextIO:
 
 
 def csv_rows(
-    path: Path, needed: Sequence[str], told: str, wrong: FileMistakes
+    path: Path, needed: Sequence[str], problem: str, wrong: FileMistakes
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line and cells by the name of their column, in small letters; one of the needed columns must be there."""
+    """Line and cells by the name of their column, in lower case.
+
+    A file that has none of the `needed` columns is refused with `problem`; what is wrong later on is added to `wrong`.
+    """
     with readable(path, newline="") as file:
         reader = csv.reader(file)
         try:
             names = [name.strip().lower() for name in next(reader, ())]
             if not set(names) & set(needed):
-                raise SpecError([Mistake(str(path), 1, "", told)])
+                raise SpecError([Mistake(str(path), 1, "", problem)])
             for row in reader:
                 if any(row):
                     # Rows may be shorter than the one with the names.

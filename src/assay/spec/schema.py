@@ -1,4 +1,9 @@
-"""What people write in a spec file, key by key."""
+"""What people write in a spec file, key by key.
+
+Each key is declared once, with its type, default, description and example. From these models come the checks of `read`, the JSON
+schema of `json_schema` and the reference pages, so a description is written for users. A spec file is `SpecFile`: the keys of
+the run (`RunSection`) and those of an experiment (`ExperimentEntry`), which may also appear once for each of several experiments.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +23,22 @@ from pydantic import (
 
 
 class Section(BaseModel):
+    """The base of all sections: unknown keys, NaN and values of another type are refused, and `1` is not taken for `true`."""
+
     # Built when it is first used: most commands need one or two of these.
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
-def _share(value: Any) -> Any:
+def _read_percentage(value: Any) -> Any:
     """`5%` and `0.05` mean the same."""
     if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*%\s*", value)):
         return float(match[1]) / 100
     return value
 
 
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
 Share = Annotated[
     float,
-    BeforeValidator(_share),
+    BeforeValidator(_read_percentage),
     Field(gt=0, lt=1),
     WithJsonSchema(
         {
@@ -48,7 +51,7 @@ Share = Annotated[
 ]
 Names = Annotated[
     list[str],
-    BeforeValidator(_listed),
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
     WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}),
 ]
 Version = Annotated[
@@ -148,13 +151,9 @@ class InstrumentSection(BaseModel):
     )
 
 
-def _instrument(value: Any) -> Any:
-    return {"name": value} if isinstance(value, str) else value
-
-
 Instrument = Annotated[
     InstrumentSection,
-    BeforeValidator(_instrument),
+    BeforeValidator(lambda value: {"name": value} if isinstance(value, str) else value),
     WithJsonSchema(
         {
             "anyOf": [

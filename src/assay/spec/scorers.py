@@ -1,4 +1,8 @@
-"""Scorers as they are written, in a benchmark or in a turn of a case."""
+"""Scorers as they are written, in a benchmark or in a turn of a case, become `ScorerUse`.
+
+A scorer is written as a name, as a mapping with a name and options, or as a list of these. Its options are checked when the run is
+planned, as that imports the scorer.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +38,7 @@ class ScorerSection(Section):
 
 
 def as_scorer(value: Any) -> Any:
+    """A scorer that is written as a plain name, as the mapping that it stands for."""
     return {"name": value} if isinstance(value, str) else value
 
 
@@ -51,7 +56,10 @@ Scorers = Annotated[
 
 
 def scorer_use(section: ScorerSection, folder: Path) -> ScorerUse:
-    """`own.py:grade`, counted from the folder of the suite, and `module:grade` give a score called `grade`."""
+    """The noun for a checked section.
+
+    `own.py:grade`, whose path counts from the folder of the suite, and `module:grade` give a score called `grade`.
+    """
     file, _, function = section.name.rpartition(":")
     file = file.removesuffix(":")
     is_file = file.endswith(".py")
@@ -61,5 +69,5 @@ def scorer_use(section: ScorerSection, folder: Path) -> ScorerUse:
 
 
 def identity_of(scorer: ScorerUse) -> list[Any]:
-    """The same wherever the suite's folder is."""
+    """What makes a scorer what it is, for the hash of a benchmark: the same wherever the folder of the suite is."""
     return [scorer.name.rpartition("/")[2], scorer.weight, dict(scorer.options), scorer.label]

@@ -1,7 +1,12 @@
-"""Settings of a project: `assay.toml` in the nearest folder upward, else defaults in the current one."""
+"""Settings of a project: `assay.toml` in the current folder or the nearest one above it, otherwise defaults.
+
+The settings name the database and the files whose agents, suites and experiments are known by name. Every command reads them first,
+so this module imports neither pydantic nor PyYAML.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tomllib
@@ -25,7 +30,7 @@ _KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Of this installation; paths in it are relative to its folder."""
+    """The settings of a project; paths and patterns in it count from `folder`."""
 
     folder: Path
     db: str
@@ -35,6 +40,7 @@ class Settings:
     agents: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
     server: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the server, checked like all others. There is no server yet, and `assay doctor` says so."""
 
     def agent_files(self) -> list[Path]:
         return self._files("agents", self.agents)
@@ -42,51 +48,53 @@ class Settings:
     def suite_files(self) -> list[Path]:
         return self._files("suites", self.suites)
 
-    def loaded_files(self) -> list[Path]:
+    def files_to_load(self) -> list[Path]:
         return self._files("load", self.load)
 
     def _files(self, key: str, patterns: Sequence[str]) -> list[Path]:
         """The files that a key names; a pattern may find none, a plain name must find its file."""
-        found = {pattern: matching(self.folder, pattern) for pattern in patterns}
-        missing = [name for name, files in found.items() if not files and not set(name) & set("*?[")]
+        matches = {pattern: matching(self.folder, pattern) for pattern in patterns}
+        missing = [name for name, files in matches.items() if not files and not set(name) & set("*?[")]
         if missing:
             path = self.folder / FILE
             line = _line(_text(path), key, "assay")
             raise SpecError(
                 [Mistake(str(path), line, f"assay.{key}", f"There is no file '{name}'.") for name in missing]
             )
-        return [file for files in found.values() for file in files]
+        return [file for files in matches.values() for file in files]
 
 
 def find_settings(start: Path, environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings that hold in a folder; `ASSAY_DB` goes before the file."""
+    """The settings that hold in a folder; the environment variable `ASSAY_DB` overrides the file."""
     start = start.resolve()
     folder = next((f for f in (start, *start.parents) if (f / FILE).is_file()), None)
     table = _read(folder / FILE) if folder is not None else {}
     own = table.get("assay", {})
     home = folder or start
-    db = environment.get("ASSAY_DB") or _rooted(str(own.get("db", "sqlite:///.assay/assay.db")), home)
+    db = str(own.get("db", "sqlite:///.assay/assay.db"))
+    path = db.removeprefix("sqlite:///")
+    if path != db and not path.startswith(("/", ":memory:")):
+        # A relative SQLite path counts from the project's folder, not from where the command was given.
+        db = f"sqlite:///{home / path}"
+    db = environment.get("ASSAY_DB") or db
     lists = {name: tuple(own.get(name, ())) for name in ("load", "agents", "suites")}
     retry = float(own.get("db_retry", DB_RETRY))
     return Settings(home, db, retry, server=table.get("server", {}), **lists)
 
 
-def _rooted(url: str, folder: Path) -> str:
-    """A relative SQLite path counts from the project's folder, not from where the command was given."""
-    path = url.removeprefix("sqlite:///")
-    if path == url or path.startswith(("/", ":memory:")):
-        return url
-    return f"sqlite:///{folder / path}"
-
-
 def _read(path: Path) -> dict[str, Any]:
+    """The tables of the file, with every key known and every value of the right type; SpecError with every mistake otherwise."""
     try:
         text = _text(path)
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SpecError([_syntax(path, str(error))]) from None
+        # The line stands at the end of the parser's message.
+        problem, _, place = str(error).partition(" (at line ")
+        line = place.partition(",")[0]
+        number = int(line) if line.isdigit() else None
+        raise SpecError([Mistake(str(path), number, "", f"is not valid TOML: {problem}.")]) from None
     except (ValueError, RecursionError):
-        raise SpecError([Mistake(str(path), None, "", "is not a file of settings: TOML in UTF-8.")]) from None
+        raise SpecError([Mistake(str(path), None, "", "is not a settings file (TOML in UTF-8).")]) from None
     mistakes = list(_mistakes(path, text, table))
     if mistakes:
         raise SpecError(mistakes)
@@ -100,18 +108,11 @@ def _text(path: Path) -> str:
         raise SpecError([Mistake(str(path), None, "", error.problem)]) from None
 
 
-def _syntax(path: Path, message: str) -> Mistake:
-    """The line stands at the end of the parser's message."""
-    problem, _, place = message.partition(" (at line ")
-    line = place.partition(",")[0]
-    return Mistake(str(path), int(line) if line.isdigit() else None, "", f"is not valid TOML: {problem}.")
-
-
 def _mistakes(path: Path, text: str, table: dict[str, Any]) -> Iterator[Mistake]:
     for section, keys in table.items():
         if section not in _KEYS or not isinstance(keys, dict):
             line = _line(text, section)
-            hint = f"{did_you_mean(section, _KEYS)} Settings stand below [assay] or [server].".strip()
+            hint = f"{did_you_mean(section, _KEYS)} Settings go under [assay] or [server].".strip()
             yield Mistake(str(path), line, section, "is not a section of the settings.", hint)
             continue
         for key, value in keys.items():
@@ -121,16 +122,30 @@ def _mistakes(path: Path, text: str, table: dict[str, Any]) -> Iterator[Mistake]
 
 
 def _problem(section: str, key: str, value: Any) -> tuple[str, str]:
+    """What is wrong with one setting and a hint; both are empty where nothing is."""
     known = _KEYS[section]
     if key not in known:
         return "is not a setting.", known_names(key, sorted(known))
-    if key in ("load", "agents", "suites") and not _is_texts(value):
+    is_list_of_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if key in ("load", "agents", "suites") and not is_list_of_texts:
         return "must be a list of texts.", 'Write: ["experiments/*.py"]'
     if key == "db" and not isinstance(value, str):
         return "must be text, the URL of a database.", 'Write: "sqlite:///.assay/assay.db"'
     if key == "db_retry" and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
         return "must be a number of seconds, 0 or more.", "Write: 60"
+    if key == "host" and not (isinstance(value, str) and value):
+        return "must be text, the address to listen on.", 'Write: "127.0.0.1"'
+    if key == "port" and not _is_whole(value, 1, 65535):
+        return "must be a whole number from 1 to 65535.", "Write: 8765"
+    if key == "max_runs" and not _is_whole(value, 1):
+        return "must be a whole number, 1 or more.", "Write: 2"
+    if key == "webhook" and not (isinstance(value, str) and value.startswith(("http://", "https://", "${"))):
+        return "must be text, a URL or a variable that has one.", 'Write: "${ALERT_URL}"'
     return "", ""
+
+
+def _is_whole(value: Any, least: int, most: float = math.inf) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def _line(text: str, key: str, section: str | None = None) -> int | None:
@@ -145,7 +160,3 @@ def _line(text: str, key: str, section: str | None = None) -> int | None:
         if section is None and heading and current == key:
             return number
     return None
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)

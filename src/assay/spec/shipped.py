@@ -1,4 +1,4 @@
-"""Specs, suites and teams that come with Assay."""
+"""Specs, suites and teams that come with Assay: the YAML files in `builtin`, by the names that commands take."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 _BUILTIN = Path(__file__).parent.parent / "builtin"
 
 
-def shipped_specs() -> dict[str, Path]:
+def builtin_specs() -> dict[str, Path]:
     return {path.stem: path for path in sorted((_BUILTIN / "specs").glob("*.yaml"))}
 
 
-def shipped_suites() -> dict[str, Path]:
+def builtin_suites() -> dict[str, Path]:
     return {path.stem: path for path in sorted((_BUILTIN / "suites").glob("*.yaml"))}
 
 
-def shipped_teams() -> dict[str, Path]:
+def builtin_teams() -> dict[str, Path]:
     return {path.stem: path for path in sorted((_BUILTIN / "teams").glob("*.yaml"))}
 
 

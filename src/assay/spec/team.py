@@ -1,4 +1,9 @@
-"""A team file: agents that work at the same time, and what they are asked."""
+"""A team file: agents that work at the same time, and what they are asked.
+
+As in a spec, a file holds one team, or several under `teams` with the other keys as their defaults. The models declare the keys, and
+their docstrings and descriptions end up in the JSON schema and the reference pages. `team_of` reads a file with its cases and
+collects every mistake; `plan.team` finds the agents and makes the trials.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +18,13 @@ from assay.errors import Mistake, SpecError, did_you_mean, known_names
 from assay.model import Case
 from assay.spec import cases
 from assay.spec.document import Document, Place
-from assay.spec.load import KeyOrigin, overlaid, validated
+from assay.spec.read import KeyOrigin, overlaid, validate_model
 from assay.spec.schema import Count, LimitsSection, Names, Number, Section
 
 
 class TeamIterationsSection(Section):
     warmup: Count = Field(
-        1, description="How often each agent is asked its first case before anything counts."
+        1, description="Warm-ups: how often each agent is asked its first case before measuring starts."
     )
     measured: Number = Field(10, description="Pairs of legs; fewer than six make wide intervals.")
 
@@ -36,7 +41,8 @@ class TeamSection(Section):
     )
     permits: Number | None = Field(None, description="How many may work at once. Default: all.")
     iterations: TeamIterationsSection = Field(
-        default_factory=lambda: TeamIterationsSection.model_validate({}), description="How often."
+        default_factory=lambda: TeamIterationsSection.model_validate({}),
+        description="Warm-ups and measured pairs of legs.",
     )
     params: dict[str, Any] = Field(
         default_factory=dict, description="Options of all agents, or with `NAME.` before them of one."
@@ -44,24 +50,26 @@ class TeamSection(Section):
     sweep: dict[str, list[Any]] = Field(
         default_factory=dict, description="Such options with their values: each point is a team."
     )
-    strategy: Literal["cartesian", "zip"] = Field("cartesian", description="How axes make points.")
+    strategy: Literal["cartesian", "zip"] = Field(
+        "cartesian", description="How the axes of the sweep are combined to points."
+    )
     limits: LimitsSection = Field(
         default_factory=lambda: LimitsSection.model_validate({}),
-        description="What one leg may take at the most.",
+        description="Upper limits of one leg.",
     )
 
 
 class TeamRunSection(Section):
     """What holds for the whole run."""
 
-    name: str | None = Field(None, description="What the run is called; default: the teams.")
-    load: Names = Field(default_factory=list, description="Python files whose agents are made known.")
+    name: str | None = Field(None, description="Name of the run. Default: the teams.")
+    load: Names = Field(default_factory=list, description="Python files that define agents of your own.")
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
         None, description="Seed of the order of legs and agents."
     )
-    output_dir: str | None = Field(None, description="Folder that receives the result and the report.")
-    tags: Names = Field(default_factory=list, description="Words to find the run by.")
-    notes: str = Field("", description="Why it is run, for whoever reads the report.")
+    output_dir: str | None = Field(None, description="Folder for the JSON result and the Markdown report.")
+    tags: Names = Field(default_factory=list, description="Tags of the run.")
+    notes: str = Field("", description="Notes for the report.")
 
 
 class OwnTeam(TeamSection):
@@ -102,7 +110,7 @@ class ReadTeam:
 
 @dataclass(frozen=True, slots=True)
 class TeamSpec:
-    """A team file with the mistakes found so far: planning adds its own, so that all are told at once."""
+    """A team file with the mistakes found so far: planning adds its own, so that all are reported at once."""
 
     run: TeamRunSection
     teams: tuple[ReadTeam, ...]
@@ -117,17 +125,17 @@ def is_team(value: Any) -> bool:
 
 
 def team_of(document: Document, folder: Path) -> TeamSpec:
+    """The teams that a document holds, with every mistake in it and in its files of cases; paths count from `folder`."""
     if not is_team(document.value):
-        raise SpecError(
-            [*document.mistakes, document.mistake((), "is not a team file. It begins: team: NAME")]
-        )
+        problem = "is not a team file. A team file starts with: team: NAME"
+        raise SpecError([*document.mistakes, document.mistake((), problem)])
     mistakes = list(document.mistakes)
     value = {key: item for key, item in document.value.items() if item is not None}
     mistakes += _unknown(value, RUN_KEYS | TEAM_KEYS | {"teams"}, KeyOrigin(document))
-    run = validated(TeamRunSection, _only(value, RUN_KEYS), document, (), mistakes)
+    run = validate_model(TeamRunSection, _only(value, RUN_KEYS), document, (), mistakes)
     teams = []
     for keys, place in _parts(value, document, mistakes):
-        section = validated(TeamSection, keys, document, place, mistakes)
+        section = validate_model(TeamSection, keys, document, place, mistakes)
         if section is not None:
             origin = KeyOrigin(document, place)
             teams.append(ReadTeam(section, origin, _cases(section, origin, folder, mistakes)))
@@ -171,33 +179,25 @@ def _unknown(value: Mapping[str, Any], known: frozenset[str], origin: KeyOrigin)
 def _cases(
     section: TeamSection, origin: KeyOrigin, folder: Path, mistakes: list[Mistake]
 ) -> tuple[Case, ...]:
+    """The cases of a team. A case may name the agents that it is for under `agent`; each must be in the team."""
     before = len(mistakes)
     if isinstance(section.cases, str):
         root = (folder / section.cases).parent
-        rows = cases.rows_in_file(folder / section.cases, mistakes)
+        rows = list(cases.rows_in_file(folder / section.cases, mistakes))
     else:
         root, rows = folder, cases.rows_written(section.cases, origin.document, (*origin.prefix, "cases"))
-    names = _names(section.agents)
-    for row in rows:
-        for name in for_agents(row.value):
-            if name not in names:
-                mistakes.append(
-                    row.mistake(
-                        f"There is no agent '{name}' in this team. {did_you_mean(name, names)}".strip(),
-                        "agent",
-                    )
-                )
-    found = cases.cases_of(rows, None, root, mistakes)
-    if not found and before == len(mistakes):
-        mistakes.append(origin.mistake(("cases",), "holds no case."))
-    return tuple(found)
+    names = [str(item.get("name", "")) if isinstance(item, Mapping) else str(item) for item in section.agents]
+    unknown = [(row, name) for row in rows for name in for_agents(row.value) if name not in names]
+    for row, name in unknown:
+        problem = f"There is no agent '{name}' in this team. {did_you_mean(name, names)}".strip()
+        mistakes.append(row.mistake(problem, "agent"))
+    read = cases.cases_of(rows, None, root, mistakes)
+    if not read and before == len(mistakes):
+        mistakes.append(origin.mistake(("cases",), "has no cases."))
+    return tuple(read)
 
 
 def for_agents(value: Any) -> list[str]:
     """The agents that a case is for; none named is all of them."""
     named = value.get("agent") if isinstance(value, Mapping) else None
     return [str(name) for name in named] if isinstance(named, list) else [] if named is None else [str(named)]
-
-
-def _names(agents: list[Any]) -> list[str]:
-    return [str(item.get("name", "")) if isinstance(item, Mapping) else str(item) for item in agents]

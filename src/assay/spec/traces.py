@@ -1,4 +1,10 @@
-"""Traces of requests: when each was sent, and how many tokens went in and came out."""
+"""Traces of requests: when each was sent, and how many tokens went in and came out.
+
+`assay load --trace FILE` replays them. The formats are those that are published: CSV with a column for the time (Azure's LLM inference
+traces, for example) and Mooncake's JSON lines, whose `hash_ids` say which prompts share a prefix. Columns go by any of the names
+below. Rows with a session make one session: its first row is a request at its time, the others follow it as turns.
+A trace may have millions of rows, so they are kept in arrays of numbers rather than objects.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +20,7 @@ from typing import Any
 from assay.errors import Mistake, SpecError
 from assay.model.load import Trace
 from assay.model.user_session import SessionTurn, UserSession
-from assay.spec.loading import MOST_TOKENS
+from assay.spec.load_settings import MOST_TOKENS
 from assay.spec.rows import FileMistakes, csv_rows, first_of, is_json_lines, json_rows
 
 _MOMENT = ("timestamp", "time", "arrived_at", "arrival_time", "offset", "seconds")
@@ -52,14 +58,16 @@ class _Row:
 
 
 def read_trace(path: Path) -> Trace:
-    """Rows of a CSV file or of JSON lines (Mooncake's format), either of them also compressed by gzip.
+    """The trace in a CSV file or in JSON lines (Mooncake's format), either of them optionally compressed with gzip.
 
-    In CSV, times are seconds, or dates; in JSON lines, a `timestamp` is milliseconds, as Mooncake has it. Every mistake is
-    told with its line. The file is read row by row, as it may be larger than what fits into memory as text.
+    In CSV, times are seconds, or dates; in JSON lines, a `timestamp` is milliseconds, as Mooncake has it. In the result, times
+    count from the first request. Every wrong row is reported with its line. The file is read row by row, as it may be larger than
+    what fits into memory as text.
     """
     wrong = FileMistakes(path)
     collected = _Collected()
-    for line, row in _json_trace(path, wrong) if is_json_lines(path) else _csv_trace(path, wrong):
+    rows = _json_trace(path, wrong) if is_json_lines(path) else _csv_trace(path, wrong)
+    for line, row in rows:
         try:
             collected.add(row)
         except ValueError as error:
@@ -75,7 +83,10 @@ def read_trace(path: Path) -> Trace:
 
 
 class _Collected:
-    """Rows as columns; rows of one session as its turns, with a row for its start."""
+    """Rows as columns; rows of one session as its turns, with a row for its start.
+
+    The list of turns has an entry for each row only from the first session on: a trace without sessions needs none.
+    """
 
     def __init__(self) -> None:
         self._trace = Trace(array("d"), array("i"), array("i"))
@@ -87,7 +98,7 @@ class _Collected:
     def add(self, row: _Row) -> None:
         known = self._sessions.get(row.session) if row.session is not None else None
         if row.due is None and known is None:
-            raise ValueError("has no time, and follows no row of the same session")
+            raise ValueError("has no time, and no row of the same session comes before it")
         if row.due is not None and row.due < self._before:
             raise ValueError(f"{row.due:g} is earlier than the row before")
         self._before = self._before if row.due is None else row.due
@@ -114,11 +125,11 @@ class _Collected:
     def trace(self) -> Trace:
         if not any(len(turns) > 1 for turns in self._turns):
             return self._trace
-        given = [*self._turns, *([[]] * (len(self._trace) - len(self._turns)))]
+        all_turns = [*self._turns, *([[]] * (len(self._trace) - len(self._turns)))]
         trace = self._trace
         sessions = tuple(
             _session(turns or [_Row(trace.due[place], trace.input_tokens[place], trace.output_tokens[place])])
-            for place, turns in enumerate(given)
+            for place, turns in enumerate(all_turns)
         )
         return replace(self._trace, sessions=sessions)
 
@@ -147,11 +158,11 @@ def _csv_trace(path: Path, wrong: FileMistakes) -> Iterator[tuple[int, _Row]]:
 
 
 def _json_trace(path: Path, wrong: FileMistakes) -> Iterator[tuple[int, _Row]]:
-    for line, found in json_rows(path, wrong):
-        if not isinstance(found, Mapping):
+    for line, parsed in json_rows(path, wrong):
+        if not isinstance(parsed, Mapping):
             wrong.add(line, "is not a JSON object")
             continue
-        row = {str(name).lower(): value for name, value in found.items()}
+        row = {str(name).lower(): value for name, value in parsed.items()}
         try:
             yield line, _row(row, _moment_of_json(row))
         except ValueError as error:
@@ -159,6 +170,7 @@ def _json_trace(path: Path, wrong: FileMistakes) -> Iterator[tuple[int, _Row]]:
 
 
 def _moment_of_json(row: Mapping[str, Any]) -> float | None:
+    """When a row of JSON lines is due; None for a later turn of a session, which follows the answer before it."""
     stamp = row.get("timestamp")
     if isinstance(stamp, int | float) and not isinstance(stamp, bool):
         return _moment(str(stamp)) / 1000
@@ -198,11 +210,16 @@ def delay_of(row: Mapping[str, Any]) -> float | None:
 
 
 def _moment(written: str) -> float:
+    """Seconds, or a date and time as seconds since 1970."""
     try:
         moment = float(written)
     except ValueError:
+        # Traces are written with seven digits after the point; Python reads six.
+        shortened = re.sub(r"(\.\d{6})\d+", r"\1", written)
         try:
-            moment = _utc(datetime.fromisoformat(_short_fraction(written))).timestamp()
+            date = datetime.fromisoformat(shortened)
+            # Without a zone it is taken for UTC: a clock that is put forward would tear a hole into the trace.
+            moment = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
         except (ValueError, OverflowError):
             raise ValueError(f"'{written}' is neither seconds nor a date and time") from None
     if not math.isfinite(moment):
@@ -210,17 +227,8 @@ def _moment(written: str) -> float:
     return moment
 
 
-def _utc(moment: datetime) -> datetime:
-    """Without a zone it is taken for UTC: a clock that is put forward would tear a hole into the trace."""
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _short_fraction(text: str) -> str:
-    """Traces are written with seven digits after the point; Python reads six."""
-    return re.sub(r"(\.\d{6})\d+", r"\1", text)
-
-
 def _tokens(written: object) -> int:
+    """A number of tokens; -1 where the row does not have one."""
     if written is None:
         return -1
     try:
@@ -228,5 +236,5 @@ def _tokens(written: object) -> int:
     except (ValueError, OverflowError):
         raise ValueError(f"'{written}' is not a number of tokens") from None
     if not 0 <= number <= MOST_TOKENS:
-        raise ValueError(f"{written} tokens cannot be asked for; the most is {MOST_TOKENS}")
+        raise ValueError(f"'{written}' is not a number of tokens from 0 to {MOST_TOKENS}")
     return number

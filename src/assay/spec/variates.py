@@ -1,4 +1,8 @@
-"""How people write quantities that vary: `500`, `500±100`, `500..700`, `exp:500`; times with units."""
+"""How people write quantities that vary: `500`, `500±100`, `500..700`, `exp:500`; times with units.
+
+Options of `assay load` such as `--input-tokens` and `--think` use them. `500±100` is a normal distribution with its standard
+deviation, `500..700` a uniform one and `exp:500` an exponential one with its mean.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Callable
 
 from assay.errors import Mistake, SpecError
 from assay.model.variate import Variate
-from assay.spec.loading import MOST_TOKENS, seconds_of
+from assay.spec.load_settings import MOST_TOKENS, seconds_of
 
 _SPREAD = re.compile(r"\s*(?:±|\+-|\+/-)\s*")
 
@@ -17,10 +21,10 @@ def tokens_of(text: str | int, option: str) -> Variate:
     >>> tokens_of("500±100", "--input-tokens")
     Variate(kind='normal', first=500.0, second=100.0)
     """
-    found = variate_of(str(text), option, lambda part: _whole(part, option), "500, 500±100 or 500..700")
-    if not 1 <= found.mean <= MOST_TOKENS or found.second > MOST_TOKENS:
+    variate = variate_of(str(text), option, lambda part: _whole(part, option), "500, 500±100 or 500..700")
+    if not 1 <= variate.mean <= MOST_TOKENS or variate.second > MOST_TOKENS:
         raise _wrong(option, f"'{text}' is not between 1 and {MOST_TOKENS} tokens.")
-    return found
+    return variate
 
 
 def times_of(text: str, option: str) -> Variate:
@@ -32,6 +36,7 @@ def times_of(text: str, option: str) -> Variate:
 
 
 def variate_of(text: str, option: str, number: Callable[[str], float], examples: str) -> Variate:
+    """The distribution that a text stands for; `number` reads its numbers, `examples` are for messages."""
     if text.startswith("exp:"):
         return Variate("exponential", number(text.removeprefix("exp:")))
     if len(parts := _SPREAD.split(text)) == 2:

@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from assay.stats.change.cuts import Cut, Progress, Sieve, ignore_progress, propose, refined
-from assay.stats.change.evidence import selected_p
+from assay.stats.change.cuts import Cut, Progress, Sieve, ignore_progress, propose, refine_cuts
+from assay.stats.change.evidence import compute_best_cut_p
 from assay.stats.change.kernel import SHORTEST
 from assay.stats.change.ramp import Ramp, find_ramp
 from assay.stats.sample import Array, Scale, Scaled, comparable_scale, grown
@@ -77,13 +77,13 @@ def detect(values: Sequence[float], report: Progress = ignore_progress) -> Histo
     >>> [(point.index, point.before, point.after) for point in found.change_points]
     [(10, 10.0, 12.0)]
     """
-    series = _checked(values)
+    series = _check_series(values)
     if series.size < FEWEST:
         return History((), None, series.size, f"{series.size} of at least {FEWEST} points")
     scaled = comparable_scale(series)
     (points,) = scaled.samples
     is_log = scaled.scale is Scale.RATIO
-    cuts = Sieve(points, refined(points, propose(points, report)), is_log=is_log).sift()
+    cuts = Sieve(points, refine_cuts(points, propose(points, report)), is_log=is_log).sift()
     ramp = find_ramp(points, [cut.place for cut in cuts], is_log=is_log)
     steps = [cut for cut in cuts if ramp is None or cut.place not in ramp.replaces]
     return History(_change_points(series, steps), _drift(ramp, scaled), series.size)
@@ -102,7 +102,7 @@ def relative_change(before: float, after: float) -> float | None:
     return after / largest - before / largest if largest > 0 else None
 
 
-def _checked(values: Sequence[float]) -> Array:
+def _check_series(values: Sequence[float]) -> Array:
     series = np.asarray(values, dtype=np.float64)
     if series.ndim != 1:
         raise ValueError("A history is a flat list of numbers.")
@@ -121,7 +121,7 @@ def _change_points(series: Array, cuts: Sequence[Cut]) -> tuple[ChangePoint, ...
             before=before,
             after=after,
             change=relative_change(before, after),
-            p_value=selected_p(cut.z, cut.evidence.before + cut.evidence.after, SHORTEST),
+            p_value=compute_best_cut_p(cut.z, cut.evidence.before + cut.evidence.after, SHORTEST),
             is_pending=series.size - cut.place < SETTLED,
         )
         for cut, (before, after) in zip(cuts, pairwise(levels), strict=True)
@@ -131,13 +131,12 @@ def _change_points(series: Array, cuts: Sequence[Cut]) -> tuple[ChangePoint, ...
 def _drift(ramp: Ramp | None, scaled: Scaled) -> Drift | None:
     if ramp is None:
         return None
-    before, after = (_level(level, scaled) for level in (ramp.before, ramp.after))
+    is_log = scaled.scale is Scale.RATIO
+    before, after = (
+        scaled.back(level) if is_log else grown(level, scaled.exponent) for level in (ramp.before, ramp.after)
+    )
     low, high = (_share(rise, scaled, before, after) for rise in (ramp.low, ramp.high))
     return Drift(ramp.start, ramp.end, before, after, relative_change(before, after), low, high, ramp.p)
-
-
-def _level(level: float, scaled: Scaled) -> float:
-    return scaled.back(level) if scaled.scale is Scale.RATIO else grown(level, scaled.exponent)
 
 
 def _share(rise: float, scaled: Scaled, before: float, after: float) -> float | None:

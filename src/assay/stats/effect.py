@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from assay.stats import nulls
 from assay.stats.sample import Array, Scale, Scaled, comparable_scale, finite, two_sided
@@ -43,7 +43,7 @@ class Effect:
         return not self.low <= self.neutral <= self.high
 
 
-def unpaired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
+def compare_unpaired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
     """Mann–Whitney test and Hodges–Lehmann estimate of two independent samples; None when one is empty."""
     first, second = finite(a), finite(b)
     if not first.size or not second.size:
@@ -51,12 +51,16 @@ def unpaired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
     scaled = comparable_scale(first, second)
     x, y = scaled.samples
     test = _rank_sum(first, second)
-    rank = _rank_sum_interval_rank(x.size, y.size, level)
-    picked = _pick(x.size * y.size, rank, lambda ranks: differences_at(x, y, ranks))
+    n, m = x.size, y.size
+    if n * m <= nulls.EXACT_PAIRS:
+        rank = nulls.interval_rank(nulls.rank_sum_cdf(*sorted((n, m))), level)
+    else:
+        rank = nulls.normal_interval_rank(n * m / 2, math.sqrt(n * m * (n + m + 1) / 12), level)
+    picked = _pick(n * m, rank, lambda ranks: differences_at(x, y, ranks))
     return _effect(scaled, picked, test, f"Hodges–Lehmann {scaled.scale}")
 
 
-def paired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
+def compare_paired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
     """Wilcoxon's signed-rank test and Walsh-average estimate of pairs a[i], b[i]; None when there are none."""
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     whole = np.isfinite(first) & np.isfinite(second)
@@ -64,9 +68,14 @@ def paired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
         return None
     scaled = comparable_scale(first[whole], second[whole])
     steps = _tie_equal_steps(*scaled.samples)
-    test = _signed_rank(steps)
-    rank = _signed_rank_interval_rank(steps.size, level)
-    picked = _pick(steps.size * (steps.size + 1) // 2, rank, lambda ranks: walsh_averages_at(steps, ranks))
+    test = _compute_signed_rank(steps)
+    n = steps.size
+    if n <= nulls.EXACT_SIGNED:
+        rank = nulls.interval_rank(nulls.compute_signed_rank_cdf(n), level)
+    else:
+        mean = n * (n + 1) / 4
+        rank = nulls.normal_interval_rank(mean, math.sqrt(mean * (2 * n + 1) / 6), level)
+    picked = _pick(n * (n + 1) // 2, rank, lambda ranks: walsh_averages_at(steps, ranks))
     return _effect(scaled, picked, test, f"Walsh-average {scaled.scale}")
 
 
@@ -133,32 +142,18 @@ def _rank_sum(x: Array, y: Array) -> _Test:
         p = nulls.symmetric_p(nulls.rank_sum_cdf(*sorted((x.size, y.size))), doubled // 2)
         return _Test(p, "exact Mann–Whitney", dominance)
     if pairs <= nulls.EXACT_TIED:
-        return _Test(_tied_rank_sum_p(place, ties, x.size), "exact Mann–Whitney", dominance)
-    p = _rank_sum_normal(doubled / 2, x.size, y.size, ties.astype(np.float64))
+        # From every way to deal these ranks, of which the first are A's; the smaller side is dealt.
+        ranks = (2 * np.cumsum(ties) - ties + 1)[place]
+        side = ranks[: x.size] if x.size <= y.size else ranks[x.size :]
+        p = nulls.exact_p(nulls.tied_rank_sum_cdf(ranks.tolist(), side.size), int(side.sum()))
+        return _Test(p, "exact Mann–Whitney", dominance)
+    counts, total = ties.astype(np.float64), x.size + y.size
+    tied = float((counts**3 - counts).sum()) / (total * (total - 1))
+    p = _normal_p(doubled / 2 - pairs / 2, pairs / 12 * (total + 1 - tied))
     return _Test(p, "Mann–Whitney (normal approximation)", dominance)
 
 
-def _tied_rank_sum_p(place: NDArray[np.intp], ties: NDArray[np.intp], n: int) -> float:
-    """From every way to deal these ranks, of which the first n are A's; the smaller side is dealt."""
-    doubled = (2 * np.cumsum(ties) - ties + 1)[place]
-    side = doubled[:n] if 2 * n <= doubled.size else doubled[n:]
-    return nulls.exact_p(nulls.tied_rank_sum_cdf(doubled.tolist(), side.size), int(side.sum()))
-
-
-def _rank_sum_normal(statistic: float, n: int, m: int, ties: Array) -> float:
-    total = n + m
-    tied = float((ties**3 - ties).sum()) / (total * (total - 1))
-    variance = n * m / 12 * (total + 1 - tied)
-    return _normal_p(statistic - n * m / 2, variance)
-
-
-def _rank_sum_interval_rank(n: int, m: int, level: float) -> int:
-    if n * m <= nulls.EXACT_PAIRS:
-        return nulls.interval_rank(nulls.rank_sum_cdf(*sorted((n, m))), level)
-    return nulls.normal_interval_rank(n * m / 2, math.sqrt(n * m * (n + m + 1) / 12), level)
-
-
-def _signed_rank(steps: Array) -> _Test:
+def _compute_signed_rank(steps: Array) -> _Test:
     """Zeros are left out of the ranking, as Wilcoxon did."""
     moved = steps[steps != 0]
     if moved.size == 0:
@@ -172,20 +167,14 @@ def _signed_rank(steps: Array) -> _Test:
         p = _normal_p(statistic / 2 - float(doubled.sum()) / 4, variance)
         return _Test(p, "Wilcoxon signed rank (normal approximation)", dominance)
     if ties.max() == 1:
-        p = nulls.symmetric_p(nulls.signed_rank_cdf(moved.size), statistic // 2)
+        p = nulls.symmetric_p(nulls.compute_signed_rank_cdf(moved.size), statistic // 2)
     else:
         p = nulls.symmetric_p(np.cumsum(nulls.sums_of_coins(doubled.tolist())), statistic)
     return _Test(p, "exact Wilcoxon signed rank", dominance)
 
 
-def _signed_rank_interval_rank(n: int, level: float) -> int:
-    if n <= nulls.EXACT_SIGNED:
-        return nulls.interval_rank(nulls.signed_rank_cdf(n), level)
-    mean = n * (n + 1) / 4
-    return nulls.normal_interval_rank(mean, math.sqrt(mean * (2 * n + 1) / 6), level)
-
-
 def _normal_p(deviation: float, variance: float) -> float:
+    """Two-sided, with the continuity correction of one half."""
     if variance <= 0:
         return 1.0
     return min(1.0, two_sided(max(0.0, abs(deviation) - 0.5) / math.sqrt(variance)))

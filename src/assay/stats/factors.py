@@ -1,4 +1,11 @@
-"""What each factor of a sweep does: an additive model of the cells' means, and whether the factors act on their own."""
+"""What each factor of a sweep does: an additive model of the cells' means, and whether the factors act on their own.
+
+A sweep runs every combination of the levels of its factors, such as model × temperature; a combination is a cell. The model
+says that the mean of a cell is an intercept plus one effect for the level of each factor, fitted by least squares in
+which each cell counts as often as it was observed. What a factor explains is what the fit loses without it. Where products of
+two factors' levels explain notably more than their sum (F test, Holm's correction over all pairs), the two interact, and
+the effect of one must not be reported without the level of the other.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +69,11 @@ class Factorial:
         value = effects[other] - effects[base]
         if self._freedom < 1:
             return LevelDifference(self.scaled.back(value), None, None, self.scaled.scale)
-        contrast = _contrast(self.levels, factor, base, other)
         design = _additive(self.levels)
+        contrast = np.zeros(design.shape[1])
+        for level, sign in ((base, -1.0), (other, 1.0)):
+            if level:
+                contrast[_columns(self.levels)[factor][level - 1]] = sign
         weighted = design.T @ (design * self._weights[:, None])
         width = math.sqrt(max(float(contrast @ np.linalg.pinv(weighted) @ contrast) * self._error, 0.0))
         reach = t_quantile(0.5 + LEVEL / 2, self._freedom) * width
@@ -83,7 +93,7 @@ def factorial(levels: Sequence[Sequence[int]], samples: Sequence[Array]) -> Fact
     within = float(sum(((sample - sample.mean()) ** 2).sum() for sample in scaled.samples))
     freedom = int(weights.sum()) - len(full)
     error = within / freedom if freedom > 0 else 0.0
-    total = within + _unexplained(np.ones((len(full), 1)), means, weights)
+    total = within + _compute_residual_squares(np.ones((len(full), 1)), means, weights)
     if total <= _ROUNDING * float((weights * (1 + means**2)).sum()):
         total = 0.0
     if int(weights.sum()) <= np.linalg.matrix_rank(_additive(cells)):
@@ -97,14 +107,14 @@ def _factors(cells: Cells, means: Array, weights: Array, total: float) -> tuple[
     whole = _additive(cells)
     root = np.sqrt(weights)
     solution = np.linalg.lstsq(whole * root[:, None], means * root, rcond=None)[0]
-    unexplained = _unexplained(whole, means, weights)
-    found = []
+    unexplained = _compute_residual_squares(whole, means, weights)
+    factors = []
     for columns in _columns(cells):
         rest = np.delete(whole, columns, axis=1)
-        explained = max(_unexplained(rest, means, weights) - unexplained, 0.0)
+        explained = max(_compute_residual_squares(rest, means, weights) - unexplained, 0.0)
         effects = (0.0, *(float(solution[column]) for column in columns))
-        found.append(Factor(min(explained / total, 1.0) if total > 0 else None, effects))
-    return tuple(found)
+        factors.append(Factor(min(explained / total, 1.0) if total > 0 else None, effects))
+    return tuple(factors)
 
 
 def _with_interactions(
@@ -136,7 +146,9 @@ def _interaction(cells: Cells, means: Array, weights: Array, pair: tuple[int, in
     products = (a[:, :, None] * b[:, None, :]).reshape(len(cells), -1)
     both = np.hstack([plain, products])
     more = int(np.linalg.matrix_rank(both) - np.linalg.matrix_rank(plain))
-    explained = _unexplained(plain, means, weights) - _unexplained(both, means, weights)
+    explained = _compute_residual_squares(plain, means, weights) - _compute_residual_squares(
+        both, means, weights
+    )
     return max(explained, 0.0), more
 
 
@@ -156,15 +168,7 @@ def _columns(cells: Cells) -> list[list[int]]:
     return [list(range(start, start + size)) for start, size in zip(starts, sizes, strict=False)]
 
 
-def _contrast(cells: Cells, factor: int, base: int, other: int) -> Array:
-    contrast = np.zeros(_additive(cells).shape[1])
-    for level, sign in ((base, -1.0), (other, 1.0)):
-        if level:
-            contrast[_columns(cells)[factor][level - 1]] = sign
-    return contrast
-
-
-def _unexplained(design: Array, means: Array, weights: Array) -> float:
+def _compute_residual_squares(design: Array, means: Array, weights: Array) -> float:
     """What is left of the cells' means, each counted as often as it was observed."""
     root = np.sqrt(weights)
     solution = np.linalg.lstsq(design * root[:, None], means * root, rcond=None)[0]

@@ -58,7 +58,8 @@ class Histogram:
 
     def curve(self) -> tuple[Array, Array]:
         """Values and the share of all that each is not exceeded by."""
-        return np.array([_middle(int(one)) for one in self.buckets]), np.cumsum(self.counts) / max(self.n, 1)
+        middles = np.array([_middle(int(bucket)) for bucket in self.buckets])
+        return middles, np.cumsum(self.counts) / max(self.n, 1)
 
     def count_in_bins(self, edges: Array) -> tuple[NDArray[np.int64], int]:
         """How many values lie between each edge and the next, and how many beyond the last; those below the first are in the first bin.
@@ -66,7 +67,7 @@ class Histogram:
         >>> histogram(np.array([1.0, 2.0, 2.1, 9.0])).count_in_bins(np.array([0.5, 1.5, 2.5]))
         (array([1, 2]), 1)
         """
-        middles = np.array([_middle(int(one)) for one in self.buckets])
+        middles = np.array([_middle(int(bucket)) for bucket in self.buckets])
         middles = np.clip(middles, self.least, self.most) if self.n else middles
         places = np.maximum(np.searchsorted(edges, middles, side="left") - 1, 0)
         is_beyond = middles > edges[-1] * (1 + 1 / _PARTS)
@@ -84,7 +85,10 @@ def histogram(values: Array) -> Histogram:
     values = values[np.isfinite(values)]
     if not values.size:
         return NOTHING
-    buckets, counts = np.unique(_bucket(values), return_counts=True)
+    # The exponent of a number and the first bits of its fraction stand side by side, and are its bucket.
+    places = (values.view(np.int64) >> _FINER_BITS) - _LEAST_BITS
+    places = np.where(places < _PARTS, 0, np.minimum(places, _BUCKETS - 1))
+    buckets, counts = np.unique(places, return_counts=True)
     return Histogram(
         buckets.astype(np.int32),
         counts.astype(np.int32),
@@ -106,7 +110,7 @@ def zeros(n: int) -> Histogram:
     return Histogram(np.zeros(1, dtype=np.int32), np.array([n], dtype=np.int32), n, 0.0, 0.0, 0.0)
 
 
-def added(parts: Iterable[Histogram]) -> Histogram:
+def merge_histograms(parts: Iterable[Histogram]) -> Histogram:
     """All values of all parts in one."""
     filled = [part for part in parts if part.n]
     if len(filled) < 2:
@@ -121,12 +125,6 @@ def added(parts: Iterable[Histogram]) -> Histogram:
         min(part.least for part in filled),
         max(part.most for part in filled),
     )
-
-
-def _bucket(values: Array) -> NDArray[np.int64]:
-    """The exponent of a number and the first bits of its fraction stand side by side, and are its bucket."""
-    place = (values.view(np.int64) >> _FINER_BITS) - _LEAST_BITS
-    return np.where(place < _PARTS, 0, np.minimum(place, _BUCKETS - 1))
 
 
 def _middle(bucket: int) -> float:

@@ -30,19 +30,20 @@ def interquartile_mean(values: Array) -> Array:
     return weighted
 
 
-def stratified_draws(values: Array, marks: Sequence[Array], names: Sequence[Sequence[str]]) -> Array:
+def draw_interquartile_means(values: Array, marks: Sequence[Array], names: Sequence[Sequence[str]]) -> Array:
     """Interquartile means of each row of `values` when the cases of each column are drawn again; draws × rows.
 
     `marks` has a table for each column, with what every case of it says of every row. Rows share the draws, so that
     they can be compared in each; NaN is a case that a row does not have.
     """
     moved = np.stack(
-        [_moved(column, table, of) for column, table, of in zip(values.T, marks, names, strict=True)], axis=-1
+        [_draw_column(column, table, of) for column, table, of in zip(values.T, marks, names, strict=True)],
+        axis=-1,
     )
     return interquartile_mean(moved)
 
 
-def _moved(values: Array, table: Array, names: Sequence[str]) -> Array:
+def _draw_column(values: Array, table: Array, names: Sequence[str]) -> Array:
     """A column of values in every draw, which move by as much as the means of their cases do."""
     resample = Resample(names, DRAWS)
     drawn = np.empty((DRAWS, len(values)))

@@ -25,13 +25,13 @@ class FittedLine:
     """At the middle of the points."""
 
 
-def fitted(x: ArrayLike, y: ArrayLike) -> FittedLine | None:
+def fit_line(x: ArrayLike, y: ArrayLike) -> FittedLine | None:
     """Least squares with Student's interval; None with fewer than three points, or where all are at one x.
 
     Neighbours that are alike make the error look too small, so it grows by √((1 + r) / (1 − r)), r the lag-1 correlation of
     what the line leaves, in the order of the points given.
 
-    >>> round(fitted([0, 1, 2, 3], [1.0, 3.1, 4.9, 7.0]).slope, 9)
+    >>> round(fit_line([0, 1, 2, 3], [1.0, 3.1, 4.9, 7.0]).slope, 9)
     1.98
     """
     across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
@@ -76,10 +76,13 @@ def growth_exponent(sizes: ArrayLike, values: ArrayLike) -> FittedLine | None:
     across, up = np.asarray(sizes, dtype=np.float64), np.asarray(values, dtype=np.float64)
     kept = (across > 0) & (up > 0) & np.isfinite(up)
     across, up = across[kept], up[kept]
-    straight = fitted(np.log(across), np.log(up))
-    if straight is None or across.size <= _PARAMETERS or not _grows(across, up):
+    straight = fit_line(np.log(across), np.log(up))
+    if straight is None or across.size <= _PARAMETERS:
         return straight
-    squares = np.array([_left_by_power(across / across.max(), up, power) for power in _POWERS])
+    smallest, largest = (np.median(up[across == size]) for size in (across.min(), across.max()))
+    if largest <= _HARDLY * smallest:
+        return straight
+    squares = np.array([_compute_power_residual(across / across.max(), up, power) for power in _POWERS])
     freedom = across.size - _PARAMETERS
     best = int(squares.argmin())
     allowed = max(float(squares[best]), freedom * _RESOLUTION**2) * (
@@ -96,12 +99,7 @@ _RESOLUTION = 0.005
 _HARDLY = 1.5
 
 
-def _grows(sizes: Floats, values: Floats) -> bool:
-    first, last = (np.median(values[sizes == size]) for size in (sizes.min(), sizes.max()))
-    return bool(last > _HARDLY * first)
-
-
-def _left_by_power(sizes: Floats, values: Floats, power: float) -> float:
+def _compute_power_residual(sizes: Floats, values: Floats, power: float) -> float:
     """The sum of the squares of the relative errors of the best a + b·sizeᵏ for this k."""
     fixed, grown = 1 / values, sizes**power / values
     aa, ab, bb, a, b = fixed @ fixed, fixed @ grown, grown @ grown, fixed.sum(), grown.sum()

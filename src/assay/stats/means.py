@@ -54,10 +54,10 @@ def mean_difference(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect |
     else:
         half, p = _student(value, float(steps.std(ddof=1)) / math.sqrt(steps.size), steps.size - 1, level)
         low, high, method = value - half, value + half, "paired t of case means"
-    return _bounded(value, low, high, p, method, dominance)
+    return _build_bounded_effect(value, low, high, p, method, dominance)
 
 
-def unpaired_mean_difference(
+def compute_unpaired_mean_difference(
     a: ArrayLike, b: ArrayLike, executions: tuple[int, int] = (0, 0), level: float = 0.95
 ) -> Effect | None:
     """Mean of b less mean of a, of case means of different cases; `executions` were made on either side in all.
@@ -84,17 +84,13 @@ def unpaired_mean_difference(
         half, p = _student(value, *_welch(first, second), level)
         low, high, method = value - half, value + half, "Welch's t of case means"
     if min(first.size, second.size) < FEW_CASES:
-        if _are_verdicts(first, second):
+        if all(bool(((side == 0) | (side == 1)).all()) for side in (first, second)):
             p, method = fisher_p(first, second), f"Fisher's exact test, {method}"
         else:
             p, method = max(p, permutation_p(first, second)), f"permutation of case means, {method}"
         if p > 1 - level:
             low, high = min(low, 0.0), max(high, 0.0)
-    return _bounded(value, low, high, p, method, dominance)
-
-
-def _are_verdicts(*sides: Array) -> bool:
-    return all(bool(((side == 0) | (side == 1)).all()) for side in sides)
+    return _build_bounded_effect(value, low, high, p, method, dominance)
 
 
 def fisher_p(a: Array, b: Array) -> float:
@@ -145,7 +141,9 @@ def permutation_p(a: Array, b: Array) -> float:
     return min(1.0, float(chances[distances > seen].sum()) + weight * as_far)
 
 
-def _bounded(value: float, low: float, high: float, p: float, method: str, dominance: float) -> Effect:
+def _build_bounded_effect(
+    value: float, low: float, high: float, p: float, method: str, dominance: float
+) -> Effect:
     low, high = max(-1.0, min(low, value)), min(1.0, max(high, value))
     return Effect(Scale.DIFFERENCE, value, low, high, min(1.0, p), method, dominance)
 
@@ -284,7 +282,9 @@ def t_quantile(share: float, freedom: int) -> float:
     t = z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
     t += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * v**3)
     for _ in range(MOST_STEPS):
-        step = (t_tail(t, v) - (1 - share)) / _t_density(t, v)
+        log_scale = math.lgamma((v + 1) / 2) - math.lgamma(v / 2) - 0.5 * math.log(v * math.pi)
+        density = math.exp(log_scale - (v + 1) / 2 * math.log1p(t * t / v))
+        step = (t_tail(t, v) - (1 - share)) / density
         t += step
         if abs(step) < 1e-12 * t:
             break
@@ -294,11 +294,6 @@ def t_quantile(share: float, freedom: int) -> float:
 def t_tail(t: float, freedom: int) -> float:
     """Chance of more than t (t ≥ 0), by the incomplete beta function."""
     return 0.5 * incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5)
-
-
-def _t_density(t: float, v: int) -> float:
-    scale = math.lgamma((v + 1) / 2) - math.lgamma(v / 2) - 0.5 * math.log(v * math.pi)
-    return math.exp(scale - (v + 1) / 2 * math.log1p(t * t / v))
 
 
 def incomplete_beta(x: float, a: float, b: float) -> float:

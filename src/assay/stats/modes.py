@@ -1,4 +1,8 @@
-"""A hint that a sample has two modes rather than one."""
+"""A hint that a sample has two modes rather than one.
+
+Times of an agent with a cache, or of a server with two paths, gather around two values. Their median then describes
+neither, so the analysis warns and names both.
+"""
 
 from __future__ import annotations
 
@@ -33,23 +37,25 @@ def two_modes(values: ArrayLike) -> Modes | None:
     spread (Ashman, Bird and Zepf 1994). Cutting a normal, uniform or exponential sample in two yields 2.3 to 2.8; the
     limit of 4 + 80/n was set by simulation: single-peaked samples exceed it in about one case in a hundred at most.
     """
-    sample = np.sort(_without_stragglers(finite(values)))
+    sample = finite(values)
+    # Outliers would make up the smaller side; where they are a fifth of the sample they are a mode themselves.
+    is_outlier = outliers(sample)
+    if is_outlier.sum() < SMALLEST_SHARE * sample.size:
+        sample = sample[~is_outlier]
+    sample = np.sort(sample)
     if sample.size < SMALLEST_SAMPLE or sample[0] == sample[-1]:
         return None
     (ordered,) = comparable_scale(sample).samples
     cut = _best_cut(ordered)
-    separation = _separation(ordered[:cut], ordered[cut:])
+    low, high = ordered[:cut], ordered[cut:]
+    spread = math.hypot(_sigma(low), _sigma(high)) / math.sqrt(2)
+    distance = float(np.median(high) - np.median(low))
+    separation = distance / spread if spread > 0 else (math.inf if distance > 0 else 0.0)
     if separation < 4 + 80 / sample.size:
         return None
     return Modes(
         percentile(sample[:cut], 50), percentile(sample[cut:], 50), 1 - cut / sample.size, separation
     )
-
-
-def _without_stragglers(sample: Array) -> Array:
-    """Outliers would make up the smaller side; where they are a fifth of the sample they are a mode themselves."""
-    labelled = outliers(sample)
-    return sample[~labelled] if labelled.sum() < SMALLEST_SHARE * sample.size else sample
 
 
 def _best_cut(ordered: Array) -> int:
@@ -60,12 +66,6 @@ def _best_cut(ordered: Array) -> int:
     below = np.cumsum(centred)[sizes - 1]
     between = below**2 / sizes + below**2 / (ordered.size - sizes)
     return int(sizes[np.argmax(between)])
-
-
-def _separation(low: Array, high: Array) -> float:
-    spread = math.hypot(_sigma(low), _sigma(high)) / math.sqrt(2)
-    distance = float(np.median(high) - np.median(low))
-    return distance / spread if spread > 0 else (math.inf if distance > 0 else 0.0)
 
 
 def _sigma(side: Array) -> float:

@@ -35,7 +35,7 @@ def rank_sum_cdf(n: int, m: int) -> Array:
 
 
 @lru_cache(maxsize=256)
-def signed_rank_cdf(n: int) -> Array:
+def compute_signed_rank_cdf(n: int) -> Array:
     """P(T <= t) for t = 0 … n(n+1)/2: each rank is added or not with chance one half (Wilcoxon 1945)."""
     return np.asarray(np.cumsum(sums_of_coins(range(1, n + 1))))
 

@@ -1,11 +1,11 @@
-"""Outliers are labelled, never deleted."""
+"""Which values of a sample are outliers. They are labelled for reports and charts, never deleted from a result."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from assay.stats.sample import Array, comparable_scale
+from assay.stats.sample import comparable_scale
 
 FENCE = 1.5
 MODIFIED_Z = 3.5
@@ -21,19 +21,11 @@ def outliers(values: ArrayLike) -> NDArray[np.bool_]:
     if sample.size < 3 or sample.min() == sample.max():
         return np.zeros(sample.size, dtype=np.bool_)
     (scaled,) = comparable_scale(sample).samples
-    return np.asarray(_beyond_fences(scaled) | _far_from_median(scaled))
-
-
-def _beyond_fences(values: Array) -> NDArray[np.bool_]:
-    lower, upper = np.percentile(values, [25, 75])
+    lower, upper = np.percentile(scaled, [25, 75])
     reach = FENCE * (upper - lower)
-    if reach == 0:
-        return np.zeros(values.size, dtype=np.bool_)
-    return np.asarray((values < lower - reach) | (values > upper + reach))
-
-
-def _far_from_median(values: Array) -> NDArray[np.bool_]:
-    distances = np.abs(values - np.median(values))
+    # Where the middle half is one value, the fences would label everything else.
+    is_beyond_fences = (reach > 0) & ((scaled < lower - reach) | (scaled > upper + reach))
+    distances = np.abs(scaled - np.median(scaled))
     mad = np.median(distances)
     sigma = mad / 0.6745 if mad > 0 else 1.253314 * distances.mean()
-    return np.asarray(distances > MODIFIED_Z * sigma)
+    return np.asarray(is_beyond_fences | (distances > MODIFIED_Z * sigma))

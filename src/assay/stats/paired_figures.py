@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from assay.stats.effect import Effect, paired
+from assay.stats.effect import Effect, compare_paired
 from assay.stats.means import t_quantile, t_tail
 from assay.stats.sample import Array, Scale, finite
 
@@ -29,15 +29,15 @@ def ratio_of_pairs(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | 
     whole = np.isfinite(first) & np.isfinite(second) & (first > 0) & (second > 0)
     first, second = first[whole], second[whole]
     if first.size >= FEWEST_RANKED:
-        return paired(first, second, level)
+        return compare_paired(first, second, level)
     return _few(np.log(second) - np.log(first), Scale.RATIO, level, "t of log ratios")
 
 
 def level_of(values: ArrayLike, level: float = 0.95) -> Effect | None:
     """The typical one of positive values, as `ratio_of_pairs` with 1 has it."""
     sample = finite(values)
-    found = ratio_of_pairs(np.ones(sample.size), sample, level)
-    return found and replace(found, method=_LEVELS.get(found.method, "Walsh averages of logarithms"))
+    effect = ratio_of_pairs(np.ones(sample.size), sample, level)
+    return effect and replace(effect, method=_LEVELS.get(effect.method, "Walsh averages of logarithms"))
 
 
 def difference_of_pairs(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
@@ -45,7 +45,7 @@ def difference_of_pairs(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effe
     steps = finite(np.asarray(b, dtype=np.float64) - np.asarray(a, dtype=np.float64))
     if steps.size >= FEWEST_RANKED:
         # Zeros keep it on the scale of differences.
-        return paired(np.zeros(steps.size), steps, level)
+        return compare_paired(np.zeros(steps.size), steps, level)
     return _few(steps, Scale.DIFFERENCE, level, "t of differences")
 
 

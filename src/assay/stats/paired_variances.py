@@ -34,7 +34,7 @@ def repetition_variance(cases: Sequence[ArrayLike]) -> float:
     return squares / freedom if freedom else 0.0
 
 
-def paired_variances(a: Sequence[ArrayLike], b: Sequence[ArrayLike]) -> Variances | None:
+def compute_paired_variances(a: Sequence[ArrayLike], b: Sequence[ArrayLike]) -> Variances | None:
     """From the repetitions of the same cases by two agents: what their means vary beyond chance is the cases' own.
 
     None with fewer than two cases that both have.

@@ -28,7 +28,7 @@ class PairedRows:
     """Two-sided, not corrected for the number of pairs; 1 where they are too close or share too little."""
 
 
-def paired_rows(tables: Sequence[Array], *, is_continuous: bool = False) -> PairedRows:
+def compare_rows(tables: Sequence[Array], *, is_continuous: bool = False) -> PairedRows:
     """Differences between rows; each table counts alike, NaN is a column that a row does not have.
 
     Student's t with the degrees of freedom of Satterthwaite (1946) over tables; sign flips where fewer than 30
@@ -43,20 +43,20 @@ def paired_rows(tables: Sequence[Array], *, is_continuous: bool = False) -> Pair
     for start in range(0, upper.size, size):
         a, b = upper[start : start + size], lower[start : start + size]
         steps = [table[a] - table[b] for table in tables]
-        told = _told(steps, is_continuous)
-        gap[a, b], p[a, b] = told.gap, told.p
-        gap[b, a], p[b, a] = -told.gap, told.p
+        block = _compare_steps(steps, is_continuous)
+        gap[a, b], p[a, b] = block.gap, block.p
+        gap[b, a], p[b, a] = -block.gap, block.p
     return PairedRows(gap, p)
 
 
-def _told(steps: Sequence[Array], is_continuous: bool) -> PairedRows:
+def _compare_steps(steps: Sequence[Array], is_continuous: bool) -> PairedRows:
     """Of pairs, given their differences in each table."""
     moments = [_moments(step) for step in steps]
     usable, total, error2, moved = (
-        np.sum([getattr(one, name) for one in moments], axis=0)
+        np.sum([getattr(table, name) for table in moments], axis=0)
         for name in ("usable", "mean", "error2", "moved")
     )
-    spread = np.sum([one.error2**2 / np.maximum(one.size - 1, 1) for one in moments], axis=0)
+    spread = np.sum([table.error2**2 / np.maximum(table.size - 1, 1) for table in moments], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         t, freedom, gap = np.abs(total) / np.sqrt(error2), error2**2 / spread, total / usable
     p = np.array([_student_p(*each) for each in zip(t, freedom, moved, strict=True)])
@@ -99,11 +99,11 @@ def _student_p(t: float, freedom: float, moved: int) -> float:
 
 def _shares(steps: Sequence[Array], moments: Sequence[_Moments], pair: int) -> Array:
     """The differences of one pair that are not 0, weighted as in the gap."""
-    largest = max(int(one.size[pair]) for one in moments)
+    largest = max(int(table.size[pair]) for table in moments)
     parts = [
-        step[pair] * (largest / one.size[pair])
-        for step, one in zip(steps, moments, strict=True)
-        if one.usable[pair]
+        step[pair] * (largest / table.size[pair])
+        for step, table in zip(steps, moments, strict=True)
+        if table.usable[pair]
     ]
     whole = np.nan_to_num(np.concatenate(parts))
     return np.asarray(whole[whole != 0])

@@ -76,15 +76,15 @@ class PassRates:
 def tilt(weights: Array, steps: Array, mean: float) -> Array:
     """Weights times exp(λ · step) with the λ at which the mean step is this; as near as the steps allow."""
 
-    def tilted(slope: float) -> Array:
+    def tilt_weights(slope: float) -> Array:
         grown = weights * np.exp(slope * (steps - (steps.max() if slope > 0 else steps.min())))
         return np.asarray(grown / grown.sum())
 
     low, high = -_STEEPEST, _STEEPEST
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if float(tilted(middle) @ steps) < mean else (low, middle)
-    return tilted((low + high) / 2)
+        low, high = (middle, high) if float(tilt_weights(middle) @ steps) < mean else (low, middle)
+    return tilt_weights((low + high) / 2)
 
 
 def fit_pair(passed: Counts, tries: Counts, case_variance: float) -> PassRates:

@@ -170,13 +170,18 @@ class _Strata:
         return np.asarray(squares / np.maximum(1, self.sizes - 1))
 
     def tails(self) -> _Tails:
+        """How likely a sum at most, and at least, as large as B's is if nothing changed.
+
+        Exact where scores are multiples of 1/k and the cases are of few kinds; by random draws for the other small
+        problems; by the normal approximation for the rest. The name and the note end up in the method of the test.
+        """
         steps = _steps_of(self.scores)
         if steps is not None and self.sizes.max() <= MOST_REPETITIONS:
-            kinds = list(self._pass_kinds() if steps == 1 else self._kinds(steps))
+            kinds = list(self._pass_kinds() if steps == 1 else self._score_kinds(steps))
             if steps == 1 or len(kinds) <= MOST_DISTRIBUTIONS:
                 return _exact_tails(kinds, round(self.observed * steps))
         if self.scores.size <= MOST_SHUFFLED:
-            return self._drawn_tails()
+            return self._draw_tails()
         spread = self.variances() * self.drawn * (self.sizes - self.drawn) / self.sizes
         means = np.bincount(self.cases, self.scores) / self.sizes
         z = (self.observed - float((means * self.drawn).sum())) / math.sqrt(float(spread.sum()) or 1.0)
@@ -200,13 +205,13 @@ class _Strata:
             size, drawn = divmod(rest, base)
             yield _CaseKind((0,) * (size - passed) + (1,) * passed, drawn, count)
 
-    def _kinds(self, steps: int) -> Iterator[_CaseKind]:
+    def _score_kinds(self, steps: int) -> Iterator[_CaseKind]:
         for drawn, rows in self._rows():
-            found, counts = np.unique(np.rint(rows * steps).astype(np.int64), axis=0, return_counts=True)
-            for row, count in zip(found.tolist(), counts.tolist(), strict=True):
+            distinct, counts = np.unique(np.rint(rows * steps).astype(np.int64), axis=0, return_counts=True)
+            for row, count in zip(distinct.tolist(), counts.tolist(), strict=True):
                 yield _CaseKind(tuple(row), drawn, count)
 
-    def _drawn_tails(self) -> _Tails:
+    def _draw_tails(self) -> _Tails:
         """By Monte Carlo with a fixed seed; the result itself counts as one of the draws."""
         chance = np.random.default_rng(_SEED)
         sums = np.zeros(DRAWS)
@@ -234,14 +239,14 @@ def _steps_of(scores: Array) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Chances:
-    """Of the sums `start`, `start` + 1, …"""
+    """The distribution of a sum of whole numbers: the chances of the sums `start`, `start` + 1, …"""
 
     start: int
     chances: Array
 
     def plus(self, other: _Chances) -> _Chances:
         """The distribution of the sum of both."""
-        return _trimmed(self.start + other.start, np.convolve(self.chances, other.chances))
+        return _trim_chances(self.start + other.start, np.convolve(self.chances, other.chances))
 
     def times(self, count: int) -> _Chances:
         """The distribution of the sum of so many of these, by repeated squaring."""
@@ -255,23 +260,21 @@ class _Chances:
             square = square.plus(square)
 
 
-def _trimmed(start: int, chances: Array) -> _Chances:
+def _trim_chances(start: int, chances: Array) -> _Chances:
     kept = np.flatnonzero(chances > SMALLEST_P)
     return _Chances(start + int(kept[0]), chances[kept[0] : kept[-1] + 1])
 
 
 @lru_cache(maxsize=4096)
 def _chances_of(scores: tuple[int, ...], drawn: int) -> _Chances:
-    return _trimmed(0, chances_of_draws(scores, drawn))
+    return _trim_chances(0, chances_of_draws(scores, drawn))
 
 
 def _exact_tails(kinds: Iterable[_CaseKind], observed: int) -> _Tails:
     sums = [_chances_of(kind.scores, kind.drawn).times(kind.count) for kind in kinds]
-    parts = sorted(
-        sums, key=lambda one: one.chances.size
-    )  # short ones first: a convolution costs both lengths
     total = _Chances(0, np.ones(1))
-    for part in parts:
+    # Short ones first: a convolution costs the product of both lengths.
+    for part in sorted(sums, key=lambda part: part.chances.size):
         total = total.plus(part)
     place = observed - total.start
     lower = float(total.chances[: max(0, place + 1)].sum())

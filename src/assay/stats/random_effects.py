@@ -95,7 +95,7 @@ class SampleCentre:
     part: ErrorPart
 
 
-def trimmed_mean(values: Array) -> SampleCentre:
+def compute_trimmed_mean(values: Array) -> SampleCentre:
     """Without a quarter at each end (Tukey and McLaughlin 1963; the winsorised error of Yuen 1974).
 
     Of fewer than four values it is the mean; of one value, no error is known, which is 0 with 0 degrees of freedom.
@@ -112,7 +112,7 @@ def trimmed_mean(values: Array) -> SampleCentre:
     return SampleCentre(float(middle.mean()), ErrorPart(error, kept - 1))
 
 
-def trimmed_means(values: Array, groups: NDArray[np.integer]) -> Array:
+def compute_trimmed_means(values: Array, groups: NDArray[np.integer]) -> Array:
     """The trimmed mean of each group; groups are numbered from 0 and none is empty."""
     sizes = np.bincount(groups)
     ends = np.cumsum(sizes)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ MOST_ROWS = 500
 """Where there are more, groups of them drawn by lot are resampled instead: sums of those spread as widely."""
 
 _STRIDE = 16
+_BLOCK = 256
+"""Draws that are worked on at a time, so that the steps in between take little memory. A multiple of the rows that BLAS takes
+together: it then sums the rows of a block in the same order as it would those of all draws."""
 
 
 @lru_cache(maxsize=4)
@@ -29,21 +33,34 @@ class Resample:
     """The same draws for every table whose rows have the same names: what is made of them is paired row by row."""
 
     def __init__(self, names: Sequence[str], draws: int) -> None:
-        chance = np.random.default_rng(_seed(names))
+        # The same names give the same draws, so that a result does not change when it is computed again.
+        seed = int.from_bytes(sha256("\0".join(names).encode("utf-8", "replace")).digest()[:8], "big")
+        chance = np.random.default_rng(seed)
         self._rows, size = len(names), min(len(names), MOST_ROWS)
         order = chance.permutation(self._rows)
         self._group = np.empty(self._rows, dtype=np.int64)
         self._group[order] = np.arange(self._rows) % max(size, 1)
         self._one_of_each = order[:size]
-        chosen = chance.integers(0, max(size, 1), size=(draws, size)) + size * np.arange(draws)[:, None]
-        counts = np.bincount(chosen.ravel(), minlength=draws * size)
-        self._weights = counts.reshape(draws, size).astype(np.float64)
+        # How often each row is in each draw: as small numbers, which take a quarter of what floats would.
+        self._weights = np.empty((draws, size), dtype=np.uint16)
+        for block in self._blocks():
+            chosen = (
+                chance.integers(0, max(size, 1), size=block.shape) + size * np.arange(len(block))[:, None]
+            )
+            block[:] = np.bincount(chosen.ravel(), minlength=block.size).reshape(block.shape)
+
+    def _blocks(self) -> Iterator[NDArray[np.uint16]]:
+        return (self._weights[first : first + _BLOCK] for first in range(0, len(self._weights), _BLOCK))
+
+    def _weigh(self, groups: NDArray[Any]) -> Floats:
+        """The sum of the groups in each draw; of a table, of each of its columns."""
+        return np.concatenate([block.astype(np.float64) @ groups for block in self._blocks()])
 
     def sums(self, *columns: Floats) -> list[Floats]:
         """The sum of each column in each draw."""
         size = self._weights.shape[1]
         grouped = [np.bincount(self._group, weights=column, minlength=size) for column in columns]
-        return [self._weights @ group for group in grouped]
+        return [self._weigh(group) for group in grouped]
 
     def ratios(self, totals: Floats, counts: Floats, otherwise: float) -> Floats:
         """Σ totals ÷ Σ counts in each draw; `otherwise` where the counts are 0."""
@@ -59,7 +76,13 @@ class Resample:
         middle = float(np.nanmedian(values))
         if not len(ordered):
             return np.full(len(self._weights), middle)
-        drawn = _weighted_medians(ordered, self._weights[:, there][:, order])
+        places = np.flatnonzero(there)[order]
+        drawn = np.concatenate(
+            [
+                _compute_weighted_medians(ordered, block[:, places].astype(np.float64))
+                for block in self._blocks()
+            ]
+        )
         shrink = math.sqrt(len(self._one_of_each) / self._rows)
         spread = np.where(np.isnan(drawn), 0.0, drawn - float(np.median(ordered)))
         return middle + spread * shrink
@@ -85,12 +108,12 @@ class Resample:
         what all columns would give.
         """
         last = running.shape[1] - 1
-        needed = share * (self._weights @ running[:, last])[:, None]
+        needed = share * (self._weigh(running[:, last]))[:, None]
         coarse = np.append(np.arange(_STRIDE - 1, last, _STRIDE), last)
-        block = _first_true(self._weights @ running[:, coarse] >= needed, coarse.size - 1)
+        block = _first_true(self._weigh(running[:, coarse]) >= needed, coarse.size - 1)
         start = int(max(coarse[block.min()] - _STRIDE + 1, 0))
         stop = int(coarse[block.max()])
-        fine = _first_true(self._weights @ running[:, start:stop] >= needed, stop - start)
+        fine = _first_true(self._weigh(running[:, start:stop]) >= needed, stop - start)
         return np.asarray(start + fine, dtype=np.intp)
 
 
@@ -98,14 +121,10 @@ def _first_true(rows: NDArray[np.bool_], otherwise: int) -> NDArray[np.intp]:
     return np.asarray(np.where(rows.any(axis=1), rows.argmax(axis=1), otherwise), dtype=np.intp)
 
 
-def _weighted_medians(ordered: Floats, weights: Floats) -> Floats:
+def _compute_weighted_medians(ordered: Floats, weights: Floats) -> Floats:
     """NaN in draws in which none of the values is."""
     running = weights.cumsum(axis=1)
     total = running[:, -1:]
     lower = ordered[(running > (total - 1) // 2).argmax(axis=1)]
     upper = ordered[(running > total // 2).argmax(axis=1)]
     return np.where(total[:, 0] > 0, (lower + upper) / 2, np.nan)
-
-
-def _seed(names: Sequence[str]) -> int:
-    return int.from_bytes(sha256("\0".join(names).encode("utf-8", "replace")).digest()[:8], "big")

@@ -62,6 +62,7 @@ def magnitude(samples: Iterable[Array]) -> int:
 
 
 def shrunk(values: Array, exponent: int) -> Array:
+    """Values divided by 2 to the power of `exponent`, as `magnitude` gives it."""
     return np.ldexp(values, -exponent)
 
 

@@ -1,4 +1,9 @@
-"""The smallest size at which something happens often enough, where only simulation tells how often it happens."""
+"""The smallest size at which something happens often enough, where only simulation tells how often it happens.
+
+`assay power` asks how many cases or rounds a comparison needs to find a change with a given power. For most tests there
+is no formula, so the comparison is simulated at a size, and the size is searched: doubled or halved until one size is
+enough and the next smaller is not, then narrowed between the two, then confirmed with more simulations.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +37,8 @@ class Successes:
     """Size to successes and simulations."""
 
     def share(self, size: int) -> float:
-        found, made = self.counts[size]
-        return found / made
+        successful, simulations = self.counts[size]
+        return successful / simulations
 
     @property
     def largest_share(self) -> float:
@@ -41,9 +46,10 @@ class Successes:
         return self.share(max(self.counts))
 
     def simulate(self, size: int, simulations: int) -> None:
-        found, made = self.counts.get(size, (0, 0))
-        found += sum(self.succeeds(size, number) for number in range(made, simulations))
-        self.counts[size] = found, max(made, simulations)
+        """Simulate until there are so many at this size; those already made count."""
+        successful, made = self.counts.get(size, (0, 0))
+        successful += sum(self.succeeds(size, number) for number in range(made, simulations))
+        self.counts[size] = successful, max(made, simulations)
 
     def is_enough(self, size: int, power: float) -> bool:
         """Simulates on until the share is clearly above or below."""
@@ -99,12 +105,11 @@ def _between(successes: Successes, low: int, high: int, power: float) -> int:
     """Where a line between both shares, on the scale on which power grows with √n, meets the power; inside of both."""
     if low not in successes.counts:
         return (low + high) // 2
-    left, right = (_probit(*successes.counts[size]) for size in (low, high))
-    wanted = quantile(power)
-    place = (wanted - left) / (right - left) if right > left else 0.5
+    # Half a success more keeps shares of 0 and 1 finite on the normal scale.
+    left, right = (
+        quantile((successful + 0.5) / (simulations + 1))
+        for successful, simulations in (successes.counts[size] for size in (low, high))
+    )
+    place = (quantile(power) - left) / (right - left) if right > left else 0.5
     root = math.sqrt(low) + min(max(place, 0.1), 0.9) * (math.sqrt(high) - math.sqrt(low))
     return min(max(round(root**2), low + 1), high - 1)
-
-
-def _probit(found: int, made: int) -> float:
-    return quantile((found + 0.5) / (made + 1))

@@ -1,4 +1,10 @@
-"""Chosen order statistics of all pairs of two samples, without writing the pairs down where there are too many."""
+"""Chosen order statistics of all pairs of two samples, without writing the pairs down where there are too many.
+
+The Hodges–Lehmann and Walsh estimates of `effect` and their intervals are order statistics of n·m differences or n(n+1)/2
+averages. Up to a million pairs are written out and partitioned. Beyond that a limit is found by halving: how many
+pairs lie below a limit takes one binary search for each value of one sample. A guess from a thinned sample saves most of
+the halvings, and the last few pairs are written out again.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +30,7 @@ def differences_at(x: Array, y: Array, ranks: Sequence[int]) -> list[float]:
         return _at(np.subtract.outer(y, x).ravel(), ranks)
     x, y = np.sort(x), np.sort(y)
     pairs = _Pairs(-x[::-1], -y, 1)
-    guess = np.subtract.outer(_thinned(y), _thinned(x)).ravel()
+    guess = np.subtract.outer(_thin(y), _thin(x)).ravel()
     return pairs.at(ranks, x.size * y.size, guess, (float(y[0] - x[-1]), float(y[-1] - x[0])))
 
 
@@ -35,7 +41,7 @@ def walsh_averages_at(x: Array, ranks: Sequence[int]) -> list[float]:
         return _at(_walsh_averages(x), ranks)
     x = np.sort(x)
     pairs = _Pairs(x, -x, 2)
-    return pairs.at(ranks, total, _walsh_averages(_thinned(x)), (float(x[0]), float(x[-1])))
+    return pairs.at(ranks, total, _walsh_averages(_thin(x)), (float(x[0]), float(x[-1])))
 
 
 def _walsh_averages(x: Array) -> Array:
@@ -43,7 +49,7 @@ def _walsh_averages(x: Array) -> Array:
     return np.asarray((x[first] + x[second]) / 2)
 
 
-def _thinned(x: Array) -> Array:
+def _thin(x: Array) -> Array:
     return x[:: max(1, x.size // _GUESSED_FROM)]
 
 
@@ -71,13 +77,13 @@ class _Pairs:
             self._count(limit)
         return [self._smallest(*ends, rank) for rank in ranks]
 
-    def _taken(self, limit: float) -> NDArray[np.intp]:
+    def _count_below(self, limit: float) -> NDArray[np.intp]:
         """How many values each row has below the limit."""
         return np.searchsorted(self.values, self.weight * limit + self.rows, side="right")
 
     def _count(self, limit: float) -> int:
         if limit not in self.counts:
-            self.counts[limit] = int(self._taken(limit).sum())
+            self.counts[limit] = int(self._count_below(limit).sum())
         return self.counts[limit]
 
     def _is_beyond(self, rank: int, limit: float, count: int) -> bool:
@@ -106,7 +112,7 @@ class _Pairs:
 
     def _smallest_between(self, low: float, high: float, rank: int, halvings: int) -> float:
         """The same over the pairs between two limits, which are written out."""
-        start, stop = self._taken(low), self._taken(high)
+        start, stop = self._count_below(low), self._count_below(high)
         sizes = stop - start
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         values, rows = self.values[np.repeat(start, sizes) + within], np.repeat(self.rows, sizes)

@@ -87,7 +87,7 @@ class PairSequence:
         if len(self._steps) < self._burn_in:
             return Look(len(self._steps), Decision.OPEN, is_full, left_out=self._left_out)
         middle, radius = self._interval()
-        decision = self._decided(middle, radius)
+        decision = self._decide(middle, radius)
         return Look(
             len(self._steps),
             decision,
@@ -99,7 +99,7 @@ class PairSequence:
         )
 
     def _interval(self) -> tuple[float, float]:
-        pulled, share = _pulled_in(self._steps)
+        pulled, share = _clamp_outliers(self._steps)
         n, mixed = len(pulled), len(pulled) * self._mixing + 1
         middle = math.fsum(pulled) / n
         # A sample that was pulled in shows too small a spread, by the share that was left alone (Tukey and McLaughlin 1963).
@@ -107,7 +107,7 @@ class PairSequence:
         surprise = math.log(math.sqrt(mixed) / self._alpha)
         return middle, spread * math.sqrt(2 * mixed * surprise / (n * n * self._mixing))
 
-    def _decided(self, middle: float, radius: float) -> Decision:
+    def _decide(self, middle: float, radius: float) -> Decision:
         if abs(middle) + radius <= self._width:
             return Decision.SAME
         if abs(middle) <= max(radius, self._width):
@@ -139,25 +139,23 @@ class ScoreSequence:
     def add(self, a: float, b: float) -> Look:
         """The interval is worked out once it is over: until then only what is to be decided is looked at."""
         if 0 <= a <= 1 and 0 <= b <= 1:
-            self._take(b - a)
+            difference = b - a
+            self._differences.append(difference)
+            self._above.take(difference)
+            self._below.take(-difference)
+            for bets, sign in zip(self._within, (1, -1), strict=True):
+                bets.take(sign * difference)
         else:
             self._left_out += 1
         pairs = len(self._differences)
         is_full = pairs + self._left_out >= self._cap
-        decision = self._decided() if pairs >= self._burn_in else Decision.OPEN
+        decision = self._decide() if pairs >= self._burn_in else Decision.OPEN
         if decision is Decision.OPEN and not is_full:
             return Look(pairs, decision, False, low=-1.0, high=1.0, left_out=self._left_out)
         low, middle, high = self._interval()
         return Look(pairs, decision, True, middle, low, high, self._left_out)
 
-    def _take(self, difference: float) -> None:
-        self._differences.append(difference)
-        self._above.take(difference)
-        self._below.take(-difference)
-        for bets, sign in zip(self._within, (1, -1), strict=True):
-            bets.take(sign * difference)
-
-    def _decided(self) -> Decision:
+    def _decide(self) -> Decision:
         if all(bets.gain >= self._riches for bets in self._within):
             return Decision.SAME
         middle = math.fsum(self._differences) / len(self._differences)
@@ -227,7 +225,7 @@ def _together(gains: list[float]) -> float:
     return most + math.log(math.fsum(math.exp(gain - most) for gain in gains) / len(gains))
 
 
-def _pulled_in(steps: list[float]) -> tuple[list[float], float]:
+def _clamp_outliers(steps: list[float]) -> tuple[list[float], float]:
     """The steps with stragglers moved to the border, and the share of the others, at least one half."""
     middle = _median(steps)
     reach = REACH * _SIGMA * _median([abs(step - middle) for step in steps])

@@ -1,4 +1,8 @@
-"""What a sample is like: centre, spread, extremes, percentiles."""
+"""What a sample is like: centre, spread, extremes, percentiles.
+
+All of it takes values of any size: numbers are brought near 1 before they are squared or added, and percentiles never
+subtract two values, so neither very large nor very small values overflow.
+"""
 
 from __future__ import annotations
 
@@ -61,13 +65,8 @@ def _percentiles(sample: Array, qs: Sequence[float]) -> list[float]:
     ordered = np.partition(
         sample, sorted({floor(place) for place in places} | {ceil(place) for place in places})
     )
-    return [
-        _between(float(ordered[floor(place)]), float(ordered[ceil(place)]), place % 1) for place in places
-    ]
-
-
-def _between(low: float, high: float, share: float) -> float:
-    return min(max(low * (1 - share) + high * share, low), high)
+    neighbours = [(float(ordered[floor(place)]), float(ordered[ceil(place)]), place % 1) for place in places]
+    return [min(max(low * (1 - share) + high * share, low), high) for low, high, share in neighbours]
 
 
 def median_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float] | None:

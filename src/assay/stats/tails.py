@@ -1,4 +1,8 @@
-"""Percentiles far out, of values that come in units: how far off they may be, found by drawing whole units again."""
+"""Percentiles far out, of values that come in units: how far off they may be, found by drawing whole units again.
+
+A unit is what was replicated, such as a round or a process. Values of one unit are alike, so the interval of a P95 over all
+values must come from resampling units, not values.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ def is_enough(n: int, q: float) -> bool:
     return n * (100 - q) >= 100 * BEYOND
 
 
-def needed(q: float) -> int:
+def compute_values_needed(q: float) -> int:
     """Values at which a percentile can be told."""
     return math.ceil(100 * BEYOND / (100 - q))
 
@@ -40,20 +44,24 @@ def needed(q: float) -> int:
 def tail_intervals(
     values: Array, units: Units, qs: Sequence[float], level: float = 0.95
 ) -> dict[float, tuple[float, float]]:
-    """Of percentiles over all values; those with fewer than ten values beyond them have none, as have fewer than six units."""
-    told = [q for q in qs if is_enough(values.size, q)]
-    names = np.unique(units) if told else units
-    if not told or names.size < FEWEST_UNITS:
+    """The interval of each percentile over all values.
+
+    A percentile with fewer than ten values beyond it has none; with fewer than six units, no percentile has one.
+    """
+    supported = [q for q in qs if is_enough(values.size, q)]
+    names = np.unique(units) if supported else units
+    if not supported or names.size < FEWEST_UNITS:
         return {}
     if names.size == values.size:
-        return {q: _order_statistics(values, q / 100, level) for q in told}
+        return {q: _order_statistics(values, q / 100, level) for q in supported}
     scaled, draws = comparable_scale(values), _resample(tuple(names.tolist()))
     rows = np.searchsorted(names, units)
-    ends = {q: _drawn_ends(draws, scaled.samples[0], rows, q, _outside(level, names.size)) for q in told}
+    share = _outside(level, names.size)
+    ends = {q: _compute_drawn_ends(draws, scaled.samples[0], rows, q, share) for q in supported}
     return {q: (scaled.back(low), scaled.back(high)) for q, (low, high) in ends.items()}
 
 
-def _drawn_ends(
+def _compute_drawn_ends(
     draws: Resample, values: Array, rows: NDArray[np.intp], q: float, share: float
 ) -> tuple[float, float]:
     """A drawn percentile is one of the values, and the true one lies between it and the next."""
@@ -80,9 +88,11 @@ def tail_effect(
     value, share = percentile(y, q) - percentile(x, q), _outside(level, fewest)
     low, high = (float(np.quantile(drawn, place)) for place in (share, 1 - share))
     ends = [scaled.back(number) for number in (value, min(low, value), max(high, value))]
-    return Effect(
-        scaled.scale, ends[0], ends[1], ends[2], _p(drawn, fewest), f"bootstrap of P{q:g} over units"
-    )
+    # p is that of the interval that just touches zero.
+    beyond = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0))
+    tail = min(0.5, (float(beyond) + 0.5) / (drawn.size + 1))
+    p = min(1.0, 2 * t_tail(-quantile(tail) / _widening(fewest), fewest - 1))
+    return Effect(scaled.scale, ends[0], ends[1], ends[2], p, f"bootstrap of P{q:g} over units")
 
 
 @lru_cache(maxsize=8)
@@ -98,13 +108,6 @@ def _widening(units: int) -> float:
 def _outside(level: float, units: int) -> float:
     """The share of draws beyond either end: of the normal, at Student's distance for so few units."""
     return two_sided(t_quantile((1 + level) / 2, units - 1) * _widening(units)) / 2
-
-
-def _p(drawn: Array, units: int) -> float:
-    """Of the interval that just touches zero."""
-    beyond = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0))
-    share = min(0.5, (float(beyond) + 0.5) / (drawn.size + 1))
-    return min(1.0, 2 * t_tail(-quantile(share) / _widening(units), units - 1))
 
 
 def _order_statistics(values: Array, share: float, level: float) -> tuple[float, float]:

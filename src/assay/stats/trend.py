@@ -27,7 +27,7 @@ class Trend:
 def autocorrelation(values: ArrayLike) -> float:
     """Lag 1, of ranks, so that one spike neither makes nor hides it; 0 for constants and fewer than three values."""
     sample = np.asarray(values, dtype=np.float64)
-    ranks = _centred_ranks(sample, _one_group(sample))
+    ranks = _compute_centred_ranks(sample, _one_group(sample))
     total = float(ranks @ ranks)
     return float(ranks[:-1] @ ranks[1:]) / total if sample.size >= _FEWEST and total > 0 else 0.0
 
@@ -45,13 +45,15 @@ def trend(values: ArrayLike, groups: ArrayLike | None = None) -> Trend | None:
     label = _one_group(sample) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
     order = np.argsort(label, kind="stable")
     sample, label = sample[order], label[order]
-    ranks, times = _centred_ranks(sample, label), _centred_times(label)
-    z, rho = _pooled(ranks, times, label)
-    first, last = _thirds(sample, times, label)
+    ranks, times = _compute_centred_ranks(sample, label), _compute_centred_times(label)
+    z, rho = _compute_pooled_trend(ranks, times, label)
+    # Times run from −1/2 to 1/2 of each group, so a third of it lies beyond 1/6 on either side.
+    share = times / np.bincount(label)[label]
+    first, last = percentile(sample[share <= -1 / 6], 50), percentile(sample[share >= 1 / 6], 50)
     return Trend(rho, two_sided(z), first, last)
 
 
-def _pooled(ranks: Array, times: Array, label: NDArray[np.intp]) -> tuple[float, float]:
+def _compute_pooled_trend(ranks: Array, times: Array, label: NDArray[np.intp]) -> tuple[float, float]:
     covariance = np.bincount(label, ranks * times)
     ranks_squared, times_squared = np.bincount(label, ranks**2), np.bincount(label, times**2)
     variance = ranks_squared * times_squared / np.maximum(np.bincount(label) - 1, 1)
@@ -75,25 +77,20 @@ def _likeness(residuals: Array, label: NDArray[np.intp]) -> float:
     return min(max(0.0, raw + (1 + 4 * raw) / longest), 0.99) if raw > 0 else 0.0
 
 
-def _thirds(sample: Array, times: Array, label: NDArray[np.intp]) -> tuple[float, float]:
-    share = times / np.bincount(label)[label]
-    return percentile(sample[share <= -1 / 6], 50), percentile(sample[share >= 1 / 6], 50)
-
-
-def _centred_times(label: NDArray[np.intp]) -> Array:
+def _compute_centred_times(label: NDArray[np.intp]) -> Array:
     counts = np.bincount(label)
     starts = np.cumsum(counts) - counts
     return np.asarray(np.arange(label.size) - starts[label] - (counts[label] - 1) / 2, dtype=np.float64)
 
 
-def _centred_ranks(sample: Array, label: NDArray[np.intp]) -> Array:
+def _compute_centred_ranks(sample: Array, label: NDArray[np.intp]) -> Array:
     """Ranks within each group, equal values sharing theirs, minus their mean; `label` is sorted."""
     order = order_by_group(sample, label)
     ordered, group = sample[order], label[order]
     starts_run = np.ones(sample.size, dtype=np.bool_)
     starts_run[1:] = (ordered[1:] != ordered[:-1]) | (group[1:] != group[:-1])
     run = np.cumsum(starts_run) - 1
-    positions = _centred_times(group)
+    positions = _compute_centred_times(group)
     ranks = np.empty(sample.size)
     ranks[order] = (np.bincount(run, positions) / np.bincount(run))[run]
     return ranks

@@ -1,4 +1,9 @@
-"""Rows of tables compared two by two by trimmed means: agents on the cases that they have in common, stragglers aside."""
+"""Rows of tables compared two by two by trimmed means: agents on the cases that they have in common, stragglers aside.
+
+It is used for times, of which a few on each side are far off for reasons that have nothing to do with the agent. A quarter of the
+differences is trimmed at each end, and the error of what remains comes from the winsorised variance. `pairs` does the same
+with plain means, for scores.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +20,8 @@ _CELLS = 2_000_000
 """Differences that are held at a time."""
 
 
-def trimmed_rows(tables: Sequence[Array]) -> PairedRows:
-    """As `paired_rows`, with the trimmed mean of the differences and Yuen's t in the place of the mean and Student's.
+def compare_trimmed_rows(tables: Sequence[Array]) -> PairedRows:
+    """As `pairs.compare_rows`, with the trimmed mean of the differences and Yuen's (1974) t in the place of Student's.
 
     Tables in which two rows share fewer than two columns do not count for them.
     """
@@ -50,6 +55,7 @@ def _compare(steps: Sequence[Array]) -> tuple[Array, Array]:
 
 
 def _p_of(total: float, error2: float, spread: float, columns: int) -> float:
+    """Two-sided, by Student's t; where all differences are alike, the chance of so many with the same sign."""
     if not total:
         return 1.0
     if not spread:

@@ -1,4 +1,7 @@
-"""Verdicts of repeated cases: how many of K repetitions were passed, and what that says. Counts in, numbers out."""
+"""Pass or fail over repeated cases: consistency, pass@k, pass^k, and Wilson's interval. Counts in, numbers out.
+
+`passed` and `repetitions` have an entry for each case. Cases with fewer than k repetitions say nothing about k tries and are left out.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where the database is: a URL that the user wrote, read and made safe to show."""
+"""Where the database is: a URL that the user wrote, parsed and made safe to show.
+
+Every message of the store names the database by `Address.shown` or `Address.place`, so that no password ever gets into one.
+"""
 
 from __future__ import annotations
 
@@ -50,16 +53,13 @@ def read_address(written: str) -> Address:
         url = sa.make_url(written)
     except (sa.exc.ArgumentError, ValueError):
         # Not quoted: what cannot be taken apart may hold a password anywhere.
-        raise StoreError(f"The database URL cannot be read. {_ACCEPTED}{_perhaps_a_file(written)}") from None
+        hint = "" if ":" in written or not written else f" For a file: sqlite:///{written}"
+        raise StoreError(f"The database URL cannot be read. {_ACCEPTED}{hint}") from None
     if url.drivername == "sqlite":
         return _sqlite(url)
     if url.drivername in _POSTGRES:
         return Address(url.set(drivername="postgresql+psycopg"), None)
-    raise StoreError(f"There is no '{url.drivername}' among the kinds of database. {_ACCEPTED}")
-
-
-def _perhaps_a_file(written: str) -> str:
-    return "" if ":" in written or not written else f" For a file: sqlite:///{written}"
+    raise StoreError(f"Databases of the kind '{url.drivername}' are not supported. {_ACCEPTED}")
 
 
 def _sqlite(url: sa.URL) -> Address:

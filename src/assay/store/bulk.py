@@ -19,7 +19,7 @@ _FETCHED = 2000
 
 
 def insert_rows(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
-    """Rows whose values are in the order of the table's columns and as the driver takes them."""
+    """Insert rows whose values are in the order of the table's columns and as the driver takes them: no type is converted."""
     if not rows:
         return
     if connection.dialect.name == "postgresql":
@@ -38,7 +38,7 @@ def _copy(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
     statement = f"COPY {table.name} ({', '.join(table.c.keys())}) FROM STDIN"
     cursor: Any = connection.connection.cursor()
     try:
-        with _wrapped(connection, statement), cursor.copy(statement) as copy:
+        with _wrap_driver_errors(connection, statement), cursor.copy(statement) as copy:
             for row in rows:
                 copy.write_row(row)
     finally:
@@ -48,7 +48,7 @@ def _copy(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
 def fetch_rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Rows]:
     """A long result in chunks, its values as the driver gives them: for numbers and text only."""
     streaming = connection.execution_options(stream_results=True, max_row_buffer=_FETCHED)
-    with streaming.execute(query) as result, _wrapped(connection, query):
+    with streaming.execute(query) as result, _wrap_driver_errors(connection, query):
         # SQLAlchemy takes the first row of a streamed result from the driver at once: it has to be asked for that one.
         first = result.fetchone()
         if first is None:
@@ -60,7 +60,7 @@ def fetch_rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Row
 
 
 @contextmanager
-def _wrapped(connection: sa.Connection, statement: str | sa.Select[Any]) -> Iterator[None]:
+def _wrap_driver_errors(connection: sa.Connection, statement: str | sa.Select[Any]) -> Iterator[None]:
     driver: Any = connection.dialect.loaded_dbapi
     try:
         yield

@@ -1,9 +1,13 @@
-"""What agents did, case by case: read to be rated, and judged again."""
+"""Executions of suites, case by case: read to be resumed and rated, and written when they are judged again.
+
+A trial may have hundreds of thousands of executions, so they are read column by column into arrays, without making an object
+of each. Functions here take a connection; `Store` opens it and decides on the transaction.
+"""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +17,7 @@ from assay.model.metric import JUDGING
 from assay.model.rating import Judging
 from assay.model.redaction import redact
 from assay.store.bulk import fetch_rows, insert_rows
-from assay.store.reading import align, columns, read_metrics
+from assay.store.read import align, columns, read_metrics
 from assay.store.standings import write_standing
 from assay.store.tables import executions, measurements, trials
 
@@ -28,20 +32,21 @@ Judgement = tuple[int, Mapping[str, float], Mapping[str, object] | None]
 
 
 def read_done(connection: sa.Connection, run_id: str) -> dict[int, Done]:
+    """What is stored of each trial of a suite, by its index in the plan: a run that is resumed leaves it out."""
     of_suite = sa.or_(trials.c.suite != "", trials.c.agent_use.is_not(None))
     query = sa.select(trials.c.position, trials.c.id).where(trials.c.run_id == run_id, of_suite)
-    found = connection.execute(query.order_by(trials.c.position)).all()
-    return {position: _done(connection, trial_id) for position, trial_id in found}
-
-
-def _done(connection: sa.Connection, trial_id: int) -> Done:
     column = executions.c
-    query = sa.select(column.phase, column.case_id, column.repetition).where(column.trial_id == trial_id)
-    return {(phase, case, number) for chunk in fetch_rows(connection, query) for phase, case, number in chunk}
+    done: dict[int, Done] = {}
+    for position, trial_id in connection.execute(query.order_by(trials.c.position)).all():
+        stored = sa.select(column.phase, column.case_id, column.repetition).where(column.trial_id == trial_id)
+        done[position] = {
+            (phase, case, number) for chunk in fetch_rows(connection, stored) for phase, case, number in chunk
+        }
+    return done
 
 
 def read_case_table(connection: sa.Connection, trial_id: int, further: Iterable[str] = ()) -> CaseTable:
-    """What a trial is rated by, and `further` metrics that are wanted beside."""
+    """The measured executions of a trial with all metrics that ratings need, its scores, and `further` metrics."""
     column = executions.c
     query = (
         sa.select(column.seq, column.case_id, column.repetition, column.status, column.process)
@@ -56,7 +61,7 @@ def read_case_table(connection: sa.Connection, trial_id: int, further: Iterable[
     stored = read_metrics(connection, trial_id)
     metrics = dict.fromkeys((*_RATED, *filter(_is_score, stored), *further))
     measured = {
-        metric: _measured(connection, trial_id, metric, seqs) if metric in stored else [None] * len(seqs)
+        metric: _read_metric(connection, trial_id, metric, seqs) if metric in stored else [None] * len(seqs)
         for metric in metrics
     }
     return CaseTable(cases, repetitions, statuses, measured, processes)
@@ -67,24 +72,24 @@ def _is_score(metric: str) -> bool:
 
 
 def read_judging(connection: sa.Connection, trial_id: int) -> Judging | None:
-    """Sums over the executions of every phase; unknown where one of those that were judged lacks the figure."""
+    """What judges used, summed over the executions of every phase; None for a figure that one judged execution lacks."""
     column = measurements.c
     query = (
         sa.select(column.metric, sa.func.count(), sa.func.sum(column.value))
         .where(column.trial_id == trial_id, column.metric.in_(JUDGING))
         .group_by(column.metric)
     )
-    found = {metric: (number, float(total)) for metric, number, total in connection.execute(query)}
-    if JUDGING[0] not in found:
+    sums = {metric: (number, float(total)) for metric, number, total in connection.execute(query)}
+    if JUDGING[0] not in sums:
         return None
-    judged, calls = found[JUDGING[0]]
-    tokens, usd = (found.get(name, (0, 0.0)) for name in JUDGING[1:])
+    judged, calls = sums[JUDGING[0]]
+    tokens, usd = (sums.get(name, (0, 0.0)) for name in JUDGING[1:])
     return Judging(
         int(calls), tokens[1] if tokens[0] == judged else None, usd[1] if usd[0] == judged else None
     )
 
 
-def _measured(
+def _read_metric(
     connection: sa.Connection, trial_id: int, metric: str, seqs: array[int]
 ) -> Sequence[float | None]:
     column = measurements.c
@@ -106,17 +111,15 @@ def write_ratings(connection: sa.Connection, trial_id: int, ratings: Ratings) ->
 
 
 def write_judgements(connection: sa.Connection, trial_id: int, judged: Sequence[Judgement]) -> int:
-    """Puts new scores in the place of the old; how many executions there were to be judged."""
+    """Replace old scores by new ones; returns how many of the executions exist."""
     old = [*filter(_is_score, read_metrics(connection, trial_id)), *JUDGING]
-    by_number = {judgement[0]: judgement for judgement in judged}
-    return sum(_rejudge(connection, trial_id, old, chunk) for chunk in _chunks(list(by_number.values())))
-
-
-def _chunks(judged: Sequence[Judgement]) -> Iterator[Sequence[Judgement]]:
-    return (judged[start : start + _CHUNK] for start in range(0, len(judged), _CHUNK))
+    latest = list({judgement[0]: judgement for judgement in judged}.values())
+    starts = range(0, len(latest), _CHUNK)
+    return sum(_rejudge(connection, trial_id, old, latest[start : start + _CHUNK]) for start in starts)
 
 
 def _rejudge(connection: sa.Connection, trial_id: int, old: list[str], chunk: Sequence[Judgement]) -> int:
+    """Write one chunk: delete the `old` metrics of those executions, insert the new ones, merge the details."""
     chosen = executions.c.trial_id == trial_id, executions.c.seq.in_([seq for seq, _, _ in chunk])
     query = sa.select(executions.c.seq, executions.c.detail).where(*chosen)
     known: dict[int, Mapping[str, object] | None] = {row.seq: row.detail for row in connection.execute(query)}

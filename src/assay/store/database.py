@@ -1,16 +1,30 @@
-"""An engine for an address: drivers, pragmas, transactions."""
+"""Makes an engine for an address: drivers, pragmas, transactions.
+
+SQLite and PostgreSQL differ here and in `schema.py`, `leases.py` and `bulk.py`; everything else of the store is the same SQL.
+SQLite runs in WAL mode with foreign keys on and one writer at a time. Its driver is kept from beginning transactions by
+itself, as it would begin them too late; SQLAlchemy does that.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import sqlite3
+import tempfile
+import weakref
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 
 from assay.errors import MissingExtra, StoreError
 from assay.plugin.private_files import create_private, make_folder
-from assay.store import faults, plain, readonly
+from assay.store import column_values as plain
+from assay.store import faults
 from assay.store.address import Address
 
 _PATIENCE = {"timeout": "30"}
@@ -18,11 +32,12 @@ _PATIENCE = {"timeout": "30"}
 
 
 _LOST = {"connect_timeout": "10", "tcp_user_timeout": "20000"}
-"""Of PostgreSQL: seconds until a server that does not answer counts as away, and milliseconds for one that fell silent."""
+"""Options for PostgreSQL: seconds until a server that does not answer a connection counts as away, and milliseconds until one
+does that stops answering."""
 
 
 def connect(address: Address, *, foreign_keys: bool = True) -> sa.Engine:
-    """An engine that has reached its database once, so that what is wrong with the address is said now."""
+    """An engine that has reached its database once, so that an error in the address is reported now."""
     engine = (
         _sqlite(address, foreign_keys) if address.url.get_backend_name() == "sqlite" else _postgres(address)
     )
@@ -46,9 +61,11 @@ def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
     if address.file:
         _make_room(address)
     options: dict[str, Any] = {} if address.file else {"poolclass": sa.StaticPool}
-    is_read_only = address.file is not None and readonly.is_read_only(address.file)
+    is_read_only = False
+    if address.file and address.file.is_file():
+        is_read_only = not (os.access(address.file, os.W_OK) and os.access(address.file.parent, os.W_OK))
     if address.file and is_read_only:
-        options = {"creator": readonly.opener(address.file), "poolclass": sa.QueuePool}
+        options = {"creator": _read_only_opener(address.file), "poolclass": sa.QueuePool}
     try:
         url = address.url if "timeout" in address.url.query else address.url.update_query_dict(_PATIENCE)
         engine = sa.create_engine(url, connect_args={"check_same_thread": False}, **options)
@@ -69,7 +86,7 @@ def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
         try:
             connection.execute("PRAGMA synchronous = NORMAL")
         except UnicodeDecodeError as error:  # SQLite's own message quotes the damaged bytes of the schema.
-            raise faults.damaged(error, address) from None
+            raise faults.build_damage_error(error, address) from None
         if is_read_only:
             connection.execute("PRAGMA query_only = ON")
         connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
@@ -83,6 +100,7 @@ def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
 
 
 def _make_room(address: Address) -> None:
+    """Make the folder of a database file; refuse a path that cannot be one, with the reason."""
     assert address.file is not None
     folder = address.file.parent
     try:
@@ -91,7 +109,7 @@ def _make_room(address: Address) -> None:
         make_folder(folder)
     except (FileExistsError, NotADirectoryError):
         raise StoreError(
-            f"The folder '{folder}' cannot be made: a file is in its place. Move it away."
+            f"The folder '{folder}' cannot be created: a file has that name. Move it away."
         ) from None
     except OSError as error:
         raise StoreError(
@@ -120,3 +138,42 @@ def _postgres(address: Address) -> sa.Engine:
         raise MissingExtra(
             "PostgreSQL needs the package 'psycopg', which is not installed. Get it: pip install 'assay-bench[postgres]'"
         ) from None
+
+
+def _read_only_opener(file: Path) -> Callable[[], sqlite3.Connection]:
+    """A function that opens connections to a file on read-only media, or without permission to write.
+
+    SQLite keeps a log and its index beside a file, and to read them it wants to write the index. Where there is no log, the
+    file is all there is, and can be read as one that does not change. Where there is one, a copy is read if SQLite cannot read the file itself.
+    """
+    log = file.with_name(file.name + "-wal")
+    if not (log.is_file() and log.stat().st_size):
+        return partial(_open_uri, file, "immutable=1")
+    connect = partial(_open_uri, file, "mode=ro")
+    try:
+        connection = connect()
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master")
+        finally:
+            connection.close()
+    except sqlite3.OperationalError:
+        return _TemporaryCopy(file, log)
+    return connect
+
+
+def _open_uri(file: Path, option: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(file))}?{option}", uri=True, timeout=30, check_same_thread=False)
+
+
+class _TemporaryCopy:
+    """A copy of the file and its log, which lasts as long as this object."""
+
+    def __init__(self, file: Path, log: Path) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="assay-copy-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        for part in (file, log):
+            shutil.copyfile(part, folder / part.name)
+        self._file = folder / file.name
+
+    def __call__(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._file, timeout=30, check_same_thread=False)

@@ -20,7 +20,8 @@ import sqlalchemy as sa
 from assay.errors import MissingExtra
 from assay.model import Execution, Run, StoredTrial
 from assay.plugin.private_files import open_private
-from assay.store import reading, tables
+from assay.store import read as reading
+from assay.store import tables
 
 _ROWS_AT_ONCE = 10_000
 _FIXED = {
@@ -62,7 +63,10 @@ class ExecutionTable:
 
 
 def write_table(engine: sa.Engine, path: Path, run_id: str | None) -> int:
-    """Write the file in the format that its name ends in; the number of rows."""
+    """Write the file in the format that its name ends in; returns the number of rows.
+
+    It is written beside its place and renamed at the end, so that a file with that name is always complete.
+    """
     write = {".parquet": _write_parquet, ".csv": _write_csv, ".jsonl": _write_json_lines}[path.suffix.lower()]
     partial = path.with_name(f"{path.name}.partial")
     try:
@@ -74,13 +78,14 @@ def write_table(engine: sa.Engine, path: Path, run_id: str | None) -> int:
 
 
 def _read_table(engine: sa.Engine, run_id: str | None) -> ExecutionTable:
+    """A first pass over the trials finds the columns, as CSV and Parquet need them before the first row."""
     with engine.connect() as connection:
         query = sa.select(tables.runs.c.id).order_by(tables.runs.c.started, tables.runs.c.id)
         ids = list(connection.scalars(query)) if run_id is None else [run_id]
         params: dict[str, list[Any]] = {}
         metrics: dict[str, None] = {}
-        for one in ids:
-            for stored in reading.read_run(connection, one).trials:
+        for run in ids:
+            for stored in reading.read_run(connection, run).trials:
                 metrics |= dict.fromkeys(reading.read_metrics(connection, stored.id))
                 for name, value in stored.trial.params.items():
                     params.setdefault(f"param.{name}", []).append(value)
@@ -107,12 +112,17 @@ def _rows(
         for stored in run.trials:
             about = _about(run, stored, params)
             for execution in reading.StoredExecutions(engine.connect, stored.id):
-                yield {**about, **_about_execution(execution), **_measured(execution, metrics)}
+                measured = {metrics[m]: value for m, value in execution.measurements.items() if m in metrics}
+                yield {**about, **_about_execution(execution), **measured}
 
 
 def _about(run: Run, stored: StoredTrial, params: Mapping[str, type]) -> Row:
     trial = stored.trial
-    given = {f"param.{name}": value for name, value in trial.params.items()}
+    values = {name: trial.params.get(name.removeprefix("param.")) for name in params}
+    converted = {
+        name: None if value is None else _text(value) if params[name] is str else params[name](value)
+        for name, value in values.items()
+    }
     return {
         "run_id": run.id,
         "run": run.name,
@@ -128,14 +138,8 @@ def _about(run: Run, stored: StoredTrial, params: Mapping[str, type]) -> Row:
         "agent": trial.agent.name,
         "agent_version": trial.agent.version,
         "concurrency": trial.concurrency,
-        **{name: _fitted(given.get(name), kind) for name, kind in params.items()},
+        **converted,
     }
-
-
-def _fitted(value: Any, kind: type) -> Any:
-    if value is None:
-        return None
-    return _text(value) if kind is str else kind(value)
 
 
 def _about_execution(execution: Execution) -> Row:
@@ -156,10 +160,6 @@ def _about_execution(execution: Execution) -> Row:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _measured(execution: Execution, metrics: Mapping[str, str]) -> Row:
-    return {metrics[name]: value for name, value in execution.measurements.items() if name in metrics}
 
 
 def _write_csv(table: ExecutionTable, path: Path) -> int:

@@ -1,4 +1,8 @@
-"""What is stored, or one run of it, as a file: a SQLite database, or a table of executions."""
+"""Exports everything that is stored, or one run, to a file: a SQLite database, or a table of executions.
+
+A database is copied table by table in the order of their foreign keys. From a run, `_of_run` selects the rows that belong to
+it, so the copy is a complete database of its own that any command can open. Secrets are redacted once more on the way.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ import sqlalchemy as sa
 from assay.errors import StoreError
 from assay.model.redaction import known_secrets
 from assay.store import database, schema, tables
-from assay.store.address import Address, read_address
+from assay.store.address import read_address
 from assay.store.bulk import insert_rows
 
 _CHUNK = 1000
@@ -35,7 +39,11 @@ def export(source: sa.Engine, path: Path, run_id: str | None) -> Path:
         if path.exists():
             raise StoreError(f"'{path}' exists already. Name a file that does not, or move it away.")
         if suffix in DATABASES:
-            _write(source, path, run_id)
+            with _new_file(path) as target, source.connect() as reading, target.begin() as copy:
+                copy.execute(tables.workspaces.delete())
+                for table in tables.metadata.sorted_tables:
+                    if table not in (tables.revision, tables.leases):  # nobody goes on with a run in the copy
+                        _copy(reading, copy, table, run_id)
         else:
             from assay.store.execution_table import write_table
 
@@ -45,19 +53,11 @@ def export(source: sa.Engine, path: Path, run_id: str | None) -> Path:
     return path
 
 
-def _write(source: sa.Engine, path: Path, run_id: str | None) -> None:
-    with _new_file(path) as target, source.connect() as reading, target.begin() as copy:
-        copy.execute(tables.workspaces.delete())
-        for table in tables.metadata.sorted_tables:
-            if table not in (tables.revision, tables.leases):  # the copy is nobody's to go on with
-                _copy(reading, copy, table, run_id)
-
-
 @contextmanager
 def _new_file(path: Path) -> Iterator[sa.Engine]:
     """A fresh database that gets its name only when all went well."""
     partial = path.with_name(f"{path.name}.partial")
-    address = _address(partial)
+    address = read_address(sa.URL.create("sqlite", database=str(partial)).render_as_string())
     _discard(partial)
     engine = database.connect(address)
     try:
@@ -70,29 +70,30 @@ def _new_file(path: Path) -> Iterator[sa.Engine]:
         _discard(partial)
 
 
-def _address(path: Path) -> Address:
-    return read_address(sa.URL.create("sqlite", database=str(path)).render_as_string())
-
-
 def _discard(partial: Path) -> None:
     for suffix in ("", "-wal", "-shm"):
         partial.with_name(partial.name + suffix).unlink(missing_ok=True)
 
 
 def _copy(reading: sa.Connection, copy: sa.Connection, table: sa.Table, run_id: str | None) -> None:
+    """Copy a table, or what of it belongs to the run.
+
+    The long tables, of executions and measurements, bypass SQLAlchemy; their JSON is copied as text, without parsing it.
+    """
     is_long = "seq" in table.c
-    query = sa.select(*map(_raw, table.c)) if is_long else sa.select(table)
+    raw = (sa.cast(column, sa.Text) if isinstance(column.type, sa.JSON) else column for column in table.c)
+    query = sa.select(*raw) if is_long else sa.select(table)
     if run_id is not None:
         query = query.where(_of_run(table, run_id))
     streamed = reading.execution_options(stream_results=True, max_row_buffer=_CHUNK)
     for chunk in streamed.execute(query).partitions(_CHUNK):
         if is_long:
-            insert_rows(copy, table, [_redacted(row, table) for row in chunk])
+            insert_rows(copy, table, [_redact_row(row, table) for row in chunk])
         else:
             copy.execute(table.insert(), [dict(row._mapping) for row in chunk])
 
 
-def _redacted(row: Sequence[Any], table: sa.Table) -> tuple[Any, ...]:
+def _redact_row(row: Sequence[Any], table: sa.Table) -> tuple[Any, ...]:
     """What an earlier version stored may hold a secret, and an exported file is meant to be shared."""
     known = known_secrets()
     return tuple(
@@ -105,13 +106,8 @@ def _redacted(row: Sequence[Any], table: sa.Table) -> tuple[Any, ...]:
     )
 
 
-def _raw(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
-    """As SQLite holds it, so that nothing need be taken apart on the way."""
-    return sa.cast(column, sa.Text) if isinstance(column.type, sa.JSON) else column
-
-
 def _of_run(table: sa.Table, run_id: str) -> sa.ColumnElement[bool]:
-    """Which rows of a table belong to a run, by the way the table hangs on it."""
+    """Which rows of a table belong to a run, by how the table refers to it."""
     runs, trials = tables.runs, tables.trials
     if table is tables.rating_references:
         asked = trials.c.suite, trials.c.benchmark, trials.c.benchmark_hash

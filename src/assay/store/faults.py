@@ -1,15 +1,19 @@
-"""What a database driver reports, as a message for the user; anything that is not the user's to mend keeps its traceback."""
+"""Turns errors of a database driver into messages for the user.
+
+`StoreAway` is an error that may pass by itself, such as a lock or a server that restarts: the outbox waits and tries again.
+`StoreFull` ends a run but keeps its results. Any other `StoreError` says what the user can do about it. Errors that the user
+cannot do anything about are left as they are and keep their traceback.
+"""
 
 from __future__ import annotations
 
 import shutil
 import sqlite3
-from pathlib import Path
 
 import sqlalchemy as sa
 
 from assay.errors import StoreAway, StoreError, StoreFull
-from assay.store import plain
+from assay.store import column_values as plain
 from assay.store.address import Address
 
 _LEAST_SPACE = 1 << 20
@@ -35,7 +39,7 @@ _TRANSIENT = ("53300", "55P03")
 
 
 def listen(engine: sa.Engine, address: Address) -> None:
-    """From now on, errors of this engine that the user can mend arrive as StoreError."""
+    """From now on, errors of this engine that the user can fix arrive as StoreError."""
 
     def translate(context: sa.ExceptionContext) -> StoreError | None:
         # A ping that fails is no fault: the pool makes a new connection in its place.
@@ -44,8 +48,8 @@ def listen(engine: sa.Engine, address: Address) -> None:
     sa.event.listen(engine, "handle_error", translate, retval=True)
 
 
-def damaged(error: BaseException, address: Address) -> StoreError:
-    """For a value that is not what its column holds."""
+def build_damage_error(error: BaseException, address: Address) -> StoreError:
+    """The error for a stored value that is not of the kind that its column holds."""
     reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
     return StoreError(
         f"'{address.place}' is damaged: a stored value cannot be read ({plain.text(reason)}). "
@@ -54,8 +58,9 @@ def damaged(error: BaseException, address: Address) -> StoreError:
 
 
 def fault(error: BaseException, address: Address) -> StoreError | None:
+    """The error of a driver as one for the user; None where there is nothing that the user could do."""
     if isinstance(error, sqlite3.Error) and "Could not decode to UTF-8" in str(error):
-        return damaged(error, address)
+        return build_damage_error(error, address)
     if _lacks_a_part(error):
         return StoreError(
             f"'{address.place}' lacks a part of its schema: {str(error).partition(chr(10))[0]}. "
@@ -84,16 +89,16 @@ def full(address: Address) -> StoreFull:
 
 
 def _sqlite_fault(name: str, address: Address) -> StoreError | None:
-    if name == "SQLITE_FULL" or (name.startswith("SQLITE_IOERR") and address.file and _is_full(address.file)):
+    # A full disk may also show as an error of reading or writing.
+    is_io_error = name.startswith("SQLITE_IOERR") and address.file is not None
+    if name == "SQLITE_FULL" or (
+        is_io_error and address.file and shutil.disk_usage(address.file.parent).free < _LEAST_SPACE
+    ):
         return full(address)
     # Extended names, such as SQLITE_READONLY_DIRECTORY, begin with the plain one.
     message = next((_SQLITE[known] for known in _SQLITE if name.startswith(known)), None)
     kind = StoreAway if name.startswith(_LOCKED) else StoreError
     return kind(message.format(address.place)) if message else None
-
-
-def _is_full(file: Path) -> bool:
-    return shutil.disk_usage(file.parent).free < _LEAST_SPACE
 
 
 def _postgres_fault(error: BaseException, address: Address) -> StoreError | None:
@@ -103,7 +108,9 @@ def _postgres_fault(error: BaseException, address: Address) -> StoreError | None
     if state in _POSTGRES:
         kind = StoreAway if state in _TRANSIENT else StoreError
         return kind(_POSTGRES[state].format(address.shown))
-    if state.startswith(("08", "57P")) or (not state and _is_operational(error)):
+    # By name, so that psycopg need not be imported where it is not installed.
+    is_operational = any(kind.__name__ == "OperationalError" for kind in type(error).__mro__)
+    if state.startswith(("08", "57P")) or (not state and is_operational):
         return unreachable(error, address)
     return None
 
@@ -113,7 +120,3 @@ def unreachable(error: BaseException, address: Address) -> StoreAway:
     return StoreAway(
         f"'{address.place}' cannot be reached: {address.redact(reason)}. Check the URL and the server."
     )
-
-
-def _is_operational(error: BaseException) -> bool:
-    return any(kind.__name__ == "OperationalError" for kind in type(error).__mro__)

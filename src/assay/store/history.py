@@ -1,4 +1,8 @@
-"""The trials of an agent over time."""
+"""The trials of an agent over time: for trends and regressions, and to forecast how long a run will take.
+
+What is compared over time are trials that say something about the agent. A trial that was interrupted says nothing; one
+that was given up because the agent failed throughout does, and often it is the worst result of all.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.model import CaseTable, Phase, RunState, Status, Trial
+from assay.model.codec import from_plain
 from assay.store.bulk import fetch_rows
-from assay.store.reading import align
+from assay.store.read import align
 from assay.store.tables import agents, environments, executions, measurements, ratings, runs, trials
 
 _AT_ONCE = 50
@@ -24,7 +29,10 @@ _CARRIED_OUT = (RunState.COMPLETED.value, RunState.FAILED.value)
 
 @dataclass(frozen=True, slots=True)
 class AgentTrial:
-    """A trial that was carried out to its end, or given up because it failed throughout, with what decides which others it may be compared with."""
+    """A trial that was carried out to its end, or given up because it failed throughout.
+
+    Its other fields decide which trials it may be compared with.
+    """
 
     run_id: str
     trial_id: int
@@ -37,13 +45,18 @@ class AgentTrial:
     cases: tuple[str, ...]
     simulated: bool
     started: datetime
-    """Of its run."""
+    """When its run started."""
     facts: Mapping[str, Any]
-    """Of the machine."""
+    """Facts about the machine that it ran on."""
 
 
 def read_agent_trials(connection: sa.Connection, agent: str) -> list[AgentTrial]:
-    """The oldest first."""
+    """All trials of the agent that can be compared over time, the oldest first."""
+    # In an incomplete run the results of some agents are missing; a trial that is ranked is complete even so.
+    is_ranked = sa.exists().where(ratings.c.trial_id == trials.c.id, ratings.c.ok > 0)
+    is_complete = sa.or_(
+        runs.c.state.in_(_CARRIED_OUT), sa.and_(runs.c.state == RunState.INCOMPLETE.value, is_ranked)
+    )
     query = (
         sa.select(
             trials.c.run_id,
@@ -62,26 +75,18 @@ def read_agent_trials(connection: sa.Connection, agent: str) -> list[AgentTrial]
         .join(runs, runs.c.id == trials.c.run_id)
         .join(agents, agents.c.id == trials.c.agent_id)
         .join(environments, environments.c.id == runs.c.environment_id)
-        .where(
-            agents.c.name == agent, sa.or_(runs.c.state.in_(_CARRIED_OUT), _is_complete_in_incomplete_run())
-        )
+        .where(agents.c.name == agent, is_complete)
         .where(trials.c.started.is_not(None), sa.or_(trials.c.stopped.is_(None), _is_out_of_order()))
         .order_by(runs.c.started, runs.c.id, trials.c.position)
     )
-    found = connection.execute(query).mappings()
-    return [AgentTrial(**{**row, "cases": tuple(row["cases"])}) for row in found]
-
-
-def _is_complete_in_incomplete_run() -> sa.ColumnElement[bool]:
-    """One agent whose results are missing does not spoil those of the others: what has a rank can be compared."""
-    is_ranked = sa.exists().where(ratings.c.trial_id == trials.c.id, ratings.c.ok > 0)
-    return sa.and_(runs.c.state == RunState.INCOMPLETE.value, is_ranked)
+    return [from_plain(AgentTrial, row) for row in connection.execute(query).mappings()]
 
 
 def _is_out_of_order() -> sa.ColumnElement[bool]:
-    """Given up because the subject failed over and over: that is its result, and often the worst of all.
+    """Whether a trial was given up because its subject failed over and over, which is a result.
 
-    Times of code that broke a limit are those of its quick executions only; so of code it must be a failure throughout.
+    An agent in a suite needs a failure. Code must have failed throughout: if it broke a limit, only its quick executions
+    are there, and their times would look too good.
     """
 
     def has(*statuses: Status) -> sa.ColumnElement[bool]:
@@ -101,12 +106,12 @@ def read_agents_with_trials(connection: sa.Connection) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PastFigures:
-    """What executions of a trial took when it was last carried out."""
+    """What executions of a trial took when it was last carried out, one value for each execution."""
 
     run_id: str
     seconds: tuple[float, ...]
     usd: tuple[float, ...]
-    """With what its judges cost."""
+    """The cost of the agent plus that of its judges."""
 
 
 _LOOKED_AT = 20
@@ -114,7 +119,7 @@ _MOST_FIGURES = 10_000
 
 
 def read_past_figures(connection: sa.Connection, trial: Trial) -> PastFigures | None:
-    """Of the latest trial of the same agent and benchmark, rather one with the same params."""
+    """The figures of the latest trial of the same agent and benchmark; one with the same params is preferred."""
     query = (
         sa.select(trials.c.id, trials.c.run_id, trials.c.params)
         .join(runs, runs.c.id == trials.c.run_id)
@@ -133,7 +138,7 @@ def read_past_figures(connection: sa.Connection, trial: Trial) -> PastFigures | 
 
 
 def _figures(connection: sa.Connection, trial_id: int, run_id: str) -> PastFigures:
-    """Seconds of a whole execution, which may be of many calls."""
+    """Values are those of whole executions, which may consist of many calls."""
     made, given = executions.c, measurements.c
     query = (
         sa.select(made.seq, given.metric, given.value * made.loops)
@@ -171,7 +176,7 @@ class Columns:
 def read_columns(
     connection: sa.Connection, trial_ids: Sequence[int], metrics: Collection[str]
 ) -> Iterator[tuple[int, Columns]]:
-    """Of many trials, a part of them at a time, with the metrics that are asked for."""
+    """The measured executions of many trials with these metrics; `_AT_ONCE` trials are in memory at a time."""
     for start in range(0, len(trial_ids), _AT_ONCE):
         yield from _read_columns(connection, trial_ids[start : start + _AT_ONCE], metrics).items()
 
@@ -180,7 +185,13 @@ def _read_columns(
     connection: sa.Connection, trial_ids: Sequence[int], metrics: Collection[str]
 ) -> dict[int, Columns]:
     found = {trial_id: Columns() for trial_id in trial_ids}
-    executed = chain.from_iterable(fetch_rows(connection, _executions_of(trial_ids)))
+    made = executions.c
+    query = (
+        sa.select(made.trial_id, made.seq, made.process, made.case_id, made.repetition, made.status)
+        .where(made.trial_id.in_(trial_ids), made.phase == Phase.MEASURED.value)
+        .order_by(made.trial_id, made.seq)
+    )
+    executed = chain.from_iterable(fetch_rows(connection, query))
     for trial_id, rows in groupby(executed, itemgetter(0)):
         _, seqs, processes, cases, repetitions, statuses = zip(*rows, strict=True)
         found[trial_id] = Columns(array("q", seqs), processes, cases, repetitions, statuses)
@@ -190,13 +201,6 @@ def _read_columns(
         columns = found[trial_id]
         columns.metrics[metric] = align(columns.seqs, array("q", seqs), array("d", values))
     return found
-
-
-def _executions_of(trial_ids: Sequence[int]) -> sa.Select[Any]:
-    made = executions.c
-    columns = (made.trial_id, made.seq, made.process, made.case_id, made.repetition, made.status)
-    chosen = made.trial_id.in_(trial_ids), made.phase == Phase.MEASURED.value
-    return sa.select(*columns).where(*chosen).order_by(made.trial_id, made.seq)
 
 
 def _measurements_of(trial_ids: Sequence[int], metrics: Collection[str]) -> sa.Select[Any]:

@@ -22,11 +22,15 @@ import sqlalchemy as sa
 
 from assay.errors import LeaseLost, RunInUse, StoreError
 from assay.model.owner import Owner
-from assay.store import plain, processes, refs
+from assay.store import column_values as plain
+from assay.store import processes
+from assay.store import run_refs as refs
 from assay.store.tables import leases, runs
 
 LEASE_SECONDS = 60.0
+"""How long a lease lasts without being renewed."""
 RENEW_SECONDS = 10.0
+"""How often an owner renews its lease while it has nothing to write."""
 _CLOCKS = {
     "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
     "postgresql": "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)",
@@ -41,7 +45,7 @@ class AlreadyStored(Exception):
 
 @dataclass(slots=True)
 class Lease:
-    """What the owner of a run holds."""
+    """What the owner of a run holds. It is updated as the owner writes: `renewed` on this machine's monotonic clock."""
 
     run_id: str
     token: str
@@ -61,7 +65,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whoever holds a lease that has not ended."""
+    """The process that holds a lease, and when the lease ends; its text is for messages."""
 
     owner: Owner
     until: datetime
@@ -75,13 +79,15 @@ class Holder:
 def grant(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
     """The first lease of a run."""
     lease = Lease(run_id, secrets.token_hex(16))
-    connection.execute(leases.insert().values(run_id=run_id, batches=0, **_held(connection, lease, owner)))
+    connection.execute(
+        leases.insert().values(run_id=run_id, batches=0, **_build_lease_row(connection, lease, owner))
+    )
     _held_here.add(lease.token)
     return lease
 
 
 def acquire(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
-    """Takes a run over; refused while another process holds its lease."""
+    """Take a run over; raises RunInUse while another process holds its lease."""
     # Whoever comes second waits here, and then sees the lease of the first.
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL lock_timeout = '15s'")
@@ -94,7 +100,7 @@ def acquire(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
     connection.execute(
         leases.update()
         .where(leases.c.run_id == run_id, leases.c.token == row.token)
-        .values(_held(connection, lease, owner))
+        .values(_build_lease_row(connection, lease, owner))
     )
     _held_here.add(lease.token)
     return lease
@@ -103,7 +109,11 @@ def acquire(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
 def renew(
     connection: sa.Connection, lease: Lease, *, batches: int = 0, unless_released: bool = False
 ) -> None:
-    """Before anything else in a transaction of the owner; another's lease ends the transaction."""
+    """Renew the lease, first thing in every transaction of the owner, and count `batches` of it as stored.
+
+    Raises LeaseLost where another process has taken the run over, and AlreadyStored where this very batch was counted
+    before: its transaction was committed, but the answer of the database was lost.
+    """
     statement = _renewal(connection.dialect.name, batches, unless_released)
     held: dict[str, object] = {"held_run": lease.run_id, "held_token": lease.token}
     if batches:
@@ -112,13 +122,15 @@ def renew(
     if renewed.rowcount == 1:
         lease.renewed = monotonic()
         return
-    if batches and stored_batches(connection, lease) == lease.batches + batches:
+    if batches and count_stored_batches(connection, lease) == lease.batches + batches:
         raise AlreadyStored
     if connection.scalar(sa.select(runs.c.id).where(runs.c.id == lease.run_id)) is None:
         raise refs.no_run(lease.run_id)
     lease.is_lost = True
+    row = connection.execute(sa.select(leases).where(leases.c.run_id == lease.run_id)).one_or_none()
+    holder = "another process" if row is None else _name(_owner(row))
     raise LeaseLost(
-        f"Run '{lease.run_id}' was taken over by {_current_holder(connection, lease.run_id)}. "
+        f"Run '{lease.run_id}' was taken over by {holder}. "
         "This process stopped; what it had stored by then is kept."
     )
 
@@ -149,6 +161,11 @@ def forget(lease: Lease) -> None:
 
 
 def refuse_if_held(connection: sa.Connection, run_id: str, advice: str) -> None:
+    """Raise RunInUse if a process that may still be alive holds the lease of the run.
+
+    A lease that has not expired does not count if its process is known to have ended, or if it is one of this process
+    that a run left behind when it failed.
+    """
     held = sa.select(leases).where(leases.c.run_id == run_id, leases.c.expires > _now(connection))
     row = connection.execute(held).one_or_none()
     if row is None:
@@ -175,22 +192,17 @@ def is_abandoned(connection: sa.Connection, run_id: str) -> bool:
     return not is_held or processes.has_ended(_owner(row))
 
 
-def stored_batches(connection: sa.Connection, lease: Lease) -> int | None:
+def count_stored_batches(connection: sa.Connection, lease: Lease) -> int | None:
     """How many batches of the run are stored; None where the lease is not ours any more."""
     own = leases.c.run_id == lease.run_id, leases.c.token == lease.token
     return connection.scalar(sa.select(leases.c.batches).where(*own))
-
-
-def _current_holder(connection: sa.Connection, run_id: str) -> str:
-    row = connection.execute(sa.select(leases).where(leases.c.run_id == run_id)).one_or_none()
-    return "another process" if row is None else _name(_owner(row))
 
 
 def _name(owner: Owner) -> str:
     return f"process {owner.pid} on {owner.host}"
 
 
-def _held(connection: sa.Connection, lease: Lease, owner: Owner) -> dict[str, Any]:
+def _build_lease_row(connection: sa.Connection, lease: Lease, owner: Owner) -> dict[str, Any]:
     now = _now(connection)
     return {
         "token": lease.token,

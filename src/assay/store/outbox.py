@@ -1,4 +1,9 @@
-"""Batches of a run on their way to the database: while it is away they wait, and the run goes on."""
+"""Batches of a run on their way to the database: while it is away they wait, and the run goes on.
+
+A batch goes straight to the database as long as that works. Once a write fails because the database is away, batches wait in
+memory, beyond `MEMORY_CHARACTERS` in a file (`spill.py`), and are tried again with growing pauses. After `RETRY_SECONDS` the run
+gives up; what waits is then in the file, and `assay run --resume` stores it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from assay.errors import StoreAway, StoreError, StoreFull
 from assay.model import Batch
 from assay.store import spill
 from assay.store.leases import Lease
-from assay.units import counted
+from assay.units import format_count
 
 RETRY_SECONDS = 60.0
 """How long a database may be away before a run gives up."""
@@ -25,7 +30,7 @@ Result = TypeVar("Result")
 
 
 def retry(operation: Callable[[], Result], seconds: float) -> Result:
-    """Does something that may be done twice, again and again while the database is away."""
+    """Call an operation that may be done twice, again and again while the database is away, for at most so long."""
     end, pause = monotonic() + seconds, _FIRST_PAUSE
     while True:
         try:
@@ -64,7 +69,7 @@ class Outbox:
         return not self._waiting and not self._has_spilled
 
     def put(self, batch: Batch) -> int:
-        """Stores a batch, now or later; how many of its executions are new in the database."""
+        """Store a batch, now or later; returns how many of its executions are new in the database."""
         if self.is_empty:
             try:
                 return self._write(batch)
@@ -82,12 +87,12 @@ class Outbox:
         return 0
 
     def drain(self) -> None:
-        """Waits until everything is stored."""
+        """Wait until everything is stored; raises what made it give up."""
         while not self.is_empty and not self._try():
             sleep(max(0.0, self._next_try - monotonic()))
 
     def _try(self) -> bool:
-        """Stores what waits; whether nothing waits any more."""
+        """Store what waits, the file before the memory; returns whether nothing waits any more."""
         try:
             self._write_spilled()
             while self._waiting:
@@ -108,8 +113,8 @@ class Outbox:
     def _write_spilled(self) -> None:
         if not self._has_spilled or self._file is None:
             return
-        found = spill.read(self._file, self._lease.run_id)
-        for number, batch in found.batches if found else ():
+        spilled = spill.read(self._file, self._lease.run_id)
+        for number, batch in spilled.batches if spilled else ():
             if number > self._lease.batches:
                 self._write(batch)
         self._file.unlink(missing_ok=True)
@@ -118,8 +123,8 @@ class Outbox:
     def _keep(self, batch: Batch) -> None:
         self._last = max(self._last, self._lease.batches) + 1
         self._waiting.append((self._last, batch))
-        self._characters += sum(map(_length, batch.executions)) + sum(
-            len(one.content) for one in batch.artifacts
+        self._characters += sum(map(_estimate_size, batch.executions)) + sum(
+            len(artifact.content) for artifact in batch.artifacts
         )
         if self._characters > MEMORY_CHARACTERS:
             self._spill()
@@ -146,7 +151,7 @@ class Outbox:
             self._spill()
         if self._waiting:
             raise type(error)(
-                f"{error} {counted(executions, 'result')} could not be stored or written to a file and will be "
+                f"{error} {format_count(executions, 'result')} could not be stored or written to a file and will be "
                 f"run again: assay run --resume {self._lease.run_id}"
             )
         self._has_spilled = False  # this process writes nothing more
@@ -156,7 +161,8 @@ class Outbox:
         )
 
 
-def _length(execution: object) -> int:
+def _estimate_size(execution: object) -> int:
+    """About how many characters an execution takes in memory; most of them are in its output, log and detail."""
     output, log, detail = (getattr(execution, name) for name in ("output", "log", "detail"))
     text = len(output) if isinstance(output, str) else 1000 if output is None else len(repr(output))
     return 500 + text + len(log or "") + (0 if detail is None else len(repr(detail)))

@@ -1,4 +1,8 @@
-"""Owners of runs as processes of this machine: who we are, and whether another one has ended."""
+"""Owners of runs as processes of this machine: who we are, and whether another one has ended.
+
+A process is known by its machine, its id and its start, since ids are used again. Only a process of the same machine can be
+known to have ended: for others, the lease decides.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,15 @@ from assay.model.owner import Owner
 
 def current_owner() -> Owner:
     pid = os.getpid()
-    return Owner(socket.gethostname(), pid, _machine(), _start_of(pid) or "", _working_folder())
+    try:
+        folder = str(Path.cwd())
+    except OSError:  # it was deleted
+        folder = ""
+    return Owner(socket.gethostname(), pid, _machine(), _start_of(pid) or "", folder)
 
 
 def has_ended(owner: Owner) -> bool:
-    """Whether the process is known to be gone; False where its machine is another, which only a lease can tell."""
+    """Whether the process is known to have ended; False if it ran on another machine, where only its lease counts."""
     if owner.machine != _machine():
         return False
     return _start_of(owner.pid) != owner.process_started
@@ -37,7 +45,7 @@ def _machine() -> str:
 
 
 def _start_of(pid: int) -> str | None:
-    """When a process started; None where there is none, or only what its parent has not collected yet."""
+    """When a process started, in clock ticks since boot; None if it does not exist or has ended as a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return None if fields[0] in "ZX" else fields[19]
@@ -55,10 +63,3 @@ def _start_without_proc(pid: int) -> str | None:
         return None if process.status() == psutil.STATUS_ZOMBIE else str(process.create_time())
     except psutil.NoSuchProcess:
         return None
-
-
-def _working_folder() -> str:
-    try:
-        return str(Path.cwd())
-    except OSError:
-        return ""

@@ -1,4 +1,4 @@
-"""Runs that go, and what goes with them."""
+"""Deletes runs, and with them what nothing else refers to: their environment, and a suite that no run has any more."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from assay.model import RunState, Status
 from assay.store import registry
-from assay.store.refs import newest_first
+from assay.store.run_refs import newest_first
 from assay.store.tables import baselines, environments, executions, measurements, runs, suites, trials
 
 
@@ -25,7 +25,7 @@ def delete_run(connection: sa.Connection, run_id: str) -> None:
 
 
 def delete_unsettled(connection: sa.Connection, run_id: str) -> None:
-    """Deletes executions that do not stand, with their measurements."""
+    """Delete executions that say nothing about their subject, such as cancelled ones, so that a resumed run repeats them."""
     unsettled = [status.value for status in Status if not status.is_settled]
     chosen = trials.c.run_id == run_id, executions.c.status.in_(unsettled)
     query = sa.select(executions.c.trial_id, executions.c.seq).join(trials).where(*chosen)
@@ -35,7 +35,7 @@ def delete_unsettled(connection: sa.Connection, run_id: str) -> None:
 
 
 def prunable(connection: sa.Connection, before: datetime, keep: int) -> list[str]:
-    """Runs older than that and beyond the newest `keep`, but neither baselines nor running."""
+    """Runs that started before that time and are not among the newest `keep`; never baselines or running ones."""
     query = sa.select(runs.c.id, runs.c.started, runs.c.state).order_by(*newest_first)
     named = set(connection.scalars(sa.select(baselines.c.run_id)))
     return [

@@ -1,14 +1,20 @@
-"""What ratings are relative to, stored with the definition of each benchmark."""
+"""References: what the ratings of speed, efficiency and cost are relative to, one for each definition of a benchmark.
+
+A scope is a benchmark of a suite in one definition (its hash), apart for simulated agents. Its references come from the
+first completed run that put all cases (`first`), for the time being from one that did not (`partial`), or from a run that the
+user chose (`chosen`). Ratings are made again when a reference changes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from assay.model import RunState
+from assay.model.codec import to_plain
 from assay.model.rating import RatingScope, Reference, ReferenceOrigin
 from assay.store.tables import (
     DEFAULT_WORKSPACE,
@@ -55,7 +61,7 @@ def read_scopes(connection: sa.Connection, run_id: str | None = None) -> dict[Ra
 
 
 def read_completed(connection: sa.Connection, scope: RatingScope) -> list[CompletedTrial]:
-    """Those of runs that put all cases first, and among them those of the run that was completed first."""
+    """Trials of completed runs in the scope: first those that put all cases, each group by when its run ended."""
     query = (
         sa.select(trials.c.id, runs.c.id, runs.c.ended, trials.c.cases, trials.c.stopped, benchmarks.c.cases)
         .join(runs, runs.c.id == trials.c.run_id)
@@ -85,8 +91,23 @@ def read_rated(connection: sa.Connection, scope: RatingScope) -> list[tuple[str,
     return [(run_id, trial_id) for run_id, trial_id in connection.execute(query)]
 
 
+def read_yardsticks(connection: sa.Connection, scope: RatingScope) -> list[tuple[str, int, str]]:
+    """As `read_rated`, each with a text of the references and the pass mark it was rated by; "" from older versions."""
+    query = (
+        sa.select(runs.c.id, trials.c.id, ratings.c.summary)
+        .join(runs, runs.c.id == trials.c.run_id)
+        .join(ratings, ratings.c.trial_id == trials.c.id)
+        .where(*_within(scope))
+        .order_by(runs.c.started, runs.c.id, trials.c.position)
+    )
+    return [
+        (run_id, trial_id, (summary or {}).get("yardstick", ""))
+        for run_id, trial_id, summary in connection.execute(query)
+    ]
+
+
 def read_outdated(connection: sa.Connection) -> list[tuple[str, int]]:
-    """Run and id of every trial whose ratings an older version made."""
+    """Run and id of every trial that was rated by a version that did not store the details of ratings."""
     query = (
         sa.select(trials.c.run_id, trials.c.id)
         .join(ratings, ratings.c.trial_id == trials.c.id)
@@ -103,7 +124,7 @@ def read_references(connection: sa.Connection, suite: str) -> list[Reference]:
 
 
 def read_trial_references(connection: sa.Connection, trial_id: int) -> dict[str, Reference]:
-    """Those of the definition that a trial was made with, by quantity."""
+    """The references of the definition that a trial was made with, by quantity."""
     same = (
         _TABLE.suite == trials.c.suite,
         _TABLE.benchmark == trials.c.benchmark,
@@ -119,7 +140,7 @@ def write_references(connection: sa.Connection, references: Iterable[Reference])
     for reference in references:
         row = {
             "workspace_id": DEFAULT_WORKSPACE,
-            **asdict(reference.scope),
+            **to_plain(reference.scope),
             "quantity": reference.quantity,
             "value": reference.value,
             "run_id": reference.run_id,
@@ -135,7 +156,7 @@ def write_references(connection: sa.Connection, references: Iterable[Reference])
 
 
 def delete_orphans(connection: sa.Connection) -> None:
-    """References of definitions that no stored suite has any more."""
+    """Delete references of definitions that no stored suite has any more."""
     is_defined = sa.exists().where(
         suites.c.id == benchmarks.c.suite_id,
         suites.c.name == _TABLE.suite,

@@ -1,21 +1,52 @@
-"""Agents and suites that are known by name: what runs refer to, and what an operator registered."""
+"""Agents and suites that are known by name: what runs refer to, and what the user registered.
+
+An agent is a row for each name and version. A suite is a row for each definition, known by its digest: runs of the same
+definition share one, and one is deleted when neither a run nor the registry refers to it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
 from assay.errors import StoreError, SuiteNotFound, no_such
 from assay.model import AgentUse, AgentVersion, Suite, SuiteRef
+from assay.model.codec import from_plain, to_plain
 from assay.model.redaction import known_secrets, redact
-from assay.store import definitions, plain, references
-from assay.store.refs import newest_first
+from assay.store import column_values as plain
+from assay.store import references
+from assay.store.run_refs import newest_first
 from assay.store.tables import DEFAULT_WORKSPACE, agents, benchmarks, runs, suites
 
 _TURN = 0x61737362
-"""Of PostgreSQL's advisory locks."""
+"""The number of the advisory lock on PostgreSQL."""
+
+Plain = dict[str, Any]
+"""A definition as plain data, as it is stored."""
+
+
+def digest(definition: Plain) -> str:
+    """The same text for the same definition, whatever the machine."""
+    return hashlib.sha256(plain.to_json(definition).encode()).hexdigest()[:16]
+
+
+def suite_to_plain(suite: Suite) -> Plain:
+    """The definition of a suite as plain data.
+
+    Fields that were added to suites later are left out where they are empty, so that suites stored before keep their
+    digest.
+    """
+    definition: Plain = to_plain(suite)
+    if not suite.require:
+        del definition["require"]
+    for benchmark in definition["benchmarks"]:
+        if (cleanup := benchmark.pop("cleanup")) is not None:
+            benchmark["cleanup"] = cleanup
+    return definition
 
 
 def take_turn(connection: sa.Connection) -> None:
@@ -28,7 +59,7 @@ def take_turn(connection: sa.Connection) -> None:
 
 
 def agent_ids(connection: sa.Connection, wanted: set[AgentVersion]) -> dict[AgentVersion, int]:
-    """The ids of agents, which are written where they are not known yet, without secrets in their names and versions."""
+    """The ids of agents. Those that are not known yet are inserted, with secrets in names and versions redacted."""
     cleaned = {agent: AgentVersion(redact(agent.name), redact(agent.version)) for agent in wanted}
     statement = sa.text(
         "INSERT INTO agents (workspace_id, name, version) VALUES (:workspace, :name, :version) "
@@ -47,6 +78,7 @@ def agent_ids(connection: sa.Connection, wanted: set[AgentVersion]) -> dict[Agen
 
 
 def register_agents(connection: sa.Connection, uses: Iterable[AgentUse]) -> None:
+    """Register agents under their names; of each name only the version that was registered last has a definition."""
     by_name = {use.name: use for use in uses}
     if not by_name:
         return
@@ -55,39 +87,40 @@ def register_agents(connection: sa.Connection, uses: Iterable[AgentUse]) -> None
     connection.execute(agents.update().where(agents.c.name.in_(by_name)).values(definition=None))
     for use in by_name.values():
         chosen = agents.update().where(agents.c.id == ids[AgentVersion(use.name, use.version)])
-        connection.execute(chosen.values(definition=definitions.agent_use_to_plain(use)))
+        connection.execute(chosen.values(definition=to_plain(use)))
 
 
-def registered_agents(connection: sa.Connection) -> dict[str, AgentUse]:
+def read_registered_agents(connection: sa.Connection) -> dict[str, AgentUse]:
     query = sa.select(agents.c.definition).where(agents.c.definition.is_not(None)).order_by(agents.c.name)
-    found = map(definitions.agent_use_from, connection.scalars(query))
+    found = [from_plain(AgentUse, definition) for definition in connection.scalars(query)]
     return {use.name: use for use in found}
 
 
 def keep_suite(connection: sa.Connection, suite: Suite, created: datetime) -> int:
-    """The id of a suite, which is written where it is not known yet."""
+    """The id of a suite; inserted if this definition is not known yet."""
     take_turn(connection)
-    definition = definitions.suite_to_plain(suite)
+    definition = suite_to_plain(suite)
     _refuse_secrets(suite, definition)
     key = {
         "workspace_id": DEFAULT_WORKSPACE,
         "name": suite.name,
         "version": suite.version,
         "hash": suite.hash,
-        "digest": definitions.digest(definition),
+        "digest": digest(definition),
     }
     known: int | None = connection.scalar(sa.select(suites.c.id).filter_by(**key))
     if known is not None:
         return known
     row = {**key, "category": suite.category, "definition": definition, "created": created}
-    made = connection.execute(suites.insert().values(row)).inserted_primary_key
+    # Not as values of the statement: SQLAlchemy keeps a statement, and with it a suite of many cases, for the next time.
+    made = connection.execute(suites.insert(), row).inserted_primary_key
     assert made is not None
     _list_benchmarks(connection, int(made[0]), suite)
     return int(made[0])
 
 
-def _refuse_secrets(suite: Suite, definition: definitions.Plain) -> None:
-    """A suite is stored as it is written, because runs are resumed and scored again with it."""
+def _refuse_secrets(suite: Suite, definition: Plain) -> None:
+    """Raise StoreError for a suite that holds a secret: it cannot be redacted, as runs are resumed and scored with it."""
     origin = known_secrets().origin_of_secret_in(plain.to_json(definition))
     if origin is not None:
         raise StoreError(
@@ -100,12 +133,12 @@ def _list_benchmarks(connection: sa.Connection, suite_id: int, suite: Suite) -> 
     listed = [
         {
             "suite_id": suite_id,
-            "benchmark": one.id,
+            "benchmark": benchmark.id,
             "position": place,
-            "hash": one.hash,
-            "cases": len(one.cases),
+            "hash": benchmark.hash,
+            "cases": len(benchmark.cases),
         }
-        for place, one in enumerate(suite.benchmarks)
+        for place, benchmark in enumerate(suite.benchmarks)
     ]
     if listed:
         connection.execute(benchmarks.insert(), listed)
@@ -119,35 +152,42 @@ def register_suite(connection: sa.Connection, suite: Suite, now: datetime) -> No
 
 
 def delete_unused_suites(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> None:
-    """Deletes those of the chosen suites that neither a run nor the registry needs."""
+    """Delete those of the chosen suites that neither a run nor the registry refers to."""
     is_run = sa.exists().where(runs.c.suite_id == suites.c.id)
     connection.execute(suites.delete().where(chosen, sa.not_(suites.c.registered), ~is_run))
     references.delete_orphans(connection)
 
 
-def registered_suites(connection: sa.Connection) -> list[SuiteRef]:
+def read_registered_suites(connection: sa.Connection) -> list[SuiteRef]:
     column = suites.c
     query = sa.select(column.name, column.version, column.category, column.hash).where(column.registered)
     return [SuiteRef(*row) for row in connection.execute(query.order_by(column.name))]
 
 
-def registered_suite(connection: sa.Connection, name: str) -> Suite:
+def read_registered_suite(connection: sa.Connection, name: str) -> Suite:
     query = sa.select(suites.c.definition).where(suites.c.registered, suites.c.name == name)
     definition = connection.scalar(query)
     if definition is None:
-        known = [suite.name for suite in registered_suites(connection)]
+        known = [suite.name for suite in read_registered_suites(connection)]
         raise SuiteNotFound(no_such(name, "registered suites", known))
-    return definitions.suite_from(definition)
+    return from_plain(Suite, definition)
 
 
 def latest_suite(connection: sa.Connection, name: str) -> Suite | None:
-    """As the latest run of the suite was made with it."""
+    """The definition that the latest run of the suite was made with."""
     query = sa.select(suites.c.definition).join(runs).where(suites.c.name == name)
     definition = connection.scalar(query.order_by(*newest_first).limit(1))
-    return definition and definitions.suite_from(definition)
+    return definition and from_plain(Suite, definition)
 
 
 def suite_of_run(connection: sa.Connection, run_id: str) -> Suite | None:
     query = sa.select(suites.c.definition).join(runs).where(runs.c.id == run_id)
     definition = connection.scalar(query)
-    return definition and definitions.suite_from(definition)
+    return definition and from_plain(Suite, definition)
+
+
+def digest_of_run(connection: sa.Connection, run_id: str) -> str | None:
+    """The digest of the definition of a run's suite: of two runs with the same one, the suites are equal."""
+    query = sa.select(suites.c.digest).join(runs).where(runs.c.id == run_id)
+    digest: str | None = connection.scalar(query)
+    return digest

@@ -24,15 +24,14 @@ def will_open(url: str) -> bool:
     file = Path(path)
     try:
         if file.exists():
-            return os.access(file, os.W_OK) and os.access(file.parent, os.W_OK) and _revision_of(file) == HEAD
+            if not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)):
+                return False
+            # Only read, and without waiting for whoever writes.
+            source = f"{file.absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(source, timeout=0, uri=True)) as connection:
+                [(revision,)] = connection.execute("SELECT version_num FROM assay_revision").fetchall()
+            return bool(revision == HEAD)
         folder = next(folder for folder in file.absolute().parents if folder.exists())
         return folder.is_dir() and os.access(folder, os.W_OK)
     except (OSError, sqlite3.Error, ValueError):
         return False
-
-
-def _revision_of(file: Path) -> object:
-    # Only read, and without waiting for whoever writes.
-    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", timeout=0, uri=True)) as connection:
-        [(found,)] = connection.execute("SELECT version_num FROM assay_revision").fetchall()
-        return found

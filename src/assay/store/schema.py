@@ -1,4 +1,9 @@
-"""The schema of a database: made when there is none, checked when there is one, upgraded when asked."""
+"""The schema of a database: made when there is none, checked when there is one, upgraded when the user asks for it.
+
+A new database is made from `tables.py` at once, at the newest revision; an older one is brought there by the Alembic scripts in
+`migrations`, which tests hold to give the same schema. Views are SQL files in `views`, one for each revision that changed
+them, with placeholders for what the two databases write differently.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +42,17 @@ _WORDS = {
         **{f"{{weight:{name}}}": f"CAST(ratings.weights->>'{name}' AS FLOAT)" for name in DIMENSIONS},
     },
 }
-"""What each database has a word of its own for, in the text of the views."""
+"""The placeholders in the SQL of the views, and what each database writes in their place."""
 _KEY = "CREATE UNIQUE INDEX uq_agent_comparison_matrix ON agent_comparison_matrix (workspace_id, suite_id, agent_id)"
 """Without it PostgreSQL could refresh the matrix only by keeping everybody from reading it."""
 _LOCK = 0x61737361
-"""Of PostgreSQL's advisory locks: one process at a time makes the schema."""
+"""The number of an advisory lock on PostgreSQL: one process at a time makes the schema."""
 _REFRESH = 0x61737363
+"""The number of another one: one process at a time refreshes the matrix."""
 
 
 def ensure(engine: sa.Engine, address: Address) -> None:
-    """Makes the schema in an empty database; refuses one that is not at the head revision."""
+    """Make the schema in an empty database; raise StoreError for one that is not at the newest revision."""
     with engine.connect() as connection:
         found = current(connection, address)
         if found is None:
@@ -80,7 +86,7 @@ def current(connection: sa.Connection, address: Address) -> str | None:
 
 
 def upgrade(url: str) -> tuple[str, str]:
-    """Brings the schema to the head revision; the revisions before and after, the first empty for a new database."""
+    """Bring the schema to the newest revision; returns the revisions before ("" for a new database) and after."""
     address = read_address(url)
     # Some changes make SQLite copy a table and drop the old one; with foreign keys on, that would delete what refers to it.
     engine = database.connect(address, foreign_keys=False)
@@ -116,14 +122,14 @@ def _view_text(name: str, of_revision: str) -> str:
 
 
 def standing_statements(of_revision: str, dialect: str) -> list[str]:
-    """What makes the views that rank agents, each from those before it."""
+    """The statements that make the views that rank agents; each builds on those before it."""
     names = ("rated_trials", "agent_comparison_matrix", "benchmark_leaderboard")
     made = [view_statement(of_revision, dialect, name) for name in names]
     return [*made, _KEY] if dialect == "postgresql" else made
 
 
 def refresh(engine: sa.Engine) -> None:
-    """Brings a stored matrix up to date; others may read it and refresh it at the same time."""
+    """Refresh the materialized view of PostgreSQL; others may read it and refresh it at the same time."""
     if engine.dialect.name != "postgresql":
         return
     with engine.begin() as connection:
@@ -133,7 +139,7 @@ def refresh(engine: sa.Engine) -> None:
 
 
 def _migrate(connection: sa.Connection, address: Address) -> None:
-    """Brings the schema to the head, or leaves everything as it is."""
+    """Bring the schema to the newest revision, or leave everything as it is: all happens in the caller's transaction."""
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError
@@ -166,7 +172,7 @@ def _make(engine: sa.Engine, address: Address) -> None:
 
 
 def _refuse_foreign(connection: sa.Connection, address: Address) -> None:
-    """A server may hold tables of others beside ours; a file is of one program."""
+    """Raise StoreError for a database of another program. A server may hold other tables beside ours, a file may not."""
     present = set(sa.inspect(connection).get_table_names())
     is_file = connection.dialect.name == "sqlite"
     taken = sorted(present if is_file else present & set(metadata.tables))
@@ -191,7 +197,7 @@ def _create(connection: sa.Connection, address: Address) -> None:
 
 
 def _prepare_file(engine: sa.Engine, address: Address) -> None:
-    """Modes that a file keeps; they can be chosen only outside transactions."""
+    """Set the modes that a SQLite file keeps; that is possible only outside of transactions."""
     connection = engine.raw_connection()
     try:
         cursor = connection.cursor()

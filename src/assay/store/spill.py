@@ -7,37 +7,33 @@ that process end meanwhile, still knows which of them the lease has counted.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from assay.model import Artifact, Batch, Execution, Phase, Status
-from assay.model.execution import JobUsage
+from assay.model import Batch
+from assay.model.codec import from_plain, to_plain
 from assay.model.redaction import known_secrets
 from assay.plugin.private_files import PRIVATE_FILE, PRIVATE_FOLDER
-from assay.store import plain
+from assay.store import column_values as plain
 
 
 def spill_files(folder: str, run_id: str) -> list[Path]:
     """Where results of a run may be kept: in the folder that its owner worked in, else among temporary files."""
     places = [Path(folder) / ".assay"] if folder else []
     user = os.getuid() if hasattr(os, "getuid") else 0
-    return [place / f"unsaved-{run_id}.jsonl" for place in (*places, _temporary(user))]
-
-
-def _temporary(user: int) -> Path:
-    return Path(tempfile.gettempdir()) / f"assay-{user}"
+    places.append(Path(tempfile.gettempdir()) / f"assay-{user}")
+    return [place / f"unsaved-{run_id}.jsonl" for place in places]
 
 
 def append(file: Path, lines: Iterable[str]) -> None:
-    """Adds lines to a file that nobody else may read; they are on the disk when this returns."""
+    """Append lines to a file that nobody else may read; they are on the disk when this returns."""
     file.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(file, flags, PRIVATE_FILE), "a", encoding="utf-8") as written:
@@ -53,12 +49,14 @@ def header(run_id: str, token: str) -> str:
 def encode(number: int, batch: Batch) -> str:
     """A batch as a line, without secrets, as the database would hold it."""
     secrets = known_secrets()
-    return secrets.redact_json(plain.to_json({"number": number, "batch": _to_plain(batch)}))
+    kept = [replace(a, content=secrets.redact_bytes(a.content)) for a in batch.artifacts]
+    written = to_plain(replace(batch, artifacts=tuple(kept), settled=(), judge_retries={}))
+    return secrets.redact_json(plain.to_json({"number": number, "batch": written}))
 
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
-    """What a file holds."""
+    """What a file holds: the tokens of all leases that had to do with it, and the batches by their numbers."""
 
     tokens: frozenset[str]
     batches: tuple[tuple[int, Batch], ...]
@@ -68,75 +66,29 @@ def read(file: Path, run_id: str) -> Spilled | None:
     """None where there is no such file of ours; a last line that was cut short is left out."""
     try:
         with file.open(encoding="utf-8") as written:
-            if not _is_ours(written.fileno()):
+            about = os.fstat(written.fileno())
+            is_ours = not hasattr(os, "getuid") or about.st_uid == os.getuid()
+            if not (stat.S_ISREG(about.st_mode) and is_ours):
                 return None
-            documents = list(_documents(written))
+            documents: list[dict[str, Any]] = []
+            for line in written:
+                with contextlib.suppress(ValueError):
+                    documents.append(json.loads(line))
     except (OSError, UnicodeDecodeError):
         return None
     if not documents or documents[0].get("run") != run_id:
         return None
-    tokens = frozenset(str(one["token"]) for one in documents if "token" in one)
-    batches = {one["number"]: _from_plain(one["batch"]) for one in documents if "batch" in one}
+    tokens = frozenset(str(document["token"]) for document in documents if "token" in document)
+    batches = {
+        document["number"]: _from_plain(document["batch"]) for document in documents if "batch" in document
+    }
     return Spilled(tokens, tuple(sorted(batches.items())))
 
 
-def _is_ours(descriptor: int) -> bool:
-    found = os.fstat(descriptor)
-    return stat.S_ISREG(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid())
-
-
-def _documents(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    for line in lines:
-        with contextlib.suppress(ValueError):
-            yield json.loads(line)
-
-
-def _to_plain(batch: Batch) -> dict[str, Any]:
-    return {
-        "executions": [
-            {name: getattr(made, name) for name in Execution.__dataclass_fields__}
-            for made in batch.executions
-        ],
-        "artifacts": [
-            [kept.trial, kept.name, kept.type, base64.b64encode(_redacted(kept.content)).decode()]
-            for kept in batch.artifacts
-        ],
-        "usage": [
-            [trial, used.cpu_seconds, used.wall_seconds, used.peak_bytes]
-            for trial, used in batch.usage.items()
-        ],
-        "stopped": list(batch.stopped.items()),
-        "versions": list(batch.versions.items()),
-        "costs": dict(batch.costs),
-        "unmeasured": dict(batch.unmeasured),
-    }
-
-
-def _redacted(content: bytes) -> bytes:
-    return known_secrets().redact_bytes(content)
-
-
 def _from_plain(written: dict[str, Any]) -> Batch:
-    return Batch(
-        tuple(map(_execution, written["executions"])),
-        tuple(
-            Artifact(trial, name, kind, base64.b64decode(content))
-            for trial, name, kind, content in written["artifacts"]
-        ),
-        stopped=dict(written["stopped"]),
-        costs=written["costs"],
-        unmeasured=written["unmeasured"],
-        versions=dict(written["versions"]),
-        usage={trial: JobUsage(*used) for trial, *used in written["usage"]},
-    )
-
-
-def _execution(written: dict[str, Any]) -> Execution:
-    numbers = {name: float(value) for name, value in written["measurements"].items()}
-    parsed = {
-        "phase": Phase(written["phase"]),
-        "status": Status(written["status"]),
-        "started": float(written["started"]),
-        "measurements": numbers,
-    }
-    return Execution(**{**written, **parsed})
+    """A batch from its document. Earlier versions wrote mappings of trials as lists that begin with the trial's number."""
+    mappings = {name: dict(written[name]) for name in ("stopped", "versions")}
+    usage = written["usage"]
+    if isinstance(usage, list):
+        usage = {trial: used for trial, *used in usage}
+    return from_plain(Batch, {**written, **mappings, "usage": usage})

@@ -1,4 +1,9 @@
-"""What rankings need of trials: kept when a trial is rated, and read without a look at any execution."""
+"""What rankings need to know of trials: stored when a trial is rated, and read without a look at any execution.
+
+A row of the table `ratings` has the ratings of a trial as one JSON document, and the marks of every case as an array of 32-bit
+floats, dimension by dimension, from which intervals are computed. The names of the cases are compressed JSON. The view
+`rated_trials` joins it with everything that a ranking filters by.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,18 @@ import hashlib
 import zlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from assay.model import DIMENSIONS, WEIGHTS, Rating, Ratings
-from assay.model.rating import ReferenceValue
-from assay.store import plain
+from assay.model import DIMENSIONS, WEIGHTS, Ratings
+from assay.model.codec import from_plain, to_plain
+from assay.store import column_values as plain
 from assay.store.tables import agents, benchmarks, ratings, runs, suites, tags, trials
 
-_SUMMED = (
+_SUMMARY = (
     "outcomes",
     "unscored",
     "cases",
@@ -32,12 +37,18 @@ _SUMMED = (
     "by_round",
     "is_recorded",
     "planned",
+    "dimensions",
+    "overall",
+    "references",
+    "usd_per_solved",
+    "tokens_per_solved",
 )
+"""Fields of ratings that are kept as one JSON document."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedTrial:
-    """The trial that counts for a contender on a benchmark."""
+    """The trial that counts for a contender on a benchmark. `read_entries` says which of several that is."""
 
     trial_id: int
     run_id: str
@@ -91,7 +102,7 @@ def contender_name(agent: str, axes: Mapping[str, object]) -> str:
 
 
 def write_standing(connection: sa.Connection, trial_id: int, rated: Ratings) -> None:
-    """For trials of suites, in the place of what there was; the caller has locked the trial."""
+    """Store the ratings of a trial of a suite in place of earlier ones; the caller has locked the trial."""
     query = (
         sa.select(trials.c.suite, trials.c.benchmark, trials.c.benchmark_hash, trials.c.simulated)
         .add_columns(trials.c.axes, agents.c.name)
@@ -101,11 +112,15 @@ def write_standing(connection: sa.Connection, trial_id: int, rated: Ratings) -> 
     found = connection.execute(query).one()
     if not found.suite:
         return
+    # The ok executions; 0 has an earlier trial count instead, where this one lacks scores or too many executions.
+    usable = 0
+    if not rated.is_incomplete:
+        usable = rated.scored + (rated.unscored if rated.scored or not rated.expects_scores else 0)
     row = {
         "trial_id": trial_id,
         **{name: getattr(found, name) for name in ("suite", "benchmark", "benchmark_hash", "simulated")},
         "contender": contender_name(found.name, found.axes),
-        "ok": _usable(rated),
+        "ok": usable,
         "cases": rated.attempted,
         "weights": dict(rated.weights),
         **_detail(rated),
@@ -114,38 +129,17 @@ def write_standing(connection: sa.Connection, trial_id: int, rated: Ratings) -> 
     connection.execute(ratings.insert().values(row))
 
 
-def _usable(rated: Ratings) -> int:
-    """Ok executions, 0 where an earlier trial counts instead: a trial that lacks scores, or too many executions."""
-    if rated.is_incomplete:
-        return 0
-    return rated.scored + (rated.unscored if rated.scored or not rated.expects_scores else 0)
-
-
 def _detail(rated: Ratings) -> dict[str, object]:
     chosen = [name for name in DIMENSIONS if name in rated.marks]
     names = plain.to_json(list(rated.names)).encode()
+    written = to_plain(replace(rated, names=(), marks={}))
     return {
         "digest": hashlib.sha256(names).hexdigest()[:16],
         "dimensions": " ".join(chosen),
-        "summary": _summary(rated),
+        "summary": {name: written[name] for name in _SUMMARY},
         "marks": b"".join(array("f", rated.marks[name]).tobytes() for name in chosen),
         "case_names": zlib.compress(names),
     }
-
-
-def _summary(rated: Ratings) -> dict[str, object]:
-    return {
-        **{name: getattr(rated, name) for name in _SUMMED},
-        "dimensions": {name: asdict(rating) for name, rating in rated.dimensions.items()},
-        "overall": asdict(rated.overall),
-        "references": {name: _written(reference) for name, reference in rated.references.items()},
-        "usd_per_solved": rated.usd_per_solved,
-        "tokens_per_solved": rated.tokens_per_solved,
-    }
-
-
-def _written(reference: ReferenceValue) -> dict[str, object]:
-    return {**asdict(reference), "ended": reference.ended and reference.ended.isoformat()}
 
 
 # Reading
@@ -165,7 +159,11 @@ _is_stopped = sa.column("is_stopped", sa.Integer)
 
 
 def read_entries(connection: sa.Connection, chosen: Filter) -> list[RankedTrial]:
-    """An ok execution goes before none, today's definition of a benchmark before an older one, all cases before a few."""
+    """The trial that counts for each contender on each benchmark.
+
+    Of several, one with ok executions goes before one without, one of the current definition of the benchmark before an
+    older one, one with all cases before one with a few, and then the newest.
+    """
     column = _rated.c
     contest = [column.suite, column.benchmark, column.contender]
     place = sa.func.row_number().over(
@@ -182,13 +180,9 @@ def read_entries(connection: sa.Connection, chosen: Filter) -> list[RankedTrial]
     given_up = sa.func.max(sa.case((_is_stopped == 1, column.started))).over(partition_by=contest)
     picked = sa.select(_rated, place.label("place"), failed.label("failed"), given_up.label("given_up"))
     placed = picked.where(*_conditions(chosen)).subquery()
-    kept = [one for one in placed.c if one.name != "place"]
+    kept = [chosen_column for chosen_column in placed.c if chosen_column.name != "place"]
     query = sa.select(*kept).where(placed.c.place == 1).order_by(placed.c.suite, placed.c.contender)
-    return [_entry(row) for row in connection.execute(query).mappings()]
-
-
-def _entry(row: sa.RowMapping) -> RankedTrial:
-    return RankedTrial(**{**row, "is_current": bool(row["is_current"]), "is_whole": bool(row["is_whole"])})
+    return [from_plain(RankedTrial, row) for row in connection.execute(query).mappings()]
 
 
 def _conditions(chosen: Filter) -> Iterable[sa.ColumnElement[bool]]:
@@ -204,7 +198,7 @@ def _conditions(chosen: Filter) -> Iterable[sa.ColumnElement[bool]]:
 
 
 def read_board_benchmarks(connection: sa.Connection, suite: str) -> list[str]:
-    """Those that the suite consists of now, which is what its latest run was made with."""
+    """The benchmarks that the suite has now, which means: in its latest run."""
     newest = (
         sa.select(runs.c.suite_id)
         .join(suites, suites.c.id == runs.c.suite_id)
@@ -218,7 +212,7 @@ def read_board_benchmarks(connection: sa.Connection, suite: str) -> list[str]:
 
 
 def read_categories(connection: sa.Connection) -> dict[str, str]:
-    """Every suite that was run, to its category; the one that was run last comes first."""
+    """The category of every suite that was run; the suite that was run last comes first."""
     query = sa.select(suites.c.name, suites.c.category).join(runs, runs.c.suite_id == suites.c.id)
     found: dict[str, str] = {}
     for name, category in connection.execute(query.order_by(runs.c.started.desc(), runs.c.id.desc())):
@@ -227,7 +221,7 @@ def read_categories(connection: sa.Connection) -> dict[str, str]:
 
 
 def read_ratings(connection: sa.Connection, trial_ids: Sequence[int]) -> dict[int, Ratings]:
-    """Of those trials that have them case by case."""
+    """The ratings of those of the trials that have them stored case by case, as all but old versions do."""
     column = ratings.c
     query = sa.select(column.trial_id, column.digest, column.dimensions, column.summary, column.marks)
     chosen = column.trial_id.in_(trial_ids), column.summary.is_not(None)
@@ -247,38 +241,18 @@ def _case_names(connection: sa.Connection, one_of_each: Mapping[str, int]) -> di
 
 
 def _ratings_from(row: sa.Row[Any], names: tuple[str, ...]) -> Ratings:
-    read = {"by_round": _ROUNDS_NOT_KEPT, **row.summary}
     marks = array("f")
     marks.frombytes(row.marks)
     chosen = row.dimensions.split()
-    return Ratings(
-        dimensions={name: Rating(**read["dimensions"][name]) for name in DIMENSIONS},
-        overall=Rating(**read["overall"]),
-        weights={**WEIGHTS, **row.weights},
-        names=names,
-        marks={name: marks[n * len(names) : (n + 1) * len(names)] for n, name in enumerate(chosen)},
-        pass_at=_by_number(read.pop("pass_at")),
-        pass_hat=_by_number(read.pop("pass_hat")),
-        doubts=tuple(read.pop("doubts")),
-        references={name: _reference(written) for name, written in read.get("references", {}).items()},
-        usd_per_solved=_number(read.pop("usd_per_solved")),
-        tokens_per_solved=_number(read.pop("tokens_per_solved")),
-        **{name: read[name] for name in _SUMMED if name in read},
-    )
+    fields = {
+        "by_round": _ROUNDS_NOT_KEPT,
+        **{name: row.summary[name] for name in _SUMMARY if name in row.summary},
+        "dimensions": {name: row.summary["dimensions"][name] for name in DIMENSIONS},
+        "weights": {**WEIGHTS, **row.weights},
+        "names": names,
+        "marks": {name: marks[n * len(names) : (n + 1) * len(names)] for n, name in enumerate(chosen)},
+    }
+    return from_plain(Ratings, fields)
 
 
 _ROUNDS_NOT_KEPT: Mapping[str, Sequence[float]] = {"speed": (), "efficiency": ()}
-
-
-def _reference(written: Mapping[str, Any]) -> ReferenceValue:
-    ended = written["ended"]
-    return ReferenceValue(**{**written, "ended": ended and datetime.fromisoformat(ended)})
-
-
-def _by_number(written: Mapping[str, float]) -> dict[int, float]:
-    return {int(k): value for k, value in written.items()}
-
-
-def _number(written: float | str | None) -> float | None:
-    """Infinity is written as text."""
-    return None if written is None else float(written)

@@ -1,4 +1,9 @@
-"""The store: executions to and from a database."""
+"""The store: runs, executions and all that belongs to them, to and from a SQLite or PostgreSQL database.
+
+The SQL is in the modules beside this one: `write` and `read` for runs and executions, `cases` and `standings` for suites,
+`history` and `regressions` for agents over time, `references` and `registry` for what trials are rated by, `leases`, `outbox` and
+`spill` for writing safely, `schema` and `tables` for the database itself.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ import os
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -36,6 +41,7 @@ from assay.model import (
     SuiteRef,
     Trial,
 )
+from assay.model.codec import to_plain
 from assay.model.owner import Owner
 from assay.model.redaction import known_secrets
 from assay.store import (
@@ -44,23 +50,23 @@ from assay.store import (
     faults,
     history,
     leases,
-    listing,
     pruning,
-    reading,
     references,
-    refs,
     registry,
     schema,
     spill,
     standings,
-    writing,
 )
+from assay.store import read as reading
+from assay.store import run_lists as listing
+from assay.store import run_refs as refs
+from assay.store import write as writing
 from assay.store.address import Address, read_address
 from assay.store.export import export
 from assay.store.history import AgentTrial, Columns, PastFigures
-from assay.store.listing import RunSummary, TrialSummary
 from assay.store.outbox import RETRY_SECONDS, Outbox, retry
 from assay.store.references import CompletedTrial
+from assay.store.run_lists import RunSummary, TrialSummary
 from assay.store.schema import upgrade
 from assay.store.standings import Filter, RankedTrial
 from assay.store.tables import (
@@ -89,6 +95,13 @@ Result = TypeVar("Result")
 
 
 class Store:
+    """Everything that is stored, behind one class: the only part of this package that others use.
+
+    Methods open a connection, call functions of the other modules, which take it, and translate errors. A run is written by
+    the one process that holds its lease: `Store` keeps, for each run that it writes, the lease, an outbox for batches and a
+    ledger of the numbers that its executions get. Reading needs none of them.
+    """
+
     def __init__(self, engine: sa.Engine, address: Address, retry_seconds: float = RETRY_SECONDS) -> None:
         self._engine = engine
         self._writer = database.writing(engine)
@@ -97,6 +110,8 @@ class Store:
         self._leases: dict[str, leases.Lease] = {}
         self._outboxes: dict[str, Outbox] = {}
         self._retry_seconds = retry_seconds
+        self._last_suite: tuple[str, Suite | None] = ("", None)
+        """The suite that was read last, by its digest: the end of a run asks several times for one that may have many cases."""
 
     @classmethod
     def open(cls, url: str, *, retry_seconds: float = RETRY_SECONDS) -> Store:
@@ -266,7 +281,7 @@ class Store:
             with self._direct(self._engine) as connection:
                 yield connection
         except _DAMAGE as error:
-            raise faults.damaged(error, self._address) from error
+            raise faults.build_damage_error(error, self._address) from error
 
     def _read_ledger(self, run_id: str) -> writing.Ledger:
         last = (
@@ -294,7 +309,7 @@ class Store:
             pruning.delete_unsettled(connection, run_id)
             taken: dict[str, object] = {"state": RunState.RUNNING.value, "owner": str(owner), "ended": None}
             if budget is not None:
-                taken["budget"] = asdict(budget)
+                taken["budget"] = to_plain(budget)
             connection.execute(runs.update().where(runs.c.id == run_id).values(taken))
             run = reading.read_run(connection, run_id)
             _learn_secrets([stored.trial for stored in run.trials], registry.suite_of_run(connection, run_id))
@@ -408,7 +423,12 @@ class Store:
         """The suite that a run was made with, whole; None for runs of code experiments."""
         with self._reading() as connection:
             refs.require(connection, run_id)
-            return registry.suite_of_run(connection, run_id)
+            digest = registry.digest_of_run(connection, run_id)
+            if not digest:
+                return registry.suite_of_run(connection, run_id)
+            if self._last_suite[0] != digest:
+                self._last_suite = (digest, registry.suite_of_run(connection, run_id))
+            return self._last_suite[1]
 
     def counts(self, trial_id: int) -> dict[str, int]:
         """Measured executions by status."""
@@ -466,7 +486,7 @@ class Store:
         with self._writer.begin() as connection:
             cases.write_ratings(connection, trial_id, ratings)
 
-    def scored_executions(self, trial_id: int) -> Iterable[tuple[int, Execution]]:
+    def executions_to_rescore(self, trial_id: int) -> Iterable[tuple[int, Execution]]:
         """Measured ok executions with their numbers, to be judged again; read in chunks."""
         return reading.NumberedExecutions(self._reading, trial_id, *reading.IS_OK_MEASURED)
 
@@ -511,17 +531,22 @@ class Store:
         with self._reading() as connection:
             return references.read_scopes(connection, run_id)
 
-    def completed_trials(self, scope: RatingScope) -> list[CompletedTrial]:
+    def read_completed_trials(self, scope: RatingScope) -> list[CompletedTrial]:
         """Of completed runs: those of all cases first, and among them the run that was completed first."""
         with self._reading() as connection:
             return references.read_completed(connection, scope)
 
-    def rated_trials(self, scope: RatingScope) -> list[tuple[str, int]]:
+    def read_rated_trials(self, scope: RatingScope) -> list[tuple[str, int]]:
         """Run and id of every trial in the scope that has ratings, the oldest run first."""
         with self._reading() as connection:
             return references.read_rated(connection, scope)
 
-    def outdated_ratings(self) -> list[tuple[str, int]]:
+    def read_yardsticks(self, scope: RatingScope) -> list[tuple[str, int, str]]:
+        """As `read_rated_trials`, each with the references and the pass mark that it was rated by."""
+        with self._reading() as connection:
+            return references.read_yardsticks(connection, scope)
+
+    def read_outdated_ratings(self) -> list[tuple[str, int]]:
         """Run and id of every trial whose ratings an older version made."""
         with self._reading() as connection:
             return references.read_outdated(connection)
@@ -551,7 +576,7 @@ class Store:
     def agents(self) -> dict[str, AgentUse]:
         """The registered ones by name."""
         with self._reading() as connection:
-            return registry.registered_agents(connection)
+            return registry.read_registered_agents(connection)
 
     def register_suite(self, suite: Suite, now: datetime | None = None) -> None:
         """It takes the place of what was registered by its name."""
@@ -561,12 +586,12 @@ class Store:
     def suites(self) -> list[SuiteRef]:
         """The registered ones, by name."""
         with self._reading() as connection:
-            return registry.registered_suites(connection)
+            return registry.read_registered_suites(connection)
 
     def suite(self, name: str) -> Suite:
         """The registered suite of that name, whole."""
         with self._reading() as connection:
-            return registry.registered_suite(connection, name)
+            return registry.read_registered_suite(connection, name)
 
     def latest_suite(self, name: str) -> Suite | None:
         """As its latest run was made with it, whole; None where it was never run."""
@@ -676,15 +701,21 @@ class Store:
         """Where the database is, its schema, its size and how many rows each table has."""
         with self._reading() as connection:
             counts = {
-                name: _count(connection, table)
+                name: connection.scalars(sa.select(sa.func.count()).select_from(table)).one()
                 for name, table in metadata.tables.items()
                 if table is not revision
             }
+            if connection.dialect.name == "postgresql":
+                whole = sa.select(sa.func.pg_database_size(sa.func.current_database()))
+                size = connection.scalars(whole).one()
+            else:
+                pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+                size = pages * connection.exec_driver_sql("PRAGMA page_size").scalar_one()
             return {
                 "url": self._address.shown,
                 "dialect": connection.dialect.name,
                 "revision": schema.current(connection, self._address),
-                "size_bytes": _size(connection),
+                "size_bytes": int(size),
                 "rows": counts,
             }
 
@@ -717,10 +748,6 @@ class Store:
         return export(self._engine, path, run_id)
 
 
-def _count(connection: sa.Connection, table: sa.Table) -> int:
-    return connection.scalars(sa.select(sa.func.count()).select_from(table)).one()
-
-
 def _learn_secrets(planned: Iterable[Trial], suite: Suite | None) -> None:
     """What agents and judges are given from the environment may come back in their answers."""
     known = known_secrets()
@@ -730,10 +757,3 @@ def _learn_secrets(planned: Iterable[Trial], suite: Suite | None) -> None:
     for benchmark in suite.benchmarks if suite else ():
         of_turns = (use for case in benchmark.cases for turn in case.turns for use in turn.scorers)
         known.learn_variables([use.options for use in (*benchmark.scorers, *of_turns)], os.environ)
-
-
-def _size(connection: sa.Connection) -> int:
-    if connection.dialect.name == "postgresql":
-        return int(connection.scalars(sa.select(sa.func.pg_database_size(sa.func.current_database()))).one())
-    pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
-    return int(pages * connection.exec_driver_sql("PRAGMA page_size").scalar_one())

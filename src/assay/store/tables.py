@@ -75,7 +75,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.model.redaction import known_secrets
-from assay.store import plain
+from assay.store import column_values as plain
 
 DEFAULT_WORKSPACE = 1
 
@@ -132,7 +132,7 @@ class _RedactedJson(sa.types.TypeDecorator[Any]):
     def process_bind_param(self, value: Any, dialect: sa.Dialect) -> Any:
         if value is None:
             return None
-        written = plain.redacted_json(value)
+        written = plain.redact_json(value)
         return written if dialect.name == "sqlite" else plain.from_json(written)
 
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:

@@ -1,3 +1,8 @@
+"""The contract of executors: every job is done once, in order, and no job is drawn before a worker is free for it.
+
+The last rule matters most to the runner, which stops handing out jobs of a trial that has ended.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -16,27 +21,27 @@ class ExecutorContract:
     executor: ClassVar[str]
 
     def test_every_job_is_carried_out_once(self, tmp_path: Path) -> None:
-        made = [e for batch in self._carried_out(_jobs(tmp_path, 3)) for e in batch.executions]
+        made = [e for batch in self._run_jobs(_jobs(tmp_path, 3)) for e in batch.executions]
         assert sorted((e.trial, e.repetition) for e in made) == [(t, r) for t in range(3) for r in range(3)]
         assert {execution.status for execution in made} == {Status.OK}
 
     def test_executions_of_a_job_arrive_in_their_order(self, tmp_path: Path) -> None:
-        made = [e for batch in self._carried_out(_jobs(tmp_path, 2)) for e in batch.executions]
+        made = [e for batch in self._run_jobs(_jobs(tmp_path, 2)) for e in batch.executions]
         for trial in range(2):
             assert [e.repetition for e in made if e.trial == trial] == [0, 1, 2]
 
     def test_every_job_is_said_to_be_settled(self, tmp_path: Path) -> None:
-        settled = [pair for batch in self._carried_out(_jobs(tmp_path, 2)) for pair in batch.settled]
+        settled = [pair for batch in self._run_jobs(_jobs(tmp_path, 2)) for pair in batch.settled]
         assert sorted(settled) == [(0, 0), (1, 0)]
 
     def test_a_failure_is_a_result(self, tmp_path: Path) -> None:
-        made = [e for batch in self._carried_out([sample_job(tmp_path, FAILING)]) for e in batch.executions]
+        made = [e for batch in self._run_jobs([sample_job(tmp_path, FAILING)]) for e in batch.executions]
         assert {execution.status for execution in made} == {Status.FAILED}
 
     def test_a_job_is_drawn_only_when_a_worker_is_free(self, tmp_path: Path) -> None:
         drawn: list[Job] = []
         settled = 0
-        for batch in self._carried_out(_noted(_jobs(tmp_path, 5), drawn)):
+        for batch in self._run_jobs(_record_drawn_jobs(_jobs(tmp_path, 5), drawn)):
             settled += len(batch.settled)
             assert len(drawn) <= settled + 2
 
@@ -44,11 +49,13 @@ class ExecutorContract:
         drawn: list[Job] = []
         seen: list[Batch] = []
         executor = lookup.find("executors", self.executor)(2)
-        for batch in executor.map(attempt, _noted(_jobs(tmp_path, 50), drawn), lambda: bool(seen)):
+        for batch in executor.map(
+            attempt, _record_drawn_jobs(_jobs(tmp_path, 50), drawn), lambda: bool(seen)
+        ):
             seen.append(batch)
         assert len(drawn) <= 2
 
-    def _carried_out(self, jobs: Iterator[Job] | list[Job]) -> Iterator[Batch]:
+    def _run_jobs(self, jobs: Iterator[Job] | list[Job]) -> Iterator[Batch]:
         batches: Iterator[Batch] = lookup.find("executors", self.executor)(2).map(
             attempt, jobs, lambda: False
         )
@@ -59,7 +66,8 @@ def _jobs(folder: Path, number: int) -> list[Job]:
     return [sample_job(folder, STEADY, trial=trial) for trial in range(number)]
 
 
-def _noted(jobs: list[Job], drawn: list[Job]) -> Iterator[Job]:
+def _record_drawn_jobs(jobs: list[Job], drawn: list[Job]) -> Iterator[Job]:
+    """The jobs one by one; each is added to `drawn` at the moment at which the executor takes it."""
     for job in jobs:
         drawn.append(job)
         yield job

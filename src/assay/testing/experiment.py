@@ -1,3 +1,5 @@
+"""The contract of experiments: they can be executed again and again, in the runner and in a process of their own."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -15,6 +17,7 @@ class ExperimentContract:
     """What every experiment must do. Name it, and give the params of an execution that is quick."""
 
     experiment: ClassVar[str]
+    """Its slug, or `module:Class`."""
     params: ClassVar[Mapping[str, object]] = {}
 
     def test_it_can_be_executed_again_and_again(self, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Experiments whose outcome is known before."""
+"""Experiments whose outcome is known before: the contracts of executors and experiments run them in real workers."""
 
 from __future__ import annotations
 

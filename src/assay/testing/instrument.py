@@ -1,3 +1,5 @@
+"""The contract of instruments: they measure what they declare, as finite numbers, one execution after another."""
+
 from __future__ import annotations
 
 import math
@@ -27,26 +29,26 @@ class InstrumentContract:
         assert all(metric.name == name for name, metric in member.metrics.items())
 
     def test_it_measures_finite_numbers_that_it_has_declared(self, tmp_path: Path) -> None:
-        instrument = self._made()
+        instrument = self._build_instrument()
         reading = instrument.stop(instrument.start(_context(tmp_path)))
         assert isinstance(reading, Reading)
         assert set(reading.measurements) <= set(instrument.metrics)
         assert all(math.isfinite(value) for value in reading.measurements.values())
 
     def test_its_files_have_plain_names(self, tmp_path: Path) -> None:
-        instrument = self._made()
+        instrument = self._build_instrument()
         for file in instrument.stop(instrument.start(_context(tmp_path))).files:
             assert file.name == Path(file.name).name
             assert isinstance(file.content, bytes)
 
     def test_it_watches_one_execution_after_another(self, tmp_path: Path) -> None:
-        instrument = self._made()
+        instrument = self._build_instrument()
         first, second = (
             set(instrument.stop(instrument.start(_context(tmp_path))).measurements) for _ in "12"
         )
         assert first == second
 
-    def _made(self) -> Any:
+    def _build_instrument(self) -> Any:
         import pytest
 
         try:

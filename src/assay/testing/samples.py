@@ -1,4 +1,7 @@
-"""Nouns to hand to a plug-in in a test."""
+"""Jobs and reports to hand to a plug-in in a test.
+
+They are made without running anything, always the same, and small enough to read in a debugger.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from assay.analysis.estimates.trial import add_estimates
 from assay.analysis.findings import findings
-from assay.analysis.trial import estimated
 from assay.model import (
     AgentVersion,
     Environment,
@@ -80,6 +83,7 @@ def sample_report() -> Report:
 
 
 def _trial(index: int, arm: str, seconds: float, failures: int) -> TrialReport:
+    """Ten processes with five repetitions each, which differ a little; the text of a failure is hard to show safely."""
     ok = [
         Execution(index, process, Phase.MEASURED, repetition, Status.OK, _BEGIN.timestamp(), {
             "seconds": seconds * (1 + 0.01 * process + 0.001 * repetition)})
@@ -93,17 +97,17 @@ def _trial(index: int, arm: str, seconds: float, failures: int) -> TrialReport:
         [e.process for e in ok], [e.repetition for e in ok], [e.measurements["seconds"] for e in ok]
     )
     report = TrialReport(
-        StoredTrial(index + 1, _planned(index, arm)),
+        StoredTrial(index + 1, _build_trial(index, arm)),
         estimates=(),
         counts={"ok": len(ok), **({"failed": failures} if failures else {})},
         series={"seconds": series},
         failures=failed,
         executions=(*ok, *failed),
     )
-    return estimated(report, {})
+    return add_estimates(report, {})
 
 
-def _planned(index: int, arm: str) -> Trial:
+def _build_trial(index: int, arm: str) -> Trial:
     return Trial(
         index=index,
         name=f"sample[arm={arm}]",

@@ -1,4 +1,8 @@
-"""A program that answers over its pipes: started, written to, read from, ended."""
+"""A program that answers over its pipes: started, written to, read from, ended.
+
+Nothing here waits: reads and writes take what is possible now, and `pipe_wait` waits between them. Only `end` may take time,
+and it is bounded.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import clock_gettime
 
-from assay.execute.http.events import LineSplitter
-from assay.execute.log import Log
-from assay.execute.peak import Peak
+from assay.execute.peak_memory import Peak
+from assay.execute.worker_log import Log
+from assay.http.events import LineSplitter
 from assay.plugin.agent import AgentError
 
 _READ_BYTES = 1 << 20
@@ -70,6 +74,7 @@ class Child:
         return int(struct.unpack("i", unread)[0])
 
     def has_closed_input(self) -> bool:
+        """Whether a write would find nobody; poll reports that for a pipe even where no event is asked for."""
         pipe = select.poll()
         pipe.register(self.stdin, 0)
         return bool(pipe.poll(0))
@@ -99,7 +104,7 @@ class Child:
         self._log.drain_flood()
 
     def catch_up(self, most_bytes: int) -> int:
-        """Pass over what it said unasked, and count the lines; also find out whether it can still be asked."""
+        """Ignore what it said unasked, and count the lines; also find out whether it can still be asked."""
         lines, size = 0, 0
         while data := self.read():
             lines += len(self.lines.feed(data, 0.0))
@@ -115,7 +120,7 @@ class Child:
         return self._process.poll()
 
     def cpu_seconds(self) -> float:
-        """Of the program itself, not of those it starts; 0 where the system does not tell."""
+        """Of the program itself, not of those it starts; 0 where the system does not say."""
         if sys.platform != "linux" or self._process.returncode is not None:
             return 0.0
         try:
@@ -139,7 +144,7 @@ class Child:
                 self._peak = Peak(self._program_pid())
             except OSError:
                 return None
-        return self._peak.taken()
+        return self._peak.read()
 
     def end(self, patience: float = 0.0) -> None:
         """Once its input has ended it may leave on its own within `patience` seconds; then it must."""

@@ -65,7 +65,7 @@ def _source(runtime: str) -> Path:
 
 def _program(runtime: str) -> list[str]:
     if runtime == "compiled":
-        return [str(compiled(_source(runtime)))]
+        return [str(compile_program(_source(runtime)))]
     if runtime == "uvloop":
         try:
             import uvloop  # noqa: F401
@@ -80,7 +80,7 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
-def compiled(source: Path) -> Path:
+def compile_program(source: Path) -> Path:
     """The program made from a C file, from the user's cache where it has been made before."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "assay"
     program = cache / f"{source.stem}-{_digest(source)}"

@@ -1,4 +1,10 @@
-"""An agent that is a program in any language: it reads requests as JSON lines and answers in kind."""
+"""An agent that is a program in any language: it reads requests as JSON lines and answers in kind.
+
+The parts: `child` is one process with its pipes; `dialogue` has the steps of one request and its answer, as a generator
+that says what it waits for; `pipe_wait` does the waiting, by polling or on an event loop. This module keeps the processes:
+idle ones are used again, one that ended or misbehaved is replaced, and a request that a program never read is sent to a new
+one, because that cannot have been the request's fault.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +19,19 @@ from typing import ClassVar, Literal
 
 from assay.builtin.agents.child import Child
 from assay.builtin.agents.dialogue import Dialogue, DialogueState, RequestUnread, in_lines, once
-from assay.builtin.agents.protocol import request_line
+from assay.builtin.agents.pipe_wait import Polling, ready
 from assay.builtin.agents.version import version_of
-from assay.builtin.agents.waiting import Polling, ready
+from assay.dialects.plain import request_line
+from assay.execute.process_tree import find_descendants, is_at_work
 from assay.execute.sandbox import Program, Sandbox, probe_bubblewrap, visible_files
-from assay.execute.tree import find_descendants, is_at_work
 from assay.model import Answer, Request
 from assay.model.redaction import known_secrets, redact
 from assay.plugin.agent import LOG_ENDS, AgentError, BadAgent
+from assay.units import format_count
 
 MAX_BYTES = 32 * 2**20
 _LEAVE_SECONDS = 0.5
+"""For all processes together to leave once their input has ended."""
 _MOST_SECONDS_TO_START = 20.0
 _LOOK_SECONDS = 0.05
 _QUIET_LOOKS = 4
@@ -76,13 +84,13 @@ class Command:
         folder: str = "",
     ) -> None:
         self._folder = Path(folder or ".").resolve()
-        self._command = _checked(command, self._folder)
+        self._command = _check_command(command, self._folder)
         if mode not in ("lines", "once"):
             raise BadAgent(f"the mode '{mode}' must be 'lines' (it stays up) or 'once' (a process a case).")
         self._is_once, self._is_plain = mode == "once", plain
         self._env = {name: str(value) for name, value in (env or {}).items()}
         self._params = dict(params or {})
-        self._sandbox = _checked_sandbox(sandbox, network, readable)
+        self._sandbox = _check_sandbox(sandbox, network, readable)
         self._has_network = network == "host"
         self._readable = [str(self._folder / Path(path).expanduser()) for path in readable]
         for path in self._readable:
@@ -97,7 +105,7 @@ class Command:
     def open(self) -> None:
         """The first process is started now, so that no answer has to wait for it."""
         if not self._is_once:
-            self._idle.append(self._started())
+            self._idle.append(self._start_process())
 
     def prepare(self, places: int) -> None:
         """Processes for so many requests at a time, each started and waiting for its first: what a load measures is how they
@@ -105,7 +113,7 @@ class Command:
         if self._is_once:
             return
         while len(self._idle) < places:
-            self._idle.append(self._started())
+            self._idle.append(self._start_process())
         _wait_until_at_rest()
 
     def close(self) -> None:
@@ -135,61 +143,64 @@ class Command:
         return max((peak for peak in peaks if peak is not None), default=None)
 
     def _answer(self, request: Request) -> Answer:
-        polling = self._taken()
+        polling = self._take_process()
         while True:
             talk = self._talk(request, polling.child)
             try:
                 for wait in self._dialogue(talk):
                     polling.wait(wait)
             except RequestUnread:
-                polling = self._restarted(polling.child)
+                polling = self._restart_process(polling.child)
             except BaseException as error:
-                raise self._left(polling, talk, error) from None
+                raise self._release_after_error(polling, talk, error) from None
             else:
-                return self._finished(polling, talk)
+                return self._finish_answer(polling, talk)
 
     async def _answer_async(self, request: Request) -> Answer:
-        polling = self._taken()
+        polling = self._take_process()
         while True:
             talk = self._talk(request, polling.child)
             try:
                 for wait in self._dialogue(talk):
                     await ready(polling.child, wait)
             except RequestUnread:
-                polling = self._restarted(polling.child)
+                polling = self._restart_process(polling.child)
             except BaseException as error:
-                raise self._left(polling, talk, error) from None
+                raise self._release_after_error(polling, talk, error) from None
             else:
-                return self._finished(polling, talk)
+                return self._finish_answer(polling, talk)
 
-    def _taken(self) -> Polling:
-        """A process that is free, or a new one; what happened since the last answer is told in its log."""
+    def _take_process(self) -> Polling:
+        """A process that is free, or a new one; what happened since the last answer gets into its log."""
         if not self._idle:
-            return self._started()
+            return self._start_process()
         polling = self._idle.pop()
         child = polling.child
         if late := child.catch_up(self._max_bytes):
-            child.remark(f"{late} lines after the answer to request {child.served} were passed over")
-        return self._restarted(child) if child.fault else polling
+            were = "was" if late == 1 else "were"
+            lines = format_count(late, "line")
+            child.remark(f"{lines} after the answer to request {child.served} {were} ignored")
+        return self._restart_process(child) if child.fault else polling
 
-    def _restarted(self, child: Child) -> Polling:
+    def _restart_process(self, child: Child) -> Polling:
+        """A new process in the place of one that cannot be asked any more; its last words go into the log of the new one."""
         words = child.take_log()
         self._end(child)
-        polling = self._started()
+        polling = self._start_process()
         polling.child.remark(f"{child.fault}, and was started again\n{words}")
         return polling
 
-    def _started(self) -> Polling:
+    def _start_process(self) -> Polling:
         if self._sandbox is None:
             child = Child(self._command, self._folder, {**os.environ, **self._env})
         else:
-            program = self._confined_program()
+            program = self._build_sandboxed_program()
             command = self._sandbox.command(program)
             child = Child(command, self._folder, program.whole_environment(), is_sandboxed=True)
         self._all[child] = None
         return Polling(child)
 
-    def _confined_program(self) -> Program:
+    def _build_sandboxed_program(self) -> Program:
         first = self._command[0]
         path = str(self._folder / first) if os.sep in first else str(shutil.which(first))
         folder = str(self._folder)
@@ -211,12 +222,14 @@ class Command:
     def _dialogue(self, talk: DialogueState) -> Dialogue:
         return once(talk, self._is_plain) if self._is_once else in_lines(talk)
 
-    def _finished(self, polling: Polling, talk: DialogueState) -> Answer:
+    def _finish_answer(self, polling: Polling, talk: DialogueState) -> Answer:
         log = talk.child.take_log()
         self._release(polling, talk)
         return replace(talk.answer, log=log) if log else talk.answer
 
-    def _left(self, polling: Polling, talk: DialogueState, error: BaseException) -> BaseException:
+    def _release_after_error(
+        self, polling: Polling, talk: DialogueState, error: BaseException
+    ) -> BaseException:
         """What is raised instead: with the last words of the program, if the fault is its own."""
         log = talk.child.take_log()
         self._release(polling, talk)
@@ -224,9 +237,9 @@ class Command:
             return error
         # Redacted before it is cut: nobody recognises half of a secret.
         words = redact(log)[-_LOG_IN_ERROR:].strip() if log else ""
-        told = type(error)(f"{error}{LOG_ENDS}{words}" if words else str(error))
-        told.exit_code, told.log = error.exit_code, words
-        return told
+        with_log = type(error)(f"{error}{LOG_ENDS}{words}" if words else str(error))
+        with_log.exit_code, with_log.log = error.exit_code, words
+        return with_log
 
     def _release(self, polling: Polling, talk: DialogueState) -> None:
         """One that has not settled its request might still answer it: it is ended, and a new one started when needed."""
@@ -249,7 +262,7 @@ def _wait_until_at_rest() -> None:
         quiet = 0 if any(is_at_work(pid) for pid in find_descendants(os.getpid())) else quiet + 1
 
 
-def _checked_sandbox(sandbox: str, network: str, readable: object) -> Sandbox | None:
+def _check_sandbox(sandbox: str, network: str, readable: object) -> Sandbox | None:
     if sandbox not in ("none", "bubblewrap"):
         raise BadAgent(f"the sandbox '{sandbox}' must be 'bubblewrap' or 'none'.")
     if network not in ("host", "none"):
@@ -260,10 +273,10 @@ def _checked_sandbox(sandbox: str, network: str, readable: object) -> Sandbox | 
         if network == "none" or readable:
             raise BadAgent("network and readable need 'sandbox: bubblewrap'.")
         return None
-    found = probe_bubblewrap()
-    if isinstance(found, str):
-        raise BadAgent(f"it needs a sandbox, but {found}. Install bubblewrap, or leave `sandbox` out.")
-    return found
+    probed = probe_bubblewrap()
+    if isinstance(probed, str):
+        raise BadAgent(f"it needs a sandbox, but {probed}. Install bubblewrap, or leave `sandbox` out.")
+    return probed
 
 
 def _files_of_program(path: str) -> Iterator[str]:
@@ -277,7 +290,7 @@ def _files_of_program(path: str) -> Iterator[str]:
     yield path
 
 
-def _checked(command: object, folder: Path) -> list[str]:
+def _check_command(command: object, folder: Path) -> list[str]:
     if isinstance(command, str) or not isinstance(command, Sequence) or not command:
         raise BadAgent(f'the command {command!r} must be a list of words, such as ["./agent", "--serve"].')
     words = [str(word) for word in command]

@@ -13,12 +13,16 @@ from time import perf_counter
 from typing import Any
 
 from assay.builtin.agents.child import Child
-from assay.builtin.agents.protocol import Pieces, answer_of, decoded, excerpt, parsed
+from assay.dialects.plain import answer_of
+from assay.dialects.reading import Pieces, decode_utf8, excerpt, parse_json
 from assay.model import Answer
 from assay.plugin.agent import AgentError, InvalidAnswer
+from assay.units import format_count
 
 LONGEST_WAIT = 0.1
+"""Seconds after which a dialogue is resumed at the latest."""
 MOMENT = 0.005
+"""Seconds between two looks at whether a program has ended."""
 _GRACE_SECONDS = 1.0
 _ANSWERING = frozenset(("output", "error", "tool_calls"))
 _EXPECTED = (
@@ -80,22 +84,26 @@ class DialogueState:
 
     def expect_soon(self) -> None:
         """A late answer to the request before came in: the right one must follow soon."""
-        self.child.remark(f"a second answer to request {self.number - 1} was passed over")
+        self.child.remark(f"a second answer to request {self.number - 1} was ignored")
         self._late_until = self._late_until or perf_counter() + _GRACE_SECONDS
 
-    def heard(self) -> Reading:
+    def receive(self) -> Reading:
         """What the program says next; nothing when it has said all. Meanwhile it is told what is still unsent."""
         while True:
-            yield self._spoken()
+            yield self._write()
             data = self.child.read()
             if data is None and self.child.exit_code() is not None:
                 # A process that it left behind may hold the pipe open.
                 data = self.child.read() or b""
             if data is not None:
-                return self._counted(data)
-            self._be_patient()
+                self._received += len(data)
+                if self._received > self._most_bytes:
+                    raise InvalidAnswer(f"the answer has more than {self._most_bytes:,} bytes")
+                return data
+            self._check_is_alive()
 
-    def _spoken(self) -> Wait:
+    def _write(self) -> Wait:
+        """Write as much as the pipe takes, and say what to wait for next."""
         if self._unsent:
             try:
                 written = self.child.write(self._unsent)
@@ -124,13 +132,8 @@ class DialogueState:
         self.child.fault = f"it {'ended' if has_ended else 'closed a pipe'} after its last answer"
         raise RequestUnread(self.child.fault)
 
-    def _counted(self, data: bytes) -> bytes:
-        self._received += len(data)
-        if self._received > self._most_bytes:
-            raise InvalidAnswer(f"the answer has more than {self._most_bytes:,} bytes")
-        return data
-
-    def _be_patient(self) -> None:
+    def _check_is_alive(self) -> None:
+        """Raises where no answer can come any more, although nothing has ended yet."""
         self.child.drain_flood()
         if not self.is_last and self.child.has_closed_input():
             self.check_is_read()
@@ -144,36 +147,34 @@ def in_lines(talk: DialogueState) -> Dialogue:
     """The program stays up: it reads a line and answers with one, after as many pieces as it likes."""
     pieces = Pieces(talk.started)
     lines = talk.child.lines
-    while data := (yield from talk.heard()):
+    while data := (yield from talk.receive()):
         found = lines.feed(data, perf_counter())
         for place, (line, at) in enumerate(found, 1):
-            document = _message(decoded(line))
+            try:
+                document = _object(decode_utf8(line))
+            except InvalidAnswer as problem:
+                raise InvalidAnswer(f"{problem}. {_EXPECTED}") from None
             if _is_late(document, talk):
                 talk.expect_soon()
             elif "delta" in document:
                 pieces.add(document["delta"], at)
             else:
-                if excess := found[place:]:
-                    talk.child.remark(f"{len(excess)} lines after the answer were passed over")
+                if excess := len(found) - place:
+                    were = "was" if excess == 1 else "were"
+                    talk.child.remark(f"{format_count(excess, 'line')} after the answer {were} ignored")
                 talk.settle(document, pieces)
                 return
     if talk.number > 1:
         talk.check_is_read()
-    yield from _fail(
-        talk, "in the middle of an answer" if pieces or lines.finish() else "instead of answering"
-    )
-
-
-def _message(text: str) -> dict[str, Any]:
-    """The object of a line; an error shows what a line should look like and how to run a program that writes plain text."""
-    try:
-        return _object(text)
-    except InvalidAnswer as problem:
-        raise InvalidAnswer(f"{problem}. {_EXPECTED}") from None
+    when = "in the middle of an answer" if pieces or lines.finish() else "instead of answering"
+    code = yield from _exit_code(talk, _GRACE_SECONDS)
+    if code is None:
+        raise AgentError(f"it closed its standard output {when}")
+    raise _exit_error(code, when)
 
 
 def _object(text: str) -> dict[str, Any]:
-    document = parsed(text)
+    document = parse_json(text)
     if not isinstance(document, dict):
         raise InvalidAnswer(f"a line must be a JSON object: {excerpt(text)}")
     return document
@@ -191,25 +192,18 @@ def _is_late(document: dict[str, Any], talk: DialogueState) -> bool:
     raise InvalidAnswer(f"it answered request {given!r}, but was asked '{talk.number}'")
 
 
-def _fail(talk: DialogueState, when: str) -> Iterator[Wait]:
-    """Its output has ended; how did it?"""
-    code = yield from _exit_code(talk, _GRACE_SECONDS)
-    if code is None:
-        raise AgentError(f"it closed its standard output {when}")
-    raise _ended_with(code, when)
-
-
 def _exit_code(talk: DialogueState, patience: float) -> Generator[Wait, None, int | None]:
+    """The exit code of the program, waited for at most `patience` seconds; None where it has not ended by then."""
     until = perf_counter() + patience
     while (code := talk.child.exit_code()) is None and perf_counter() < until:
         yield Wait.MOMENT
     return code
 
 
-def _ended_with(code: int, when: str = "") -> AgentError:
-    from assay.execute.supervise import died_of
+def _exit_error(code: int, when: str = "") -> AgentError:
+    from assay.execute.supervise import describe_exit
 
-    error = AgentError(f"{died_of(code)} {when}".rstrip())
+    error = AgentError(f"{describe_exit(code)} {when}".rstrip())
     error.exit_code = code
     return error
 
@@ -218,17 +212,18 @@ def once(talk: DialogueState, is_plain: bool) -> Dialogue:
     """The program reads one line, answers, and exits; what else it printed before is passed over."""
     pieces = Pieces(talk.started)
     said: list[bytes] = []
-    while data := (yield from talk.heard()):
+    while data := (yield from talk.receive()):
         found = talk.child.lines.feed(data, perf_counter())
         said += [line for line, at in found if not _took_piece(line, at, pieces)]
     said += [line for line, _ in talk.child.lines.finish()]
     code = yield from _exit_code(talk, float("inf"))
     if code:
-        raise _ended_with(code)
+        raise _exit_error(code)
     _settle_once(talk, said, pieces, is_plain)
 
 
 def _took_piece(line: bytes, at: float, pieces: Pieces) -> bool:
+    """Whether the line was a piece of a streamed answer, which is then added to the pieces."""
     if b'"delta"' not in line:
         return False
     document = _object_or_none(line)
@@ -239,20 +234,22 @@ def _took_piece(line: bytes, at: float, pieces: Pieces) -> bool:
 
 
 def _settle_once(talk: DialogueState, said: list[bytes], pieces: Pieces, is_plain: bool) -> None:
+    """The answer of a program that has ended: the last line that is one, else its pieces, else, with `plain`, all it printed."""
     last = next((line for line in reversed(said) if line.strip()), b"")
     document = _answering(last)
     if document is not None:
         if document.get("id", "1") != "1":
             raise InvalidAnswer(f"it answered request {document['id']!r}, but was asked '1'")
         if earlier := sum(_answering(line) is not None for line in said) - 1:
-            talk.child.remark(f"{earlier} answers before the last were passed over")
+            were = "was" if earlier == 1 else "were"
+            talk.child.remark(f"{format_count(earlier, 'answer')} before the last {were} ignored")
         talk.settle(document, pieces)
     elif pieces and not last:
         talk.settle({}, pieces)
     elif is_plain:
-        talk.settle({"output": decoded(b"\n".join(said)).strip("\r\n")}, pieces)
+        talk.settle({"output": decode_utf8(b"\n".join(said)).strip("\r\n")}, pieces)
     elif last:
-        text = excerpt(decoded(last))
+        text = excerpt(decode_utf8(last))
         raise InvalidAnswer(f"its last line is not an answer: {text}. With 'plain: true' any text is one")
     else:
         raise InvalidAnswer("it ended without an answer")
@@ -266,6 +263,6 @@ def _answering(line: bytes) -> dict[str, Any] | None:
 
 def _object_or_none(line: bytes) -> dict[str, Any] | None:
     try:
-        return _object(decoded(line))
+        return _object(decode_utf8(line))
     except InvalidAnswer:
         return None

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from assay.builtin.agents.protocol import answer_of
+from assay.dialects.plain import answer_of
 from assay.model import Answer, Request
 
 EXPECTED_CALLS = "expected_calls"
@@ -41,7 +41,11 @@ class Oracle(_InstantAgent):
     def answer(self, request: Request) -> Answer:
         listed = request.params.get(EXPECTED_CALLS, request.expected if request.tools else None)
         output = request.params.get("solution", right_output(request.expected))
-        return answer_of({"output": output, "tool_calls": [_call(one) for one in _calls(listed)]})
+        calls = [
+            call.get("function", call) if isinstance(call, Mapping) else {"name": call}
+            for call in _calls(listed)
+        ]
+        return answer_of({"output": output, "tool_calls": calls})
 
 
 def right_output(expected: Any) -> Any:
@@ -62,12 +66,6 @@ def _calls(listed: Any) -> list[Any]:
     if isinstance(listed, Mapping):
         return [listed]
     return list(listed) if isinstance(listed, (list, tuple)) else []
-
-
-def _call(one: Any) -> Any:
-    if isinstance(one, Mapping):
-        return one.get("function", one)
-    return {"name": one}
 
 
 class Nop(_InstantAgent):

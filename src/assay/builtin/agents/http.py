@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
-from assay.builtin.agents.calling import MAX_BYTES, Caller, assembled, whole_text
-from assay.builtin.agents.protocol import Pieces, answer_of, excerpt, parsed, request_line
-from assay.execute.http import HttpClient, NdjsonLine, NdjsonParser, Stream
-from assay.execute.place import value_at
+from assay.builtin.agents.http_calls import MAX_BYTES, Caller, assemble_answer, whole_text
+from assay.dialects.plain import answer_of, request_line
+from assay.dialects.reading import Pieces, excerpt, parse_json
+from assay.http.client import Stream
+from assay.http.events import JSON_LINES, NdjsonLine, NdjsonParser
 from assay.model import Answer, Request
 from assay.plugin.agent import InvalidAnswer
-
-_LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
+from assay.plugin.json_path import value_at
 
 
 class Http:
@@ -54,8 +55,8 @@ class Http:
     def is_remote(self) -> bool:
         return self._caller.is_remote
 
-    def call_through(self, client: HttpClient) -> None:
-        self._caller.call_through(client)
+    def answer_from(self, cassette: object, folder: Path) -> None:
+        self._caller.answer_from(cassette, folder)
 
     def open(self) -> None:
         self._caller.open()
@@ -77,17 +78,24 @@ class Http:
 
     async def _read(self, stream: Stream, serial: str) -> Answer:
         kind = stream.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind in _LINES:
-            return await assembled(stream, NdjsonParser(), _Lines(stream.sent, serial))
+        if kind in JSON_LINES:
+            return await assemble_answer(stream, NdjsonParser(), _Lines(stream.sent, serial))
         text = await whole_text(stream)
         if self._place is not None:
-            return Answer(_found(parsed(text), self._place))
+            document = parse_json(text)
+            try:
+                return Answer(value_at(document, self._place))
+            except LookupError:
+                shown = excerpt(repr(document))
+                raise InvalidAnswer(f"the answer has nothing at '{self._place}': {shown}") from None
         if kind.startswith("text/"):
             return Answer(text)
-        return _answer(parsed(text), serial, Pieces(stream.sent))
+        return _answer(parse_json(text), serial, Pieces(stream.sent))
 
 
 class _Lines:
+    """An answer in JSON lines: {"delta": …} for each piece of the output, then one object with the rest."""
+
     def __init__(self, sent: float, serial: str) -> None:
         self.is_complete = False
         self._serial = serial
@@ -95,7 +103,7 @@ class _Lines:
         self._last: Any = None
 
     def take(self, line: NdjsonLine) -> None:
-        document = parsed(line.text)
+        document = parse_json(line.text)
         if isinstance(document, Mapping) and "delta" in document:
             self._pieces.add(document["delta"], line.at)
         else:
@@ -114,10 +122,3 @@ def _answer(document: Any, serial: str, pieces: Pieces) -> Answer:
     if document.get("id", serial) != serial:
         raise InvalidAnswer(f"it answered request {document['id']!r}, but was asked '{serial}'")
     return answer_of(document, pieces)
-
-
-def _found(document: Any, place: str) -> Any:
-    try:
-        return value_at(document, place)
-    except LookupError:
-        raise InvalidAnswer(f"the answer has nothing at '{place}': {excerpt(repr(document))}") from None

@@ -11,9 +11,8 @@ from secrets import token_hex
 from time import perf_counter
 from typing import Any, ClassVar
 
-from assay.builtin.agents.chatting import functions
 from assay.builtin.agents.messages import chat_messages
-from assay.builtin.agents.openai import ChatCompletion
+from assay.dialects.openai import ChatCompletion, function_tools
 from assay.errors import MissingExtra
 from assay.model import Answer, Request
 from assay.plugin.agent import AgentError, BadAgent
@@ -102,21 +101,18 @@ class Llama:
 
     def answer(self, request: Request) -> Answer:
         """In a thread: a signal that comes while the engine is calling us back would be lost in it."""
+        most = self._max_tokens if request.max_tokens is None else min(request.max_tokens, self._max_tokens)
+        body = {"max_tokens": most, **self._fixed, "messages": chat_messages(request, self._system)}
+        if request.tools:
+            body["tools"] = function_tools(request.tools)
         heard = _Heard()
-        done = self._thread.submit(self._server.handle_chat_completions, self._body(request), heard)
+        done = self._thread.submit(self._server.handle_chat_completions, body, heard)
         try:
             done.result()
         except BaseException:
             heard.is_stopped = True
             raise
         return heard.answer()
-
-    def _body(self, request: Request) -> dict[str, object]:
-        most = self._max_tokens if request.max_tokens is None else min(request.max_tokens, self._max_tokens)
-        body = {"max_tokens": most, **self._fixed, "messages": chat_messages(request, self._system)}
-        if request.tools:
-            body["tools"] = functions(request)
-        return body
 
 
 class _Heard:
@@ -144,10 +140,15 @@ class _Heard:
 
 
 def _file_of(model: str, folder: str) -> Path:
-    return _carried() if model == "smollm2" else _given(model, folder)
+    if model == "smollm2":
+        return _find_installed_model()
+    file = Path(folder) / model
+    if not file.is_file():
+        raise BadAgent(f"there is no model '{model}': give 'smollm2' or the path of a GGUF file.")
+    return file
 
 
-def _carried() -> Path:
+def _find_installed_model() -> Path:
     """The file is looked up, not its package imported: that one needs an engine which is slow to build."""
     spec = find_spec(_CARRIER)
     folders = [Path(folder) for folder in spec.submodule_search_locations or ()] if spec else []
@@ -155,10 +156,3 @@ def _carried() -> Path:
     if not files:
         raise MissingExtra(f"The model 'smollm2' is not installed: {_INSTALL_MODEL}")
     return files[0]
-
-
-def _given(model: str, folder: str) -> Path:
-    file = Path(folder) / model
-    if not file.is_file():
-        raise BadAgent(f"there is no model '{model}': give 'smollm2' or the path of a GGUF file.")
-    return file

@@ -1,4 +1,4 @@
-"""A request as the messages of a chat."""
+"""A request as the messages of a chat, in the form that OpenAI's API made common; the dialects turn it into their own."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def chat_messages(request: Request, system: str | None) -> list[Message]:
     else:
         messages.append({"role": "user", "content": as_text(request.input)})
     if request.files:
-        attached = "\n\n".join(_attached(name, Path(path)) for name, path in request.files.items())
+        attached = "\n\n".join(_format_attachment(name, Path(path)) for name, path in request.files.items())
         messages[-1]["content"] = f"{as_text(messages[-1].get('content'))}\n\n{attached}"
     return messages
 
 
-def _attached(name: str, path: Path) -> str:
+def _format_attachment(name: str, path: Path) -> str:
     """Text files go into the message, as people paste them."""
     try:
         return f"File {name}:\n{read_bytes(path, _MOST_BYTES).decode()}"

@@ -66,8 +66,9 @@ from time import perf_counter
 from types import CodeType
 from typing import Any, ClassVar
 
-from assay.builtin.agents.protocol import ANSWER_KEYS, NO_USAGE, Pieces, answer_of
 from assay.builtin.agents.version import version_of
+from assay.dialects.plain import ANSWER_KEYS, NO_USAGE, answer_of
+from assay.dialects.reading import Pieces
 from assay.errors import AssayError
 from assay.model import Answer, Request
 from assay.plugin import lookup
@@ -103,18 +104,17 @@ class Python:
     """Async only where the function is: a plain function stays a plain call."""
 
     def __init__(self, target: str, params: Mapping[str, object] | None = None, folder: str = "") -> None:
-        self._function = _found(target, Path(folder))
-        self._call = _calling(self._function, params or {})
-        self.answer = self._way()
-
-    def _way(self) -> Callable[[Request], Awaitable[Answer] | Answer]:
+        self._function = _find_function(target, Path(folder))
+        self._call = _choose_call(self._function, params or {})
+        # Chosen once and not at each request, so that a plain function costs no more than its own call.
         if _is(inspect.iscoroutinefunction, self._function):
-            return self._answer_async
-        if _is(inspect.isasyncgenfunction, self._function):
-            return self._answer_async_stream
-        if _is(inspect.isgeneratorfunction, self._function):
-            return self._answer_stream
-        return self._answer
+            self.answer = self._answer_async
+        elif _is(inspect.isasyncgenfunction, self._function):
+            self.answer = self._answer_async_stream
+        elif _is(inspect.isgeneratorfunction, self._function):
+            self.answer = self._answer_stream
+        else:
+            self.answer = self._answer
 
     def open(self) -> None:
         return None
@@ -186,33 +186,22 @@ def _read(value: Any) -> Answer:
     return Answer(value, (), NO_USAGE)
 
 
-def _found(target: str, folder: Path) -> Callable[..., Any]:
+def _find_function(target: str, folder: Path) -> Callable[..., Any]:
     if not isinstance(target, str) or not all(target.rpartition(":")):
         raise BadAgent(f'the target {target!r} must be written "file.py:function" or "module:function".')
     place, _, name = target.rpartition(":")
-    if place == SESSION:
-        return _of_session(name)
-    module = _file(folder / place) if place.endswith(".py") else _module(place, folder)
+    try:
+        if place == SESSION:
+            return find_function(name)
+        module = lookup.load_file(folder / place) if place.endswith(".py") else _module(place, folder)
+    except AssayError as problem:
+        raise BadAgent(str(problem)) from None
     function: Any = module
     for part in name.split("."):
         function = getattr(function, part, None)
     if not callable(function) or inspect.isclass(function):
         raise BadAgent(f"'{place}' has no function '{name}'.")
     return function  # type: ignore[no-any-return]
-
-
-def _of_session(name: str) -> Callable[..., Any]:
-    try:
-        return find_function(name)
-    except AssayError as problem:
-        raise BadAgent(str(problem)) from None
-
-
-def _file(path: Path) -> object:
-    try:
-        return lookup.load_file(path)
-    except AssayError as problem:
-        raise BadAgent(str(problem)) from None
 
 
 def _module(name: str, folder: Path) -> object:
@@ -237,7 +226,7 @@ def _hash_of(code: CodeType) -> str:
     return digest.hexdigest()[:10]
 
 
-def _calling(function: Callable[..., Any], params: Mapping[str, object]) -> Call:
+def _choose_call(function: Callable[..., Any], params: Mapping[str, object]) -> Call:
     """How the function wants to be called, decided once."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -246,24 +235,21 @@ def _calling(function: Callable[..., Any], params: Mapping[str, object]) -> Call
     if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
         raise BadAgent(f"the function '{function.__qualname__}' must take the input as its first parameter.")
     if parameters[0].name == "request" or parameters[0].annotation in (Request, "Request"):
-        return lambda request: function(_shown(request, params))
+        # Without the right output, which an agent under test must not see.
+        return lambda request: function(replace(request, params={**params, **request.params}, expected=None))
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
         return lambda request: function(request.input, **{**params, **request.params})
     names = [parameter.name for parameter in parameters[1:]]
     if unknown := sorted(set(params) - set(names)):
         raise BadAgent(f"the function '{function.__qualname__}' has no parameters for {', '.join(unknown)}.")
-    if names:
-        return lambda request: function(request.input, **_named(names, {**params, **request.params}))
-    return lambda request: function(request.input)
+    if not names:
+        return lambda request: function(request.input)
 
+    def call_by_name(request: Request) -> Any:
+        values = {**params, **request.params}
+        return function(request.input, **{name: values[name] for name in names if name in values})
 
-def _shown(request: Request, params: Mapping[str, object]) -> Request:
-    """The request without the right output, which an agent under test must not see."""
-    return replace(request, params={**params, **request.params}, expected=None)
-
-
-def _named(names: list[str], params: Mapping[str, object]) -> dict[str, object]:
-    return {name: params[name] for name in names if name in params}
+    return call_by_name
 
 
 def _is(test: Callable[[Any], bool], function: Any) -> bool:

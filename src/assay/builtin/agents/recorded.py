@@ -1,21 +1,27 @@
-"""An agent whose answers were made earlier, by anyone."""
+"""An agent whose answers were made earlier, by anyone.
+
+The whole file is read and checked when the agent is made, that is, before the run: all bad lines are reported together, and
+a run never fails half way because of one.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from assay.builtin.agents.protocol import answer_of, decoded, parsed, seconds_of
 from assay.builtin.agents.version import version_of
+from assay.dialects.plain import answer_of, seconds_of
+from assay.dialects.reading import decode_utf8, parse_json
 from assay.files import UnreadableFile, read_bytes
 from assay.model import Answer, Request
 from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
 
-_TOLD = 20
+_MOST_FAULTS = 20
+"""Bad lines that are listed; the others are counted."""
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "api_calls")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -64,14 +70,16 @@ class Recorded:
             which = f" to turn {turn}" if turn > 1 else ""
             missing = f" for repetition {request.repetition + 1}" if recorded else ""
             raise AgentError(f"no recorded answer{which}{missing}")
-        found = recorded[request.repetition]
-        if found.error is not None:
-            raise AgentError(found.error, found.answer)
-        return found.answer
+        line = recorded[request.repetition]
+        if line.error is not None:
+            raise AgentError(line.error, line.answer)
+        return line.answer
 
 
 @dataclass(frozen=True, slots=True)
 class _RecordedLine:
+    """A line of the file; one with an error keeps what is known of the answer besides, such as its tokens."""
+
     answer: Answer
     error: str | None = None
 
@@ -97,8 +105,9 @@ def _read(file: Path, name: str) -> Answers:
         except InvalidAnswer as fault:
             faults.append(f"line {number}: {fault}")
     if faults:
-        more = [f"and {len(faults) - _TOLD} more"] if len(faults) > _TOLD else []
-        raise BadAgent("\n  ".join([f"'{name}' has lines that are not answers:", *faults[:_TOLD], *more]))
+        more = [f"and {len(faults) - _MOST_FAULTS} more"] if len(faults) > _MOST_FAULTS else []
+        listed = [f"'{name}' has lines that are not answers:", *faults[:_MOST_FAULTS], *more]
+        raise BadAgent("\n  ".join(listed))
     return answers
 
 
@@ -107,7 +116,7 @@ def _json_documents(content: bytes) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
             try:
-                yield number, parsed(decoded(line))
+                yield number, parse_json(decode_utf8(line))
             except InvalidAnswer as fault:
                 yield number, fault
 
@@ -115,9 +124,13 @@ def _json_documents(content: bytes) -> Iterator[tuple[int, Any]]:
 def _csv_documents(content: bytes) -> Iterator[tuple[int, Any]]:
     """An empty cell is a key that is not there, except for an output, which may be empty."""
     try:
-        rows = csv.DictReader(io.StringIO(decoded(content), newline=""), strict=True)
+        rows = csv.DictReader(io.StringIO(decode_utf8(content), newline=""), strict=True)
         rows.fieldnames = [name.strip() for name in rows.fieldnames or ()]
-        _check_columns(rows.fieldnames)
+        names = rows.fieldnames
+        if repeated := {name for name in names if names.count(name) > 1}:
+            raise InvalidAnswer(f"has the column '{min(repeated)}' twice")
+        if names and "id" not in names:
+            raise InvalidAnswer("has no column 'id'")
         for row in rows:
             is_whole = None not in row and None not in row.values()
             uneven = InvalidAnswer(f"does not have {len(rows.fieldnames)} columns like the first line")
@@ -128,14 +141,8 @@ def _csv_documents(content: bytes) -> Iterator[tuple[int, Any]]:
         yield rows.line_num, InvalidAnswer(f"this is not CSV: {error}")
 
 
-def _check_columns(names: Sequence[str]) -> None:
-    if repeated := {name for name in names if names.count(name) > 1}:
-        raise InvalidAnswer(f"has the column '{min(repeated)}' twice")
-    if names and "id" not in names:
-        raise InvalidAnswer("has no column 'id'")
-
-
 def _csv_document(cells: Mapping[str, str]) -> Any:
+    """The same document as a JSON line would hold; the fault where a cell is not the number it should be."""
     document: dict[str, Any] = {
         name: cell for name, cell in cells.items() if cell.strip() and name not in _TOKENS
     }
@@ -163,12 +170,13 @@ def _csv_number(cell: str, name: str, kind: type[float] | type[int]) -> float:
 
 
 def _take(document: Any, answers: Answers) -> None:
+    """Add one line to the answers; InvalidAnswer says what is wrong with it."""
     key = document.get("id") if isinstance(document, dict) else None
     if not isinstance(key, (str, int)) or isinstance(key, bool) or key == "":
         raise InvalidAnswer("needs an 'id'")
     turn = document.get("turn", 1)
     if type(turn) is not int or turn < 1:
-        raise InvalidAnswer(f"'turn' must be a whole number from 1, not {turn!r}")
+        raise InvalidAnswer(f"'turn' must be a whole number of at least 1, not {turn!r}")
     error = document.get("error")
     if error is None and not document.keys() & {"output", "tool_calls"}:
         raise InvalidAnswer(f"the answer to '{key}' has neither 'output' nor 'error'")
@@ -183,7 +191,9 @@ def _answer(document: Mapping[str, Any]) -> Answer:
     for name in _TOKENS:
         count = getattr(answer.usage, name)
         if count is not None and (type(count) is not int or count < 0):
-            raise InvalidAnswer(f"'usage' says {name} is {count!r}, which is not a whole number from 0")
+            raise InvalidAnswer(
+                f"'usage' says {name} is {count!r}, which is not a whole number of at least 0"
+            )
     if answer.usd is not None and not 0 <= answer.usd < float("inf"):
         raise InvalidAnswer(f"'usd' is {answer.usd!r}, which cannot be a cost")
     seconds = document.get("seconds")

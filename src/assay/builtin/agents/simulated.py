@@ -74,11 +74,8 @@ class Simulated:
         if fails:
             raise AgentError("simulated failure")
         usage = Usage(len(str(request.input).split()), self._tokens, api_calls=1)
-        return Answer(_output(request.expected, is_right), usage=usage, usd=self._usd)
-
-
-def _output(expected: object, is_right: bool) -> object:
-    right = right_output(expected)
-    if is_right:
-        return right
-    return right + 1 if isinstance(right, (int, float)) and not isinstance(right, bool) else WRONG
+        output = right_output(request.expected)
+        if not is_right:
+            is_number = isinstance(output, (int, float)) and not isinstance(output, bool)
+            output = output + 1 if is_number else WRONG
+        return Answer(output, usage=usage, usd=self._usd)

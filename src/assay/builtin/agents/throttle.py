@@ -1,4 +1,8 @@
-"""How many requests of one agent may be under way, and how soon after one another they are sent."""
+"""How many requests of one agent may be under way, and how soon after one another they are sent.
+
+The rule is that of TCP congestion control, additive increase and multiplicative decrease: it finds the rate that a server
+allows without knowing its limits, and shares it fairly with other clients.
+"""
 
 from __future__ import annotations
 
@@ -67,6 +71,7 @@ class Throttle:
             self.gap = min(max(_FIRST_GAP, 2 * self.gap), pause or _LONGEST_GAP)
 
     async def _turn(self) -> None:
+        """Wait in line; whoever is cancelled there passes the turn on."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:

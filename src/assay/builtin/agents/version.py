@@ -1,4 +1,4 @@
-"""The version of an agent's files, where nobody gave one."""
+"""The version of an agent's files, where the definition gives none: runs of changed code must not be taken for the same."""
 
 from __future__ import annotations
 
@@ -16,18 +16,15 @@ def version_of(files: Iterable[Path]) -> str:
     folder = present[0].parent
     commit = _git(folder, "rev-parse", "--short=10", "HEAD")
     if not commit or not _git(folder, "ls-files", "--", *(str(file) for file in present)):
-        return _hash(present)
+        digest = hashlib.sha256()
+        for file in present:
+            digest.update(file.read_bytes())
+        return digest.hexdigest()[:10]
     return f"{commit}-dirty" if _git(folder, "status", "--porcelain", "--", ".") else commit
 
 
-def _hash(files: list[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:10]
-
-
 def _git(folder: Path, *words: str) -> str:
+    """What git prints; empty where there is no git, no repository, or no answer within five seconds."""
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=5, check=False

@@ -1,4 +1,13 @@
-"""Workers on this machine: supervised processes, or the runner itself for `isolation: inline`."""
+"""Workers on this machine: supervised processes, or the runner itself for `isolation: inline`.
+
+The runner calls `Local.map` and stores the batches that it yields. `map` never blocks for long: while workers are busy it
+yields an empty batch now and then, so that the runner can store, show progress and see Ctrl-C.
+
+The life of a job: a worker starts; it sends batches until it is done or dies. What it left unfinished goes on in a new
+worker, unless the trial has failed too often (`early_stop`). Where a worker died between setup and teardown, a worker that
+does nothing but the teardown comes first, and the rest of the job waits for it. A worker that dies before it began with its
+job is started again, at most `MOST_STARTS` times.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +18,21 @@ from dataclasses import replace
 from time import monotonic, sleep
 from typing import Self
 
-from assay.execute.account import account_of
-from assay.execute.attempt import remark, teardown_failed, teardown_skipped
+from assay.execute.attempt import build_skipped_teardown, build_teardown_failure, remark
+from assay.execute.early_stop import Patience, patience_for
 from assay.execute.guardian import Guardian
-from assay.execute.patience import Patience, patience_for
+from assay.execute.job_progress import account_of
 from assay.execute.supervise import SupervisedWorker
 from assay.model import Batch, Isolation, Job, Status
 from assay.plugin.executor import Attempt
 from assay.plugin.output import printing_to_stderr
 
 POLL_SECONDS = 0.02
+"""The longest wait for news of a worker: limits of time and memory are checked that often."""
 REST_SECONDS = 0.004
 """A runner that woke up for every single execution would disturb the ones that it waits for."""
 GRACE_SECONDS = 2.0
+"""For the teardown of workers that are asked to end."""
 MOST_STARTS = 5
 """How often a worker is started that dies before it begins with its job, as when the machine runs out of memory."""
 
@@ -33,38 +44,38 @@ class Local:
         self._workers = workers
 
     def map(self, attempt: Attempt, jobs: Iterable[Job], stop: Callable[[], bool]) -> Iterator[Batch]:
-        with Wards(f"{attempt.__module__}:{attempt.__qualname__}") as wards:
+        with WorkerPool(f"{attempt.__module__}:{attempt.__qualname__}") as pool:
             try:
-                yield from self._done(attempt, iter(jobs), stop, wards)
-                yield from wards.sent_away()
+                yield from self._run_jobs(attempt, iter(jobs), stop, pool)
+                yield from pool.shut_down()
             except KeyboardInterrupt:
-                yield from wards.cut_off()
+                yield from pool.cut_off()
                 raise
 
-    def _done(
-        self, attempt: Attempt, waiting: Iterator[Job], stop: Callable[[], bool], wards: Wards
+    def _run_jobs(
+        self, attempt: Attempt, waiting: Iterator[Job], stop: Callable[[], bool], pool: WorkerPool
     ) -> Iterator[Batch]:
         while not stop():
-            job = next(waiting, None) if len(wards) < self._workers else None
-            if job is None and not len(wards):
+            job = next(waiting, None) if len(pool) < self._workers else None
+            if job is None and not len(pool):
                 return
             if job is None:
-                yield from wards.looked_after()
+                yield from pool.collect_batches()
             elif job.isolation is Isolation.INLINE:
-                while len(wards) and not stop():
-                    yield from wards.looked_after()
-                yield from _inline(attempt, job, stop)
+                while len(pool) and not stop():
+                    yield from pool.collect_batches()
+                yield from _run_inline(attempt, job, stop)
             else:
-                yield from wards.taken_in(job)
+                yield from pool.start_job(job)
 
 
-class Wards:
+class WorkerPool:
     """The jobs that are being done at this time."""
 
     def __init__(self, attempt: str) -> None:
         self._attempt = attempt
         self._guardian = Guardian()
-        self._active: list[Ward] = []
+        self._active: list[ActiveJob] = []
         self._last_look = 0.0
 
     def __enter__(self) -> Self:
@@ -79,61 +90,61 @@ class Wards:
     def __len__(self) -> int:
         return len(self._active)
 
-    def taken_in(self, job: Job) -> Iterator[Batch]:
-        ward = Ward(self._attempt, self._guardian)
-        self._active.append(ward)
-        yield from ward.begin(job)
+    def start_job(self, job: Job) -> Iterator[Batch]:
+        active = ActiveJob(self._attempt, self._guardian)
+        self._active.append(active)
+        yield from active.begin(job)
         self._forget_the_done()
 
-    def looked_after(self) -> Iterator[Batch]:
+    def collect_batches(self) -> Iterator[Batch]:
         """Wait until there is something to see to, or a moment, and see to all.
 
-        Ends with a batch that says nothing, but gives the runner a chance to store what it was told before.
+        Ends with an empty batch, which gives the runner a chance to store the batches before it.
         """
         self._wait()
-        for ward in self._active:
-            yield from ward.looked_after()
+        for active in self._active:
+            yield from active.collect_batches()
         self._forget_the_done()
         yield Batch()
 
-    def sent_away(self) -> Iterator[Batch]:
+    def shut_down(self) -> Iterator[Batch]:
         """All are asked to end at once, and given a moment for teardown."""
-        for ward in self._active:
-            ward.worker.ask_to_end()
+        for active in self._active:
+            active.worker.ask_to_end()
         deadline = monotonic() + GRACE_SECONDS
-        while not all(ward.worker.is_done for ward in self._active) and monotonic() < deadline:
+        while not all(active.worker.is_done for active in self._active) and monotonic() < deadline:
             self._wait()
-            for ward in self._active:
-                yield from ward.worker.listen()
+            for active in self._active:
+                yield from active.worker.listen()
             yield Batch()
-        for ward in self._active:
-            remains = ward.worker.close()
+        for active in self._active:
+            remains = active.worker.close()
             yield from remains.batches
             if remains.teardown is not None:
-                skipped = teardown_skipped(remains.teardown, "the run was interrupted")
+                skipped = build_skipped_teardown(remains.teardown, "the run was interrupted")
                 yield Batch(artifacts=(skipped,))
         self._active.clear()
 
     def cut_off(self) -> Iterator[Batch]:
-        """All are ended where they are, without a moment for teardown; what they had finished is told."""
-        for ward in self._active:
-            yield from ward.abandoned()
+        """All are ended where they are, without a moment for teardown; yields what they had finished."""
+        for active in self._active:
+            yield from active.abandon()
         self._active.clear()
 
     def _wait(self) -> None:
         poll = select.poll()
-        for ward in self._active:
-            if not ward.worker.is_done:
-                poll.register(ward.worker.fd, select.POLLIN)
+        for active in self._active:
+            if not active.worker.is_done:
+                poll.register(active.worker.fd, select.POLLIN)
         poll.poll(POLL_SECONDS * 1000)
         sleep(max(0.0, self._last_look + REST_SECONDS - monotonic()))
         self._last_look = monotonic()
 
     def _forget_the_done(self) -> None:
-        self._active = [ward for ward in self._active if not ward.is_done]
+        self._active = [active for active in self._active if not active.is_done]
 
 
-class Ward:
+class ActiveJob:
     """A job under supervision: its worker, and what has come of it so far."""
 
     worker: SupervisedWorker
@@ -148,6 +159,7 @@ class Ward:
         self.is_done = False
 
     def begin(self, job: Job) -> Iterator[Batch]:
+        """Start a worker for the job; where it cannot be started, yields that as the result of every execution."""
         if job.agent is not None:
             self._patience = patience_for(is_suite=True)
         self.is_done = True
@@ -157,24 +169,31 @@ class Ward:
                 job, self._attempt, self._guardian, may_restart=self._starts < MOST_STARTS
             )
         except OSError as error:
-            yield _not_begun(job, error)
+            text = f"The worker could not be started: {error}"
+            if job.is_after_death:
+                yield Batch(artifacts=(build_teardown_failure(job, text),))
+            else:
+                yield Batch(account_of(job).stand_in_for_all(Status.HARNESS_ERROR, text))
         else:
             self.is_done = False
 
-    def looked_after(self) -> Iterator[Batch]:
-        yield from self._seen(self.worker.listen())
+    def collect_batches(self) -> Iterator[Batch]:
+        yield from self._observe_batches(self.worker.listen())
         if self.worker.is_done:
-            yield from self.ended()
+            yield from self._finish()
         else:
             self.worker.keep_within_limits()
 
-    def ended(self) -> Iterator[Batch]:
+    def _finish(self) -> Iterator[Batch]:
         """What the worker leaves behind; the rest of its job, if that has a point, begins in a new one."""
         self.is_done = True
         remains = self.worker.close()
-        yield from self._seen(remains.batches)
+        yield from self._observe_batches(remains.batches)
         if remains.failed_start:
-            yield from self._start_again(remains.failed_start)
+            job = self.worker.job
+            text = f"The worker of process {job.process} was started again: while it started, {remains.failed_start}."
+            yield Batch(artifacts=(remark(job, f"restart-{self._starts}", text),))
+            yield from self.begin(job)
             return
         self._starts = 0
         rest = self._waiting if self.worker.job.is_after_death else remains.job
@@ -187,20 +206,14 @@ class Ward:
         elif rest is not None:
             yield from self.begin(rest)
 
-    def _start_again(self, why: str) -> Iterator[Batch]:
-        job = self.worker.job
-        text = f"The worker of process {job.process} was started again: while it started, {why}."
-        yield Batch(artifacts=(remark(job, f"restart-{self._starts}", text),))
-        yield from self.begin(job)
-
-    def _seen(self, batches: list[Batch]) -> Iterator[Batch]:
+    def _observe_batches(self, batches: list[Batch]) -> Iterator[Batch]:
         for batch in batches:
             for execution in batch.executions:
                 self._patience.see(execution)
             # A process is not settled by its teardown when a new one goes on with its job.
             yield batch if self._waiting is None else replace(batch, settled=())
 
-    def abandoned(self) -> list[Batch]:
+    def abandon(self) -> list[Batch]:
         """What had come of it when nobody waited any longer."""
         if self.is_done:
             return []
@@ -209,14 +222,8 @@ class Ward:
         return self.worker.close().batches
 
 
-def _not_begun(job: Job, error: OSError) -> Batch:
-    text = f"The worker could not be started: {error}"
-    if job.is_after_death:
-        return Batch(artifacts=(teardown_failed(job, text),))
-    return Batch(account_of(job).stand_in_for_all(Status.HARNESS_ERROR, text))
-
-
-def _inline(attempt: Attempt, job: Job, stop: Callable[[], bool]) -> Iterator[Batch]:
+def _run_inline(attempt: Attempt, job: Job, stop: Callable[[], bool]) -> Iterator[Batch]:
+    """Do a job in this process, which waits for it; what the job prints must not get into the results."""
     with printing_to_stderr(), contextlib.closing(attempt(job)) as batches:  # type: ignore[type-var]
         for batch in batches:
             yield batch

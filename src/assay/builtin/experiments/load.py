@@ -1,32 +1,40 @@
-"""A load as an experiment, so that its settings can be swept and a spec can ask for it; `assay load` asks for it, too."""
+"""A load as an experiment, so that its settings can be swept and a spec can ask for it; `assay load` asks for it, too.
+
+One execution is one whole load with its warm-up, and the document of the load is its output. The params are not written
+here: they are made from `LoadOptions`, so that a param and the option of `assay load` can never differ. Values are checked
+when the run is planned, because the plan is stored and must hold no secret.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import MISSING, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 from zlib import crc32
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
-from assay.analysis.load import judged
+from assay.analysis.load.judgement import judge_load
 from assay.errors import AssayError
-from assay.execute.load.agents import prepared_for
-from assay.execute.load.asking import Data, LoadOptions
-from assay.execute.load.request import check_address
-from assay.execute.load.targets import check_ca_file, check_header
+from assay.load.agents import build_prepared_load_for
+from assay.load.build import Data
+from assay.load.options import LoadOption, LoadOptions, load_options
+from assay.load.request import check_address
+from assay.load.targets import check_ca_file, check_header
 from assay.model import AgentUse, Better, Metric
+from assay.model.codec import to_plain
+from assay.model.load_document import load_document, load_metrics
 from assay.plan.load import find_agent, read_dataset
 from assay.plan.target import load_project_files
 from assay.plugin.experiment import Experiment, ExperimentContext
-from assay.report.load import load_document, load_metrics
 from assay.report.load_findings import findings_of
 from assay.spec.settings import find_settings
 
 
-def _checked(text: str, check: Callable[[str], object]) -> str:
+def _check_option(text: str, check: Callable[[str], object]) -> str:
     """What is planned is stored: a secret has to be found before."""
     try:
         check(text)
@@ -36,154 +44,96 @@ def _checked(text: str, check: Callable[[str], object]) -> str:
 
 
 def _read_dataset(name: str) -> Data:
-    found = read_dataset(name, find_settings(Path.cwd()))
-    return Data.of(found.prompts, found.scored, found.sessions)
-
-
-def _params_of(use: AgentUse) -> dict[str, Any]:
-    """An agent becomes the target, with its definition, so that a worker needs to look up no name."""
-    return {"target": use.name, "agent": asdict(use)}
+    dataset = read_dataset(name, find_settings(Path.cwd()))
+    return Data.of(dataset.prompts, dataset.scored, dataset.sessions)
 
 
 _MOST_LOADS = 10**6
 """Of one process of a trial."""
-_WRITTEN = (
-    "duration",
-    "warmup",
-    "think",
-    "timeout",
-    "input_tokens",
-    "output_tokens",
-    "cancel_after",
-    "cancel_share",
-)
-"""Params that are read from text, where people may write numbers as well."""
+
+
+class LoadParams(BaseModel):
+    """Options of `assay load`; times are text with a unit, such as 10s or 200ms."""
+
+    # Its other fields are made from `LoadOptions` below.
+    model_config = ConfigDict(extra="forbid")
+
+    agent: dict[str, Any] | None = Field(
+        None, description="Definition of the agent that is the target; `agents` and --agent set it."
+    )
+
+    def options(self) -> LoadOptions:
+        """The same options as `assay load` would get: lists as tuples, numbers as the text that a command line has."""
+        given: dict[str, Any] = self.model_dump(exclude={"agent"})
+        for option in load_options():
+            value = given[option.name]
+            if isinstance(value, list):
+                given[option.name] = tuple(value)
+            elif option.written.number is not None and value is not None:
+                given[option.name] = str(value)
+        return LoadOptions(**given)
+
+    @field_validator("server_metrics", check_fields=False)
+    @classmethod
+    def _can_be_read_and_kept(cls, server_metrics: str | None) -> str | None:
+        return None if server_metrics is None else _check_option(server_metrics, check_address)
+
+    @field_validator("target", check_fields=False)
+    @classmethod
+    def _can_be_asked_and_kept(cls, target: str) -> str:
+        return _check_option(target, check_address) if "://" in target else target
+
+    @field_validator("more_targets", check_fields=False)
+    @classmethod
+    def _are_addresses(cls, more_targets: list[str]) -> list[str]:
+        return [_check_option(target, check_address) for target in more_targets]
+
+    @field_validator("ca_file", check_fields=False)
+    @classmethod
+    def _holds_certificates(cls, ca_file: str | None) -> str | None:
+        return None if ca_file is None else _check_option(ca_file, check_ca_file)
+
+    @field_validator("dataset", check_fields=False)
+    @classmethod
+    def _can_be_read(cls, dataset: str | None) -> str | None:
+        return None if dataset is None else _check_option(dataset, _read_dataset)
+
+    @field_validator("header", check_fields=False)
+    @classmethod
+    def _may_be_kept(cls, header: list[str]) -> list[str]:
+        return [_check_option(text, check_header) for text in header]
+
+
+def _build_params() -> type[LoadParams]:
+    """The params of a load: a field for each of its options."""
+    return create_model(
+        "Params",
+        __base__=LoadParams,
+        __doc__=LoadParams.__doc__,
+        **{option.name: _build_field(option) for option in load_options()},
+    )
+
+
+def _build_field(option: LoadOption) -> Any:
+    """The type and the pydantic field of a param, from the option of `assay load` of the same name."""
+    written, kind = option.written, option.type
+    # Params are named without dashes.
+    text = written.param_help or re.sub("--([a-z-]+)", lambda name: name[1].replace("-", "_"), written.help)
+    if isinstance(option.default, tuple):
+        return list[str], Field(default_factory=list, description=text)
+    if option.default is MISSING:
+        return kind, Field(description=text)
+    if written.choices:
+        kind = Literal[written.choices] | None
+    elif written.number is not None:
+        kind = str | written.number | None
+    return kind, Field(option.default, description=text)
 
 
 class LoadExperiment(Experiment):
     """One execution is one load; what it showed is its output."""
 
-    class Params(BaseModel):
-        """Options of `assay load`; times are text with a unit, such as 10s or 200ms."""
-
-        model_config = ConfigDict(extra="forbid")
-
-        target: str = Field(description="A URL, or the name of an agent of the project.")
-        more_targets: list[str] = Field(
-            default_factory=list, description="URLs that requests go to in turn with the target."
-        )
-        agent: dict[str, Any] | None = Field(
-            None, description="Definition of the agent that is the target; `agents` and --agent set it."
-        )
-        model: str | None = Field(None, description="The model to ask for.")
-        prompt: str | None = Field(None, description="Text that every request sends.")
-        dataset: str | None = Field(
-            None,
-            description="Prompts in turn: a suite, whose answers are scored, .jsonl, .csv or lines of text.",
-        )
-        concurrency: int | None = Field(
-            None, description="Concurrent requests (closed loop); with rate, the maximum in flight."
-        )
-        rate: float | None = Field(None, description="Requests per second (open loop).")
-        arrivals: str | None = Field(
-            None,
-            description="With rate: constant (default) or poisson; trace:FILE replays a .csv or .jsonl file, also .gz.",
-        )
-        speed: float | None = Field(None, description="Replays a trace so many times as fast.")
-        window: str | None = Field(None, description="The part of a trace to replay, such as 10m..20m.")
-        stages: str | None = Field(None, description="Rates one after the other, such as 10s@50,20s@50..200.")
-        duration: str | float | None = Field(None, description="How long requests are sent.")
-        requests: int | None = Field(None, description="How many requests are sent, instead of duration.")
-        warmup: str | float | None = Field(
-            None, description="Time at the beginning that is not counted. Default: found from the data."
-        )
-        max_tokens: int | None = Field(None, description="The most tokens of an answer.")
-        stream: bool = Field(True, description="Whether answers are streamed.")
-        think: str | float | None = Field(
-            None,
-            description="Pause of a virtual user between two requests: 1s, 1s±300ms, 0.5s..2s or exp:1s.",
-        )
-        cancel_after: str | float | None = Field(
-            None, description="When an answer takes longer, the connection is closed."
-        )
-        cancel_share: str | float | None = Field(
-            None, description="Share of requests that cancel_after applies to, such as 10%. Default: all."
-        )
-        timeout: str | float | None = Field(
-            None, description="A request that takes longer has failed. Default: 60s."
-        )
-        workers: int = Field(1, description="Processes that send requests.")
-        slo: str | None = Field(None, description="Objectives, such as ttft_p95<200ms,error_rate<1%.")
-        allow_host: list[str] = Field(
-            default_factory=list, description="Hosts other than this machine that may be loaded."
-        )
-        header: list[str] = Field(default_factory=list, description="HTTP headers, as NAME: VALUE.")
-        insecure: bool = Field(False, description="Accept any TLS certificate.")
-        ca_file: str | None = Field(None, description="File of certificates to trust.")
-        seed: int = Field(1, description="Seed of random arrivals and lengths.")
-        prompt_seed: int | None = Field(
-            None,
-            description="Seed of what makes prompts unique. Default: by chance, so that no load meets a cache of another.",
-        )
-        prompt_cache: Literal["unique", "keep"] | None = Field(
-            None,
-            description="unique (default): each prompt begins in its own way, so that no prompt cache has it; keep: as written.",
-        )
-        shared_prefix: int | None = Field(
-            None, description="Tokens of text that all prompts begin with, followed by a unique rest."
-        )
-        input_tokens: str | int | None = Field(
-            None, description="Tokens of synthetic prompts: 500, 500±100, 500..700 or exp:500."
-        )
-        output_tokens: str | int | None = Field(
-            None, description="The most tokens of an answer, written like input_tokens."
-        )
-        min_tokens: int | None = Field(
-            None, description="Sends min_tokens (vLLM, SGLang): the least tokens of an answer."
-        )
-        ignore_eos: bool = Field(
-            False, description="Sends ignore_eos (vLLM, SGLang, llama.cpp): answers go on to the maximum."
-        )
-        tokenizer: str | None = Field(
-            None, description="tokenizer.json of the model, for synthetic prompts of exactly so many tokens."
-        )
-        abort_on: str | None = Field(
-            None, description="Conditions that end the load early, such as error_rate>50%,ttft_p95>5s."
-        )
-
-        server_metrics: str | None = Field(
-            None, description="Prometheus endpoint of the server, read once a second and shown with the load."
-        )
-
-        @field_validator("server_metrics")
-        @classmethod
-        def _can_be_read_and_kept(cls, server_metrics: str | None) -> str | None:
-            return None if server_metrics is None else _checked(server_metrics, check_address)
-
-        @field_validator("target")
-        @classmethod
-        def _can_be_asked_and_kept(cls, target: str) -> str:
-            return _checked(target, check_address) if "://" in target else target
-
-        @field_validator("more_targets")
-        @classmethod
-        def _are_addresses(cls, more_targets: list[str]) -> list[str]:
-            return [_checked(target, check_address) for target in more_targets]
-
-        @field_validator("ca_file")
-        @classmethod
-        def _holds_certificates(cls, ca_file: str | None) -> str | None:
-            return None if ca_file is None else _checked(ca_file, check_ca_file)
-
-        @field_validator("dataset")
-        @classmethod
-        def _can_be_read(cls, dataset: str | None) -> str | None:
-            return None if dataset is None else _checked(dataset, _read_dataset)
-
-        @field_validator("header")
-        @classmethod
-        def _may_be_kept(cls, header: list[str]) -> list[str]:
-            return [_checked(text, check_header) for text in header]
+    Params: ClassVar[type[LoadParams]] = _build_params()
 
     metrics: ClassVar[Mapping[str, Metric]] = {
         "throughput_rps": Metric("throughput_rps", "1/s", Better.HIGHER),
@@ -201,31 +151,34 @@ class LoadExperiment(Experiment):
         },
     }
     """Two loads are judged by these."""
-    params: Params
+    params: LoadParams
 
-    params_of: ClassVar[Any] = staticmethod(_params_of)
+    @staticmethod
+    def params_of(use: AgentUse) -> dict[str, Any]:
+        """An agent becomes the target, with its definition, so that a worker needs to look up no name."""
+        return {"target": use.name, "agent": to_plain(use)}
 
     def setup(self, context: ExperimentContext) -> None:
+        """Resolve the target and the dataset once; each execution then only puts the load."""
+        options = self.params.options()
+        use, files = self._agent(options.target)
+        data = None if options.dataset is None else _read_dataset(options.dataset)
+        asked = build_prepared_load_for(options, use, files, data)
         given: dict[str, Any] = self.params.model_dump(exclude={"agent"})
-        times = {name: str(given[name]) for name in _WRITTEN if given[name] is not None}
-        several = {name: tuple(given[name]) for name in ("allow_host", "header", "more_targets")}
-        use, files = self._agent()
-        data = None if self.params.dataset is None else _read_dataset(self.params.dataset)
-        asked = prepared_for(LoadOptions(**{**given, **times, **several}), use, files, data)
         # With the same seed, other trials and processes of the run must not meet these prompts in the server's cache.
         first = crc32(repr((sorted(given.items()), context.process)).encode())
         self._asked = replace(asked, loads=count(first * _MOST_LOADS))
 
-    def _agent(self) -> tuple[AgentUse | None, Sequence[str]]:
+    def _agent(self, target: str) -> tuple[AgentUse | None, Sequence[str]]:
         """The agent that is the target, and the files it needs; None where the target is a URL."""
         settings = find_settings(Path.cwd())
         if (definition := self.params.agent) is not None:
             return AgentUse(**definition), load_project_files(settings)
-        found = find_agent(self.params.target, settings)
-        return (found.use, found.files) if found is not None else (None, ())
+        agent = find_agent(target, settings)
+        return (agent.use, agent.files) if agent is not None else (None, ())
 
     def execute_once(self, context: ExperimentContext) -> dict[str, object]:
-        result = judged(self._asked.measured(), self._asked.load)
+        result = judge_load(self._asked.measured(), self._asked.load)
         if not result.requests_completed:
             raise RuntimeError(f"No request was answered: {dict(result.errors)}")
         if result.is_simulated:

@@ -1,4 +1,9 @@
-"""What a model server says about itself: which model it holds, and with which settings."""
+"""What a model server says about itself: which model it holds, and with which settings.
+
+A request that asks for an option proves nothing: servers ignore options, clamp them, or keep those of the model that is
+already loaded. `serving` and `team` therefore ask the server after an answer. What it does not report is recorded as
+unknown, never as confirmed.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +15,9 @@ from time import monotonic
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from assay.builtin.agents.chatting import ChatAgent
+from assay.builtin.agents.chat_agent import ChatAgent
 from assay.builtin.experiments.serving_params import OPTIONS, ServingParams, options_of
+from assay.dialects import ollama
 from assay.plugin.agent import AgentError
 
 _PATIENCE = 60.0
@@ -23,10 +29,13 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ServerReport:
+    """What a server reports about its model after an answer."""
+
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """As the server has them; a name that is missing it does not tell."""
+    """As the server has them; it does not report a name that is missing."""
     sizes: Mapping[str, float] = field(default_factory=dict)
+    """`model_bytes` and `model_vram_bytes`, where the server knows them."""
 
     def of(self, params: ServingParams) -> dict[str, Any]:
         """What became of the options that were asked for; None where the server does not say."""
@@ -43,6 +52,12 @@ def is_asked(value: object) -> bool:
 
 
 class ModelServer(Protocol):
+    """One model on one server, as `serving` handles it.
+
+    Before an execution it is loaded or unloaded and asked whether it is there, untimed; afterwards `report` is read. All
+    methods raise AgentError where the server cannot be reached or cannot do it.
+    """
+
     async def load(self) -> None:
         """Have the model ready, with the options that it will be asked with."""
         ...
@@ -50,10 +65,10 @@ class ModelServer(Protocol):
     async def unload(self) -> None: ...
 
     async def is_loaded(self) -> bool | None:
-        """None where the server does not tell."""
+        """None where the server does not say."""
         ...
 
-    async def told(self) -> Told:
+    async def report(self) -> ServerReport:
         """After an answer: the settings that it was given with."""
         ...
 
@@ -64,14 +79,14 @@ def server_of(agent: ChatAgent, params: ServingParams, url: str) -> ModelServer:
     return OllamaServer(agent, params, root) if params.api == "ollama" else OpenAIServer(agent, root)
 
 
-def answered_by(said: str | None, asked: str) -> str:
+def resolve_answering_model(said: str | None, asked: str) -> str:
     """Dated names and tags of one and the same model, as in gpt-4o-2024-08-06 for gpt-4o, are no other model.
 
     Nor is the path of a model's file, which llama.cpp answers with.
 
-    >>> answered_by("gpt-4o-2024-08-06", "gpt-4o"), answered_by("gpt-4o-mini", "gpt-4o")
+    >>> resolve_answering_model("gpt-4o-2024-08-06", "gpt-4o"), resolve_answering_model("gpt-4o-mini", "gpt-4o")
     ('gpt-4o', 'gpt-4o-mini')
-    >>> answered_by("/models/tiny.Q4_1.gguf", "tiny.Q4_1"), answered_by("/models/tiny.Q4_1.gguf", "tiny.Q8_0")
+    >>> resolve_answering_model("/models/tiny.Q4_1.gguf", "tiny.Q4_1"), resolve_answering_model("/models/tiny.Q4_1.gguf", "tiny.Q8_0")
     ('tiny.Q4_1', '/models/tiny.Q4_1.gguf')
     """
     if not said or (said.startswith(asked) and _EDITION.fullmatch(said[len(asked) :])):
@@ -91,11 +106,15 @@ class OllamaServer:
         self._agent, self._params, self._root = agent, params, root
 
     async def load(self) -> None:
-        if not self._is_as_asked(await self._entry()):
-            await self._ask({"options": {**self._params.options, **options_of(self._params)}})
+        entry = await self._entry()
+        # The server does not say how many layers are on the GPU, so whoever asks for a number of them asks again.
+        is_known = entry is not None and self._params.num_gpu is None
+        if is_known and self._params.num_ctx in (None, (entry or {}).get("context_length")):
+            return
+        await self._ask({"options": {**self._params.options, **options_of(self._params)}})
 
     async def unload(self) -> None:
-        """Told to, and then watched until it is gone: the server answers before it has unloaded."""
+        """Ask for it, then watch until the model is gone: the server answers before it has unloaded."""
         if await self._entry() is None:
             return
         await self._ask({"keep_alive": 0})
@@ -103,30 +122,24 @@ class OllamaServer:
         while await self._entry() is not None:
             if monotonic() > until:
                 raise AgentError(
-                    f"the model '{self._params.model}' was told to unload, but /api/ps lists it after "
-                    f"{_PATIENCE:g} s: this would be no cold start"
+                    f"the server was asked to unload the model '{self._params.model}', but /api/ps still lists it after "
+                    f"{_PATIENCE:g} s: this would not be a cold start"
                 )
             await asyncio.sleep(_PAUSE)
 
     async def is_loaded(self) -> bool:
         return await self._entry() is not None
 
-    async def told(self) -> Told:
+    async def report(self) -> ServerReport:
         entry = await self._entry()
         if entry is None:
-            return Told()
+            return ServerReport()
         settings = {"num_ctx": entry.get("context_length"), "num_gpu": self._layers(entry)}
         sizes = {"model_bytes": entry.get("size"), "model_vram_bytes": entry.get("size_vram")}
-        return Told(
+        return ServerReport(
             {name: value for name, value in settings.items() if value is not None},
             {name: float(value) for name, value in sizes.items() if isinstance(value, (int, float))},
         )
-
-    def _is_as_asked(self, entry: Mapping[str, Any] | None) -> bool:
-        """Loaded with the context that was asked for; layers on the GPU cannot be seen, so asking for them asks again."""
-        if entry is None or self._params.num_gpu is not None:
-            return False
-        return self._params.num_ctx is None or entry.get("context_length") == self._params.num_ctx
 
     def _layers(self, entry: Mapping[str, Any]) -> object:
         """How many are on the GPU is told only where it is none; "some" where none was asked for."""
@@ -142,22 +155,28 @@ class OllamaServer:
         body = {"model": self._params.model, "stream": False, **more}
         if self._params.keep_alive is not None:
             body = {"keep_alive": self._params.keep_alive, **body}
-        await self._agent.look_up(f"{self._root}/api/generate", body)
+        await self._agent.look_up(self._root + ollama.GENERATE_PATH, body)
 
     async def _entry(self) -> Mapping[str, Any] | None:
-        found = await self._agent.look_up(f"{self._root}/api/ps")
-        models = found.get("models") if isinstance(found, Mapping) else None
+        """What /api/ps says about the model; None where it is not loaded."""
+        document = await self._agent.look_up(self._root + ollama.RUNNING_PATH)
+        models = document.get("models") if isinstance(document, Mapping) else None
         if not isinstance(models, list):
             raise AgentError("/api/ps does not list models: this is not Ollama's API")
-        names = {_tagged(self._params.model)}
+        name = _add_default_tag(self._params.model)
         return next(
-            (one for one in models if _tagged(str(one.get("model") or one.get("name"))) in names), None
+            (
+                entry
+                for entry in models
+                if _add_default_tag(str(entry.get("model") or entry.get("name"))) == name
+            ),
+            None,
         )
 
 
-def _tagged(model: str) -> str:
+def _add_default_tag(model: str) -> str:
     """
-    >>> _tagged("gemma3"), _tagged("gemma3:1b")
+    >>> _add_default_tag("gemma3"), _add_default_tag("gemma3:1b")
     ('gemma3:latest', 'gemma3:1b')
     """
     return model if ":" in model.rpartition("/")[2] else f"{model}:latest"
@@ -175,34 +194,30 @@ class OpenAIServer:
         pass
 
     async def unload(self) -> None:
-        raise AgentError("an OpenAI-compatible server cannot be told to unload its model")
+        raise AgentError("an OpenAI-compatible server cannot unload its model on request")
 
     async def is_loaded(self) -> None:
         return None
 
-    async def told(self) -> Told:
+    async def report(self) -> ServerReport:
         slot = await self._last_slot() if self._has_slots is not False else None
         if slot is None:
-            return Told()
-        given = slot.get("params")
-        settings = {"num_ctx": slot.get("n_ctx"), **(given if isinstance(given, Mapping) else {})}
-        return Told({name: _rounded(value) for name, value in settings.items() if value is not None})
+            return ServerReport()
+        params = slot.get("params")
+        settings = {"num_ctx": slot.get("n_ctx"), **(params if isinstance(params, Mapping) else {})}
+        for name, value in settings.items():
+            if isinstance(value, float):
+                settings[name] = float(f"{value:.{_DIGITS}g}")
+        return ServerReport({name: value for name, value in settings.items() if value is not None})
 
     async def _last_slot(self) -> Mapping[str, Any] | None:
+        """The slot that did the latest task; a server without /slots is not asked for it again."""
         try:
-            found = await self._agent.look_up(f"{self._root}/slots")
+            document = await self._agent.look_up(f"{self._root}/slots")
         except AgentError:
             self._has_slots = False
             return None
-        slots = [slot for slot in found if isinstance(slot, Mapping)] if isinstance(found, list) else []
+        slots = [slot for slot in document if isinstance(slot, Mapping)] if isinstance(document, list) else []
         self._has_slots = bool(slots)
-        return max(slots, key=_task, default=None)
-
-
-def _task(slot: Mapping[str, Any]) -> int:
-    number = slot.get("id_task")
-    return number if isinstance(number, int) else -1
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+        tasks = [task if isinstance(task := slot.get("id_task"), int) else -1 for slot in slots]
+        return slots[tasks.index(max(tasks))] if slots else None

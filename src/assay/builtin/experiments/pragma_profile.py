@@ -1,4 +1,8 @@
-"""What a profile of SQLite settings does to writing, reading and both."""
+"""What a profile of SQLite settings does to writing, reading and both.
+
+Each profile is a complete set of pragmas. SQLite ignores a pragma that it does not know or cannot apply, so after each
+execution the settings are read back from the connection and recorded.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from assay.plugin.experiment import Experiment, ExperimentContext
 Pragma = int | str
 Row = tuple[int, str, float, int]
 
-_OFF, _NORMAL, _FULL = 0, 1, 2
+_OFF, _NORMAL, _FULL = 0, 1, 2  # of PRAGMA synchronous
 
 
 def _settings(
@@ -61,6 +65,17 @@ _READS = (
 _BATCH = 1000
 
 
+class PragmaProfileParams(BaseModel):
+    profile: Literal["balanced", "performance", "safety", "memory"] = Field(
+        default="balanced", description="A set of SQLite settings by name."
+    )
+    workload: Literal["write_heavy", "read_heavy", "mixed"] = Field(
+        default="write_heavy", description="What is done with the database."
+    )
+    num_records: int = Field(default=100_000, ge=1, description="Rows to write; when mixed, a tenth of them.")
+    db_size_mb: float = Field(default=100, gt=0, description="Size of the database to read.")
+
+
 class PragmaProfile(Experiment):
     """One workload on a SQLite file under one profile of settings.
 
@@ -70,17 +85,7 @@ class PragmaProfile(Experiment):
     counted. Reading executions share the database that `setup` fills and one connection, whose cache warm-ups warm.
     """
 
-    class Params(BaseModel):
-        profile: Literal["balanced", "performance", "safety", "memory"] = Field(
-            default="balanced", description="A set of SQLite settings by name."
-        )
-        workload: Literal["write_heavy", "read_heavy", "mixed"] = Field(
-            default="write_heavy", description="What is done with the database."
-        )
-        num_records: int = Field(
-            default=100_000, ge=1, description="Rows to write; when mixed, a tenth of them."
-        )
-        db_size_mb: float = Field(default=100, gt=0, description="Size of the database to read.")
+    Params = PragmaProfileParams
 
     metrics: ClassVar[Mapping[str, Metric]] = {
         "operations_per_second": Metric("operations_per_second", "1/s", Better.HIGHER),
@@ -90,18 +95,19 @@ class PragmaProfile(Experiment):
         "database_bytes": Metric("database_bytes", "bytes"),
     }
 
-    params: Params
+    params: PragmaProfileParams
     _folder: Path | None = None
     _reading: sqlite3.Connection | None = None
     _rows: list[Row]
 
     def setup(self, context: ExperimentContext) -> None:
+        """Make the rows, or fill the database to read, before anything is timed."""
         context.run_dir.mkdir(parents=True, exist_ok=True)
         # Processes of one trial may run side by side in the same folder.
         self._folder = Path(tempfile.mkdtemp(prefix="pragma_profile-", dir=context.run_dir))
         chance = random.Random(context.seed)
         if self.params.workload == "read_heavy":
-            self._reading = self._opened("read.db")
+            self._reading = self._open_database("read.db")
             fill(self._reading, int(self.params.db_size_mb * 2**20), chance)
         else:
             wanted = self.params.num_records
@@ -112,14 +118,19 @@ class PragmaProfile(Experiment):
     def execute_once(self, context: ExperimentContext) -> dict[str, float]:
         if self._reading:
             context.read_back(**settings_of(self._reading))
-            return self._read(self._reading)
-        connection = self._opened("write.db")
+            begin = perf_counter()
+            for query in _READS:
+                self._reading.execute(query).fetchall()
+            return _compute_metrics(perf_counter() - begin, len(_READS), 0, size_of(self._reading))
+        connection = self._open_database("write.db")
         try:
             context.read_back(**settings_of(connection))
-            return self._written(connection)
+            return self._measure_writes(connection)
         finally:
             connection.close()
-            self._remove("write.db")
+            assert self._folder is not None
+            for file in self._folder.glob("write.db*"):  # with its journal, should an error have left one
+                file.unlink()
 
     def teardown(self, context: ExperimentContext) -> None:
         if self._reading:
@@ -127,7 +138,7 @@ class PragmaProfile(Experiment):
         if self._folder:
             shutil.rmtree(self._folder)
 
-    def _opened(self, name: str) -> sqlite3.Connection:
+    def _open_database(self, name: str) -> sqlite3.Connection:
         assert self._folder is not None
         connection = sqlite3.connect(self._folder / name)
         for pragma, value in PROFILES[self.params.profile].items():
@@ -135,27 +146,16 @@ class PragmaProfile(Experiment):
         connection.execute(_TABLE)
         return connection
 
-    def _remove(self, name: str) -> None:
-        assert self._folder is not None
-        for file in self._folder.glob(f"{name}*"):  # with its journal, should an error have left one
-            file.unlink()
-
-    def _read(self, connection: sqlite3.Connection) -> dict[str, float]:
-        begin = perf_counter()
-        for query in _READS:
-            connection.execute(query).fetchall()
-        return _measured(perf_counter() - begin, len(_READS), 0, size_of(connection))
-
-    def _written(self, connection: sqlite3.Connection) -> dict[str, float]:
+    def _measure_writes(self, connection: sqlite3.Connection) -> dict[str, float]:
         work = write if self.params.workload == "write_heavy" else mix
         begin = perf_counter()
         operations = work(connection, self._rows)
         written, size = connection.total_changes, size_of(connection)
         connection.close()
-        return _measured(perf_counter() - begin, operations, written, size)
+        return _compute_metrics(perf_counter() - begin, operations, written, size)
 
 
-def _measured(seconds: float, operations: int, written: int, size: int) -> dict[str, float]:
+def _compute_metrics(seconds: float, operations: int, written: int, size: int) -> dict[str, float]:
     return {
         "operations_per_second": operations / seconds,
         "workload_seconds": seconds,
@@ -167,9 +167,9 @@ def _measured(seconds: float, operations: int, written: int, size: int) -> dict[
 
 def settings_of(connection: sqlite3.Connection) -> dict[str, Pragma]:
     """What the database says of its settings, and the profile that has exactly these, or `none`."""
-    told = {pragma: _pragma(connection, pragma) for pragma in PROFILES["balanced"]}
-    profile = next((name for name, settings in PROFILES.items() if settings == told), "none")
-    return {"profile": profile, **told}
+    actual = {pragma: _pragma(connection, pragma) for pragma in PROFILES["balanced"]}
+    profile = next((name for name, settings in PROFILES.items() if settings == actual), "none")
+    return {"profile": profile, **actual}
 
 
 def size_of(connection: sqlite3.Connection) -> int:
@@ -212,15 +212,11 @@ def mix(connection: sqlite3.Connection, rows: list[Row]) -> int:
         connection.execute(_INSERT, row)
         operations += 1
         if number % 10 == 0:
-            operations += _looked(connection, number)
+            connection.execute("SELECT * FROM records WHERE id = ?", (number // 2,)).fetchone()
+            connection.execute("SELECT COUNT(*) FROM records WHERE id > ?", (number - 100,)).fetchone()
+            connection.execute("SELECT AVG(value) FROM records WHERE id <= ?", (number,)).fetchone()
+            operations += 3
         if number % 100 == 0:
             connection.commit()
     connection.commit()
     return operations
-
-
-def _looked(connection: sqlite3.Connection, number: int) -> int:
-    connection.execute("SELECT * FROM records WHERE id = ?", (number // 2,)).fetchone()
-    connection.execute("SELECT COUNT(*) FROM records WHERE id > ?", (number - 100,)).fetchone()
-    connection.execute("SELECT AVG(value) FROM records WHERE id <= ?", (number,)).fetchone()
-    return 3

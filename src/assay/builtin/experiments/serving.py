@@ -1,4 +1,9 @@
-"""What a model server does with one question at a time: how soon, how fast, at what cost to its machine."""
+"""What a model server does with one question at a time: how soon, how fast, at what cost to its machine.
+
+One execution is one question. `model_server` makes the server ready before it and reads the settings back after it,
+`server_process` watches the server's CPU and memory meanwhile, and `serving_params` has the params. Times are taken by the
+client where the bytes arrive; durations that the server itself reports are recorded beside them under their own names.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +13,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from assay.builtin.experiments.listening import ServerProcess
-from assay.builtin.experiments.model_server import ModelServer, answered_by, server_of
+from assay.builtin.experiments.model_server import ModelServer, resolve_answering_model, server_of
+from assay.builtin.experiments.server_process import ServerProcess
 from assay.builtin.experiments.serving_params import ServingParams, agent_use, params_of, with_model
-from assay.execute.agents import make_agent
-from assay.execute.outcome import Outcome
 from assay.model import AgentUse, AgentVersion, Answer, Better, Metric, Request
 from assay.plugin.agent import AgentError, InvalidAnswer
+from assay.plugin.agent_pool import make_agent
 from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.plugin.outcome import Outcome
 
 _WORDS = (
     "apple", "bread", "chair", "cloud", "dance", "earth", "field", "glass",
@@ -86,6 +91,7 @@ class Serving(Experiment):
         return AgentVersion(str(params.get("model", "")))
 
     def setup(self, context: ExperimentContext) -> None:
+        """Open the agent and find the server's process; the model is loaded or unloaded before each execution instead."""
         use: AgentUse = agent_use(self.params)
         self._agent = make_agent(use)
         self._agent.open()
@@ -127,7 +133,9 @@ class Serving(Experiment):
             return Outcome(problem=served.nonsense, failure=served.failure)
         answer = served.answer
         output = {"text": answer.output, "model": answer.model}
-        return Outcome({**measured(answer), **(served.around or {})}, output, seconds=answer.seconds)
+        return Outcome(
+            {**compute_answer_metrics(answer), **(served.around or {})}, output, seconds=answer.seconds
+        )
 
     async def teardown(self, context: ExperimentContext) -> None:
         if self._agent is not None:
@@ -143,65 +151,59 @@ class Serving(Experiment):
         return f"({words})\n{self.params.prompt}"
 
     async def _read_back(self, answer: Answer, context: ExperimentContext) -> dict[str, float]:
-        """What the server says about the settings, for those that were asked for; None where it does not say."""
-        told = await self._server.told()
-        asked = told.of(self.params)
-        unasked = {name: value for name, value in told.settings.items() if name == "num_ctx"}
+        """Record the params as they really were; None for those that the server does not report. Returns the model's sizes."""
+        params = self.params
+        report = await self._server.report()
+        asked = report.of(params)
+        unasked = {name: value for name, value in report.settings.items() if name == "num_ctx"}
+        model = resolve_answering_model(answer.model, self._meant.model)
+        if model == self._meant.model:
+            # As it was written: what a variable holds is not stored.
+            model = params.model
+        start: str = params.start
+        if self._was_loaded is not None:
+            start = "warm" if self._was_loaded else "cold"
+        # A profile is in effect only if the server used every option of it; `server` sets none, so it always is.
+        ignored = [name for name, value in asked.items() if value not in (None, getattr(params, name))]
+        profile = "none" if ignored and params.profile != "server" else params.profile
         context.read_back(
-            **self.params.of_the_client(),
+            **params.of_the_client(),
             **{**unasked, **asked},
-            model=self._answering(answer),
-            max_tokens=self._most(answer),
-            start=self._started(),
-            profile=self._profile(asked),
+            model=model,
+            # A server that sends more tokens than were asked for ignored the limit.
+            max_tokens=max(params.max_tokens, answer.usage.output_tokens or 0),
+            start=start,
+            profile=profile,
         )
         if self.params.options:
             context.read_back(options=None)
         if answer.is_simulated:
             context.read_back(simulated=True)
-        return dict(told.sizes)
-
-    def _answering(self, answer: Answer) -> str:
-        """As it was asked for, where that model answered: what a variable holds is not stored."""
-        meant = self._meant.model
-        found = answered_by(answer.model, meant)
-        return self.params.model if found == meant else found
-
-    def _profile(self, asked: Mapping[str, Any]) -> str:
-        """One that the server has not taken whole is none; its own defaults it cannot but take."""
-        wrong = [name for name, value in asked.items() if value not in (None, getattr(self.params, name))]
-        return "none" if wrong and self.params.profile != "server" else self.params.profile
-
-    def _most(self, answer: Answer) -> int:
-        """A server that sends more than was asked for has not taken the limit."""
-        return max(self.params.max_tokens, answer.usage.output_tokens or 0)
-
-    def _started(self) -> str | None:
-        if self._was_loaded is None:
-            return self.params.start
-        return "warm" if self._was_loaded else "cold"
+        return dict(report.sizes)
 
 
 def _remark_on(answer: Answer, context: ExperimentContext) -> None:
     if answer.usage.output_tokens is None:
-        context.remark("The server does not tell how many tokens it sent: its chunks were counted instead.")
+        context.remark("The server does not report how many tokens it sent: its chunks were counted instead.")
     if not answer.content_seconds:
-        context.remark(
-            "An answer came in one piece, or with nothing in it: it has no time to the first token."
-        )
+        context.remark("An answer came in one piece or was empty: it has no time to first token.")
 
 
-def measured(answer: Answer) -> dict[str, float]:
-    """Figures of one answer: those of the client, and those that the server tells."""
-    usage, at, told = answer.usage, answer.content_seconds, answer.durations
+def compute_answer_metrics(answer: Answer) -> dict[str, float]:
+    """Figures of one answer: those of the client, and the durations that the server reports.
+
+    TPOT is the time after the first token divided by the tokens after it. Where the server does not count tokens, each chunk
+    counts as one. Figures that an answer does not have are left out.
+    """
+    usage, at, durations = answer.usage, answer.content_seconds, answer.durations
     tokens = len(at) if usage.output_tokens is None else usage.output_tokens
     found: dict[str, float | None] = {
         "tokens_per_second": tokens / answer.seconds if answer.seconds else None,
         "ttft": answer.first_token_seconds,
         **_gaps(at),
         "tpot": (answer.seconds - at[0]) / (tokens - 1) if answer.seconds and at and tokens > 1 else None,
-        "eval_tokens_per_second": tokens / told["eval"] if told.get("eval") else None,
-        **{f"{name}_seconds": seconds for name, seconds in told.items()},
+        "eval_tokens_per_second": tokens / durations["eval"] if durations.get("eval") else None,
+        **{f"{name}_seconds": seconds for name, seconds in durations.items()},
         "input_tokens": usage.input_tokens,
         "output_tokens": tokens,
         "cached_tokens": usage.cached_tokens,

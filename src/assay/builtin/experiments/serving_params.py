@@ -1,4 +1,9 @@
-"""Params of `serving`: a server, a model, a question, and the options to ask it with."""
+"""Params of `serving`: a server, a model, a question, and the options to ask it with.
+
+Params are stored with the run, so keys, headers and URLs hold secrets only as ${NAME}, which is filled in when the agent is
+made. Only servers of this machine, or those that the user names, are asked. A profile fills in the options that are not
+given themselves.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +15,17 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from assay.builtin.agents.openai import PUBLIC_URL
+from assay.dialects import openai
+from assay.dialects.ollama import LOCAL_URL, local_url
 from assay.errors import PlanError
-from assay.execute.agents import filled_in
-from assay.execute.load.request import is_loopback
-from assay.execute.ollama import LOCAL_URL, local_url
+from assay.http.loopback import is_loopback
 from assay.model import AgentUse
 from assay.model.secret import NAMED, is_secret, plain_secrets
 from assay.plugin.agent import BadAgent
+from assay.plugin.agent_pool import expand_variables
 
 OPTIONS = ("num_gpu", "num_ctx", "temperature", "top_p", "top_k", "repeat_penalty")
-"""Settings of a model that are swept; the server is asked whether they took."""
+"""Settings of a model that can be swept; the server is asked whether it applied them."""
 
 _COMMON = {"num_gpu": 80, "temperature": 0.8, "top_p": 0.9, "top_k": 40, "repeat_penalty": 1.1}
 PROFILES: Mapping[str, Mapping[str, float]] = {
@@ -36,10 +41,6 @@ _OF_THE_CLIENT = ("url", "api", "prompt", "system", "same_prompt", "keep_alive")
 _FROM_ENVIRONMENT = re.compile(r"\$\{\w+(:-[^}]*)?\}")
 
 
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
 Profile = Annotated[
     Literal["server", "baseline", "tuned", "chimera"],
     WithJsonSchema({"type": "string", "enum": ["server", "baseline", "tuned"]}),
@@ -48,6 +49,8 @@ Profile = Annotated[
 
 
 class ServingParams(BaseModel):
+    """All options of a model default to None, which leaves them to the server; `options_of` has those that are sent."""
+
     url: str | None = Field(
         default=None,
         description="Of the server: http://127.0.0.1:11434 (Ollama) or …/v1 (OpenAI-compatible).",
@@ -84,9 +87,9 @@ class ServingParams(BaseModel):
     )
     api_key: str | None = Field(default=None, description="As ${NAME}, read from the environment.")
     headers: dict[str, str] = Field(default_factory=dict, description="Further HTTP headers.")
-    allow_host: Annotated[list[str], BeforeValidator(_listed)] = Field(
-        default_factory=list, description="Hosts other than this machine that may be asked."
-    )
+    allow_host: Annotated[
+        list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+    ] = Field(default_factory=list, description="Hosts other than this machine that may be asked.")
 
     @field_validator("api_key")
     @classmethod
@@ -105,8 +108,13 @@ class ServingParams(BaseModel):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
+        """Fill in the server, its API and the options of the profile, in this order: each depends on the one before."""
         if self.url is None:
-            self.url = PUBLIC_URL if self.api == "openai" else local_url(os.environ.get("OLLAMA_HOST"))
+            self.url = (
+                openai.PROVIDER.public_url
+                if self.api == "openai"
+                else local_url(os.environ.get("OLLAMA_HOST"))
+            )
             if self.api != "openai":
                 self.allow_host = [*self.allow_host, self.url]
         self.url = self.url.rstrip("/")
@@ -121,7 +129,7 @@ class ServingParams(BaseModel):
     def _check(self) -> None:
         if self.start == "cold" and self.api == "openai":
             raise ValueError(
-                "start: cold needs Ollama, which can be told to unload a model; this URL is OpenAI-compatible"
+                "start: cold needs Ollama, which can unload a model on request; this URL is OpenAI-compatible"
             )
         assert self.url is not None
         if plain_secrets({"url": self.url}):
@@ -137,7 +145,7 @@ class ServingParams(BaseModel):
         if is_loopback(place.hostname) or {place.hostname, place.netloc, self.url} & set(self.allow_host):
             return ""
         return (
-            f"'{place.hostname}' is not this machine; name it if you mean it: allow_host={place.hostname} "
+            f"'{place.hostname}' is not this machine. If it is yours to test, allow it: allow_host={place.hostname} "
             f"(on the command line: --set allow_host={place.hostname})"
         )
 
@@ -147,7 +155,11 @@ class ServingParams(BaseModel):
 
 
 def params_of(use: AgentUse) -> dict[str, Any]:
-    """The params that the definition of an agent behind a server stands for."""
+    """The params that the definition of an agent behind a server stands for; BadAgent for one that cannot be timed.
+
+    This is how `assay run serving --agent NAME` works: the agent's options become params, its `params` become the options
+    of the model, and what `serving` has no name for is sent as it is.
+    """
     if use.type not in ("ollama", "openai"):
         raise BadAgent(
             f"Agent '{use.name}' is of type '{use.type}', but 'serving' measures servers: it takes agents of type "
@@ -159,14 +171,15 @@ def params_of(use: AgentUse) -> dict[str, Any]:
         raise BadAgent(
             f"Agent '{use.name}' has {what}: there would be no server, or no first token, to time."
         )
-    inner = dict(_mapping(given.get("params")))
+    params = given.get("params")
+    inner: dict[str, Any] = dict(params) if isinstance(params, Mapping) else {}
     most = next((inner.pop(name) for name in ("num_predict", "max_tokens") if name in inner), None)
     if isinstance(most, int) and most < 1:
         raise BadAgent(
             f"Agent '{use.name}' asks for {most} tokens, but 'serving' needs answers of at least one and at most a known "
             "number of tokens: write num_predict: 256 or the like."
         )
-    public = f"${{OPENAI_BASE_URL:-{PUBLIC_URL}}}" if use.type == "openai" else None
+    public = f"${{OPENAI_BASE_URL:-{openai.PROVIDER.public_url}}}" if use.type == "openai" else None
     url = given.get("base_url") or public
     found: dict[str, Any] = {
         "api": use.type,
@@ -181,13 +194,9 @@ def params_of(use: AgentUse) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, {}, [])}
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def agent_use(params: ServingParams) -> AgentUse:
     """The agent that asks with these params: once, because a second try would be measured as part of the first."""
-    url = str(filled_in(params.url or LOCAL_URL, os.environ, params.model))
+    url = str(expand_variables(params.url or LOCAL_URL, os.environ, params.model))
     if problem := params.refusal(url):
         raise PlanError(problem)
     options: dict[str, object] = {
@@ -207,7 +216,7 @@ def agent_use(params: ServingParams) -> AgentUse:
 
 def with_model(params: ServingParams) -> ServingParams:
     """With the model's name where a variable was written that holds it."""
-    return params.model_copy(update={"model": filled_in(params.model, os.environ, params.model)})
+    return params.model_copy(update={"model": expand_variables(params.model, os.environ, params.model)})
 
 
 def options_of(params: ServingParams) -> dict[str, Any]:

@@ -1,3 +1,9 @@
+"""The experiment behind `assay team`: each agent of a team file works in a process of its own.
+
+An execution is one leg, sequential or concurrent. Both legs ask the same cases with the same seed, so that the difference
+between them shows what the agents do to each other.
+"""
+
 from __future__ import annotations
 
 import inspect
@@ -7,14 +13,22 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from assay.builtin.experiments.team_settings import TeamSettings
-from assay.execute.agents import Stable
-from assay.execute.outcome import Outcome
-from assay.execute.team.leg import After, Walked, most_at_once, outcome_of, walk
-from assay.execute.team.member import Member, permits, went_wrong
+from assay.execute.team.leg import After, LegResult, most_at_once, outcome_of, run_leg
+from assay.execute.team.member import Member, find_failure, permits
 from assay.model import AgentUse, Case, Turn
 from assay.model.team import Leg
 from assay.plugin import lookup
+from assay.plugin.agent_pool import AgentPool
 from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.plugin.outcome import Outcome
+
+
+class TeamParams(BaseModel):
+    leg: Leg = Field(description="sequential or concurrent")
+    agents: list[dict[str, Any]] = Field(
+        min_length=1, description="Definitions of agents, each with its cases"
+    )
+    permits: int = Field(ge=1, description="How many may work at once")
 
 
 class TeamExperiment(Experiment):
@@ -23,12 +37,7 @@ class TeamExperiment(Experiment):
     A team file makes the params; `assay team` runs it.
     """
 
-    class Params(BaseModel):
-        leg: Leg = Field(description="sequential or concurrent")
-        agents: list[dict[str, Any]] = Field(
-            min_length=1, description="Definitions of agents, each with its cases"
-        )
-        permits: int = Field(ge=1, description="How many may work at once")
+    Params = TeamParams
 
     def setup(self, context: ExperimentContext) -> None:
         sem = permits(self.params.permits, len(self.params.agents))
@@ -41,39 +50,39 @@ class TeamExperiment(Experiment):
         for member in self._members:
             member.await_ready()
         # Only now: members are forks, and must not inherit a connection.
-        self._stable = Stable()
-        self._settings = TeamSettings(self.params.agents, self._stable)
+        self._pool = AgentPool()
+        self._settings = TeamSettings(self.params.agents, self._pool)
 
-    def execute_once(self, context: ExperimentContext) -> Walked:
+    def execute_once(self, context: ExperimentContext) -> LegResult:
         """A warm-up asks each agent its first case; chance is the same in both legs of a pair."""
         how_many = 1 if context.phase == "warmup" else None
         if how_many is not None:
-            return self._walked(context, how_many)
-        walked = self._walked(context, None, lambda stints: context.read_back(**self._settings.after(stints)))
-        if went_wrong(walked.stints) is None:
-            context.read_back(leg=self._taken(walked))
+            return self._walk_leg(context, how_many)
+        walked = self._walk_leg(
+            context, None, lambda stints: context.read_back(**self._settings.after(stints))
+        )
+        if find_failure(walked.stints) is None:
+            leg = walked.leg.value
+            # With one permit, no more than one agent is meant to work at a time.
+            if walked.leg is Leg.CONCURRENT and self.params.permits > 1 and most_at_once(walked.stints) == 1:
+                leg = f"{Leg.SEQUENTIAL.value}, because no two agents were at work at the same time"
+            context.read_back(leg=leg)
         return walked
 
-    def _walked(
+    def _walk_leg(
         self, context: ExperimentContext, how_many: int | None, after: After = lambda stints: None
-    ) -> Walked:
+    ) -> LegResult:
         leg, at_once = self.params.leg, self.params.permits
-        return walk(leg, self._members, at_once, context.seed, context.process, how_many, after)
+        return run_leg(leg, self._members, at_once, context.seed, context.process, how_many, after)
 
-    def read(self, walked: Walked) -> Outcome:
+    def read(self, walked: LegResult) -> Outcome:
         return outcome_of(walked)
-
-    def _taken(self, walked: Walked) -> str:
-        """Which leg it really was: with permits for one, no more than one is to work at a time."""
-        if walked.leg is Leg.CONCURRENT and self.params.permits > 1 and most_at_once(walked.stints) == 1:
-            return f"{Leg.SEQUENTIAL.value}, because no two agents were at work at the same time"
-        return walked.leg.value
 
     def teardown(self, context: ExperimentContext) -> None:
         for member in getattr(self, "_members", ()):
             member.close()
-        if hasattr(self, "_stable"):
-            self._stable.close()
+        if hasattr(self, "_pool"):
+            self._pool.close()
 
 
 def asking_once(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:

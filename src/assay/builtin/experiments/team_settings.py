@@ -1,4 +1,9 @@
-"""Whether the options of a team's agents took: each server is asked, as in `serving`, after an agent's work."""
+"""Whether the servers applied the options of a team's agents: each server is asked, as in `serving`, after an agent's work.
+
+Options of the client are as they were asked for. Those of the model are read from the answers where they show (the model's
+name, the most tokens), else from the server's own report. A report says what the server did last and not for whom, so it is
+ignored where another agent of the same leg asked the same server for something else.
+"""
 
 from __future__ import annotations
 
@@ -9,51 +14,54 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from assay.builtin.experiments.model_server import ModelServer, Told, answered_by, is_asked, server_of
+from assay.builtin.experiments.model_server import (
+    ModelServer,
+    ServerReport,
+    is_asked,
+    resolve_answering_model,
+    server_of,
+)
 from assay.builtin.experiments.serving_params import OPTIONS, ServingParams, agent_use, params_of
 from assay.errors import AssayError
-from assay.execute.agents import Stable, filled_in
 from assay.execute.team.member import Answered
 from assay.model import AgentUse
 from assay.model.team import client_options, model_options
 from assay.plugin import lookup
 from assay.plugin.agent import AgentError, BadAgent
+from assay.plugin.agent_pool import AgentPool, expand_variables
 
 _MOST_TOKENS = ("max_tokens", "num_predict")
 
 
 class TeamSettings:
-    """Of all agents of a team; an option that no server tells of is read back as None."""
+    """Of all agents of a team; an option that no server reports is read back as None."""
 
-    def __init__(self, definitions: Sequence[Mapping[str, Any]], stable: Stable) -> None:
-        self._stable = stable
-        self._readers = {str(one["name"]): _Reader(one, stable) for one in definitions}
+    def __init__(self, definitions: Sequence[Mapping[str, Any]], pool: AgentPool) -> None:
+        self._pool = pool
+        self._readers = {str(one["name"]): _Reader(one, pool) for one in definitions}
 
     def after(self, stints: Sequence[Answered]) -> dict[str, Any]:
         """Once those agents are done who worked together."""
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         names = {stint.agent for stint in stints}
         for name in sorted(names):
             reader = self._readers[name]
             own = [stint for stint in stints if stint.agent == name]
-            told = self._stable.settled(reader.told())
-            found |= {f"{name}.{option}": value for option, value in reader.of_the_client.items()}
-            for option in reader.asked:
-                others = {other for other in names - {name} if self._contradicts(reader, other, option)}
-                value = None if others else told.settings.get(option)
-                found[f"{name}.{option}"] = reader.as_written(option, reader.shown(option, own) or value)
-        return found
-
-    def _contradicts(self, reader: _Reader, other: str, option: str) -> bool:
-        """A server tells what it had last, and not for whom: where another asked it for something else, it tells nothing."""
-        there = self._readers[other]
-        return reader.place == there.place and reader.asked[option] != there.asked.get(option)
+            report = self._pool.wait(reader.report())
+            neighbours = [self._readers[other] for other in names - {name}]
+            neighbours = [other for other in neighbours if other.place == reader.place]
+            settings |= {f"{name}.{option}": value for option, value in reader.of_the_client.items()}
+            for option, asked in reader.asked.items():
+                is_disputed = any(other.asked.get(option) != asked for other in neighbours)
+                value = None if is_disputed else report.settings.get(option)
+                settings[f"{name}.{option}"] = reader.as_written(option, reader.shown(option, own) or value)
+        return settings
 
 
 class _Reader:
-    """One agent; of one that has no server, or one that cannot be asked, nothing is told."""
+    """Reads the settings of one agent; its report is empty where it has no server, or one that cannot be asked."""
 
-    def __init__(self, definition: Mapping[str, Any], stable: Stable) -> None:
+    def __init__(self, definition: Mapping[str, Any], pool: AgentPool) -> None:
         name = str(definition["name"])
         self.of_the_client = client_options(definition)
         """What it does by itself, and so is as it was asked for."""
@@ -67,13 +75,16 @@ class _Reader:
         self._server: ModelServer | None = None
         use = AgentUse(**{key: value for key, value in definition.items() if key != "cases"})
         with suppress(AssayError, BadAgent, ValueError):
-            self._meant = filled_in(self.asked, os.environ, name)
-            if "model" in self._meant:
-                self._meant = {**self._meant, "model": _model_name(use, str(self._meant["model"]))}
+            self._meant = expand_variables(self.asked, os.environ, name)
+            kind = lookup.find("agents", use.type) if "model" in self._meant else None
+            if resolve_name := getattr(kind, "model_name", None):
+                # As the agent's answers call it: a model that is asked for by the name of a package is a file in it.
+                name_in_answers = str(resolve_name(str(self._meant["model"]), use.folder))
+                self._meant = {**self._meant, "model": name_in_answers}
             self._params = _params(use)
             asker = agent_use(self._params)
             url = str(asker.options["base_url"])
-            self._server = server_of(stable.opened(asker), self._params, url)  # type: ignore[arg-type]
+            self._server = server_of(pool.open(asker), self._params, url)  # type: ignore[arg-type]
             # Ollama holds models apart, others have but one.
             self.place = (url, self._params.model) if self._params.api == "ollama" else (url,)
 
@@ -81,36 +92,30 @@ class _Reader:
         """What the answers themselves show of it; None where nothing."""
         asked = self._meant[option]
         if option == "model":
-            said = [(stint.execution.applied or {}).get("model") for stint in stints]
-            named = [answered_by(str(one or ""), str(asked)) for one in said]
-            return next((name for name in named if name != asked), asked)
+            reported = [(stint.execution.applied or {}).get("model") for stint in stints]
+            models = [resolve_answering_model(str(model or ""), str(asked)) for model in reported]
+            return next((model for model in models if model != asked), asked)
         if option in _MOST_TOKENS and isinstance(asked, int):
-            return max([asked, *map(self._tokens_of_an_answer, stints)])
+            most = asked
+            for stint in stints:
+                figures = stint.execution.measurements
+                # On average: a case of several turns, or of several prompts at once, has so many answers.
+                answers = max(self._turns[stint.case], figures.get("api_calls", 1))
+                most = max(most, math.ceil(figures.get("output_tokens", 0) / answers))
+            return most
         return None
-
-    def _tokens_of_an_answer(self, stint: Answered) -> int:
-        """On average: a case of several turns, or of several prompts at once, has so many answers."""
-        made = stint.execution.measurements
-        answers = max(self._turns[stint.case], made.get("api_calls", 1))
-        return math.ceil(made.get("output_tokens", 0) / answers)
 
     def as_written(self, option: str, value: object) -> object:
         """What a variable holds is not stored: where the value is the one that was meant, it is as it was asked for."""
         return self.asked[option] if str(value) == str(self._meant[option]) else value
 
-    async def told(self) -> Told:
+    async def report(self) -> ServerReport:
         if self._server is None:
-            return Told()
+            return ServerReport()
         try:
-            return await self._server.told()
+            return await self._server.report()
         except AgentError:
-            return Told()
-
-
-def _model_name(use: AgentUse, model: str) -> str:
-    """As the agent's answers call it: a model that is asked for by the name of a package is a file in it."""
-    found = getattr(lookup.find("agents", use.type), "model_name", None)
-    return str(found(model, use.folder)) if found else model
+            return ServerReport()
 
 
 def _params(use: AgentUse) -> ServingParams:
@@ -119,7 +124,7 @@ def _params(use: AgentUse) -> ServingParams:
     params = {name: value for name, value in model_options(asdict(use)).items() if name in OPTIONS}
     given = params_of(AgentUse(use.name, use.type, {**options, "params": params}))
     held = {name: given[name] for name in ("url", "model", *OPTIONS) if name in given}
-    given |= filled_in(held, os.environ, use.name)
+    given |= expand_variables(held, os.environ, use.name)
     if "url" in given:
         given["allow_host"] = [given["url"].rstrip("/")]
     return ServingParams(**given)

@@ -1,3 +1,8 @@
+"""The instrument that runs Python's profiler around an execution and keeps its figures and a summary.
+
+Paths are shortened before anything is written, because a result may be shown to others and must not tell where it was made.
+"""
+
 from __future__ import annotations
 
 import cProfile
@@ -7,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from assay.builtin.instruments.options import whole
-from assay.builtin.instruments.places import artifact_name, short_path
+from assay.builtin.instruments.source_names import artifact_name, short_path
 from assay.model import Better, Metric
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import File, Reading
@@ -51,8 +56,13 @@ class CProfile:
     def stop(self, state: tuple[cProfile.Profile, ExperimentContext]) -> Reading:
         profile, context = state
         profile.create_stats()
-        stats = _shortened(profile.stats)
-        summary = json.dumps(_summary(stats, self._top_n), indent=1).encode()
+        stats = _shorten_file_names(profile.stats)
+        entries = [_entry(function, figures) for function, figures in stats.items()]
+        lists = {
+            title: sorted(entries, key=lambda entry: entry[order], reverse=True)[: self._top_n]
+            for title, order in _ORDERS.items()
+        }
+        summary = json.dumps(lists, indent=1).encode()
         files = (
             File(artifact_name("cprofile", ".prof", context), "prof", marshal.dumps(stats)),
             File(artifact_name("cprofile_summary", ".json", context), "cprofile-summary", summary),
@@ -60,7 +70,7 @@ class CProfile:
         return Reading({"function_calls": sum(figures[1] for figures in stats.values())}, files)
 
 
-def _shortened(stats: Mapping[Function, Figures]) -> Stats:
+def _shorten_file_names(stats: Mapping[Function, Figures]) -> Stats:
     """With short file names; functions that then cannot be told apart are added up. Our own calls are left out."""
     short: Stats = {}
     for (file, line, name), (primitive, calls, internal, cumulative, callers) in stats.items():
@@ -73,14 +83,6 @@ def _shortened(stats: Mapping[Function, Figures]) -> Stats:
             before[0] + primitive, before[1] + calls, before[2] + internal, before[3] + cumulative, {**before[4], **by},
         )  # fmt: skip
     return short
-
-
-def _summary(stats: Stats, top_n: int) -> dict[str, list[dict[str, Any]]]:
-    entries = [_entry(function, figures) for function, figures in stats.items()]
-    return {
-        title: sorted(entries, key=lambda entry: entry[order], reverse=True)[:top_n]
-        for title, order in _ORDERS.items()
-    }
 
 
 def _entry(function: Function, figures: Figures) -> dict[str, Any]:

@@ -1,3 +1,8 @@
+"""The instrument for NVIDIA devices, by the driver's management library (NVML).
+
+It knows devices and not processes: on a machine that others use at the same time, their work is in the figures.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -6,10 +11,10 @@ from typing import Any, ClassVar
 
 from assay.builtin.instruments.options import at_least, whole
 from assay.builtin.instruments.sampling import Row, Sampler, json_lines
-from assay.execute.steady_clock import SteadyClock
 from assay.model import Better, Metric
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import File, NotMeasurable, Reading
+from assay.plugin.steady_clock import SteadyClock
 
 
 class Gpu:
@@ -35,7 +40,10 @@ class Gpu:
         self._interval = at_least("gpu", "interval_ms", interval_ms, 1) / 1000
         self._max_samples = whole("gpu", "max_samples", max_samples, 2)
         self._nvml = _nvml()
-        self._devices = _devices(self._nvml)
+        count = self._nvml.nvmlDeviceGetCount()
+        self._devices = [self._nvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
+        if not self._devices:
+            raise NotMeasurable("This machine has no NVIDIA device.")
 
     def start(self, context: ExperimentContext) -> _GpuWatch:
         devices = _Devices(self._nvml, self._devices)
@@ -95,12 +103,5 @@ def _nvml() -> Any:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        raise NotMeasurable(f"No NVIDIA driver is to be had here ({error}).") from None
+        raise NotMeasurable(f"No NVIDIA driver works on this machine ({error}).") from None
     return pynvml
-
-
-def _devices(nvml: Any) -> list[Any]:
-    handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
-    if not handles:
-        raise NotMeasurable("There is no NVIDIA device in this machine.")
-    return handles

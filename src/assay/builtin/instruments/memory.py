@@ -1,3 +1,8 @@
+"""The instrument for Python's own memory, by `tracemalloc`; what C libraries allocate on their own is not seen.
+
+It slows the code that it watches severalfold, so its executions are profiled ones and are never timed.
+"""
+
 from __future__ import annotations
 
 import json
@@ -7,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from assay.builtin.instruments.options import whole
-from assay.builtin.instruments.places import artifact_name, short_path
+from assay.builtin.instruments.source_names import artifact_name, short_path
 from assay.model import Better, Metric
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import File, Reading
@@ -40,7 +45,7 @@ class Memory:
         return _Tracing(context, was_on, tracemalloc.get_traced_memory()[0])
 
     def stop(self, state: _Tracing) -> Reading:
-        if not tracemalloc.is_tracing():  # the subject switched it off: there is nothing to tell
+        if not tracemalloc.is_tracing():  # the code under test switched it off: there is nothing to report
             return Reading()
         left, peak = tracemalloc.get_traced_memory()
         snapshot = tracemalloc.take_snapshot()

@@ -1,3 +1,9 @@
+"""The instrument that samples a process and all that it starts.
+
+Samples are needed because memory has no counter of its peak for a whole tree, and because processes come and go. The sums
+over all samples are computed as they are taken; the rows that are kept for charts may be fewer (see `sampling`).
+"""
+
 from __future__ import annotations
 
 import os
@@ -13,10 +19,10 @@ import psutil
 
 from assay.builtin.instruments.options import at_least, whole
 from assay.builtin.instruments.sampling import Row, Sampler, json_lines
-from assay.execute.steady_clock import SteadyClock
 from assay.model import Better, Metric
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import File, Reading
+from assay.plugin.steady_clock import SteadyClock
 
 
 class Psutil:
@@ -87,7 +93,7 @@ class _Tree:
 
     def __init__(self) -> None:
         self._own = psutil.Process()
-        self._first = self._last = _summed(self._own)
+        self._first = self._last = _sum_usage(self._own)
         self._cpu_max = 0.0
         self._rss_max = self._rss_total = self._first.rss_bytes
         self._count = 1
@@ -97,7 +103,7 @@ class _Tree:
         return self._row(self._first, None)
 
     def sample(self) -> Row:
-        before, self._last = self._last, _summed(self._own)
+        before, self._last = self._last, _sum_usage(self._own)
         cpu = _percent(before, self._last)
         self._cpu_max = max(self._cpu_max, cpu)
         self._rss_max = max(self._rss_max, self._last.rss_bytes)
@@ -135,7 +141,8 @@ def _percent(before: _Sum, after: _Sum) -> float:
     return 100 * worked / max(after.at - before.at, 1e-9)
 
 
-def _summed(own: psutil.Process) -> _Sum:
+def _sum_usage(own: psutil.Process) -> _Sum:
+    """What the process and its descendants have used until now; one that ends meanwhile is left out."""
     at = time.perf_counter()
     # The process's own clocks are exact; what psutil reads counts in ticks of 10 ms.
     reaped = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -146,13 +153,11 @@ def _summed(own: psutil.Process) -> _Sum:
             rss += process.memory_info().rss
             cpu += sum(process.cpu_times()[:4])  # its own and those of its children that have ended
             io.append(_io(process))
-    return _Sum(at, cpu, rss, _joined([counters for counters in io if counters]))
-
-
-def _joined(io: list[_Io]) -> _Io | None:
-    if not io:
-        return None
-    return _Io(sum(counters.read_bytes for counters in io), sum(counters.write_bytes for counters in io))
+    known = [counters for counters in io if counters]
+    total = _Io(
+        sum(counters.read_bytes for counters in known), sum(counters.write_bytes for counters in known)
+    )
+    return _Sum(at, cpu, rss, total if known else None)
 
 
 def _io(process: psutil.Process) -> _Io | None:
@@ -183,8 +188,9 @@ def descendants(own: psutil.Process) -> Iterator[psutil.Process]:
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    """Process ids of the direct children; each thread of a process has its own list of those that it started."""
+    pids: list[int] = []
     for listing in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):  # the process may end while it is looked at
-            found += map(int, listing.read_text().split())
-    return found
+            pids += map(int, listing.read_text().split())
+    return pids

@@ -1,3 +1,5 @@
+"""The instrument that reads the kernel's own accounts (getrusage): exact, without a thread, and at no cost."""
+
 from __future__ import annotations
 
 import resource
@@ -33,16 +35,16 @@ class Rusage:
     }
 
     def start(self, context: ExperimentContext) -> dict[str, float]:
-        return _charged()
+        return _read_usage()
 
     def stop(self, state: dict[str, float]) -> Reading:
-        now = _charged()
+        now = _read_usage()
         return Reading(
             {name: now[name] - state[name] for name in _FIELDS} | {"max_rss_bytes": now["max_rss_bytes"]}
         )
 
 
-def _charged() -> dict[str, float]:
+def _read_usage() -> dict[str, float]:
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     charged = {name: getattr(own, field) + getattr(children, field) for name, field in _FIELDS.items()}
     return charged | {"max_rss_bytes": max(own.ru_maxrss, children.ru_maxrss) * _MAXRSS_UNIT}

@@ -1,4 +1,8 @@
-"""Samples taken in a thread beside an execution, bounded in number."""
+"""Samples taken in a thread beside an execution, bounded in number.
+
+Instruments that watch the machine (`psutil`, `gpu`) and the experiment `serving` use it. An exception in the thread is
+kept and raised by `stop`, so that a failed measurement is never mistaken for a quiet one.
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The instrument that every run has; in an execution the runner takes the time itself, and this class only names the metric."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -18,8 +18,8 @@ from assay.builtin.reporters.serving_sides import Pair, PairedExecutions, Side, 
 from assay.errors import ReportError
 from assay.model import Execution, Report
 from assay.plugin.private_files import make_folder, write_private
-from assay.report.document import plain, strict_json
-from assay.report.names import safe_name
+from assay.report.documents.file_names import safe_name
+from assay.report.documents.result import plain, strict_json
 
 _SHORT = {
     "num_gpu": "gpu",
@@ -41,7 +41,7 @@ class ServingFiles:
                 f"Run '{report.run.id}' has no trial of 'serving': the format 'serving' is for that."
             )
         files: list[Path] = []
-        for pair, name in _named(held):
+        for pair, name in _name_folders(held):
             files += _Files(report, pair, folder / name).written()
         return files
 
@@ -73,7 +73,7 @@ class _Files:
         return path
 
 
-def _named(held: Sequence[Pair]) -> Iterator[tuple[Pair, str]]:
+def _name_folders(held: Sequence[Pair]) -> Iterator[tuple[Pair, str]]:
     """Points that the same options were read back of are told apart by a number."""
     taken: dict[str, int] = {}
     for pair in held:
@@ -84,13 +84,13 @@ def _named(held: Sequence[Pair]) -> Iterator[tuple[Pair, str]]:
 
 def folder_name(side: Side) -> str:
     """The agent and the options that it had: as read back, else as asked for; never those of some other run."""
-    words = [f"{_SHORT[name]}{_text(value)}" for name, value in side.options().items() if name in _SHORT]
+    words = [
+        f"{_SHORT[name]}{value:g}" if isinstance(value, float) else f"{_SHORT[name]}{value}"
+        for name, value in side.options().items()
+        if name in _SHORT
+    ]
     start = ["cold"] if side.params.get("start") == "cold" else []
     return safe_name("_".join([side.trial.stored.trial.agent.name, *(words or ["server-defaults"]), *start]))
-
-
-def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _run(pair: Pair, one: PairedExecutions, number: int) -> dict[str, Any]:

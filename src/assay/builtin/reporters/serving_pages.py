@@ -1,16 +1,19 @@
-"""The pages of a benchmark of one server: one answer each, and the baseline against another point."""
+"""The Markdown pages of the reporter for `serving`: one for each answer, and one that compares a point with the baseline.
+
+The conclusions follow from the verdicts of the comparison: where a verdict is unsure, the page says so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from assay.analysis.compare import compare_trials
+from assay.analysis.comparison.compare import compare_trials
 from assay.analysis.findings import SEVERE
 from assay.builtin.reporters.serving_sides import Pair, PairedExecutions, Side
 from assay.model import Comparison, Estimate, Execution, Metric, Order, Report, Status, Verdict
 from assay.report.change import change_text, tolerance_text
 from assay.report.figures import NOTHING, cv_text, size_text, with_interval
-from assay.report.marking import fenced, table, text
+from assay.report.pages.markdown_escape import format_code_block, table, text
 from assay.units import show
 
 _HEADS = ("ttft", "seconds")
@@ -29,24 +32,26 @@ def run_page(side: Side, execution: Execution, number: int) -> str:
         f"# {side.role.capitalize()}, run {number}",
         _about(side),
         text(side.summary(execution)),
-        _listed("Findings", side.findings(execution)),
-        _listed("Recommendations", side.recommendations(execution)),
+        _format_list("Findings", side.findings(execution)),
+        _format_list("Recommendations", side.recommendations(execution)),
         "## Figures\n\n" + table(("Metric", "Value"), rows, right=(1,)) if rows else "",
-        "## Answer\n\n" + fenced(str(output["text"])) if output.get("text") else "",
-        "## Error\n\n" + fenced(execution.error) if execution.error else "",
+        "## Answer\n\n" + format_code_block(str(output["text"])) if output.get("text") else "",
+        "## Error\n\n" + format_code_block(execution.error) if execution.error else "",
     ]
     return _page(parts)
 
 
 def comparison_page(report: Report, pair: Pair, made: Sequence[PairedExecutions]) -> str:
     """The baseline against the other point, as far as the figures tell them apart."""
-    compared = _compared(report, pair)
+    compared = _compare_pair(report, pair)
+    names = {side.trial.name for side in pair.sides}
+    doubts = [doubt for doubt in report.doubts if doubt.trial is None or doubt.trial in names]
     parts = [
         f"# {text(pair.reference.trial.name)}"
         + (f" against {text(pair.candidate.trial.name)}" if pair.candidate else ""),
         *(f"**{side.role.capitalize()}**: {_about(side)}" for side in pair.sides),
         _runs(pair, made),
-        _warnings(report, pair),
+        "\n".join(f"> ⚠ {text(doubt)}  " for doubt in doubts),
         "## Conclusion\n\n" + "\n".join(f"- {line}" for line in conclusions(report, pair, compared)),
         _estimates(pair),
         _comparisons(compared),
@@ -67,30 +72,20 @@ def _about(side: Side) -> str:
     return text(f"model {side.params.get('model')}, {side.params.get('start')}{kind}; {options}{untold}")
 
 
-def _listed(title: str, lines: Sequence[str]) -> str:
+def _format_list(title: str, lines: Sequence[str]) -> str:
     return f"## {title}\n\n" + "\n".join(f"- {text(line)}" for line in lines) if lines else ""
 
 
 def _runs(pair: Pair, made: Sequence[PairedExecutions]) -> str:
-    counts = [
-        f"{side.role} {sum(_is_ok(one) for s, one in both if s is side)} of {sum(s is side for s, _ in both)} ok"
-        for side in pair.sides
-        for both in [[found for one in made for found in one.of(pair)]]
-    ]
+    both = [entry for round_ in made for entry in round_.of(pair)]
+    counts = []
+    for side in pair.sides:
+        statuses = [execution.status for of_side, execution in both if of_side is side]
+        counts.append(f"{side.role} {statuses.count(Status.OK)} of {len(statuses)} ok")
     return f"{len(made)} runs: {', '.join(counts)}."
 
 
-def _is_ok(execution: Execution) -> bool:
-    return execution.status is Status.OK
-
-
-def _warnings(report: Report, pair: Pair) -> str:
-    names = {side.trial.name for side in pair.sides}
-    doubts = [doubt for doubt in report.doubts if doubt.trial is None or doubt.trial in names]
-    return "\n".join(f"> ⚠ {text(doubt)}  " for doubt in doubts)
-
-
-def _compared(report: Report, pair: Pair) -> tuple[Comparison, ...]:
+def _compare_pair(report: Report, pair: Pair) -> tuple[Comparison, ...]:
     if pair.candidate is None:
         return ()
     interleaved = report.run.order == Order.INTERLEAVED
@@ -103,12 +98,12 @@ def _compared(report: Report, pair: Pair) -> tuple[Comparison, ...]:
 def conclusions(report: Report, pair: Pair, compared: Sequence[Comparison]) -> Iterator[str]:
     """What the figures say of throughput and times, and what follows from all three together."""
     if pair.candidate is None:
-        yield "There is no other point to hold against this one."
+        yield "There is no other point to compare with this one."
         return
     names = {side.trial.name for side in pair.sides}
     spoilt = [doubt for doubt in report.doubts if doubt.code in SEVERE and doubt.trial in names]
     if spoilt:
-        yield f"None: the two points are not what they were to be. {text(spoilt[0].message)}"
+        yield f"None: the two points did not run with their settings. {text(spoilt[0].message)}"
         return
     yield from (_sentence(one) for one in compared)
     yield f"**{_together([one.verdict for one in compared if one.verdict])}**"
@@ -133,7 +128,7 @@ def _together(verdicts: Sequence[Verdict]) -> str:
     """
     found = set(verdicts)
     if not found or found == {Verdict.UNSURE}:
-        return "Undecided: the figures do not tell the two apart."
+        return "Undecided: the figures show no certain difference between the two."
     if {Verdict.BETTER, Verdict.WORSE} <= found:
         return "A trade-off: chimera is better in one and worse in another."
     sure = "" if Verdict.UNSURE not in found else ", as far as it is decided"

@@ -1,4 +1,8 @@
-"""Which trials of `serving` are held against which, and what one answer of a side says."""
+"""Which trials of `serving` are compared with which, and what one answer of a side says.
+
+Trials form a group if they do the same work, that is, if all params are equal except those that choose how the server is used.
+Within a group each trial is compared with the one whose profile is `baseline`, or with the first if there is none.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.analysis.same import same_value
+from assay.analysis.comparison.equality import same_value
 from assay.builtin.experiments.serving_params import OPTIONS
 from assay.model import Execution, Phase, Report, Status, TrialReport
 from assay.units import percent, seconds, significant
@@ -128,13 +132,10 @@ def pairs(report: Report) -> list[Pair]:
     groups: dict[str, list[TrialReport]] = {}
     for trial in report.trials:
         if trial.stored.trial.experiment == "serving":
-            groups.setdefault(_work(trial), []).append(trial)
+            params = trial.stored.trial.params
+            work = {name: value for name, value in params.items() if name not in _TREATMENT}
+            groups.setdefault(same_value(work), []).append(trial)
     return [pair for trials in groups.values() for pair in _against(trials)]
-
-
-def _work(trial: TrialReport) -> str:
-    params = trial.stored.trial.params
-    return same_value({name: value for name, value in params.items() if name not in _TREATMENT})
 
 
 def _against(trials: Sequence[TrialReport]) -> list[Pair]:
@@ -146,12 +147,10 @@ def _against(trials: Sequence[TrialReport]) -> list[Pair]:
 
 
 def rounds(pair: Pair) -> list[PairedExecutions]:
-    sides = [_executions(side.trial) for side in pair.sides]
+    sides = [
+        {(one.process, one.repetition): one for one in side.trial.executions if one.phase is Phase.MEASURED}
+        for side in pair.sides
+    ]
     places = sorted({place for side in sides for place in side})
     candidate = sides[1] if len(sides) > 1 else {}
     return [PairedExecutions(sides[0].get(place), candidate.get(place)) for place in places]
-
-
-def _executions(trial: TrialReport) -> dict[tuple[int, int], Execution]:
-    measured = (one for one in trial.executions if one.phase is Phase.MEASURED)
-    return {(one.process, one.repetition): one for one in measured}

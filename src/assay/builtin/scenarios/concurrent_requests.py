@@ -1,3 +1,11 @@
+"""The scenario in which more and more callers work at the same time.
+
+Each level is a closed loop: so many callers, each of whom waits for its answer before it asks again. Levels double until two
+in a row break their objective. From the levels follow the speedup over one caller, the knee beyond which more callers gain
+nothing, whether callers are served alike, and whether answers get worse; the breaking point is then found by halving the
+gap between the highest level that held and the lowest above it.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -6,18 +14,18 @@ from statistics import fmean
 from typing import ClassVar
 
 from assay.builtin.scenarios.bisection import bisect_load
-from assay.builtin.scenarios.outcome import (
-    Borne,
-    begins,
-    finding,
-    point,
-    recovery_after,
-    step_bands,
-)
-from assay.execute.load.quality import case_means
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
+from assay.plugin.scenario_outcome import (
+    HandledLoad,
+    build_finding,
+    build_load_point,
+    build_step_bands,
+    compute_begins,
+    watch_recovery,
+)
+from assay.stats.case_scores import average_by_case
 from assay.units import significant
 
 _NEARLY_ALL = 0.9
@@ -47,49 +55,53 @@ class ConcurrentRequests:
         return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
-        done = self._climbed(bench)
+        done = self._climb_levels(bench)
         asked = self._levels(bench)
         levels = asked[: len(done)]
         search = _LevelSearch(self, bench, dict(zip(levels, done, strict=True)))
         borne, breach = search.run()
         if breach is not None:
-            above = [at for level, at in zip(levels, begins(done), strict=True) if level >= breach.load]
+            above = [
+                at for level, at in zip(levels, compute_begins(done), strict=True) if level >= breach.load
+            ]
             breach = replace(breach, at=min(above, default=breach.at))
         shown = search.tried.get(borne, done[0])
-        return finding(
+        return build_finding(
             self,
             bench,
             done,
-            Borne(float(asked[-1]), float(borne), "at a time"),
+            HandledLoad(float(asked[-1]), float(borne), "at a time"),
             breach,
             lasted=self.seconds * len(done),
             shown=shown,
-            recovery=recovery_after(bench, self.recovery_seconds),
+            recovery=watch_recovery(bench, self.recovery_seconds),
             probes=search.probes,
             points=[
-                point(level, one, is_broken=is_broken(one), is_probe=level not in levels)
-                for level, one in search.tried.items()
+                build_load_point(level, stretch, is_broken=is_broken(stretch), is_probe=level not in levels)
+                for level, stretch in search.tried.items()
             ],
-            bands=step_bands([f"{level} at a time" for level in levels], done),
+            bands=build_step_bands([f"{level} at a time" for level in levels], done),
             judgements=[
                 speedup(levels, done),
                 knee(levels, done),
                 *fair(levels, done),
                 *quality_by_level(levels, done),
             ],
-            pressed=next((one.scored for one in reversed(done) if one.scored), None),
+            pressed=next((stretch.scored for stretch in reversed(done) if stretch.scored), None),
         )
 
     def _levels(self, bench: Bench) -> tuple[int, ...]:
+        """The levels that the agent allows: its `concurrency` may be lower than ours."""
         most = bench.subject.most_at_once
         return tuple(level for level in self.levels if most is None or level <= most)
 
-    def _climbed(self, bench: Bench) -> list[Stretch]:
+    def _climb_levels(self, bench: Bench) -> list[Stretch]:
+        """One load for each level, until `_HOPELESS` in a row broke."""
         done: list[Stretch] = []
         for level in self._levels(bench):
             done.append(self.put(bench, level))
             last = done[-_HOPELESS:]
-            if len(last) == _HOPELESS and all(is_broken(one) for one in last):
+            if len(last) == _HOPELESS and all(is_broken(stretch) for stretch in last):
                 break
         return done
 
@@ -111,14 +123,19 @@ class _LevelSearch:
 
     def run(self) -> tuple[int, Breach | None]:
         """The highest level that held, and how the lowest above it broke."""
-        held = max((level for level, one in self.tried.items() if not is_broken(one)), default=0)
+        held = max((level for level, stretch in self.tried.items() if not is_broken(stretch)), default=0)
         above = [level for level in self.tried if level > held]
         if len(above) == 1 and held and self._holds(above[0]):
             # Only the last broke, and tried again it held.
             held, above = above[0], []
         if not above:
             return held, next(
-                (one.breach for one in self.tried.values() if one.breach and not is_broken(one)), None
+                (
+                    stretch.breach
+                    for stretch in self.tried.values()
+                    if stretch.breach and not is_broken(stretch)
+                ),
+                None,
             )
         found = bisect_load(held, min(above), lambda level: self._holds(int(level)), self._scenario.halvings)
         return int(found.held), self.tried[int(found.broke)].breach
@@ -131,7 +148,7 @@ class _LevelSearch:
 
 def speedup(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
     """Throughput at each level ÷ that of one at a time."""
-    rates = [one.result.throughput.value for one in done]
+    rates = [stretch.result.throughput.value for stretch in done]
     curve = ", ".join(
         f"{level} at a time {significant(rate / rates[0])} ×"
         for level, rate in zip(levels, rates, strict=True)
@@ -145,9 +162,9 @@ def speedup(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement
 
 def knee(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
     """The first level with nine tenths of the most answers that any brought that held: beyond it hardly anything is gained."""
-    held = [place for place, one in enumerate(done) if not is_broken(one)] or range(len(done))
+    held = [place for place, stretch in enumerate(done) if not is_broken(stretch)] or range(len(done))
     levels, done = [levels[place] for place in held], [done[place] for place in held]
-    rates = [one.result.throughput.value for one in done]
+    rates = [stretch.result.throughput.value for stretch in done]
     place = next(place for place, rate in enumerate(rates) if rate >= _NEARLY_ALL * max(rates))
     found, rate = levels[place], rates[place]
     told = f"Throughput grows up to {found} at a time ({significant(rate)} answers/s)"
@@ -158,7 +175,7 @@ def knee(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
 def quality_by_level(levels: Sequence[int], done: Sequence[Stretch]) -> list[ScenarioJudgement]:
     """Mean score of the answers at each level that has any."""
     means = [
-        (level, case_means((one.case, one.value) for one in stretch.scored))
+        (level, average_by_case((answer.case, answer.value) for answer in stretch.scored))
         for level, stretch in zip(levels, done, strict=True)
     ]
     told = [(level, fmean(by_case.values())) for level, by_case in means if by_case]
@@ -172,9 +189,9 @@ def fair(levels: Sequence[int], done: Sequence[Stretch]) -> list[ScenarioJudgeme
     """At the highest level at which each had enough turns to tell, and hardly any failed: who fails gets fewer answers, and that is
     another fault."""
     told = [
-        (level, one.fairness)
-        for level, one in zip(levels, done, strict=True)
-        if one.fairness is not None and one.error_rate <= _FEW_ERRORS
+        (level, stretch.fairness)
+        for level, stretch in zip(levels, done, strict=True)
+        if stretch.fairness is not None and stretch.error_rate <= _FEW_ERRORS
     ]
     if not told:
         return []

@@ -1,3 +1,11 @@
+"""The scenario in which something breaks on purpose.
+
+A program is killed while it works. A server, or what an agent under test calls, is put behind a proxy that fails in five
+ways, one after the other with calm between them: it refuses connections, answers 503, resets, stalls, and reads slowly. The
+recovery time is that from the end of a fault to the first answer after it. What our own faults broke does not count against
+a server, but an agent that calls one is expected to try again and to lose nothing.
+"""
+
 from __future__ import annotations
 
 import contextlib
@@ -8,27 +16,26 @@ from typing import ClassVar
 
 import psutil
 
-from assay.builtin.scenarios.outcome import Borne, Recovery, fails_as_in_calm, finding
-from assay.execute.load.asking import bounds_of
-from assay.execute.load.fault import (
+from assay.load.build import bounds_of
+from assay.load.fault import (
     NOTHING,
     REFUSING,
     RESETTING,
     STALLING,
-    Change,
     Fault,
     FaultKind,
     Passage,
     Traffic,
 )
-from assay.execute.load.proxy import FaultProxy
-from assay.execute.load.request import check_allowed
-from assay.execute.load.tally import Bounds
-from assay.execute.stress.resources import started_by_us
+from assay.load.proxy import FaultProxy
+from assay.load.request import check_allowed
+from assay.load.stress.resources import find_agent_processes
+from assay.load.tally import Bounds
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Band, Breach, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
-from assay.units import count, counted, seconds
+from assay.plugin.scenario_outcome import HandledLoad, Recovery, build_finding, fails_as_in_calm
+from assay.units import count, format_count, seconds
 
 _NAMES = {
     FaultKind.REFUSE: "refused connections",
@@ -65,7 +72,7 @@ class FailureRecovery:
         return "it has neither a process nor a server of its own that could fail"
 
     def run(self, bench: Bench) -> ScenarioFinding:
-        return self._killed(bench) if bench.subject.is_command else self._cut_off(bench)
+        return self._run_kills(bench) if bench.subject.is_command else self._cut_off(bench)
 
     def _patience(self, bench: Bench) -> float:
         """A request that was swallowed has to fail some day, or nobody would know; one that waits for a program to start has
@@ -74,11 +81,13 @@ class FailureRecovery:
         return max(self.seconds, _CALM_TIMES * bench.calm.p95, start)
 
     def _load(self, bench: Bench, length: float) -> Load:
+        """By the clock, with room for all the requests that hang until their patience is over."""
         rate = min(bench.base, self.most_per_second)
         at_once = max(64, int(2 * rate * self._patience(bench)))
         return Load(Arrivals.CONSTANT, concurrency=at_once, stages=((length, rate, rate),), seconds=length)
 
-    def _killed(self, bench: Bench) -> ScenarioFinding:
+    def _run_kills(self, bench: Bench) -> ScenarioFinding:
+        """Kill the program `rounds` times under a constant rate, with as much calm before and after each kill."""
         times = [self.seconds * (2 * number + 1) for number in range(self.rounds)]
         lasted = self.seconds * (2 * self.rounds + 1)
         killing = _Killing(times)
@@ -96,6 +105,7 @@ class FailureRecovery:
         )
 
     def _cut_off(self, bench: Bench) -> ScenarioFinding:
+        """Put a proxy before the server and impose the faults of the timetable on one load at a constant rate."""
         subject = bench.subject
         upstream = subject.target.url
         check_allowed(upstream, subject.options.allow_host)
@@ -103,7 +113,7 @@ class FailureRecovery:
         lasted = timetable[-1][0] + self.seconds
         objectives = () if bench.is_derived else bench.objectives
         load = self._load(bench, lasted)
-        prompts = subject.numbered(int(lasted * (load.offered or 1)) + 1)
+        prompts = subject.number_prompts(int(lasted * (load.offered or 1)) + 1)
         with subject.proxy_before(upstream) as proxy:
             if subject.use is None:
                 asked = subject.loaded(prompts if subject.takes_input else (), via=proxy.url, is_own=True)
@@ -116,17 +126,27 @@ class FailureRecovery:
                 load, asked=asked, during=switching, objectives=objectives, grace=patience, limit=patience
             )
             traffic = proxy.traffic()
-        lifted = [change for change in traffic.changes if change.fault == NOTHING]
-        took = [_first_after(traffic, change) for change in lifted]
+        took = measure_recoveries(traffic)
         offered, warnings = stretch.offered, []
         if subject.use is None:
-            ours = injected(traffic, stretch, bounds_of(objectives))
+            ours = count_injected_failures(traffic, stretch, bounds_of(objectives))
             offered -= ours
-            told = f"Not counted against the server: {counted(ours, 'request')} that our own faults ended or held up."
-            warnings = [told]
-        judgements = [_first_success("the fault had ended", took, _worst(traffic, took))]
+            warnings = [
+                f"Not counted against the server: {format_count(ours, 'request')} that our own faults ended or delayed."
+            ]
+        imposed = [change.fault.kind for change in traffic.changes if change.fault != NOTHING]
+        known = [
+            (time_taken, kind)
+            for time_taken, kind in zip(took, imposed, strict=False)
+            if time_taken is not None
+        ]
+        worst = f", longest after {_NAMES.get(max(known)[1], 'the last')}" if known else ""
+        judgements = [_first_success("the fault had ended", took, worst)]
         if subject.use is not None:
-            judgements += [lost(stretch, bench), *([doubled(traffic)] if subject.can_be_told_apart else [])]
+            judgements += [
+                lost(stretch, bench),
+                *([judge_duplicates(traffic)] if subject.can_be_told_apart else []),
+            ]
         bands = [
             Band(at, end, _NAMES[fault.kind])
             for (at, fault), (end, _) in zip(timetable[::2], timetable[1::2], strict=True)
@@ -154,6 +174,7 @@ class FailureRecovery:
         warnings: Sequence[str] = (),
         bands: Sequence[Band] = (),
     ) -> ScenarioFinding:
+        """The finding from the recovery times: each fault that was followed by an answer counts as load that was borne."""
         back = [one for one in took if one is not None]
         breach = None
         if len(back) < len(took):
@@ -163,11 +184,11 @@ class FailureRecovery:
             breach = Breach(self.seconds, float(len(back) + 1), unit, "errors", why)
         worst = max(back, default=None) if len(back) == len(took) else lasted
         recovery = Recovery(worst, is_seen=len(back) == len(took), is_dead=not back and bool(took))
-        found = finding(
+        found = build_finding(
             self,
             bench,
             stretches,
-            Borne(float(len(took)), float(len(back)), unit),
+            HandledLoad(float(len(took)), float(len(back)), unit),
             breach,
             lasted=lasted,
             recovery=recovery,
@@ -203,7 +224,7 @@ class _Killing:
             self._begun = now - seconds
         if not self._left or seconds < self._left[0]:
             return
-        processes = started_by_us()
+        processes = find_agent_processes()
         for process in processes:
             with contextlib.suppress(psutil.Error):
                 process.kill()
@@ -212,17 +233,16 @@ class _Killing:
             self.done.append(time.monotonic() - self._begun)
 
 
-def _first_after(traffic: Traffic, change: Change) -> float | None:
-    """A fault that followed before anything was answered is the next one's matter."""
-    later = [other.at for other in traffic.changes if other.at > change.at]
-    took = traffic.first_success_after(change.at)
-    return None if took is None or (later and change.at + took > later[0]) else took
-
-
-def _worst(traffic: Traffic, took: Sequence[float | None]) -> str:
-    imposed = [change.fault.kind for change in traffic.changes if change.fault != NOTHING]
-    known = [(one, kind) for one, kind in zip(took, imposed, strict=False) if one is not None]
-    return f", longest after {_NAMES.get(max(known)[1], 'the last')}" if known else ""
+def measure_recoveries(traffic: Traffic) -> list[float | None]:
+    """For each fault, seconds from its end to the first success; None where the next fault came before one."""
+    recoveries: list[float | None] = []
+    for change in traffic.changes:
+        if change.fault != NOTHING:
+            continue
+        later = [other.at for other in traffic.changes if other.at > change.at]
+        took = traffic.first_success_after(change.at)
+        recoveries.append(None if took is None or (later and change.at + took > later[0]) else took)
+    return recoveries
 
 
 def _first_success(since: str, took: Sequence[float | None], worst: str = "") -> ScenarioJudgement:
@@ -231,31 +251,35 @@ def _first_success(since: str, took: Sequence[float | None], worst: str = "") ->
         return ScenarioJudgement(
             "first_success", f"Nothing was answered any more after {since}", is_fine=False
         )
-    text = f"The first answer came {seconds(max(known))} after {since}, at the latest of {counted(len(took), 'time')}{worst}"
+    text = f"The first answer came {seconds(max(known))} after {since}, at the latest of {format_count(len(took), 'time')}{worst}"
     return ScenarioJudgement("first_success", text, max(known), unit="s", is_fine=len(known) == len(took))
 
 
 def lost(stretch: Stretch, bench: Bench | None = None) -> ScenarioJudgement:
+    """How many requests were never answered; a twentieth, or as many as fail at the base rate, is fine."""
     gone = stretch.offered - stretch.completed
     kinds = ", ".join(f"{kind} {count(n)}" for kind, n in stretch.errors.items())
-    text = f"{count(gone)} of {counted(stretch.offered, 'request')} lost" + (f" ({kinds})" if kinds else "")
+    text = f"{count(gone)} of {format_count(stretch.offered, 'request')} lost" + (
+        f" ({kinds})" if kinds else ""
+    )
     share = gone / stretch.offered if stretch.offered else 0.0
     is_fine = share <= _MOST_LOST or (bench is not None and fails_as_in_calm(bench, gone, stretch.offered))
     return ScenarioJudgement("lost", text, float(gone), is_fine=is_fine)
 
 
-def doubled(traffic: Traffic) -> ScenarioJudgement:
+def judge_duplicates(traffic: Traffic) -> ScenarioJudgement:
+    """Whether a request was sent again although its first try had succeeded: done twice, an order is two orders."""
     times = traffic.doubled
     return ScenarioJudgement(
         "doubled",
-        f"{counted(times, 'request')} reached the server more than once",
+        f"{format_count(times, 'request')} reached the server more than once",
         float(times),
         is_fine=not times,
         is_criterion=True,
     )
 
 
-def injected(traffic: Traffic, stretch: Stretch, bounds: Bounds) -> int:
+def count_injected_failures(traffic: Traffic, stretch: Stretch, bounds: Bounds) -> int:
     """Requests that did not end well by our own doing: those a fault was chosen for, that found nobody, were read too slowly
     to be answered in time, or were cut off when we left."""
     slow = traffic.while_imposed(FaultKind.SLOW)
@@ -265,6 +289,7 @@ def injected(traffic: Traffic, stretch: Stretch, bounds: Bounds) -> int:
 
 
 def _is_ours(passage: Passage, slow: Sequence[tuple[float, float]], bounds: Bounds) -> bool:
+    """Whether a request that went through the proxy may have failed by our doing; `slow` are the times of slow reading."""
     if passage.ended is None or passage.fault not in (FaultKind.NONE, FaultKind.SLOW):
         return True
     if not any(passage.arrived < end and passage.ended > begin for begin, end in slow):

@@ -1,12 +1,24 @@
+"""The scenario of a steady overload: a constant rate far above the comfortable one.
+
+It is an open loop: requests are sent by the clock, whether or not earlier ones were answered. The load borne is the rate of
+answers that came back, and after the overload the base rate is watched until latency is back to what it was.
+"""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Borne, delivered_rate, finding, pressure, recovery_after
 from assay.model.load import Arrivals, Load
 from assay.model.stress import ScenarioFinding, ScenarioJudgement
 from assay.plugin.scenario import Bench
+from assay.plugin.scenario_outcome import (
+    HandledLoad,
+    build_finding,
+    compute_delivered_rate,
+    plan_pressure,
+    watch_recovery,
+)
 from assay.units import percent
 
 
@@ -33,7 +45,7 @@ class HighLoad:
 
     def run(self, bench: Bench) -> ScenarioFinding:
         meant = bench.base * self.times if bench.base > 0 else self.rate
-        pressed = pressure(bench, meant, self.concurrency)
+        pressed = plan_pressure(bench, meant, self.concurrency)
         rate = pressed.rate
         load = Load(
             Arrivals.CONSTANT,
@@ -42,21 +54,21 @@ class HighLoad:
             seconds=self.seconds,
         )
         stretch = bench.put(load)
-        borne = delivered_rate(stretch, rate, self.seconds)
-        told = ScenarioJudgement(
+        borne = compute_delivered_rate(stretch, rate, self.seconds)
+        judgement = ScenarioJudgement(
             "load_borne",
             f"{percent(borne / rate)} of the offered load was answered",
             borne / rate,
         )
-        found = finding(
+        found = build_finding(
             self,
             bench,
             [stretch],
-            Borne(rate, borne, "requests/s"),
+            HandledLoad(rate, borne, "requests/s"),
             stretch.breach,
             lasted=self.seconds,
-            recovery=recovery_after(bench, self.recovery_seconds),
-            judgements=[told],
+            recovery=watch_recovery(bench, self.recovery_seconds),
+            judgements=[judgement],
             warnings=pressed.warnings,
         )
         return replace(found, parameters={**found.parameters, "in_flight": pressed.in_flight})

@@ -1,3 +1,11 @@
+"""The scenario in which inputs grow.
+
+It goes up by factors of ten until nothing is answered, then halves the gap between the largest size that was borne and the
+smallest that was not. A size is *accepted* when nearly all of its requests are answered, and *held* when they also meet the
+objectives that the user gave. It also fits how latency grows with size: an exponent above one means that a large input costs
+more than its share.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -5,26 +13,27 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.builtin.scenarios.bisection import bisect_load
-from assay.builtin.scenarios.outcome import (
-    Borne,
-    also_in_calm,
-    finding,
-    frequent_error,
-    is_answered,
-    late,
-    point,
-    recovery_after,
-    step_bands,
-    text_of,
-    time_of,
-)
 from assay.model.load import Arrivals, Load, Objective
 from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
+from assay.plugin.scenario_outcome import (
+    HandledLoad,
+    build_finding,
+    build_load_point,
+    build_step_bands,
+    compute_scenario_time,
+    find_calm_breach,
+    find_frequent_error,
+    find_late_breach,
+    is_answered,
+    make_text,
+    watch_recovery,
+)
 from assay.stats.line import growth_exponent
 from assay.units import percent, significant, size
 
 _FASTER_THAN_INPUT = 1.1
+"""The exponent from which latency certainly grows faster than the input: overhead and chance stay below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,42 +67,52 @@ class LargeInputs:
             tries.append(self._try_size(bench, length, objectives))
             if not tries[-1].first.completed:
                 break
-        done = [one.first for one in tries]
+        done = [attempt.first for attempt in tries]
         probes = self._bisect(bench, tries, objectives)
-        known = sorted((*tries, *probes), key=lambda one: one.size)
-        held = [one.size for one in known if one.is_held(objectives)]
-        accepted = [one.size for one in known if one.is_accepted]
-        return finding(
+        known = sorted((*tries, *probes), key=lambda attempt: attempt.size)
+        held = [attempt.size for attempt in known if attempt.is_held(objectives)]
+        accepted = [attempt.size for attempt in known if attempt.is_accepted]
+        return build_finding(
             self,
             bench,
             done,
-            Borne(float(self.sizes[-1]), float(max(held, default=0)), "bytes"),
-            first_refused(known, objectives, max(held, default=0)) or also_in_calm(done),
-            lasted=time_of(done, self.recovery_seconds),
-            shown=next((one for one in reversed(done) if one.completed), done[-1]),
-            recovery=recovery_after(bench, self.recovery_seconds),
+            HandledLoad(float(self.sizes[-1]), float(max(held, default=0)), "bytes"),
+            first_refused(known, objectives, max(held, default=0)) or find_calm_breach(done),
+            lasted=compute_scenario_time(done, self.recovery_seconds),
+            shown=next((stretch for stretch in reversed(done) if stretch.completed), done[-1]),
+            recovery=watch_recovery(bench, self.recovery_seconds),
             judgements=[*growth(known), largest(accepted, self.sizes), *refusal(known)],
             unasked=self.each * (len(self.sizes) - len(done)),
-            probes=[stretch for one in (*tries, *probes) for stretch in one.stretches if stretch not in done],
-            points=[
-                point(one.size, one.first, is_broken=not one.is_held(objectives), is_probe=one in probes)
-                for one in known
+            probes=[
+                stretch
+                for attempt in (*tries, *probes)
+                for stretch in attempt.stretches
+                if stretch not in done
             ],
-            bands=step_bands([size(one.size) for one in tries], done),
+            points=[
+                build_load_point(
+                    attempt.size,
+                    attempt.first,
+                    is_broken=not attempt.is_held(objectives),
+                    is_probe=attempt in probes,
+                )
+                for attempt in known
+            ],
+            bands=build_step_bands([size(attempt.size) for attempt in tries], done),
         )
 
     def _try_size(self, bench: Bench, length: int, objectives: Sequence[Objective]) -> Try:
         """Where some fail and some do not, once more: by chance it may be those that fail at the base rate."""
         load = Load(Arrivals.CLOSED, concurrency=1, seconds=3600.0, count=self.each)
-        stretches = [bench.put(load, prompts=[text_of(length)], objectives=objectives)]
+        stretches = [bench.put(load, prompts=[make_text(length)], objectives=objectives)]
         if stretches[0].errors and stretches[0].completed:
-            stretches.append(bench.put(load, prompts=[text_of(length)], objectives=objectives))
+            stretches.append(bench.put(load, prompts=[make_text(length)], objectives=objectives))
         return Try(length, tuple(stretches), is_answered(bench, stretches))
 
     def _bisect(self, bench: Bench, tries: Sequence[Try], objectives: Sequence[Objective]) -> list[Try]:
         """Between the largest that was borne and the smallest above it that was not."""
-        held = max((one.size for one in tries if one.is_held(objectives)), default=0)
-        above = [one.size for one in tries if one.size > held]
+        held = max((attempt.size for attempt in tries if attempt.is_held(objectives)), default=0)
+        above = [attempt.size for attempt in tries if attempt.size > held]
         probes: list[Try] = []
 
         def holds(length: float) -> bool:
@@ -119,29 +138,29 @@ class Try:
 
     def is_held(self, objectives: Sequence[Objective]) -> bool:
         """Accepted, and in time where an objective was given."""
-        breach = late(self.first, objectives)
+        breach = find_late_breach(self.first, objectives)
         return self.is_accepted and (breach is None or breach.is_in_calm)
 
 
 def first_refused(known: Sequence[Try], objectives: Sequence[Objective], held: int) -> Breach | None:
     """The smallest size above all that held."""
-    found = next((one for one in known if one.size > held), None)
-    if found is None:
+    refused = next((attempt for attempt in known if attempt.size > held), None)
+    if refused is None:
         return None
-    at = sum(one.first.result.duration for one in known if one.size < found.size)
-    if not found.is_accepted:
-        why = f"{_failed(found.first)} failed as {frequent_error(found.first)}"
-        return Breach(at, float(found.size), "bytes", "errors", why)
-    breach = late(found.first, objectives)
-    return None if breach is None else Breach(at, float(found.size), "bytes", breach.cause, breach.why)
-
-
-def _failed(stretch: Stretch) -> str:
-    return f"{percent(stretch.error_rate)} of the requests"
+    at = sum(attempt.first.result.duration for attempt in known if attempt.size < refused.size)
+    if not refused.is_accepted:
+        share = percent(refused.first.error_rate)
+        why = f"{share} of the requests failed as {find_frequent_error(refused.first)}"
+        return Breach(at, float(refused.size), "bytes", "errors", why)
+    breach = find_late_breach(refused.first, objectives)
+    return None if breach is None else Breach(at, float(refused.size), "bytes", breach.cause, breach.why)
 
 
 def growth(known: Sequence[Try]) -> list[ScenarioJudgement]:
-    points = [(one.size, took) for one in known if one.is_accepted for took in one.first.latencies]
+    """The slope of log latency over log size; a fault only where even its lower bound is above `_FASTER_THAN_INPUT`."""
+    points = [
+        (attempt.size, took) for attempt in known if attempt.is_accepted for took in attempt.first.latencies
+    ]
     line = growth_exponent([length for length, _ in points], [took for _, took in points])
     if line is None:
         return []
@@ -155,6 +174,7 @@ def growth(known: Sequence[Try]) -> list[ScenarioJudgement]:
 
 
 def largest(accepted: Sequence[int], sizes: Sequence[int]) -> ScenarioJudgement:
+    """The largest size that was accepted, among those tried and those probed between them."""
     if not accepted:
         return ScenarioJudgement(
             "largest_accepted", f"Not even {size(sizes[0])} is accepted", 0.0, unit="bytes", is_fine=False
@@ -168,17 +188,19 @@ def largest(accepted: Sequence[int], sizes: Sequence[int]) -> ScenarioJudgement:
 def refusal(known: Sequence[Try]) -> list[ScenarioJudgement]:
     """How the first size that is not accepted is refused: by a server with a 4xx, by other agents with an error of their own
     and not by ending the process."""
-    refused = next((one for one in known if not one.is_accepted), None)
+    refused = next((attempt for attempt in known if not attempt.is_accepted), None)
     if refused is None:
         return []
-    kind, details = frequent_error(refused.first), refused.first.details
-    is_proper = kind.startswith("http_4") or bool(details and all(one.exit_code is None for one in details))
-    said = f"{kind}: {details[0].message.splitlines()[0]}" if details else kind
+    kind, details = find_frequent_error(refused.first), refused.first.details
+    is_proper = kind.startswith("http_4") or bool(
+        details and all(detail.exit_code is None for detail in details)
+    )
+    reason = f"{kind}: {details[0].message.splitlines()[0]}" if details else kind
     how = "refused" if is_proper else "not refused but lost"
     return [
         ScenarioJudgement(
             "refusal",
-            f"{size(refused.size)} is {how} ({said})",
+            f"{size(refused.size)} is {how} ({reason})",
             float(refused.size),
             unit="bytes",
             is_fine=is_proper,

@@ -1,3 +1,11 @@
+"""The scenario in which memory gets short.
+
+There are two forms. A program that we start is given less and less memory: a first load without a limit measures its
+working set, the most that its processes hold, and each step allows a multiple of that. Pressure is the inverse of that
+multiple, so that more pressure is a larger number. Anything else is asked with longer and longer contexts, because a server
+keeps what it has read of a conversation in memory. In both forms the breaking point is then found by halving the gap.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -5,25 +13,25 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from assay.builtin.scenarios.bisection import bisect_load
-from assay.builtin.scenarios.outcome import (
-    Borne,
-    also_in_calm,
-    finding,
-    frequent_error,
-    is_answered,
-    late,
-    point,
-    recovery_after,
-    step_bands,
-    text_of,
-    time_of,
-)
-from assay.execute.stress.bounded import bounded_options, data_bytes, is_enforced
-from assay.execute.stress.resources import started_by_us
+from assay.load.stress.memory_limit import bound_options, data_bytes, is_enforced
+from assay.load.stress.resources import find_agent_processes
 from assay.model.bottleneck import MOST_ERRORS
 from assay.model.load import Arrivals, Load, Objective
 from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
+from assay.plugin.scenario_outcome import (
+    HandledLoad,
+    build_finding,
+    build_load_point,
+    build_step_bands,
+    compute_scenario_time,
+    find_calm_breach,
+    find_frequent_error,
+    find_late_breach,
+    is_answered,
+    make_text,
+    watch_recovery,
+)
 from assay.units import count, percent, significant, size
 
 _CRASHES = ("refused", "reset", "disconnected", "incomplete")
@@ -62,7 +70,7 @@ class MemoryPressure:
 
     def not_for(self, bench: Bench) -> str:
         if bench.subject.is_command:
-            return "" if is_enforced() else "this system does not enforce a ceiling on a program's memory"
+            return "" if is_enforced() else "this system does not enforce a limit on a program's memory"
         return (
             ""
             if bench.subject.takes_input
@@ -73,6 +81,7 @@ class MemoryPressure:
         return self._with_less(bench) if bench.subject.is_command else self._with_more(bench)
 
     def _with_less(self, bench: Bench) -> ScenarioFinding:
+        """The form for a program: less memory at each step, then halving between the last that held and the next below."""
         free = _Program()
         load = Load(Arrivals.CLOSED, concurrency=1, seconds=self.seconds)
         objectives = () if bench.is_derived else bench.objectives
@@ -80,41 +89,46 @@ class MemoryPressure:
 
         def tried(left: float) -> _Step:
             use = bench.subject.use
-            use = replace(use, options=bounded_options(use.options, int(left * free.most)))
+            assert use is not None  # of a command
+            use = replace(use, options=bound_options(use.options, int(left * free.most)))
             program = _Program()
             asked = bench.subject.through_its_own_code(use=use)
             stretch = bench.put(load, asked=asked, during=program.look, objectives=objectives)
             return _Step(left, stretch, _is_held(bench, stretch, objectives), program)
 
         done = [tried(left) for left in self.steps]
-        worked = min((one.load for one in done if one.is_held), default=None)
+        worked = min((step.load for step in done if step.is_held), default=None)
         probes: list[_Step] = []
         if worked is not None:
-            below = max((one.load for one in done if one.load < worked), default=worked)
+            below = max((step.load for step in done if step.load < worked), default=worked)
             probes = self._bisect_memory(worked, below, tried)
-        known = sorted((*done, *probes), key=lambda one: -one.load)
-        smallest = min((one.load for one in known if one.is_held), default=None)
+        known = sorted((*done, *probes), key=lambda step: -step.load)
+        smallest = min((step.load for step in known if step.is_held), default=None)
         broken = next(
-            (one for one in known if not one.is_held and (smallest is None or one.load < smallest)), None
+            (step for step in known if not step.is_held and (smallest is None or step.load < smallest)), None
         )
-        return finding(
+        return build_finding(
             self,
             bench,
-            [one.stretch for one in done],
-            Borne(1 / self.steps[-1], 1 / smallest if smallest else 0.0, PRESSURE),
+            [step.stretch for step in done],
+            HandledLoad(1 / self.steps[-1], 1 / smallest if smallest else 0.0, PRESSURE),
             self._too_little(broken, done, free.most)
             if broken is not None
-            else also_in_calm([one.stretch for one in done]),
+            else find_calm_breach([step.stretch for step in done]),
             lasted=self.seconds * len(done),
-            shown=next((one.stretch for one in reversed(done) if one.stretch.completed), done[-1].stretch),
-            recovery=recovery_after(bench, self.recovery_seconds),
-            judgements=[_smallest(smallest, free.most), *_grace(bench, broken)],
-            probes=[one.stretch for one in probes],
+            shown=next((step.stretch for step in reversed(done) if step.stretch.completed), done[-1].stretch),
+            recovery=watch_recovery(bench, self.recovery_seconds),
+            judgements=[_judge_smallest(smallest, free.most), *_judge_crashes(bench, broken)],
+            probes=[step.stretch for step in probes],
             points=[
-                point(one.load * free.most, one.stretch, is_broken=not one.is_held, is_probe=one in probes)
-                for one in known
+                build_load_point(
+                    step.load * free.most, step.stretch, is_broken=not step.is_held, is_probe=step in probes
+                )
+                for step in known
             ],
-            bands=step_bands([size(one.load * free.most) for one in done], [one.stretch for one in done]),
+            bands=build_step_bands(
+                [size(step.load * free.most) for step in done], [step.stretch for step in done]
+            ),
         )
 
     def _bisect_memory(self, worked: float, below: float, tried: Callable[[float], _Step]) -> list[_Step]:
@@ -132,18 +146,19 @@ class MemoryPressure:
         cause, why = _broken_by(
             broken.stretch, f"{percent(broken.stretch.error_rate)} of the requests failed"
         )
-        before = sum(one.load > broken.load for one in done)
+        before = sum(step.load > broken.load for step in done)
         why = f"with {left} of memory {why}"
         return Breach(before * self.seconds, 1 / broken.load, PRESSURE, cause, why)
 
     def _with_more(self, bench: Bench) -> ScenarioFinding:
+        """The form for all others: longer contexts at each step, until nothing is answered any more."""
         objectives = () if bench.is_derived else bench.objectives
         before = _memory(bench)
 
         def tried(tokens: float) -> _Step:
             at_once = min(self.at_once, self.each)
             load = Load(Arrivals.CLOSED, concurrency=at_once, seconds=3600.0, count=self.each)
-            prompt = text_of(int(tokens) * _BYTES_PER_TOKEN)
+            prompt = make_text(int(tokens) * _BYTES_PER_TOKEN)
             stretch = bench.put(load, prompts=[prompt], objectives=objectives)
             return _Step(tokens, stretch, _is_held(bench, stretch, objectives), held=_memory(bench))
 
@@ -152,8 +167,8 @@ class MemoryPressure:
             done.append(tried(tokens))
             if not done[-1].stretch.completed:
                 break
-        held = max((one.load for one in done if one.is_held), default=0.0)
-        above = [one.load for one in done if one.load > held]
+        held = max((step.load for step in done if step.is_held), default=0.0)
+        above = [step.load for step in done if step.load > held]
         probes: list[_Step] = []
 
         def holds(tokens: float) -> bool:
@@ -162,26 +177,26 @@ class MemoryPressure:
 
         if above:
             held = bisect_load(held, min(above), holds, self.halvings).held
-        known = sorted((*done, *probes), key=lambda one: one.load)
-        broken = next((one for one in known if one.load > held), None)
-        stretches = [one.stretch for one in done]
-        return finding(
+        known = sorted((*done, *probes), key=lambda step: step.load)
+        broken = next((step for step in known if step.load > held), None)
+        stretches = [step.stretch for step in done]
+        return build_finding(
             self,
             bench,
             stretches,
-            Borne(float(self.contexts[-1]), float(held), "tokens"),
-            also_in_calm(stretches) if broken is None else _too_long(broken, done),
-            lasted=time_of(stretches, self.recovery_seconds),
-            shown=next((one for one in reversed(stretches) if one.completed), stretches[-1]),
-            recovery=recovery_after(bench, self.recovery_seconds),
-            judgements=[*_per_context(before, [one.held for one in done]), *_refused(broken)],
+            HandledLoad(float(self.contexts[-1]), float(held), "tokens"),
+            find_calm_breach(stretches) if broken is None else _describe_long_context(broken, done),
+            lasted=compute_scenario_time(stretches, self.recovery_seconds),
+            shown=next((stretch for stretch in reversed(stretches) if stretch.completed), stretches[-1]),
+            recovery=watch_recovery(bench, self.recovery_seconds),
+            judgements=[*_per_context(before, [step.held for step in done]), *_judge_refusals(broken)],
             unasked=self.each * (len(self.contexts) - len(done)),
-            probes=[one.stretch for one in probes],
+            probes=[step.stretch for step in probes],
             points=[
-                point(one.load, one.stretch, is_broken=not one.is_held, is_probe=one in probes)
-                for one in known
+                build_load_point(step.load, step.stretch, is_broken=not step.is_held, is_probe=step in probes)
+                for step in known
             ],
-            bands=step_bands([f"{count(int(one.load))} tokens" for one in done], stretches),
+            bands=build_step_bands([f"{count(int(step.load))} tokens" for step in done], stretches),
         )
 
 
@@ -198,14 +213,15 @@ class _Step:
 
 
 def _is_held(bench: Bench, stretch: Stretch, objectives: Sequence[Objective]) -> bool:
-    breach = late(stretch, objectives)
+    """Whether a step was answered, and within the objectives that the user gave."""
+    breach = find_late_breach(stretch, objectives)
     return is_answered(bench, [stretch]) and (breach is None or breach.is_in_calm)
 
 
-def _too_long(broken: _Step, done: Sequence[_Step]) -> Breach:
-    failed = f"{percent(broken.stretch.error_rate)} of the requests failed, most of them as {frequent_error(broken.stretch)}"
+def _describe_long_context(broken: _Step, done: Sequence[_Step]) -> Breach:
+    failed = f"{percent(broken.stretch.error_rate)} of the requests failed, most of them as {find_frequent_error(broken.stretch)}"
     cause, why = _broken_by(broken.stretch, failed)
-    at = sum(one.stretch.result.duration for one in done if one.load < broken.load)
+    at = sum(step.stretch.result.duration for step in done if step.load < broken.load)
     return Breach(at, float(broken.load), "tokens", cause, why)
 
 
@@ -217,7 +233,7 @@ class _Program:
         self.most = 0
 
     def look(self, seconds: float) -> None:
-        for process in started_by_us():
+        for process in find_agent_processes():
             held = data_bytes(process.pid)
             if held is not None:
                 self.pids.add(process.pid)
@@ -231,29 +247,24 @@ def _broken_by(stretch: Stretch, failed: str) -> tuple[str, str]:
     return "errors", failed
 
 
-def _smallest(step: float | None, working_set: int) -> ScenarioJudgement:
+def _judge_smallest(step: float | None, working_set: int) -> ScenarioJudgement:
     if step is None:
-        return ScenarioJudgement("smallest_memory", "It worked with none of the ceilings", is_fine=False)
+        return ScenarioJudgement("smallest_memory", "It worked under none of the limits", is_fine=False)
     text = f"It works with {size(step * working_set)}, {significant(step)} × its working set of {size(working_set)}"
     return ScenarioJudgement("smallest_memory", text, step * working_set, unit="bytes")
 
 
-def _grace(bench: Bench, broken: _Step | None) -> list[ScenarioJudgement]:
+def _judge_crashes(bench: Bench, broken: _Step | None) -> list[ScenarioJudgement]:
     """A program that is started again and again has crashed; one that stays has refused."""
     if broken is None or broken.program is None or is_answered(bench, [broken.stretch]):
         return []
     restarts = max(0, len(broken.program.pids) - 1)
     is_graceful = restarts == 0 and broken.stretch.completed > 0
-    told = (
-        "It refused requests and stayed up"
-        if is_graceful
-        else f"It crashed; {count(restarts + 1)} of its processes were seen"
-    )
-    return [
-        ScenarioJudgement(
-            "graceful", f"{told} when memory was too little", is_fine=is_graceful, is_criterion=True
-        )
-    ]
+    if is_graceful:
+        text = "It refused requests and stayed up when memory ran short"
+    else:
+        text = f"It crashed when memory ran short (processes seen: {count(restarts + 1)})"
+    return [ScenarioJudgement("graceful", text, is_fine=is_graceful, is_criterion=True)]
 
 
 def _memory(bench: Bench) -> int | None:
@@ -270,11 +281,12 @@ def _per_context(before: int | None, held: Sequence[int | None]) -> list[Scenari
     return [ScenarioJudgement("memory_grown", text, float(grown), unit="bytes")]
 
 
-def _refused(broken: _Step | None) -> list[ScenarioJudgement]:
+def _judge_refusals(broken: _Step | None) -> list[ScenarioJudgement]:
+    """A context that is too long should be answered with an error, not with a broken connection."""
     if broken is None or not broken.stretch.errors:
         return []
-    kind = frequent_error(broken.stretch)
+    kind = find_frequent_error(broken.stretch)
     is_graceful = kind not in _CRASHES
-    told = "refused" if is_graceful else "answered by breaking off"
-    text = f"{count(int(broken.load))} tokens are {told} ({kind})"
+    how = "refused" if is_graceful else "not refused: the connection breaks off"
+    text = f"{count(int(broken.load))} tokens are {how} ({kind})"
     return [ScenarioJudgement("graceful", text, is_fine=is_graceful, is_criterion=True)]

@@ -1,3 +1,10 @@
+"""The scenario in which the model that an agent calls limits its rate.
+
+A proxy between the agent and its model answers a random share of the calls with 429 and a Retry-After header. What is judged
+is the agent's own retrying: whether it waits as long as it is told, whether all of its work gets done in the end, and
+whether it makes more calls than the refusals explain. Once all requests have been made the proxy stops refusing.
+"""
+
 from __future__ import annotations
 
 import math
@@ -5,14 +12,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-from assay.builtin.scenarios.outcome import Borne, Recovery, fails_as_in_calm, finding, late
-from assay.execute.load.fault import Fault, Traffic
-from assay.execute.load.proxy import FaultProxy
-from assay.execute.load.request import check_allowed, is_allowed
+from assay.load.fault import Fault, Traffic
+from assay.load.proxy import FaultProxy
+from assay.load.request import check_allowed, is_allowed
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Band, Breach, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
-from assay.units import count, counted, percent, significant
+from assay.plugin.scenario_outcome import (
+    HandledLoad,
+    Recovery,
+    build_finding,
+    fails_as_in_calm,
+    find_late_breach,
+)
+from assay.units import count, format_count, percent, significant
 
 _MOST_LOST = 0.05
 _STORM = 1.5
@@ -52,6 +65,7 @@ class RateLimiting:
     def run(self, bench: Bench) -> ScenarioFinding:
         subject = bench.subject
         upstream = subject.upstream()
+        assert upstream is not None  # or `not_for` had refused it
         check_allowed(upstream, subject.options.allow_host)
         rate = min(bench.base, self.most_per_second)
         stages = ((self.seconds, rate, rate),)
@@ -61,37 +75,32 @@ class RateLimiting:
         with subject.proxy_before(upstream) as proxy:
             proxy.impose(Fault.rate_limited(self.share, self.retry_after))
             lifting = _Lifting(proxy, self.seconds)
-            prompts = subject.numbered(int(self.seconds * rate) + 1)
+            prompts = subject.number_prompts(int(self.seconds * rate) + 1)
             asked = subject.through_its_own_code(prompts, subject.with_upstream_at(proxy.url), is_own=True)
             stretch = bench.put(load, asked=asked, during=lifting, objectives=objectives, grace=self.patience)
             traffic = proxy.traffic()
         done = stretch.punctual if objectives else stretch.completed
-        return finding(
+        lost = max(0, stretch.offered - stretch.completed)
+        is_as_in_calm = fails_as_in_calm(bench, lost, stretch.offered)
+        breach = find_late_breach(stretch, objectives)
+        if lost > _MOST_LOST * stretch.offered and not is_as_in_calm:
+            why = f"{percent(lost / stretch.offered)} of the work was not finished"
+            breach = Breach(0.0, float(stretch.offered), "requests", "errors", why)
+        return build_finding(
             self,
             bench,
             [stretch],
-            Borne(float(stretch.offered), float(done), "requests"),
-            self._unfinished(bench, stretch) or late(stretch, objectives),
+            HandledLoad(float(stretch.offered), float(done), "requests"),
+            breach,
             lasted=self.seconds,
             recovery=_recovery(traffic, lifting.lifted, stretch, self.retry_after),
             judgements=[
-                *([obeyed(traffic)] if subject.can_be_told_apart else []),
-                finished(stretch, fails_as_in_calm(bench, _lost(stretch), stretch.offered)),
+                *([judge_retry_after(traffic)] if subject.can_be_told_apart else []),
+                judge_completion(stretch, is_as_in_calm),
                 storm(traffic, stretch, self.share),
             ],
             bands=[Band(0.0, self.seconds, f"{percent(self.share)} of the calls refused (429)")],
         )
-
-    def _unfinished(self, bench: Bench, stretch: Stretch) -> Breach | None:
-        lost = _lost(stretch)
-        if lost <= _MOST_LOST * stretch.offered or fails_as_in_calm(bench, lost, stretch.offered):
-            return None
-        why = f"{percent(lost / stretch.offered)} of the work was not finished"
-        return Breach(0.0, float(stretch.offered), "requests", "errors", why)
-
-
-def _lost(stretch: Stretch) -> int:
-    return max(0, stretch.offered - stretch.completed)
 
 
 class _Lifting:
@@ -116,23 +125,25 @@ def _recovery(traffic: Traffic, lifted: float | None, stretch: Stretch, ordered:
     return Recovery() if stretch.completed == stretch.offered else Recovery(None, is_seen=False)
 
 
-def obeyed(traffic: Traffic) -> ScenarioJudgement:
+def judge_retry_after(traffic: Traffic) -> ScenarioJudgement:
+    """Whether every refused call came back no earlier than Retry-After allowed; the value is the share of early ones."""
     refused = sum(passage.retry_after is not None for passage in traffic.passages)
     early = traffic.early_retries
     if not refused:
         return ScenarioJudgement("obeys_retry_after", "Nothing was refused, so there was nothing to obey")
-    told = f"{count(early)} of {count(refused)} refused calls came again before Retry-After was over"
+    text = f"{count(early)} of {format_count(refused, 'refused call')} came again before Retry-After was over"
     return ScenarioJudgement(
-        "obeys_retry_after", told, early / refused, is_fine=early == 0, is_criterion=True
+        "obeys_retry_after", text, early / refused, is_fine=early == 0, is_criterion=True
     )
 
 
-def finished(stretch: Stretch, is_as_in_calm: bool = False) -> ScenarioJudgement:
-    told = f"{count(stretch.completed)} of {counted(stretch.offered, 'request')} finished in the end"
+def judge_completion(stretch: Stretch, is_as_in_calm: bool = False) -> ScenarioJudgement:
+    """Whether all work got done in the end, however long it took; failures that also occur at the base rate are excused."""
+    text = f"{count(stretch.completed)} of {format_count(stretch.offered, 'request')} finished in the end"
     share = stretch.completed / stretch.offered if stretch.offered else 0.0
-    told += "; no more failed than at the base rate" if is_as_in_calm else ""
+    text += "; no more failed than at the base rate" if is_as_in_calm else ""
     return ScenarioJudgement(
-        "all_finished", told, share, is_fine=stretch.completed == stretch.offered or is_as_in_calm
+        "all_finished", text, share, is_fine=stretch.completed == stretch.offered or is_as_in_calm
     )
 
 
@@ -140,7 +151,7 @@ def storm(traffic: Traffic, stretch: Stretch, share: float) -> ScenarioJudgement
     """Where a share p is refused at random, each request needs 1 / (1 − p) calls on average, and of a few requests by chance
     more: three standard deviations of that are no storm."""
     asked = max(1, stretch.offered)
-    sent = traffic.sent_per_needed(asked)
+    sent = traffic.compute_retry_amplification(asked)
     needed = 1 / (1 - share) if share < 1 else float("inf")
     chance = 3 * math.sqrt(share / asked) / (1 - share) if share < 1 else 0.0
     told = (

@@ -1,21 +1,27 @@
+"""The scenario of a sudden spike, all in one load: base rate, many times that, base rate again.
+
+What counts is how many requests failed during the spike, beyond those that fail at the base rate, and how long it took
+after its end until latency was back within a tenth of what it was.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.analysis.stress import recovered_after
-from assay.builtin.scenarios.outcome import (
-    Borne,
-    Recovery,
-    completed_between,
-    fails_as_in_calm,
-    finding,
-    pressure,
-)
 from assay.model.load import Arrivals, Load, Moment
 from assay.model.stress import Band, ScenarioFinding, ScenarioJudgement
 from assay.plugin.scenario import Bench
+from assay.plugin.scenario_baseline import find_recovery_time
+from assay.plugin.scenario_outcome import (
+    HandledLoad,
+    Recovery,
+    build_finding,
+    compute_completion_rate,
+    fails_as_in_calm,
+    plan_pressure,
+)
 from assay.stats.verdicts import wilson
 from assay.units import percent, seconds
 
@@ -40,34 +46,37 @@ class SpikeLoad:
         return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
-        pressed = pressure(bench, bench.base * self.times, self.most_at_once)
+        pressed = plan_pressure(bench, bench.base * self.times, self.most_at_once)
         base, high = min(bench.base, pressed.rate), pressed.rate
         stages = ((self.before, base, base), (self.spike, high, high), (self.after, base, base))
         lasted = self.before + self.spike + self.after
         load = Load(Arrivals.CONSTANT, concurrency=pressed.in_flight, stages=stages, seconds=lasted)
         stretch = bench.put(load)
         ends = self.before + self.spike
-        took, is_seen = recovered_after(stretch.result.moments, ends, bench.calm, bench.calm_errors)
-        later = [one for one in stretch.result.moments if one.begin >= ends]
-        recovery = Recovery(took, is_seen, is_dead=bool(later) and not any(one.completed for one in later))
-        return finding(
+        took, is_seen = find_recovery_time(stretch.result.moments, ends, bench.calm, bench.calm_errors)
+        later = [moment for moment in stretch.result.moments if moment.begin >= ends]
+        recovery = Recovery(
+            took, is_seen, is_dead=bool(later) and not any(moment.completed for moment in later)
+        )
+        return build_finding(
             self,
             bench,
             [stretch],
-            Borne(high, min(high, completed_between(stretch, self.before, ends)), "requests/s"),
+            HandledLoad(high, min(high, compute_completion_rate(stretch, self.before, ends)), "requests/s"),
             stretch.breach,
             lasted=lasted,
             recovery=recovery,
             judgements=[self._errors(bench, stretch.result.moments), _back(took, is_seen)],
             warnings=pressed.warnings,
             bands=[Band(self.before, ends, "spike")],
-            pressed=[one for one in stretch.scored if self.before <= one.due < ends],
+            pressed=[answer for answer in stretch.scored if self.before <= answer.due < ends],
         )
 
     def _errors(self, bench: Bench, moments: Sequence[Moment]) -> ScenarioJudgement:
-        inside = [one for one in moments if self.before <= one.begin < self.before + self.spike]
-        failed = sum(one.failed for one in inside)
-        ended = failed + sum(one.completed for one in inside)
+        """The share that failed during the spike, with Wilson's interval; fine up to a twentieth, or as in calm."""
+        inside = [moment for moment in moments if self.before <= moment.begin < self.before + self.spike]
+        failed = sum(moment.failed for moment in inside)
+        ended = failed + sum(moment.completed for moment in inside)
         share = failed / ended if ended else 0.0
         low, high = wilson(share, ended)
         is_fine = share <= 0.05 or fails_as_in_calm(bench, failed, ended)
@@ -76,11 +85,11 @@ class SpikeLoad:
 
 
 def _back(took: float, is_seen: bool) -> ScenarioJudgement:
-    told = (
-        f"Latency was back within a tenth {seconds(took)} after the spike"
-        if took
-        else "Latency was back at once"
-    )
+    """When latency was within a tenth of what it was before the spike; `took` is the time watched where that was not seen."""
     if not is_seen:
-        told = f"Latency was not back within a tenth in the {seconds(took)} that were watched"
-    return ScenarioJudgement("back_after", told, took, unit="s", is_fine=is_seen)
+        text = f"Latency was not back within a tenth in the {seconds(took)} that were watched"
+    elif took:
+        text = f"Latency was back within a tenth {seconds(took)} after the spike"
+    else:
+        text = "Latency was back at once"
+    return ScenarioJudgement("back_after", text, took, unit="s", is_fine=is_seen)

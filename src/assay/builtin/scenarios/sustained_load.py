@@ -1,3 +1,9 @@
+"""The scenario of a long load at the comfortable rate, which shows leaks and slow decay.
+
+A straight line is fitted to latency and to memory over time. Drift is a fault only where the whole confidence interval of
+the slope lies above a notable change over the scenario; errors of the last third are compared with those of the first.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -5,12 +11,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar
 
-from assay.analysis.stress import NOISE
-from assay.builtin.scenarios.outcome import Borne, delivered_rate, finding
 from assay.model.load import Arrivals, Distribution, Load
 from assay.model.stress import Sample, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
-from assay.stats.line import FittedLine, fitted
+from assay.plugin.scenario_baseline import NOISE
+from assay.plugin.scenario_outcome import HandledLoad, build_finding, compute_delivered_rate
+from assay.stats.line import FittedLine, fit_line
 from assay.stats.verdicts import wilson
 from assay.units import percent, seconds, size
 
@@ -43,27 +49,31 @@ class SustainedLoad:
         rate = bench.base
         stages = ((self.seconds, rate, rate),)
         stretch = bench.put(Load(Arrivals.CONSTANT, stages=stages, seconds=self.seconds))
-        borne = delivered_rate(stretch, rate, self.seconds)
+        borne = compute_delivered_rate(stretch, rate, self.seconds)
         judgements = [
             latency_drift(stretch, self.seconds, bench.calm),
             memory_drift(stretch.samples or bench.samples(), self.seconds),
             late_errors(stretch, self.seconds),
         ]
-        return finding(
+        return build_finding(
             self,
             bench,
             [stretch],
-            Borne(rate, borne, "requests/s"),
+            HandledLoad(rate, borne, "requests/s"),
             stretch.breach,
             lasted=self.seconds,
-            judgements=[one for one in judgements if one is not None],
+            judgements=[judgement for judgement in judgements if judgement is not None],
         )
 
 
 def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> ScenarioJudgement | None:
     """Of the medians of short stretches. A fault where it certainly grows by more than a tenth, and ends above what is usual at the base rate."""
-    told = [(one.begin, one.latency_p50) for one in stretch.result.moments if one.latency_p50 is not None]
-    line = fitted([at for at, _ in told], [latency for _, latency in told]) if told else None
+    told = [
+        (moment.begin, moment.latency_p50)
+        for moment in stretch.result.moments
+        if moment.latency_p50 is not None
+    ]
+    line = fit_line([at for at, _ in told], [latency for _, latency in told]) if told else None
     if line is None:
         return None
     last = [latency for at, latency in told if at >= _LAST * length]
@@ -73,8 +83,10 @@ def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> Scenar
 
 def memory_drift(samples: Sequence[Sample], length: float) -> ScenarioJudgement | None:
     """Once it has warmed up, which takes memory and is no leak."""
-    warm = [one for one in samples if one.at >= _WARM_UP * length]
-    line = fitted([one.at for one in warm], [one.memory_bytes for one in warm]) if warm else None
+    warm = [sample for sample in samples if sample.at >= _WARM_UP * length]
+    line = (
+        fit_line([sample.at for sample in warm], [sample.memory_bytes for sample in warm]) if warm else None
+    )
     if line is None:
         return None
     is_felt = line.low * length > _LEAST_BYTES
@@ -90,6 +102,10 @@ def _drift(
     shown: Callable[[float], str],
     is_felt: bool,
 ) -> ScenarioJudgement:
+    """A slope as a change a minute; a fault where it is felt and, by its lower bound, more than `_NOTABLE` of the level.
+
+    `is_felt` says whether the change matters to anybody, whatever its certainty.
+    """
     value, low, high = (_MINUTE * end for end in (line.slope, line.low, line.high))
     is_certain = is_felt and line.level > 0 and line.low * length / line.level > _NOTABLE
     is_drift = line.low > 0 or line.high < 0
@@ -100,11 +116,12 @@ def _drift(
 def late_errors(stretch: Stretch, length: float) -> ScenarioJudgement:
     """Errors of the last third beside those of the first."""
     thirds = [
-        [one for one in stretch.result.moments if begin <= one.begin / length < begin + 1 / 3]
+        [moment for moment in stretch.result.moments if begin <= moment.begin / length < begin + 1 / 3]
         for begin in (0.0, 2 / 3)
     ]
     (early, early_n), (late, late_n) = (
-        (sum(one.failed for one in part), sum(one.failed + one.completed for one in part)) for part in thirds
+        (sum(moment.failed for moment in part), sum(moment.failed + moment.completed for moment in part))
+        for part in thirds
     )
     first, last = early / early_n if early_n else 0.0, late / late_n if late_n else 0.0
     low, high = wilson(last, late_n)

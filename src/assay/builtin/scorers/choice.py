@@ -1,3 +1,10 @@
+"""Which of the listed choices a free-form output picks.
+
+Models rarely answer a multiple-choice question with the bare letter. The scorer therefore looks for signs of a choice, from
+the clearest to the vaguest, and takes the first kind of sign that the output gives. An output that gives two labels by the
+same sign has not chosen, which is wrong and not unscored.
+"""
+
 from __future__ import annotations
 
 import re
@@ -7,20 +14,21 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
-from assay.builtin.scorers.options import refused
-from assay.builtin.scorers.texts import (
+from assay.builtin.scorers.options import option_error
+from assay.builtin.scorers.text_normalization import (
     NO_OUTPUT,
     NOTHING_EXPECTED,
     RIGHT,
     alternatives,
     is_missing,
-    normalised,
+    normalise_text,
     text_of,
 )
 from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
 _END = 20_000
+"""Characters that are read at each end of a long output."""
 _USUAL = tuple("ABCDE")
 _SPACES = re.compile(r"\s+")
 
@@ -43,43 +51,50 @@ class Choice:
     def __init__(self, *, choices: Sequence[object] | Mapping[str, object] | str | None = None) -> None:
         self._choices = None
         if choices is not None:
-            self._choices = _choices(choices)
+            self._choices = _parse_choices(choices)
             if self._choices is None:
-                raise refused("choice", "choices", f"must be a list of two or more, not {choices!r}.")
+                raise option_error("choice", "choices", f"must be a list of two or more, not {choices!r}.")
 
     def score(self, judged: Judged) -> Judgement:
         if is_missing(judged.expected):
             return NOTHING_EXPECTED
-        choices, wanted = self._wanted(judged.expected, judged.case)
+        choices, wanted = self._resolve_expected(judged.expected, judged.case)
         if not wanted:
             return Judgement(None, f"the expected output is none of the choices {', '.join(choices.labels)}")
         if judged.output is None:
             return NO_OUTPUT
-        chosen = choices.chosen(text_of(judged.output))
-        if len(chosen) == 1 and chosen <= wanted:
-            return RIGHT
-        return Judgement(0.0, _told(sorted(chosen)))
+        chosen = sorted(choices.find_chosen(text_of(judged.output)))
+        if not chosen:
+            return Judgement(0.0, "the output names none of the choices")
+        if len(chosen) > 1:
+            return Judgement(0.0, f"ambiguous: {', '.join(chosen)}")
+        return RIGHT if chosen[0] in wanted else Judgement(0.0, f"chose {chosen[0]}")
 
     def example(self, expected: object, case: Case) -> str | None:
-        return None if is_missing(expected) else min(self._wanted(expected, case)[1], default=None)
+        return None if is_missing(expected) else min(self._resolve_expected(expected, case)[1], default=None)
 
-    def _wanted(self, expected: object, case: Case) -> tuple[_Choices, set[str]]:
-        choices = self._choices or _choices(case.metadata.get("choices")) or _usual(expected)
-        return choices, {label for one in alternatives(expected) if (label := choices.meant(one))}
-
-
-def _told(chosen: Sequence[str]) -> str:
-    if not chosen:
-        return "no choice is to be found in the output"
-    return f"chose {chosen[0]}" if len(chosen) == 1 else f"ambiguous: {', '.join(chosen)}"
+    def _resolve_expected(self, expected: object, case: Case) -> tuple[_Choices, set[str]]:
+        """The choices of the case, and the labels of which any one is right."""
+        accepted = alternatives(expected)
+        choices = self._choices or _parse_choices(case.metadata.get("choices"))
+        if choices is None:
+            # Where nobody lists the choices, five letters, and those up to an expected one that is beyond.
+            letters = [text.strip().upper() for text in accepted if isinstance(text, str)]
+            beyond = [
+                text for text in letters if len(text) == 1 and text in string.ascii_uppercase and text > "E"
+            ]
+            choices = _Choices(tuple(string.ascii_uppercase[: ord(max(beyond)) - 64]) if beyond else _USUAL)
+        return choices, {label for item in accepted if (label := choices.find_label(item))}
 
 
 @dataclass(frozen=True)
 class _Choices:
+    """The labels of a question, such as A to D, and their texts in the same order; texts are empty where only labels are known."""
+
     labels: tuple[str, ...]
     texts: tuple[str, ...] = ()
 
-    def meant(self, expected: object) -> str | None:
+    def find_label(self, expected: object) -> str | None:
         """The label that an expected output stands for."""
         if isinstance(expected, int) and not isinstance(expected, bool):
             named = str(expected)
@@ -89,46 +104,55 @@ class _Choices:
         return self._by_label.get(text.strip("().").upper()) or self._by_text(text)
 
     def _by_text(self, text: str) -> str | None:
-        wanted = normalised(text, True)
-        found = [
+        normal = normalise_text(text, True)
+        labels = [
             label
-            for label, one in zip(self.labels, self.texts, strict=False)
-            if normalised(one, True) == wanted
+            for label, choice in zip(self.labels, self.texts, strict=False)
+            if normalise_text(choice, True) == normal
         ]
-        return found[0] if len(found) == 1 else None
+        return labels[0] if len(labels) == 1 else None
 
-    def chosen(self, output: str) -> set[str]:
-        """What the output chooses, by the clearest sign that it gives; several when it wavers."""
-        text = _tidied(output)
-        signs = (self._whole, self._named, self._leading, self._set_apart, self._spelt_out, self._mentioned)
-        return next((found for sign in signs if (found := sign(text))), set())
-
-    def _whole(self, text: str) -> set[str]:
-        return self._labels(self._patterns.whole.fullmatch(text))
-
-    def _named(self, text: str) -> set[str]:
-        """“The answer is B”: the last such sentence counts, and both letters of “A or B”."""
-        matches = list(self._patterns.named.finditer(text))
-        return self._labels(matches[-1]) if matches else set()
-
-    def _leading(self, text: str) -> set[str]:
-        """“B) Paris”, unless other lines begin like that: then the choices are being listed."""
-        matches = list(self._patterns.leading.finditer(text))
-        found = set().union(*map(self._labels, matches))
-        return found if len(found) == 1 and matches[0].start() == 0 else set()
-
-    def _set_apart(self, text: str) -> set[str]:
-        return set().union(*map(self._labels, self._patterns.set_apart.finditer(text)))
+    def find_chosen(self, output: str) -> set[str]:
+        """The labels that the output chooses, by the clearest sign that it gives; several when it wavers."""
+        text = output.strip()
+        if len(text) > 2 * _END:
+            text = text[:_END] + "\n" + text[-_END:]
+        # Each run of white space as one character, so that no pattern has to walk through long ones.
+        text = _SPACES.sub(lambda run: "\n" if "\n" in run[0] else " ", text)
+        patterns = self._patterns
+        if label := self._labels(patterns.whole.fullmatch(text)):
+            return label
+        # “The answer is B”: the last such sentence counts, and both letters of “A or B”.
+        stated = list(patterns.named.finditer(text))
+        if stated and (labels := self._labels(stated[-1])):
+            return labels
+        # “B) Paris” at the beginning, unless other lines begin like that: then the choices are being listed.
+        leading = self._find_all(patterns.leading, text)
+        if len(leading) == 1 and patterns.leading.match(text):
+            return leading
+        return (
+            self._find_all(patterns.set_apart, text)
+            or self._spelt_out(text)
+            or self._find_all(patterns.mentioned, text)
+        )
 
     def _spelt_out(self, text: str) -> set[str]:
-        there = f" {normalised(text, True)} "
-        known = [(label, normalised(one, True)) for label, one in zip(self.labels, self.texts, strict=False)]
-        found = [(label, one) for label, one in known if one and f" {one} " in there]
+        """The labels of the choices whose texts the output contains as whole words."""
+        output = f" {normalise_text(text, True)} "
+        choices = [
+            (label, normalise_text(choice, True))
+            for label, choice in zip(self.labels, self.texts, strict=False)
+        ]
+        named = [(label, choice) for label, choice in choices if choice and f" {choice} " in output]
         # “York” within “New York” is not a second choice.
-        return {label for label, one in found if not any(one != other and one in other for _, other in found)}
+        return {
+            label
+            for label, choice in named
+            if not any(choice != other and choice in other for _, other in named)
+        }
 
-    def _mentioned(self, text: str) -> set[str]:
-        return set().union(*map(self._labels, self._patterns.mentioned.finditer(text)))
+    def _find_all(self, pattern: re.Pattern[str], text: str) -> set[str]:
+        return set().union(*map(self._labels, pattern.finditer(text)))
 
     def _labels(self, match: re.Match[str] | None) -> set[str]:
         if match is None:
@@ -146,19 +170,13 @@ class _Choices:
 
 @dataclass(frozen=True, slots=True)
 class _Patterns:
+    """The signs of a choice, from the clearest to the vaguest; each group of a match is a label or nothing."""
+
     whole: re.Pattern[str]
     named: re.Pattern[str]
     leading: re.Pattern[str]
     set_apart: re.Pattern[str]
     mentioned: re.Pattern[str]
-
-
-def _tidied(output: str) -> str:
-    """Both ends of it, each run of white space as one: no pattern has to walk through long ones."""
-    text = output.strip()
-    if len(text) > 2 * _END:
-        text = text[:_END] + "\n" + text[-_END:]
-    return _SPACES.sub(lambda run: "\n" if "\n" in run[0] else " ", text)
 
 
 @lru_cache(maxsize=64)
@@ -192,30 +210,24 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
     )
 
 
-def _usual(expected: object) -> _Choices:
-    """Where nobody lists the choices, five letters, and those up to an expected one that is beyond."""
-    letters = [one.strip().upper() for one in alternatives(expected) if isinstance(one, str)]
-    beyond = [one for one in letters if len(one) == 1 and one in string.ascii_uppercase and one > "E"]
-    return _Choices(tuple(string.ascii_uppercase[: ord(max(beyond)) - 64]) if beyond else _USUAL)
-
-
-def _choices(listed: object) -> _Choices | None:
-    """Choices as data sets write them: letters, texts, letter to text, or {label: […], text: […]}."""
+def _parse_choices(listed: object) -> _Choices | None:
+    """Choices as data sets write them: letters, texts, letter to text, or {label: […], text: […]}; None for anything else."""
     if isinstance(listed, str) and len(listed.split()) > 1:
         listed = listed.split()
     if isinstance(listed, Mapping):
         labels, texts = listed.get("label"), listed.get("text")
         if isinstance(labels, list) and isinstance(texts, list) and len(labels) == len(texts):
-            return _known(labels, texts)
-        return _known(list(listed), list(listed.values()))
+            return _build_choices(labels, texts)
+        return _build_choices(list(listed), list(listed.values()))
     if not isinstance(listed, list | tuple):
         return None
-    if all(isinstance(one, str) and len(one.strip()) == 1 for one in listed):
-        return _known(listed, ())
-    return _known(string.ascii_uppercase[: len(listed)], listed) if len(listed) <= 26 else None
+    if all(isinstance(choice, str) and len(choice.strip()) == 1 for choice in listed):
+        return _build_choices(listed, ())
+    return _build_choices(string.ascii_uppercase[: len(listed)], listed) if len(listed) <= 26 else None
 
 
-def _known(labels: Sequence[object], texts: Sequence[object]) -> _Choices | None:
+def _build_choices(labels: Sequence[object], texts: Sequence[object]) -> _Choices | None:
+    """None where the labels are fewer than two, empty or not distinct: then they cannot be choices."""
     named = tuple(text_of(label).strip() for label in labels)
     if len(named) < 2 or not all(named) or len({label.upper() for label in named}) < len(named):
         return None

@@ -1,3 +1,10 @@
+"""The scorer that runs the code in an output against the tests of its case.
+
+Nothing of the code runs in this process. For each output two processes are started in the sandbox: the *subject* executes
+the code, the *tester* executes the tests and asks the subject for results (see `code_sandbox.link` for how). This process
+only writes the order to the tester, reads its report line by line until the time is up, and ends both.
+"""
+
 from __future__ import annotations
 
 import ast
@@ -17,14 +24,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from assay.builtin.scorers import code_sandbox
+from assay.builtin.scorers.code_blocks import find_code_blocks
 from assay.builtin.scorers.code_sandbox import subject, tester  # noqa: F401 - compiled and kept, which the sandbox cannot
-from assay.builtin.scorers.fences import fenced_blocks
 from assay.builtin.scorers.options import flag, number
-from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, text_of
+from assay.builtin.scorers.text_normalization import NO_OUTPUT, RIGHT, text_of
 from assay.execute.sandbox import Program, Sandbox, find_sandbox, python_path
 from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
-from assay.units import signal_name
+from assay.units import format_count, signal_name
 
 _MOST_SOURCE = 200_000
 _MOST_REPORT = 1_000_000
@@ -34,7 +41,11 @@ _INSIDE = "/sandbox"
 _START = """import sys; sys.path.insert(0, {folder!r})
 from code_sandbox import {role}; del sys.path[0]; {role}.main()"""
 
+_NOT_PYTHON = "the case's tests are not Python"
+
 Test = Mapping[str, Any]
+"""As the tester gets it: {source} or {call, expected}; `is_setup` marks source that only prepares, and `binds` lists the
+global names that it defines."""
 
 
 class Code:
@@ -87,32 +98,27 @@ class Code:
             self._sandbox, sources_in(text), tests, entry_point, self._seconds, self._memory_bytes
         )
         result = attempt.result()
-        return self._judgement(result, sum(not test.get("is_setup") for test in tests))
+        total = sum(not test.get("is_setup") for test in tests)
+        passed = sum(not error for error in result.errors)
+        if passed == total and not result.setup_errors:
+            return RIGHT
+        reason = f"{passed} of {format_count(total, 'test')} passed; {result.explanation()}"
+        return Judgement(passed / total if self._partial else 0.0, reason)
 
     def example(self, expected: object, case: Case) -> object:
         """The expected output, unless that is the tests: code that passes them cannot be constructed."""
         return expected if "tests" in case.metadata else None
 
-    def _judgement(self, result: _Result, total: int) -> Judgement:
-        passed = sum(not error for error in result.errors)
-        if passed == total and not result.setup_errors:
-            return RIGHT
-        reason = f"{passed} of {total} tests passed; {result.explanation()}"
-        return Judgement(passed / total if self._partial else 0.0, reason)
-
 
 def sources_in(text: str) -> list[str]:
     """Python blocks in their order, those that are Python; without any fence, the whole text."""
-    blocks = [block for block in fenced_blocks(text) if block.language in _PYTHON]
+    blocks = [block for block in find_code_blocks(text) if block.language in _PYTHON]
     named = [block.content for block in blocks if block.language] or [block.content for block in blocks]
-    return [source for source in named if _is_python(source)] or named or [text]
+    return [source for source in named if _parse_python(source)] or named or [text]
 
 
-def _is_python(source: str) -> bool:
-    return _syntax(source) is not None
-
-
-def _syntax(source: str) -> ast.Module | None:
+def _parse_python(source: str) -> ast.Module | None:
+    """The syntax tree, or None for what is not Python."""
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -121,37 +127,35 @@ def _syntax(source: str) -> ast.Module | None:
 
 def tests_of(judged: Judged) -> list[Test]:
     """The case's tests, one by one; ValueError when there are none that can be run."""
-    given = judged.case.metadata.get("tests", judged.expected)
-    if isinstance(given, str):
-        tests = _in_source(given, judged.case.metadata.get("entry_point"))
-    elif isinstance(given, list | tuple):
-        tests = [_listed(one) for one in given]
+    written = judged.case.metadata.get("tests", judged.expected)
+    tests: list[Test] = []
+    if isinstance(written, str):
+        tests = _find_tests(written, judged.case.metadata.get("entry_point"))
+    elif isinstance(written, list | tuple):
+        for test in written:
+            if isinstance(test, str):
+                if not _parse_python(test):
+                    raise ValueError(_NOT_PYTHON)
+                tests.append({"source": test})
+            elif isinstance(test, Mapping) and isinstance(test.get("call"), str) and "expected" in test:
+                tests.append({"call": test["call"], "expected": test["expected"]})
+            else:
+                raise ValueError("a test is neither Python source nor {call, expected}")
     else:
         raise ValueError("the case has no tests: Python source with asserts, or a list of {call, expected}")
-    if not any(not test.get("is_setup") for test in tests):
+    if all(test.get("is_setup") for test in tests):
         raise ValueError("the case's tests hold no test")
     return tests
 
 
-def _listed(test: object) -> Test:
-    if isinstance(test, str):
-        return {"source": _python(test)}
-    if isinstance(test, Mapping) and isinstance(test.get("call"), str) and "expected" in test:
-        return {"call": test["call"], "expected": test["expected"]}
-    raise ValueError("a test is neither Python source nor {call, expected}")
+def _find_tests(source: str, entry_point: object) -> list[Test]:
+    """Each assert at the top and each `test…` function is one test; other statements prepare them.
 
-
-def _python(source: str) -> str:
-    if not _is_python(source):
-        raise ValueError("the case's tests are not Python")
-    return source
-
-
-def _in_source(source: str, entry_point: object) -> list[Test]:
-    """Each assert at the top and each `test…` function is one test."""
-    tree = _syntax(source)
+    HumanEval writes one function `check(candidate)` instead, which is called with the entry point of the case.
+    """
+    tree = _parse_python(source)
     if tree is None:
-        raise ValueError("the case's tests are not Python")
+        raise ValueError(_NOT_PYTHON)
     if isinstance(entry_point, str) and entry_point.isidentifier() and "check" in _functions(tree):
         whole = {"source": source, "is_setup": True, "binds": _bound_names(tree.body)}
         return [whole, {"source": f"check({entry_point})"}]
@@ -178,7 +182,7 @@ def _bound_names(statements: Sequence[ast.stmt]) -> list[str]:
 
 
 def _is_test(node: ast.stmt) -> bool:
-    """An assert, or a statement that calls or asserts something; definitions and assignments only prepare."""
+    """Whether a statement asserts or calls something; definitions and assignments only prepare."""
     may_be = isinstance(node, ast.Assert | ast.Expr | ast.For | ast.While | ast.With | ast.Try)
     return may_be and any(isinstance(part, ast.Assert | ast.Call) for part in ast.walk(node))
 
@@ -189,6 +193,8 @@ def _functions(tree: ast.Module) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
+    """What the tester reported."""
+
     errors: Sequence[str]
     """One for each test that was reached, empty for one that passed."""
     code_errors: Sequence[str]
@@ -216,22 +222,28 @@ class _Attempt:
     memory_bytes: int
 
     def result(self) -> _Result:
+        sources = (ast.parse(test["source"]) for test in self.tests if "source" in test)
+        statements = (node for tree in sources for node in tree.body)
+        imports = [ast.unparse(node) for node in statements if isinstance(node, ast.Import | ast.ImportFrom)]
         order = {
             "sources": self.sources,
             "tests": self.tests,
-            "imports": _imports(self.tests),
-            "tested_builtins": _tested_builtins(self.tests, self.entry_point),
+            # What the tests import at their top, the code may use, too.
+            "imports": [statement for statement in imports if "answer" not in statement],
+            "tested_builtins": _find_tested_builtins(self.tests, self.entry_point),
             "seconds": self.seconds,
             "memory_bytes": self.memory_bytes,
         }
         report, ending = self._run(json.dumps(order, default=str).encode())
-        told = _read_report(report)
-        failed = {kind: [error for one, error in told if one == kind and error] for kind in ("code", "setup")}
+        by_kind: dict[str, list[str]] = {"code": [], "setup": [], "test": []}
+        for kind, error in _read_report(report):
+            by_kind[kind].append(error)
         return _Result(
-            [error for kind, error in told if kind == "test"], failed["code"], failed["setup"], ending
+            by_kind["test"], list(filter(None, by_kind["code"])), list(filter(None, by_kind["setup"])), ending
         )
 
     def _run(self, order: bytes) -> tuple[bytes, str]:
+        """The report of the tester, and why it ended early; empty where it did not."""
         deadline = time.monotonic() + self.seconds
         with contextlib.ExitStack() as stack:
             requests, replies = _pipe(stack), _pipe(stack)
@@ -269,14 +281,7 @@ class _Attempt:
         return process
 
 
-def _imports(tests: Sequence[Test]) -> list[str]:
-    """What the tests import at their top, the code may use, too."""
-    statements = (node for test in tests if "source" in test for node in ast.parse(test["source"]).body)
-    found = [ast.unparse(node) for node in statements if isinstance(node, ast.Import | ast.ImportFrom)]
-    return [statement for statement in found if "answer" not in statement]
-
-
-def _tested_builtins(tests: Sequence[Test], entry_point: object) -> list[str]:
+def _find_tested_builtins(tests: Sequence[Test], entry_point: object) -> list[str]:
     """Names of built-in functions that mean the code's: its entry point, and all where the tests name nothing else."""
     parts = [part for test in tests if "source" in test for part in ast.walk(ast.parse(test["source"]))]
     names = {part.id for part in parts if isinstance(part, ast.Name)}
@@ -327,6 +332,7 @@ def _exchange(process: subprocess.Popen[bytes], order: bytes, deadline: float) -
 
 
 def _cause(process: subprocess.Popen[bytes]) -> str:
+    """The signal that ended a process; empty where it ended by itself, or has not within a second."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         code = process.wait(1)
         # Bubblewrap reports a signal the way a shell does.
@@ -347,5 +353,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _read_report(report: bytes) -> list[tuple[str, str]]:
+    """Pairs of a kind (code, setup or test) and an error, which is empty for what passed; a line that was cut off is left out."""
     lines = report.splitlines(keepends=True)
     return [(kind, error) for kind, error in (json.loads(line) for line in lines if line.endswith(b"\n"))]

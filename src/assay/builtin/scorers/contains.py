@@ -4,8 +4,9 @@ import unicodedata
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from assay.builtin.scorers.options import flag, one_of, texts
-from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, alternatives, is_missing, text_of
+from assay.builtin.scorers import options
+from assay.builtin.scorers.options import flag, one_of
+from assay.builtin.scorers.text_normalization import NO_OUTPUT, RIGHT, alternatives, is_missing, text_of
 from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
@@ -33,38 +34,31 @@ class Contains:
     ) -> None:
         self._mode = one_of("contains", "mode", mode, ("all", "any"))
         self._case_sensitive = flag("contains", "case_sensitive", case_sensitive)
-        self._texts = None if texts is None else _checked(texts)
+        self._texts = None if texts is None else options.texts("contains", "texts", texts)
 
     def score(self, judged: Judged) -> Judgement:
-        wanted = self._texts or _expected(judged.expected)
+        wanted = self._texts or _list_expected_texts(judged.expected)
         if not wanted:
             return Judgement(None, "there is no text to look for")
         if judged.output is None:
             return NO_OUTPUT
-        output = self._folded(text_of(judged.output))
-        missing = [text for text in wanted if self._folded(text) not in output]
-        is_right = not missing if self._mode == "all" else len(missing) < len(wanted)
-        return RIGHT if is_right else Judgement(0.0, _told(missing))
+        output = self._fold_case(text_of(judged.output))
+        missing = [text for text in wanted if self._fold_case(text) not in output]
+        if not missing if self._mode == "all" else len(missing) < len(wanted):
+            return RIGHT
+        shown = ", ".join(repr(text if len(text) <= 40 else text[:39] + "…") for text in missing[:3])
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        return Judgement(0.0, f"missing: {shown}{more}")
 
     def example(self, expected: object, case: Case) -> str | None:
-        return "\n".join(self._texts or _expected(expected)) or None
+        return "\n".join(self._texts or _list_expected_texts(expected)) or None
 
-    def _folded(self, text: str) -> str:
+    def _fold_case(self, text: str) -> str:
         composed = unicodedata.normalize("NFC", text)
         return composed if self._case_sensitive else composed.casefold()
 
 
-def _checked(value: object) -> tuple[str, ...]:
-    return texts("contains", "texts", value)
-
-
-def _expected(expected: object) -> Sequence[str]:
+def _list_expected_texts(expected: object) -> Sequence[str]:
     if is_missing(expected):
         return ()
-    return [text for one in alternatives(expected) if (text := text_of(one))]
-
-
-def _told(missing: Sequence[str]) -> str:
-    shown = ", ".join(repr(text if len(text) <= 40 else text[:39] + "…") for text in missing[:3])
-    more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-    return f"missing: {shown}{more}"
+    return [text for item in alternatives(expected) if (text := text_of(item))]

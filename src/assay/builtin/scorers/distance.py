@@ -1,4 +1,9 @@
-"""Distances between sequences, many cells of the table at a time: a column is one long whole number."""
+"""Distances between sequences, many cells of the table at a time.
+
+The usual table of dynamic programming has a cell for each pair of symbols. Neighbouring cells differ by at most one, so a
+column can be kept as the bits of one long whole number, and a few operations on it compute the whole next column, which in
+Python is far quicker than a loop over the cells.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,11 @@ Symbols = Sequence[str]
 
 
 def edit_distance(a: Symbols, b: Symbols) -> int:
-    """Insertions, deletions and replacements that make one the other (Myers 1999, in Hyyrö's form of 2003)."""
+    """Insertions, deletions and replacements that make one the other (Myers 1999, in Hyyrö's form of 2003).
+
+    In `rises` a bit is set where the column grows by one from the cell above, in `falls` where it shrinks by one;
+    `distance` is the value of its last cell. `up` and `down` are the same from the column before to this one.
+    """
     if len(a) > len(b):
         a, b = b, a
     if not a:
@@ -30,7 +39,7 @@ def edit_distance(a: Symbols, b: Symbols) -> int:
 
 
 def common_length(a: Symbols, b: Symbols) -> int:
-    """Length of the longest common subsequence (Hyyrö 2004)."""
+    """Length of the longest common subsequence (Hyyrö 2004): the number of zero bits that are left in the row."""
     if len(a) > len(b):
         a, b = b, a
     places, everything = _places(a), (1 << len(a)) - 1

@@ -5,8 +5,8 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, ClassVar
 
-from assay.builtin.scorers.options import refused, threshold
-from assay.builtin.scorers.texts import best_likeness, first_alternative
+from assay.builtin.scorers.options import option_error, threshold
+from assay.builtin.scorers.text_normalization import best_likeness, first_alternative
 from assay.errors import MissingExtra
 from assay.model import Case
 from assay.plugin import lookup
@@ -79,8 +79,8 @@ def _minilm() -> Model:
 
 def _own(model: object) -> Model:
     if not isinstance(model, str) or ":" not in model:
-        raise refused("embedding", "model", f"must be minilm or module:function, not {model!r}.")
+        raise option_error("embedding", "model", f"must be minilm or module:function, not {model!r}.")
     found: Model = lookup.find("scorers", model)
     if not callable(found):
-        raise refused("embedding", "model", f"names '{model}', which cannot be called.")
+        raise option_error("embedding", "model", f"names '{model}', which cannot be called.")
     return found

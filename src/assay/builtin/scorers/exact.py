@@ -3,7 +3,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from assay.builtin.scorers.options import flag
-from assay.builtin.scorers.texts import NOTHING_EXPECTED, RIGHT, WRONG, first_alternative, is_missing, text_of
+from assay.builtin.scorers.text_normalization import (
+    NOTHING_EXPECTED,
+    RIGHT,
+    WRONG,
+    first_alternative,
+    is_missing,
+    text_of,
+)
 from assay.builtin.scorers.values import Likeness
 from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
@@ -32,7 +39,7 @@ class Exact:
             return NOTHING_EXPECTED
         if self._equal(output, expected):
             return RIGHT
-        if isinstance(expected, list | tuple) and any(self._equal(output, one) for one in expected):
+        if isinstance(expected, list | tuple) and any(self._equal(output, value) for value in expected):
             return RIGHT
         return WRONG
 
@@ -41,13 +48,11 @@ class Exact:
 
     def _equal(self, output: object, expected: object) -> bool:
         if isinstance(output, str) or isinstance(expected, str):
-            return self._equal_text(text_of(output).strip(), text_of(expected).strip(), output)
+            texts = text_of(output).strip(), text_of(expected).strip()
+            if not self._case_sensitive:
+                texts = texts[0].casefold(), texts[1].casefold()
+            return output is not None and texts[0] == texts[1]
         try:
             return _PLAIN.same(expected, output)
         except RecursionError:
             return False
-
-    def _equal_text(self, output: str, expected: str, given: object) -> bool:
-        if given is None:
-            return False
-        return output == expected or (not self._case_sensitive and output.casefold() == expected.casefold())

@@ -3,9 +3,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, ClassVar
 
-from assay.builtin.scorers.fences import NOT_JSON, json_value
+from assay.builtin.scorers.code_blocks import NOT_JSON, json_value
 from assay.builtin.scorers.options import flag, number
-from assay.builtin.scorers.texts import NO_OUTPUT, NOTHING_EXPECTED, RIGHT
+from assay.builtin.scorers.text_normalization import NO_OUTPUT, NOTHING_EXPECTED, RIGHT
 from assay.builtin.scorers.values import Likeness, Path, leaves
 from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
@@ -51,49 +51,40 @@ class JsonEquality:
         given = json_value(judged.output)
         if given is NOT_JSON:
             return Judgement(0.0, "the output holds no JSON")
+        # Tables of cases hold text only: JSON in it is meant as such.
+        expected = json_value(judged.expected)
+        if expected is NOT_JSON:
+            expected = judged.expected
         try:
-            return self._compared(_expected(judged.expected), given)
+            if self._likeness.same(expected, given):
+                return RIGHT
+            if self._partial:
+                return self._share(expected, given)
         except RecursionError:
             return _TOO_DEEP
+        are_objects = isinstance(expected, dict) and isinstance(given, dict)
+        missing = sorted(str(key) for key in expected if key not in given) if are_objects else []
+        return Judgement(0.0, f"missing: {', '.join(missing[:5])}" if missing else "the values differ")
 
     def example(self, expected: Any, case: Case) -> Any:
         return expected
 
-    def _compared(self, expected: Any, given: Any) -> Judgement:
-        if self._likeness.same(expected, given):
-            return RIGHT
-        if not self._partial:
-            return Judgement(0.0, _difference(expected, given))
-        return self._share(expected, given)
-
     def _share(self, expected: Any, given: Any) -> Judgement:
-        """Of all leaves of both; with `subset`, of the expected ones."""
-        there: defaultdict[Path, list[Any]] = defaultdict(list)
-        extra = 0
+        """The share of all leaves of both values that are right; with `subset`, of the expected leaves.
+
+        Each given leaf can be right for one expected leaf only, so it is removed once it is used.
+        """
+        unused: defaultdict[Path, list[Any]] = defaultdict(list)
+        given_count = 0
         for path, value in leaves(given, self._likeness.ignore_order):
-            there[path].append(value)
-            extra += 1
+            unused[path].append(value)
+            given_count += 1
         wanted = list(leaves(expected, self._likeness.ignore_order))
-        right = sum(self._taken(there[path], value) for path, value in wanted)
-        total = len(wanted) if self._likeness.subset else max(len(wanted), extra)
+        right = 0
+        for path, leaf in wanted:
+            places = (n for n, value in enumerate(unused[path]) if self._likeness.same_leaf(leaf, value))
+            if (place := next(places, None)) is not None:
+                del unused[path][place]
+                right += 1
+        total = len(wanted) if self._likeness.subset else max(len(wanted), given_count)
         return Judgement(right / total, f"{right} of {total} values are right")
-
-    def _taken(self, values: list[Any], wanted: Any) -> bool:
-        for index, value in enumerate(values):
-            if self._likeness.same_leaf(wanted, value):
-                del values[index]
-                return True
-        return False
-
-
-def _expected(expected: Any) -> Any:
-    """Tables of cases hold text only: JSON in it is meant as such."""
-    value = json_value(expected)
-    return expected if value is NOT_JSON else value
-
-
-def _difference(expected: Any, given: Any) -> str:
-    if not isinstance(expected, dict) or not isinstance(given, dict):
-        return "the values differ"
-    missing = sorted(str(key) for key in expected if key not in given)
-    return f"missing: {', '.join(missing[:5])}" if missing else "the values differ"

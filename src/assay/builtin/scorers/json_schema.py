@@ -1,3 +1,8 @@
+"""The scorer that validates an output against a JSON schema, by the package `jsonschema`.
+
+References to other documents are not followed: a schema comes from a suite, and a scorer must not fetch anything.
+"""
+
 from __future__ import annotations
 
 import json
@@ -5,9 +10,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, ClassVar
 
-from assay.builtin.scorers.fences import NOT_JSON, json_value
-from assay.builtin.scorers.options import refused
-from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT
+from assay.builtin.scorers.code_blocks import NOT_JSON, json_value
+from assay.builtin.scorers.options import option_error
+from assay.builtin.scorers.text_normalization import NO_OUTPUT, RIGHT
 from assay.errors import MissingExtra
 from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
@@ -30,9 +35,9 @@ class JsonSchema:
         self._validator = None
         if schema is not None:
             try:
-                self._validator = self._made(schema)
+                self._validator = self._build_validator(schema)
             except ValueError as problem:
-                raise refused("json_schema", "schema", f"{problem}.") from None
+                raise option_error("json_schema", "schema", f"{problem}.") from None
 
     def score(self, judged: Judged) -> Judgement:
         if self._validator is None and judged.expected is None:
@@ -40,11 +45,15 @@ class JsonSchema:
         if judged.output is None:
             return NO_OUTPUT
         try:
-            validator = self._validator or self._made(judged.expected)
+            validator = self._validator or self._build_validator(judged.expected)
         except ValueError as problem:
             return Judgement(None, f"the expected output {problem}")
         given = json_value(judged.output)
-        return Judgement(0.0, "the output holds no JSON") if given is NOT_JSON else _judged(validator, given)
+        return (
+            Judgement(0.0, "the output holds no JSON")
+            if given is NOT_JSON
+            else _judge_output(validator, given)
+        )
 
     def example(self, expected: object, case: Case) -> str | None:
         """The smallest value of the schema, where that can be made from its types, required keys and lower bounds."""
@@ -52,7 +61,7 @@ class JsonSchema:
         text = json.dumps(_instance(json_value(schema)), default=str)
         return text if self.score(Judged(text, expected, case)).value == 1 else None
 
-    def _made(self, schema: object) -> Any:
+    def _build_validator(self, schema: object) -> Any:
         """A validator that fetches nothing from anywhere; ValueError says what is wrong with the schema."""
         from referencing import Registry
 
@@ -68,6 +77,7 @@ class JsonSchema:
 
 
 def _instance(schema: Any) -> Any:
+    """A small value that may be valid under the schema; the caller validates it, because not every keyword is obeyed."""
     if not isinstance(schema, dict):
         return {}
     if "const" in schema:
@@ -96,7 +106,7 @@ def _instance(schema: Any) -> Any:
     return None
 
 
-def _judged(validator: Any, given: Any) -> Judgement:
+def _judge_output(validator: Any, given: Any) -> Judgement:
     from referencing.exceptions import Unresolvable
 
     try:

@@ -1,3 +1,10 @@
+"""The scorer that asks another agent, usually a language model, for marks.
+
+`judge_prompt` writes the question and `judge_answer` reads the marks out of the reply. The judge is an agent like any
+other: it is opened in the pool of the process, and its tokens and cost are counted apart from those of the agent under
+test. Where its agent is async the judgement is awaited, so that outputs can be judged at the same time.
+"""
+
 from __future__ import annotations
 
 import asyncio
@@ -11,24 +18,26 @@ from typing import TYPE_CHECKING
 
 from assay.builtin.scorers.judge_answer import Unreadable, marks_in, reason_in
 from assay.builtin.scorers.judge_prompt import USUAL_INSTRUCTIONS, Criterion, Prompt
-from assay.builtin.scorers.options import number, refused, whole
-from assay.builtin.scorers.texts import NO_OUTPUT, text_of
-from assay.execute.agents import make_agent
-from assay.execute.asking import valid
-from assay.execute.price import Price
-from assay.execute.spending import spent_on
+from assay.builtin.scorers.options import number, option_error, whole
+from assay.builtin.scorers.text_normalization import NO_OUTPUT, text_of
+from assay.execute.case_runner import valid
 from assay.model import AgentUse, Answer, Case, Request
 from assay.plugin.agent import Agent, AgentError
+from assay.plugin.agent_pool import make_agent
+from assay.plugin.judge_usage import compute_judge_usage
+from assay.plugin.prices import Price
 from assay.plugin.scorer import Judged, Judgement
 
 if TYPE_CHECKING:
-    from assay.execute.agents import Stable
+    from assay.plugin.agent_pool import AgentPool
 
 _OWN_KEYS = ("name", "type", "version", "price", "folder", "options")
 
 
 @dataclass(frozen=True, slots=True)
 class _Opinion:
+    """One reading of one answer of the judge; marks are brought to 0 to 1."""
+
     value: float
     parts: Mapping[str, float]
     reason: str
@@ -50,8 +59,8 @@ class _Hearing:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, Exception):
             return False
-        told = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
-        self.problem = f"the judge failed: {told}"
+        cause = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+        self.problem = f"the judge failed: {cause}"
         return True
 
 
@@ -84,19 +93,22 @@ class Judge:
         instructions: str = USUAL_INSTRUCTIONS,
         repeat: int = 1,
         disagreement_sample: float = 0.1,
-        stable: Stable | None = None,
+        agent_pool: AgentPool | None = None,
     ) -> None:
         self._use = _agent_use(agent)
         self._criteria = _criteria(criteria)
         self._low, self._high = _scale(scale)
-        self._prompt = Prompt(
-            _instructions(instructions), _text("rubric", rubric), self._criteria, self._low, self._high
-        )
+        for option, value in (("instructions", instructions), ("rubric", rubric)):
+            if not isinstance(value, str):
+                raise option_error("judge", option, f"must be a text, not {value!r}.")
+        if "{output}" not in instructions:
+            raise option_error("judge", "instructions", "must say where the output stands: {output}.")
+        self._prompt = Prompt(instructions, rubric, self._criteria, self._low, self._high)
         self._repeat = whole("judge", "repeat", repeat, 1, 100)
         self._sample = number("judge", "disagreement_sample", disagreement_sample, 0, 1)
-        self._stable = stable
-        # Without a stable there is nothing to judge yet; that the definition works is seen all the same.
-        self._unopened = make_agent(self._use) if stable is None else None
+        self._pool = agent_pool
+        # Without a pool there is nothing to judge yet; that the definition works is seen all the same.
+        self._unopened = make_agent(self._use) if agent_pool is None else None
         self._agent: Agent | None = None
         self._opening = asyncio.Lock()
         self._differences: list[float] = []
@@ -116,32 +128,41 @@ class Judge:
     def score(self, judged: Judged) -> Awaitable[Judgement] | Judgement:
         if judged.output is None:
             return NO_OUTPUT
-        requests = self._requests(judged)
+        prompt = self._prompt.text(judged)
+        # A hash and not a random number chooses the outputs that are judged twice, so that a second run chooses the same.
+        key = f"{judged.case.id}\0{text_of(judged.output)}".encode("utf-8", "backslashreplace")
+        is_sampled = int.from_bytes(sha256(key).digest()[:8]) < self._sample * 2**64
+        times = max(self._repeat, 2 if is_sampled else 1)
+        ids = [judged.case.id if not turn else f"{judged.case.id}#{turn + 1}" for turn in range(times)]
+        requests = [Request(id=request_id, input=prompt) for request_id in ids]
         agent = self._at_hand()
         if agent is None or inspect.iscoroutinefunction(agent.answer):
-            return self._awaited(requests)
+            return self._await_answers(requests)
         hearing = _Hearing()
         for request in requests:
             with hearing:
                 hearing.take(agent.answer(request))
-        return self._combined(agent, hearing)
+        return self._combine_opinions(agent, hearing)
 
-    async def _awaited(self, requests: Sequence[Request]) -> Judgement:
-        agent = self._at_hand() or await self._opened()
+    async def _await_answers(self, requests: Sequence[Request]) -> Judgement:
+        agent = self._at_hand() or await self._open_agent()
         hearing = _Hearing()
         for request in requests:
             with hearing:
                 answer = agent.answer(request)
                 hearing.take(await answer if inspect.isawaitable(answer) else answer)
-        return self._combined(agent, hearing)
+        return self._combine_opinions(agent, hearing)
 
     def _at_hand(self) -> Agent | None:
         """The agent, if it can be had without waiting: on a running loop an agent cannot be opened by a plain call."""
-        if self._agent is None and self._stable is not None and not _is_on_a_loop():
-            self._agent = self._stable.opened(self._use)
+        if self._agent is None and self._pool is not None:
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                self._agent = self._pool.open(self._use)
         return self._agent
 
-    async def _opened(self) -> Agent:
+    async def _open_agent(self) -> Agent:
         async with self._opening:
             if self._agent is None:
                 agent = self._unopened or make_agent(self._use)
@@ -151,24 +172,21 @@ class Judge:
                 self._agent = agent
         return self._agent
 
-    def _requests(self, judged: Judged) -> list[Request]:
-        text = self._prompt.text(judged)
-        times = max(self._repeat, 2 if self._is_sampled(judged) else 1)
-        ids = [judged.case.id if not turn else f"{judged.case.id}#{turn + 1}" for turn in range(times)]
-        return [Request(id=one, input=text) for one in ids]
-
-    def _is_sampled(self, judged: Judged) -> bool:
-        key = f"{judged.case.id}\0{text_of(judged.output)}".encode("utf-8", "backslashreplace")
-        return int.from_bytes(sha256(key).digest()[:8]) < self._sample * 2**64
-
-    def _combined(self, agent: Agent, hearing: _Hearing) -> Judgement:
+    def _combine_opinions(self, agent: Agent, hearing: _Hearing) -> Judgement:
+        """The mean of all answers that can be read; None where there is none, or where a criterion got no mark at all."""
+        names = [criterion.name for criterion in self._criteria]
+        weights = {criterion.name: criterion.weight for criterion in self._criteria} or {"score": 1.0}
         opinions, problem = [], hearing.problem or "the judge gave no answer"
         for answer in hearing.answers:
             try:
-                opinions.append(self._opinion(answer.output))
+                marks = marks_in(answer.output, names, self._low, self._high)
             except Unreadable as unreadable:
                 problem = str(unreadable)
-        spent = spent_on(hearing.answers, Price(self._use, agent))
+                continue
+            total = sum(weights[name] for name in marks)
+            value = sum(weights[name] * mark for name, mark in marks.items()) / total
+            opinions.append(_Opinion(value, marks if self._criteria else {}, reason_in(answer.output)))
+        spent = compute_judge_usage(hearing.answers, Price(self._use, agent))
         if not opinions:
             return Judgement(None, problem, spent=spent)
         parts = {**self._means(opinions), **self._difference(opinions)}
@@ -177,18 +195,12 @@ class Judge:
         value = statistics.fmean(opinion.value for opinion in opinions)
         return Judgement(value, opinions[0].reason, parts, spent)
 
-    def _opinion(self, output: object) -> _Opinion:
-        marks = marks_in(output, [one.name for one in self._criteria], self._low, self._high)
-        weights = {one.name: one.weight for one in self._criteria} or {"score": 1.0}
-        total = sum(weights[name] for name in marks)
-        value = sum(weights[name] * mark for name, mark in marks.items()) / total
-        return _Opinion(value, marks if self._criteria else {}, reason_in(output))
-
     def _means(self, opinions: Sequence[_Opinion]) -> dict[str, float | None]:
-        given = {
-            one.name: [o.parts[one.name] for o in opinions if one.name in o.parts] for one in self._criteria
+        names = [criterion.name for criterion in self._criteria]
+        marks = {
+            name: [opinion.parts[name] for opinion in opinions if name in opinion.parts] for name in names
         }
-        return {name: statistics.fmean(marks) if marks else None for name, marks in given.items()}
+        return {name: statistics.fmean(values) if values else None for name, values in marks.items()}
 
     def _difference(self, opinions: Sequence[_Opinion]) -> dict[str, float]:
         if len(opinions) < 2:
@@ -199,19 +211,13 @@ class Judge:
         return {"judge_disagreement": difference}
 
 
-def _is_on_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
 def _agent_use(agent: object) -> AgentUse:
     if isinstance(agent, AgentUse):
         return agent
     if not isinstance(agent, Mapping) or not isinstance(agent.get("type"), str):
-        raise refused("judge", "agent", f"must be the definition of an agent, {{type: …}}, not {agent!r}.")
+        raise option_error(
+            "judge", "agent", f"must be the definition of an agent, {{type: …}}, not {agent!r}."
+        )
     options = {**(agent.get("options") or {}), **{k: v for k, v in agent.items() if k not in _OWN_KEYS}}
     return AgentUse(
         str(agent.get("name", "judge")),
@@ -227,14 +233,14 @@ def _criteria(written: object) -> tuple[Criterion, ...]:
     if written is None:
         return ()
     if not isinstance(written, list | tuple) or not written:
-        raise refused(
+        raise option_error(
             "judge",
             "criteria",
             f"must be a list of names or of {{name, description, weight}}, not {written!r}.",
         )
-    criteria = tuple(_criterion(one) for one in written)
-    if len({one.name.lower() for one in criteria}) < len(criteria):
-        raise refused("judge", "criteria", "names one of them twice.")
+    criteria = tuple(map(_criterion, written))
+    if len({criterion.name.lower() for criterion in criteria}) < len(criteria):
+        raise option_error("judge", "criteria", "names one of them twice.")
     return criteria
 
 
@@ -242,27 +248,17 @@ def _criterion(written: object) -> Criterion:
     if isinstance(written, str) and written:
         return Criterion(written)
     if not isinstance(written, Mapping) or not isinstance(written.get("name"), str):
-        raise refused("judge", "criteria", f"holds {written!r}, which has no name.")
+        raise option_error("judge", "criteria", f"holds {written!r}, which has no name.")
     weight = number("judge", "criteria.weight", written.get("weight", 1.0), 1e-9)
     return Criterion(written["name"], str(written.get("description", "")), weight)
 
 
 def _scale(scale: object) -> tuple[float, float]:
     if not isinstance(scale, list | tuple) or len(scale) != 2:
-        raise refused("judge", "scale", f"must be two numbers, the worst and the best mark, not {scale!r}.")
+        raise option_error(
+            "judge", "scale", f"must be two numbers, the worst and the best mark, not {scale!r}."
+        )
     low, high = (number("judge", "scale", end, -1e6, 1e6) for end in scale)
     if not low < high:
-        raise refused("judge", "scale", f"must rise from the worst to the best mark, not {scale!r}.")
+        raise option_error("judge", "scale", f"must rise from the worst to the best mark, not {scale!r}.")
     return low, high
-
-
-def _text(option: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise refused("judge", option, f"must be a text, not {value!r}.")
-    return value
-
-
-def _instructions(value: object) -> str:
-    if "{output}" not in _text("instructions", value):
-        raise refused("judge", "instructions", "must say where the output stands: {output}.")
-    return str(value)

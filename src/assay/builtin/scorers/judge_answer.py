@@ -1,4 +1,9 @@
-"""What a judge answered, read for its marks: JSON by itself, in a fence or in prose, or words such as “score: 4”."""
+"""The marks in a judge's answer: as JSON by itself, in a fence or in prose, or in words such as “score: 4”.
+
+Judges are asked for one JSON object (see `judge_prompt`), but small models often write more. Whatever they write is read
+from its end, because what a judge quotes comes before what it concludes. A mark outside the scale is never guessed at:
+the output then stays unscored.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,10 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from assay.builtin.scorers.fences import fenced_blocks, json_values
+from assay.builtin.scorers.code_blocks import find_code_blocks, json_values
 
 _MOST_CHARACTERS = 100_000
 _SCORES = ("score", "rating", "grade", "mark", "overall")
@@ -27,30 +33,38 @@ def marks_in(output: object, names: Sequence[str], low: float, high: float) -> d
     raw = _raw_marks(output, names)
     if not raw:
         raise Unreadable("the judge gave no mark that can be read")
-    return {name: _on_scale(value, low, high) for name, value in raw.items()}
+    for value in raw.values():
+        if not low <= value <= high:
+            raise Unreadable(f"the judge's mark {value:g} is not on the scale from {low:g} to {high:g}")
+    return {name: (value - low) / (high - low) for name, value in raw.items()}
 
 
 def reason_in(output: object) -> str:
-    for found in _objects(output):
-        if isinstance(found.get("reason"), str):
-            reason = str(found["reason"])
+    """The first 300 characters of the reason that the judge gives; empty where it gives none."""
+    for document in _objects(output):
+        if isinstance(document.get("reason"), str):
+            reason = str(document["reason"])
             return reason if len(reason) <= 300 else f"{reason[:300]}…"
     return ""
 
 
-def _on_scale(value: float, low: float, high: float) -> float:
-    if not low <= value <= high:
-        raise Unreadable(f"the judge's mark {value:g} is not on the scale from {low:g} to {high:g}")
-    return (value - low) / (high - low)
-
-
 def _raw_marks(output: object, names: Sequence[str]) -> dict[str, float]:
-    for found in _objects(output):
-        marks = _named(found, names) if names else _single(found)
+    """The marks as written: from the last JSON object that has any, else from the last words that give one."""
+    for document in _objects(output):
+        inner = document.get("scores")
+        fields = inner if names and isinstance(inner, Mapping) else document
+        folded = {str(key).lower(): value for key, value in fields.items()}
+        values = {name: _number(folded.get(name.lower())) for name in names or _SCORES}
+        marks = {name: value for name, value in values.items() if value is not None}
         if marks:
-            return marks
+            return marks if names else {"score": next(iter(marks.values()))}
     text = _last_words(output)
-    return _spoken(text, names) if names else _spoken_score(text)
+    if names:
+        spoken = {name: _last_spoken(text, re.escape(name)) for name in names}
+        return {name: value for name, value in spoken.items() if value is not None}
+    bare = _BARE.fullmatch(text)
+    score = float(bare[1]) if bare else _last_spoken(text, "|".join(_SCORES))
+    return {} if score is None else {"score": score}
 
 
 def _objects(output: object) -> list[Mapping[str, Any]]:
@@ -58,35 +72,17 @@ def _objects(output: object) -> list[Mapping[str, Any]]:
     if isinstance(output, Mapping):
         return [output]
     text = _last_words(output)
-    blocks = [value for block in fenced_blocks(text) for value in _values(block.content)]
-    return [value for value in reversed([*json_values(text), *blocks]) if isinstance(value, Mapping)]
-
-
-def _values(text: str) -> list[Any]:
-    try:
-        return [json.loads(text)]
-    except (ValueError, RecursionError):
-        return []
+    values = list(json_values(text))
+    for block in find_code_blocks(text):
+        with suppress(ValueError, RecursionError):
+            values.append(json.loads(block.content))
+    return [value for value in reversed(values) if isinstance(value, Mapping)]
 
 
 def _last_words(output: object) -> str:
     """Without the thinking aloud that some models put before their answer."""
     text = output if isinstance(output, str) else "" if output is None else str(output)
     return text.rpartition("</think>")[2][-_MOST_CHARACTERS:]
-
-
-def _single(found: Mapping[str, Any]) -> dict[str, float]:
-    folded = {str(key).lower(): value for key, value in found.items()}
-    values = (_number(folded[key]) for key in _SCORES if key in folded)
-    return next(({"score": value} for value in values if value is not None), {})
-
-
-def _named(found: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
-    inner = found.get("scores")
-    there = inner if isinstance(inner, Mapping) else found
-    folded = {str(key).lower(): value for key, value in there.items()}
-    values = {name: _number(folded.get(name.lower())) for name in names}
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _number(value: object) -> float | None:
@@ -97,17 +93,6 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
-
-
-def _spoken(text: str, names: Sequence[str]) -> dict[str, float]:
-    found = {name: _last_spoken(text, re.escape(name)) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _spoken_score(text: str) -> dict[str, float]:
-    bare = _BARE.fullmatch(text)
-    value = float(bare[1]) if bare else _last_spoken(text, "|".join(_SCORES))
-    return {} if value is None else {"score": value}
 
 
 def _last_spoken(text: str, word: str) -> float | None:

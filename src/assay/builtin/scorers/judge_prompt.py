@@ -1,13 +1,18 @@
-"""What a judge is asked: the material fenced off from the question, so that it cannot speak for us."""
+"""The prompt of a judge.
+
+The output under judgement may try to talk to the judge. The material therefore stands between fences that nobody can
+write beforehand, because their mark is a hash of the material itself, and the judge is told that nothing between them is
+an instruction. The same material always makes the same prompt, so that a cassette can answer it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from assay.builtin.scorers.texts import text_of
+from assay.builtin.scorers.text_normalization import text_of
 from assay.plugin.scorer import Judged
 
 _FIELD = re.compile(r"\{(input|expected|output|rubric)\}")
@@ -48,10 +53,14 @@ class Prompt:
 
     def text(self, judged: Judged) -> str:
         case = judged.case
-        asked = case.input if case.input is not None else [turn.input for turn in case.turns]
-        material = {"input": asked, "expected": judged.expected, "output": judged.output}
-        texts = {name: _cut(text_of(value)) for name, value in material.items()}
-        mark = _mark(texts)
+        task = case.input if case.input is not None else [turn.input for turn in case.turns]
+        material = {"input": task, "expected": judged.expected, "output": judged.output}
+        texts = {name: text_of(value) for name, value in material.items()}
+        for name, text in texts.items():
+            if len(text) > _MOST_CHARACTERS:
+                texts[name] = text[:_MOST_CHARACTERS] + "\n… (cut)"
+        whole = repr(sorted(texts.items())).encode("utf-8", "backslashreplace")
+        mark = sha256(whole).hexdigest()[:16]
         fields = {name: f"<<<{mark} {name}\n{text}\n{mark}>>>" for name, text in texts.items()}
         fields["rubric"] = self.rubric
         # One pass: braces within the material stay what they are.
@@ -62,18 +71,11 @@ class Prompt:
         scale = f"a number from {self.low:g} (worst) to {self.high:g} (best)"
         if not self.criteria:
             return f'Reply with one JSON object and nothing else: {{"reason": "a sentence", "score": N}}. N is {scale}.'
-        listed = "\n".join(f"- {one.name}: {one.description}".rstrip(": ") for one in self.criteria)
-        names = ", ".join(f'"{one.name}": N' for one in self.criteria)
+        listed = "\n".join(
+            f"- {criterion.name}: {criterion.description}".rstrip(": ") for criterion in self.criteria
+        )
+        names = ", ".join(f'"{criterion.name}": N' for criterion in self.criteria)
         return (
             f"Judge each of these by itself:\n{listed}\n\n"
             f'Reply with one JSON object and nothing else: {{"reason": "a sentence", "scores": {{{names}}}}}. Each N is {scale}.'
         )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "\n… (cut)"
-
-
-def _mark(texts: Mapping[str, str]) -> str:
-    """Follows from the material, so that the same question is asked in the same words; nobody can write it beforehand."""
-    return sha256(repr(sorted(texts.items())).encode("utf-8", "backslashreplace")).hexdigest()[:16]

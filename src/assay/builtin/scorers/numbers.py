@@ -1,4 +1,9 @@
-"""The number that a text gives as its answer."""
+"""The number that a text gives as its answer.
+
+Outputs write numbers in many ways: 1,234.5, 12 %, 3/4, 1 3/4, 2×10^6, $5, \\frac{1}{2}. They also mark the answer, as
+GSM8K does with `####` and MATH with \\boxed{}. A marked number goes before all others; without a mark the last or the first
+number counts. Only a bounded part of an output is read, because outputs may be of any length.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _WINDOWS = (500, 100_000)
+"""Characters from the end that are searched: few at first, because the answer usually stands there."""
 _MOST_MARKS = 20
 _MOST_DIGITS = 300
 _BEYOND = 10**_MOST_DIGITS
@@ -43,20 +49,19 @@ def number_in(value: object, which: str) -> Number | None:
         return Number(value) if abs(value) < _BEYOND else None
     if not isinstance(value, str):
         return None
-    text = _without_markup(value)
-    marked = _after_mark(text) or _in_box(text)
-    return marked or _scanned(text, which)
+    text = value
+    if "\\" in text or "{,}" in text:
+        # LaTeX's thousands and fractions as plain ones.
+        text = _THIN_SPACES.sub(lambda space: "," if space[0] == "{,}" else "", text)
+        text = _FRACTION.sub(lambda f: f"{f[1]}{' ' if f[1] else ''}{f[2]}/{f[3]}", text)
+    if marked := _after_mark(text):
+        return marked
+    box = text.rfind("\\boxed{")
+    boxed = _find_number(_cut_at_closing_brace(text[box + 7 : box + 507]), "last") if box >= 0 else None
+    return boxed or _find_number(text, which)
 
 
-def _without_markup(text: str) -> str:
-    """LaTeX's thousands and fractions as plain ones."""
-    if "\\" not in text and "{,}" not in text:
-        return text
-    text = _THIN_SPACES.sub(lambda space: "," if space[0] == "{,}" else "", text)
-    return _FRACTION.sub(lambda f: f"{f[1]}{' ' if f[1] else ''}{f[2]}/{f[3]}", text)
-
-
-def _scanned(text: str, which: str) -> Number | None:
+def _find_number(text: str, which: str) -> Number | None:
     """Outputs may be of any length: only one end of them is read."""
     if which == "first":
         return next(_numbers(text, _NUMBER.finditer(text, 0, _WINDOWS[-1])), None)
@@ -64,11 +69,11 @@ def _scanned(text: str, which: str) -> Number | None:
         end = text[-size:]
         matches = reversed(list(_NUMBER.finditer(end)))
         # A number at the very start of a window may have begun before it.
-        found = next(
+        number = next(
             _numbers(end, (match for match in matches if match.start() or len(end) == len(text))), None
         )
-        if found is not None:
-            return found
+        if number is not None:
+            return number
     return None
 
 
@@ -92,10 +97,10 @@ def _magnitude(match: re.Match[str]) -> float | None:
     if not exponent and not match["over"] and "." not in digits and len(digits) <= _MOST_DIGITS:
         return int(digits)
     value = float(digits + exponent.translate(_SEPARATORS))
-    return _divided(value, match["over"]) if match["over"] else value
+    return _apply_fraction(value, match["over"]) if match["over"] else value
 
 
-def _divided(value: float, over: str) -> float | None:
+def _apply_fraction(value: float, over: str) -> float | None:
     """`3` over `/4` is a fraction, `1` over ` 3/4` a mixed number."""
     upper, _, lower = over.partition("/")
     below = float(lower)
@@ -115,24 +120,17 @@ def _after_mark(text: str) -> Number | None:
             return None
         line = text[place + 4 : place + 304].lstrip().partition("\n")[0]
         match = _NUMBER.search(line)
-        if match is not None and _is_answer(line, match):
+        if match is None:
+            continue
+        before, after = line[: match.start()], line[match.end() :]
+        is_answer = "answer" in before.lower() or not any(map(str.isalpha, before))
+        is_enumeration = after[:1] in (".", ")", ":") and any(map(str.isalpha, after))
+        if is_answer and not is_enumeration:
             return _number(line, match)
     return None
 
 
-def _is_answer(line: str, match: re.Match[str]) -> bool:
-    before, after = line[: match.start()], line[match.end() :]
-    is_named = "answer" in before.lower() or not any(map(str.isalpha, before))
-    is_enumeration = after[:1] in (".", ")", ":") and any(map(str.isalpha, after))
-    return is_named and not is_enumeration
-
-
-def _in_box(text: str) -> Number | None:
-    place = text.rfind("\\boxed{")
-    return _scanned(_braced(text[place + 7 : place + 507]), "last") if place >= 0 else None
-
-
-def _braced(text: str) -> str:
+def _cut_at_closing_brace(text: str) -> str:
     """What stands before the brace that closes one opened before the text."""
     depth = 1
     for index, character in enumerate(text):

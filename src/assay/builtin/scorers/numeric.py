@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from assay.builtin.scorers.numbers import Number, number_in
 from assay.builtin.scorers.options import number, one_of
-from assay.builtin.scorers.texts import (
+from assay.builtin.scorers.text_normalization import (
     NO_OUTPUT,
     NOTHING_EXPECTED,
     RIGHT,
@@ -49,22 +49,28 @@ class Numeric:
     def score(self, judged: Judged) -> Judgement:
         if is_missing(judged.expected):
             return NOTHING_EXPECTED
-        wanted = [found for one in alternatives(judged.expected) if (found := self._found(one)) is not None]
+        wanted = [
+            found
+            for value in alternatives(judged.expected)
+            if (found := self._find_number(value)) is not None
+        ]
         if not wanted:
             return Judgement(None, "the expected output holds no number")
         if judged.output is None:
             return NO_OUTPUT
-        given = self._found(judged.output)
+        given = self._find_number(judged.output)
         if given is None:
             return Judgement(0.0, "there is no number in the output")
-        return RIGHT if any(self._same(given, one) for one in wanted) else Judgement(0.0, f"found {given}")
+        return (
+            RIGHT if any(self._same(given, number) for number in wanted) else Judgement(0.0, f"found {given}")
+        )
 
     def example(self, expected: object, case: Case) -> object:
         """A structure is read as its text, so it is given as such."""
         there = () if is_missing(expected) else alternatives(expected)
-        return next((text_of(one) for one in there if self._found(one) is not None), None)
+        return next((text_of(value) for value in there if self._find_number(value) is not None), None)
 
-    def _found(self, value: object) -> Number | None:
+    def _find_number(self, value: object) -> Number | None:
         is_structure = isinstance(value, dict | list | tuple)
         return number_in(text_of(value) if is_structure else value, self._which)
 

@@ -1,4 +1,8 @@
-"""Regular expressions matched in a process of their own, which is ended when a match takes too long."""
+"""Regular expressions matched in a process of their own, which is ended when a match takes too long.
+
+A match in this process could not be stopped: `re` holds the interpreter until it is done. The child reads one question a
+line, a JSON list of pattern, flags, mode and text, and answers each with a line `true` or `false`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ _STARTING_SECONDS = 10.0
 
 
 class TooSlow(Exception):
-    pass
+    """A match did not end in time; the message says so to the user."""
 
 
 class PatternWatch:
@@ -33,19 +37,19 @@ class PatternWatch:
 
     def matches(self, pattern: str, flags: int, mode: str, text: str) -> bool:
         question = json.dumps([pattern, int(flags), mode, text]).encode() + b"\n"
-        matcher = self._matcher or self._started()
-        answer = matcher.asked(question, self._seconds)
+        matcher = self._matcher or self._start_matcher()
+        answer = matcher.ask(question, self._seconds)
         if answer is None:
             matcher.end()
             self._matcher = None
             raise TooSlow(f"the match took longer than {self._seconds:g} s")
         return answer.strip() == b"true"
 
-    def _started(self) -> _Matcher:
+    def _start_matcher(self) -> _Matcher:
         matcher = _Matcher()
-        if matcher.asked(b"", _STARTING_SECONDS) is None:
+        if matcher.ask(b"", _STARTING_SECONDS) is None:
             matcher.end()
-            raise TooSlow("the process for matching did not start")
+            raise TooSlow("the process that matches patterns did not start")
         self._matcher = matcher
         return matcher
 
@@ -58,9 +62,9 @@ class _Matcher:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        self.end = weakref.finalize(self, _ended, self._process)
+        self.end = weakref.finalize(self, _end_process, self._process)
 
-    def asked(self, question: bytes, seconds: float) -> bytes | None:
+    def ask(self, question: bytes, seconds: float) -> bytes | None:
         """The line that it answers with; None when it has none in that time."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -73,7 +77,7 @@ class _Matcher:
         return None
 
 
-def _ended(process: subprocess.Popen[bytes]) -> None:
+def _end_process(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     for stream in (process.stdin, process.stdout):
         if stream is not None:

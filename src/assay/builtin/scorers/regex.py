@@ -3,9 +3,9 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Literal
 
-from assay.builtin.scorers.options import flag, number, one_of, refused
+from assay.builtin.scorers.options import flag, number, one_of, option_error
 from assay.builtin.scorers.pattern_watch import PatternWatch, TooSlow
-from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, alternatives, is_missing, text_of
+from assay.builtin.scorers.text_normalization import NO_OUTPUT, RIGHT, alternatives, is_missing, text_of
 from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
@@ -43,15 +43,15 @@ class Regex:
         self._mode = one_of("regex", "mode", mode, ("search", "fullmatch"))
         self._flags = re.IGNORECASE if flag("regex", "ignorecase", ignorecase) else 0
         self._watch = PatternWatch(number("regex", "seconds", seconds, 0.01, 60))
-        self._pattern = None if pattern is None else self._checked(pattern)
+        self._pattern = None if pattern is None else self._check_pattern(pattern)
 
-    def _checked(self, pattern: object) -> str:
+    def _check_pattern(self, pattern: object) -> str:
         if not isinstance(pattern, str):
-            raise refused("regex", "pattern", f"must be a text, not {pattern!r}.")
+            raise option_error("regex", "pattern", f"must be a text, not {pattern!r}.")
         try:
             re.compile(pattern, self._flags)
         except (re.error, RecursionError, OverflowError) as error:
-            raise refused("regex", "pattern", f"is not a regular expression: {error}.") from None
+            raise option_error("regex", "pattern", f"is not a regular expression: {error}.") from None
         return pattern
 
     def score(self, judged: Judged) -> Judgement:
@@ -62,12 +62,12 @@ class Regex:
         patterns = [self._pattern] if self._pattern is not None else alternatives(judged.expected)
         text = text_of(judged.output)
         try:
-            found = any(self._matches(text_of(pattern), text) for pattern in patterns)
+            is_match = any(self._matches(text_of(pattern), text) for pattern in patterns)
         except re.error as error:
             return Judgement(None, f"the expected output is not a regular expression: {error}")
         except TooSlow as slow:
             return Judgement(None, str(slow))
-        return RIGHT if found else Judgement(0.0, "no match")
+        return RIGHT if is_match else Judgement(0.0, "no match")
 
     def example(self, expected: object, case: Case) -> str | None:
         """A pattern that matches itself, as plain words do; for others nobody knows what they stand for."""

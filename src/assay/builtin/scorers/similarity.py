@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
+from assay.builtin.scorers import options
 from assay.builtin.scorers.distance import common_length, edit_distance, ends_in_common
-from assay.builtin.scorers.options import threshold
-from assay.builtin.scorers.texts import best_likeness, first_alternative, normalised, squad_words
+from assay.builtin.scorers.text_normalization import (
+    best_likeness,
+    first_alternative,
+    normalise_text,
+    squad_words,
+)
 from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
@@ -28,7 +33,7 @@ class F1:
     needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
 
     def __init__(self, *, threshold: float | None = None) -> None:
-        self._threshold = _threshold("f1", threshold)
+        self._threshold = options.threshold("f1", threshold)
 
     def score(self, judged: Judged) -> Judgement:
         return best_likeness(judged, _f1, self._threshold)
@@ -50,7 +55,7 @@ class RougeL:
     needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
 
     def __init__(self, *, threshold: float | None = None) -> None:
-        self._threshold = _threshold("rouge_l", threshold)
+        self._threshold = options.threshold("rouge_l", threshold)
 
     def score(self, judged: Judged) -> Judgement:
         return best_likeness(judged, _rouge_l, self._threshold)
@@ -72,7 +77,7 @@ class Edit:
     needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
 
     def __init__(self, *, threshold: float | None = None) -> None:
-        self._threshold = _threshold("edit", threshold)
+        self._threshold = options.threshold("edit", threshold)
 
     def score(self, judged: Judged) -> Judgement:
         return best_likeness(judged, _edit, self._threshold)
@@ -81,16 +86,13 @@ class Edit:
         return first_alternative(expected)
 
 
-_threshold = threshold
-
-
 def _f1(a: str, b: str) -> float:
     left, right = squad_words(a), squad_words(b)
     return _harmonic((Counter(left) & Counter(right)).total(), len(left), len(right))
 
 
 def _rouge_l(a: str, b: str) -> float:
-    left, right = normalised(a, False).split(), normalised(b, False).split()
+    left, right = normalise_text(a, False).split(), normalise_text(b, False).split()
     start, end = ends_in_common(left, right)
     between = common_length(
         left[start : len(left) - end][:_MOST_WORDS], right[start : len(right) - end][:_MOST_WORDS]

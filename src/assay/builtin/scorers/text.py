@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from assay.builtin.scorers.options import flag
-from assay.builtin.scorers.texts import best_likeness, first_alternative, normalised
+from assay.builtin.scorers.text_normalization import best_likeness, first_alternative, normalise_text
 from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
@@ -24,14 +24,14 @@ class Text:
         self._drop_articles = flag("text", "drop_articles", drop_articles)
 
     def score(self, judged: Judged) -> Judgement:
-        return best_likeness(judged, self._same)
+        return best_likeness(judged, self._compare_words)
 
     def example(self, expected: object, case: Case) -> object:
         return first_alternative(expected)
 
-    def _same(self, output: str, expected: str) -> float:
-        wanted = normalised(expected, self._drop_articles)
+    def _compare_words(self, output: str, expected: str) -> float:
+        wanted = normalise_text(expected, self._drop_articles)
         if not wanted:
             # Nothing but marks or articles: those are then what matters.
             return float(output.strip().casefold() == expected.strip().casefold())
-        return float(normalised(output, self._drop_articles) == wanted)
+        return float(normalise_text(output, self._drop_articles) == wanted)

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from assay.builtin.scorers.matching import common_in_order, placements
 from assay.builtin.scorers.options import flag, number, one_of
-from assay.builtin.scorers.texts import RIGHT
+from assay.builtin.scorers.text_normalization import RIGHT
 from assay.builtin.scorers.values import Likeness
 from assay.model import Answer, Case, ToolCall
 from assay.plugin.scorer import Judged, Judgement
@@ -15,6 +15,8 @@ from assay.plugin.scorer import Judged, Judgement
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
+    """A call that the case expects."""
+
     name: str
     arguments: Mapping[str, Any] | None
     """None where any will do."""
@@ -56,11 +58,14 @@ class ToolCalls:
     def score(self, judged: Judged) -> Judgement:
         listed = judged.case.metadata.get("expected_calls", judged.expected)
         try:
-            wanted = _wanted(listed)
+            wanted = _parse_expected_calls(listed)
         except ValueError as problem:
             return Judgement(None, str(problem))
         made = judged.tool_calls
-        right = self._right(wanted, made)
+        if self._in_order:
+            right = common_in_order(wanted, made, self._fits)
+        else:
+            right = sum(placements(wanted, made, self._fits))
         if right == len(wanted) == len(made):
             return RIGHT
         reason = f"{right} of {len(wanted)} expected calls among {len(made)} made"
@@ -68,17 +73,12 @@ class ToolCalls:
 
     def example(self, expected: object, case: Case) -> Answer | None:
         try:
-            wanted = _wanted(case.metadata.get("expected_calls", expected))
+            wanted = _parse_expected_calls(case.metadata.get("expected_calls", expected))
         except ValueError:
             return None
         # What stands beside the calls is up to other scorers.
         output = expected if "expected_calls" in case.metadata else ""
         return Answer(output, tuple(ToolCall(call.name, call.arguments or {}) for call in wanted))
-
-    def _right(self, wanted: Sequence[_Wanted], made: Sequence[ToolCall]) -> int:
-        if self._in_order:
-            return common_in_order(wanted, made, self._fits)
-        return sum(placements(wanted, made, self._fits))
 
     def _fits(self, wanted: _Wanted, made: ToolCall) -> bool:
         if wanted.name != made.name:
@@ -91,25 +91,26 @@ class ToolCalls:
             return False
 
 
-def _wanted(listed: object) -> list[_Wanted]:
+def _parse_expected_calls(listed: object) -> list[_Wanted]:
     """Expected calls as written; ValueError when they are none."""
     if isinstance(listed, str):
-        listed = _parsed(listed)
+        listed = _parse_json(listed)
     if isinstance(listed, Mapping):
         listed = [listed]
     if not isinstance(listed, list | tuple):
         raise ValueError("the case has no expected calls: a list of {name, arguments}")
-    return [_one(call) for call in listed]
+    return [_parse_expected_call(call) for call in listed]
 
 
-def _parsed(text: str) -> object:
+def _parse_json(text: str) -> object:
     try:
         return json.loads(text)
     except ValueError:
         return None
 
 
-def _one(call: object) -> _Wanted:
+def _parse_expected_call(call: object) -> _Wanted:
+    """A name alone, {name, arguments}, or OpenAI's {function: {name, arguments}}; arguments may be the text of JSON."""
     if isinstance(call, str):
         return _Wanted(call, None)
     if isinstance(call, Mapping) and isinstance(call.get("function"), Mapping):
@@ -118,5 +119,5 @@ def _one(call: object) -> _Wanted:
         raise ValueError("an expected call has no name: it is written {name: …, arguments: {…}}")
     arguments = call.get("arguments")
     if isinstance(arguments, str):
-        arguments = _parsed(arguments)
+        arguments = _parse_json(arguments)
     return _Wanted(call["name"], arguments if isinstance(arguments, Mapping) else None)

@@ -1,4 +1,7 @@
-"""Values compared as data: in depth, by what JSON would say of them."""
+"""Values compared as data: in depth, by what JSON would say of them.
+
+The scorers `json`, `tool_calls` and `exact` share this, so that the same two values are equal for all of them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,11 @@ Path = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """When two values count as equal."""
+    """When two values count as equal.
+
+    A list is like a tuple, a mapping is like any other with the same keys, and 1 equals 1.0. True and 1 differ, as they
+    do in JSON, and NaN equals NaN, because a case that expects it means it.
+    """
 
     tolerance: float = 0.0
     ignore_order: bool = False
@@ -22,7 +29,9 @@ class Likeness:
 
     def same(self, expected: Any, given: Any) -> bool:
         if isinstance(expected, Mapping) and isinstance(given, Mapping):
-            return self._same_mapping(expected, given)
+            if not self.subset and len(expected) != len(given):
+                return False
+            return all(key in given and self.same(value, given[key]) for key, value in expected.items())
         if isinstance(expected, list | tuple) and isinstance(given, list | tuple):
             return self._same_list(expected, given)
         return self.same_leaf(expected, given)
@@ -45,11 +54,6 @@ class Likeness:
             return abs(expected - given) <= self.tolerance
         except OverflowError:
             return False
-
-    def _same_mapping(self, expected: Mapping[Any, Any], given: Mapping[Any, Any]) -> bool:
-        if not self.subset and len(expected) != len(given):
-            return False
-        return all(key in given and self.same(value, given[key]) for key, value in expected.items())
 
     def _same_list(self, expected: Sequence[Any], given: Sequence[Any]) -> bool:
         if len(expected) > len(given) or (not self.subset and len(expected) != len(given)):

@@ -1,4 +1,8 @@
-"""A leg: every agent of a team does its cases, one agent after the other or all at once."""
+"""Runs a leg of a team: every agent does its cases, one agent after the other or all at once.
+
+The experiment `team` runs both legs with the same members and compares them: what the agents lose by working at the same
+time is the difference. `run_leg` does a leg, `outcome_of` turns it into figures.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,20 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from assay.execute.outcome import Outcome, plain
-from assay.execute.team.member import Answered, Member, done, went_wrong
+from assay.execute.team.member import Answered, Member, find_failure, wait_for_members
 from assay.model.team import Leg
+from assay.plugin.outcome import Outcome, plain
 
 LEAD_SECONDS = 0.01
-"""Between telling the members and the moment at which they begin: long enough for all of them to have heard."""
+"""Between telling the members when to begin and that moment: long enough for the message to reach all of them."""
 
 
 After = Callable[[Sequence[Answered]], None]
+"""Called with what has just been done, outside of the timing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class LegResult:
     """A leg that was done; times are seconds after its beginning, the harness's own pauses taken out."""
 
     leg: Leg
@@ -30,7 +35,7 @@ class Walked:
     permits: int
 
 
-def walk(
+def run_leg(
     leg: Leg,
     members: Sequence[Member],
     permits: int,
@@ -38,7 +43,7 @@ def walk(
     repetition: int,
     how_many: int | None = None,
     after: After = lambda stints: None,
-) -> Walked:
+) -> LegResult:
     """`how_many` cases of each agent, all where nothing is said; the order of the agents is drawn by the seed.
 
     `after` is called, untimed, when those who worked together are done: with all, or with one agent after the other.
@@ -49,58 +54,63 @@ def walk(
     if leg is Leg.CONCURRENT:
         stints = _together(order, repetition, how_many)
         after(stints)
-        return Walked(leg, max(stint.end for stint in stints), tuple(stints), names, permits)
-    found: list[Answered] = []
+        return LegResult(leg, max(stint.end for stint in stints), tuple(stints), names, permits)
+    stints = []
     for member in order:
-        behind = max((stint.end for stint in found), default=0.0)
+        # As if it had begun the moment the one before it ended: pauses of the harness do not count.
+        behind = max((stint.end for stint in stints), default=0.0)
         own = _together([member], repetition, how_many)
         after(own)
-        found += [_later(stint, behind) for stint in own]
-    return Walked(leg, max(stint.end for stint in found), tuple(found), names, permits)
+        stints += [_later(stint, behind) for stint in own]
+    return LegResult(leg, max(stint.end for stint in stints), tuple(stints), names, permits)
 
 
 def _together(members: Sequence[Member], repetition: int, how_many: int | None) -> list[Answered]:
-    """Times count from the moment at which they were to begin."""
+    """Have these members work at the same time; times count from the moment at which they were to begin."""
     go = perf_counter() + LEAD_SECONDS
     for member in members:
         member.begin(go, repetition, how_many)
-    return [_later(stint, -go) for stint in done(members)]
+    return [_later(stint, -go) for stint in wait_for_members(members)]
 
 
 def _later(stint: Answered, by: float) -> Answered:
     return Answered(stint.agent, stint.case, stint.start + by, stint.end + by, stint.waited, stint.execution)
 
 
-def outcome_of(walked: Walked) -> Outcome:
+def outcome_of(walked: LegResult) -> Outcome:
     """Figures of the leg and of each agent in it; who worked when is its output."""
     agents = list(dict.fromkeys(walked.order))
     by_agent = {name: [stint for stint in walked.stints if stint.agent == name] for name in sorted(agents)}
     figures = {"skew_seconds": skew(walked)} if walked.leg is Leg.CONCURRENT else {}
-    figures |= _summed(walked.stints)
+    figures |= _sum_usage(walked.stints)
     if "output_tokens" in figures and walked.seconds > 0:
         figures["tokens_per_second"] = figures["output_tokens"] / walked.seconds
     for name, stints in by_agent.items():
         figures |= {f"{name}.{key}": value for key, value in _of_agent(stints).items()}
+    models: dict[str, str] = {}
+    for stint in walked.stints:
+        if (model := str((stint.execution.applied or {}).get("model") or "")) and stint.agent not in models:
+            models[stint.agent] = model
     is_simulated = any((stint.execution.detail or {}).get("simulated") for stint in walked.stints)
     return Outcome(
         measurements=figures,
         output={
             "order": list(walked.order),
-            "stints": [_written(stint) for stint in walked.stints],
-            "models": {name: model for name, stints in by_agent.items() if (model := _model(stints))},
+            "stints": [_build_stint_row(stint) for stint in walked.stints],
+            "models": models,
             "answers": {
                 name: {stint.case: plain(stint.execution.output) for stint in stints}
                 for name, stints in by_agent.items()
             },
         },
-        failure=went_wrong(walked.stints),
+        failure=find_failure(walked.stints),
         seconds=walked.seconds,
         detail={"simulated": True} if is_simulated else None,
     )
 
 
-def skew(walked: Walked) -> float:
-    """How far apart those began who could begin at once."""
+def skew(walked: LegResult) -> float:
+    """How many seconds apart the agents began that could begin at once: as many as there are permits."""
     first: dict[str, float] = {}
     for stint in walked.stints:
         first[stint.agent] = min(stint.start, first.get(stint.agent, stint.start))
@@ -118,7 +128,7 @@ def most_at_once(stints: Sequence[Answered]) -> int:
 
 
 def _of_agent(stints: Sequence[Answered]) -> dict[str, float]:
-    """`seconds` is the time at work: waiting for a permit, and between cases, is none."""
+    """The figures of one agent. `seconds` is its time at work, without waiting for a permit and pauses between cases."""
     busy = sum(stint.execution.measurements["seconds"] for stint in stints)
     found = {"seconds": busy}
     if any(stint.waited for stint in stints):
@@ -126,7 +136,7 @@ def _of_agent(stints: Sequence[Answered]) -> dict[str, float]:
     firsts = [stint.execution.measurements.get("ttft") for stint in stints]
     if known := [first for first in firsts if first is not None]:
         found["ttft_seconds"] = sum(known) / len(known)
-    found |= _summed(stints)
+    found |= _sum_usage(stints)
     if "output_tokens" in found and busy > 0:
         found["tokens_per_second"] = found["output_tokens"] / busy
     decoding = [stint.execution.measurements.get("eval_seconds") for stint in stints]
@@ -135,7 +145,7 @@ def _of_agent(stints: Sequence[Answered]) -> dict[str, float]:
     return found
 
 
-def _summed(stints: Sequence[Answered]) -> dict[str, float]:
+def _sum_usage(stints: Sequence[Answered]) -> dict[str, float]:
     """Over all stints, where every one of them has a value: a sum with gaps would be too low."""
     found: dict[str, float] = {}
     for name in ("input_tokens", "output_tokens", "tokens", "usd"):
@@ -145,13 +155,8 @@ def _summed(stints: Sequence[Answered]) -> dict[str, float]:
     return found
 
 
-def _model(stints: Sequence[Answered]) -> str:
-    named = [str((stint.execution.applied or {}).get("model") or "") for stint in stints]
-    return next(filter(None, named), "")
-
-
-def _written(stint: Answered) -> dict[str, Any]:
-    """As it is stored: what is absent is left out."""
+def _build_stint_row(stint: Answered) -> dict[str, Any]:
+    """A stint as it is stored in the output of the leg, times in seconds; what is absent is left out."""
     measured = stint.execution.measurements
     row = {
         "agent": stint.agent,

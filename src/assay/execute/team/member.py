@@ -1,7 +1,10 @@
 """One agent of a team, open and ready in a process of its own: no two of a team share an interpreter.
 
 A member is a fork of the worker. It is told the moment at which to begin, on the clock that all processes of a machine
-share, so that those who are to begin together do.
+share, so that members that are to begin together do.
+
+Worker and member talk over a pipe of pickled objects. The worker sends an `_Order` or None, which ends the member. The member
+sends pairs: ("fine", its version) once it is open, ("fine", the list of `Answered`) after each order, or ("wrong", a text).
 """
 
 from __future__ import annotations
@@ -17,19 +20,20 @@ from time import perf_counter, sleep
 from typing import Any
 
 from assay.errors import AssayError
-from assay.execute.agents import Stable
-from assay.execute.asking import Asker
-from assay.execute.pulse import CANCEL, Pulse
-from assay.execute.told import told
+from assay.execute.case_runner import Asker
+from assay.execute.error_text import format_error
+from assay.execute.worker_channel import CANCEL, Pulse
 from assay.model import AgentUse, Case, Execution, Isolation, Iterations, Job, Limits, Phase, Status
 from assay.plugin.agent import AgentError
+from assay.plugin.agent_pool import AgentPool
 
 _FORK = multiprocessing.get_context("fork")
 LEAVE_SECONDS = 2.0
+"""How long a member may take to close its agent before it is killed."""
 
 
 def permits(number: int, members: int) -> Any:
-    """Handed out before each case and given back after it; members inherit it. None where there are enough for all."""
+    """A semaphore that each member acquires before a case and releases after it; None where all may work at once."""
     return _FORK.Semaphore(number) if number < members else None
 
 
@@ -42,7 +46,7 @@ class Answered:
     start: float
     end: float
     waited: float
-    """For a permit."""
+    """Seconds before `start` in which it waited for a permit."""
     execution: Execution
 
 
@@ -57,7 +61,7 @@ class _Order:
 
 @dataclass(slots=True)
 class _Meter:
-    """Takes the times of each case where an Asker asks for the next one."""
+    """Takes the times of each case: an Asker fetches the next number when it is about to ask, and `end` is called after it."""
 
     permits: Any
     waited: float = 0.0
@@ -65,16 +69,13 @@ class _Meter:
 
     def numbers(self, order: _Order) -> Iterator[tuple[Phase, int]]:
         for number in range(order.first, order.end):
-            self.waited = self._permitted()
+            self.waited = 0.0
+            if self.permits is not None:
+                before = perf_counter()
+                self.permits.acquire()
+                self.waited = perf_counter() - before
             self.started = perf_counter()
             yield Phase.MEASURED, number
-
-    def _permitted(self) -> float:
-        if self.permits is None:
-            return 0.0
-        asked = perf_counter()
-        self.permits.acquire()
-        return perf_counter() - asked
 
     def end(self) -> float:
         ended = perf_counter()
@@ -102,11 +103,13 @@ class Member:
 
     def await_ready(self) -> str:
         """Its version, once it is open."""
-        return str(self.received())
+        return str(self.receive())
 
     def begin(self, go: float, repetition: int, how_many: int | None = None) -> None:
         first = repetition * len(self.cases)
-        self._send(_Order(go, first, first + (len(self.cases) if how_many is None else how_many)))
+        end = first + (len(self.cases) if how_many is None else how_many)
+        with contextlib.suppress(OSError):  # what happened to it shows when its answer is waited for
+            self._pipe.send(_Order(go, first, end))
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -117,16 +120,12 @@ class Member:
             self._process.kill()
             self._process.join()
 
-    def _send(self, order: _Order) -> None:
-        with contextlib.suppress(OSError):  # what happened to it shows when its answer is waited for
-            self._pipe.send(order)
-
     @property
     def pipe(self) -> Connection[Any, Any]:
         return self._pipe
 
-    def received(self) -> Any:
-        """What it says next; AgentError where that is that something went wrong, or where it is gone."""
+    def receive(self) -> Any:
+        """What the member sends next; raises AgentError if something went wrong in it or its process is gone."""
         try:
             kind, value = self._pipe.recv()
         except (EOFError, OSError):
@@ -139,17 +138,21 @@ class Member:
         return value
 
 
-def done(members: Sequence[Member]) -> list[Answered]:
-    """What they have done, once all of them have; one that is gone is not waited for, nor those who wait for its permit."""
+def wait_for_members(members: Sequence[Member]) -> list[Answered]:
+    """What the members have done, once all of them are done.
+
+    It raises as soon as one member is gone: others may wait forever for the permit that it held.
+    """
     waiting = {member.pipe: member for member in members}
-    found: list[Answered] = []
+    stints: list[Answered] = []
     while waiting:
         for pipe in wait(list(waiting)):
-            found += waiting.pop(pipe).received()  # type: ignore[call-overload]
-    return found
+            stints += waiting.pop(pipe).receive()  # type: ignore[call-overload]
+    return stints
 
 
 def _job(use: AgentUse, cases: tuple[Case, ...], seed: int, limit: float | None) -> Job:
+    """The least that an Asker needs; what it asks comes with each order."""
     return Job(
         trial=0,
         process=0,
@@ -170,48 +173,44 @@ def _job(use: AgentUse, cases: tuple[Case, ...], seed: int, limit: float | None)
 
 
 def _serve(job: Job, pipe: Connection[Any, Any], of_worker: Connection[Any, Any], sem: Any) -> None:
-    """The member itself: opens its agent, then works whenever it is told to, until the worker lets go of it."""
+    """The process of a member: opens its agent, then carries out orders until the worker sends None or is gone."""
     of_worker.close()
     for number in (CANCEL, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    stable = Stable()
+    pool = AgentPool()
     try:
-        asker = Asker(job, stable)
+        asker = Asker(job, pool)
         asker.call_scorers()
         pipe.send(("fine", asker.version))
     except BaseException as error:
-        text = str(error) if isinstance(error, AssayError) else told(error)
+        text = str(error) if isinstance(error, AssayError) else format_error(error)
         pipe.send(("wrong", f"could not be opened: {text}"))
-        stable.close()
+        pool.close()
         os._exit(0)
     with contextlib.suppress(EOFError, OSError):
         while (order := pipe.recv()) is not None:
-            pipe.send(_worked(asker, order, sem, job))
-    stable.close()
+            pipe.send(_carry_out_order(asker, order, sem, job))
+    pool.close()
     os._exit(0)
 
 
-def _worked(asker: Asker, order: _Order, sem: Any, job: Job) -> tuple[str, Any]:
+def _carry_out_order(asker: Asker, order: _Order, sem: Any, job: Job) -> tuple[str, Any]:
     assert job.agent is not None
     meter, stints = _Meter(sem), []
     sleep(max(0.0, order.go - perf_counter()))
     try:
-        for execution in asker.one_by_one(meter.numbers(order), Pulse(), _nothing_printed):
+        for execution in asker.one_by_one(meter.numbers(order), Pulse(), lambda: None):
             end = meter.end()
             stints.append(
                 Answered(job.agent.name, execution.case, meter.started, end, meter.waited, execution)
             )
     except BaseException as error:
-        return "wrong", told(error)
+        return "wrong", format_error(error)
     return "fine", stints
 
 
-def _nothing_printed() -> None:
-    return None
-
-
-def went_wrong(stints: Sequence[Answered]) -> str | None:
+def find_failure(stints: Sequence[Answered]) -> str | None:
     """The first failure among them, in words."""
     for stint in stints:
         if stint.execution.status is not Status.OK:

@@ -1,4 +1,10 @@
-"""From a series to the cuts that stand: proposed by the kernel, put in place by levels, sifted by ranks."""
+"""From a series of points to the change points in it, as `changepoint.detect` uses them.
+
+There are three steps. `propose` cuts the series where the kernel of `change.kernel` says so, generously. `refine_cuts` moves
+each cut by a few points to where the levels on both sides explain the points best. `Sieve` drops the cuts that the evidence
+of `change.evidence` does not support. The constants below say how much evidence a cut needs. They keep series without a change, also
+ones whose neighbouring points are alike, from showing one too often; tests/stats/test_changepoint_rates.py measures how often.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +83,13 @@ def propose(series: Array, report: Progress = ignore_progress) -> Proposal:
     """A long series is cut block by block, so that the time grows with its length and not with the square of it."""
     price = PENALTY * math.log(max(2, series.size))
     if series.size <= LONGEST_WHOLE:
-        return _propose(series, _sharpened(series, price), price)
+        # Large steps widen the bandwidth of the whole series and hide small ones, so that of the noise within segments is used.
+        width = bandwidth(series)
+        partition = Partition(series, width)
+        narrower = max(bandwidth(residuals(series, partition.cuts(price))), width / _SHARPEST)
+        if narrower < _NARROWER * width:
+            partition = Partition(series, narrower)
+        return _propose(series, partition, price)
     return _propose_by_blocks(series, price, report)
 
 
@@ -89,25 +101,23 @@ def _propose_by_blocks(series: Array, price: float, report: Progress) -> Proposa
     starts = range(0, series.size - 2 * _MARGIN, _BLOCK - 2 * _MARGIN)
     for number, start in enumerate(starts):
         block = series[start : start + _BLOCK]
-        found = _propose(block, Partition(block, _noise_width(block)), price)
+        # The bandwidth of the noise without steps, from points a few places apart, which few steps come between.
+        width = float(np.median(np.abs(block[_APART:] - block[:-_APART])))
+        width = max(width, FINEST * float(np.ptp(block))) if width > 0 else bandwidth(block)
+        proposal = _propose(block, Partition(block, width), price)
         low = 0 if start == 0 else start + _MARGIN - _REACH
         high = series.size if start == starts[-1] else start + _BLOCK - _MARGIN + _REACH
-        kept = [start + cut for cut in found.cuts if low <= start + cut < high]
+        inner = [start + cut for cut in proposal.cuts if low <= start + cut < high]
         # Two blocks see a cut at their border; it counts once.
-        kept = [cut for cut in kept if not cuts or cut - cuts[-1] >= SHORTEST]
-        cuts += kept
-        firm |= {cut for cut in kept if cut - start in found.firm}
+        inner = [cut for cut in inner if not cuts or cut - cuts[-1] >= SHORTEST]
+        cuts += inner
+        firm |= {cut for cut in inner if cut - start in proposal.firm}
         report((number + 1) / len(starts))
     return Proposal(tuple(cuts), frozenset(firm), inflation(likeness(residuals(series, cuts))))
 
 
-def _noise_width(block: Array) -> float:
-    """The bandwidth of the noise without steps, from points a few places apart, which few steps come between."""
-    width = float(np.median(np.abs(block[_APART:] - block[:-_APART])))
-    return max(width, FINEST * float(np.ptp(block))) if width > 0 else bandwidth(block)
-
-
 def _propose(series: Array, partition: Partition, price: float) -> Proposal:
+    """Cuts at the plain price, of which those are firm that also appear at the price for noise whose neighbours are alike."""
     cuts = partition.cuts(price)
     alike = likeness(residuals(series, cuts))
     if not cuts or alike <= LIKE:
@@ -118,24 +128,16 @@ def _propose(series: Array, partition: Partition, price: float) -> Proposal:
     return Proposal(tuple(sorted([*firm, *loose])), frozenset(firm), inflation(alike))
 
 
-def _sharpened(series: Array, price: float) -> Partition:
-    """With the bandwidth of the noise within segments: large steps widen that of the whole series, and hide small ones."""
-    width = bandwidth(series)
-    partition = Partition(series, width)
-    narrower = max(bandwidth(residuals(series, partition.cuts(price))), width / _SHARPEST)
-    return Partition(series, narrower) if narrower < _NARROWER * width else partition
-
-
-def refined(series: Array, proposal: Proposal) -> Proposal:
+def refine_cuts(series: Array, proposal: Proposal) -> Proposal:
     """Each cut moved to where the points around it lie nearest, in absolute distance, to the level of their side."""
     moved: list[int] = []
     for cut, stop in pairwise([*proposal.cuts, series.size]):
-        moved.append(_refined(series, moved[-1] if moved else 0, cut, stop))
+        moved.append(_refine_cut(series, moved[-1] if moved else 0, cut, stop))
     firm = {place for place, cut in zip(moved, proposal.cuts, strict=True) if cut in proposal.firm}
     return Proposal(tuple(moved), frozenset(firm), proposal.inflation)
 
 
-def _refined(series: Array, start: int, cut: int, stop: int) -> int:
+def _refine_cut(series: Array, start: int, cut: int, stop: int) -> int:
     low, high = max(start + SHORTEST, cut - _REACH), min(stop - SHORTEST, cut + _REACH)
     if low >= high:
         return cut
@@ -147,7 +149,12 @@ def _refined(series: Array, start: int, cut: int, stop: int) -> int:
 
 
 class Sieve:
-    """Backward elimination: the weakest cut that does not stand goes, and its neighbours are judged anew."""
+    """Backward elimination: the weakest cut that does not stand goes, and its neighbours are judged anew.
+
+    A cut is judged by the points between its neighbours, so dropping one cut changes the evidence for the two beside it.
+    `before` and `after` are linked lists over the positions of the cuts, and `fallen` is a heap of the cuts that fell, weakest
+    first. A heap entry is out of date when its cut was dropped or judged again since; it is then skipped.
+    """
 
     def __init__(self, series: Array, proposal: Proposal, *, is_log: bool) -> None:
         self._series = series
@@ -162,10 +169,10 @@ class Sieve:
         fallen: list[tuple[float, int]] = []
 
         def judge(i: int) -> None:
-            found = self._evidence(places[before[i]], places[i], places[after[i]])
-            judged[i] = Cut(places[i], found, self._weight(places[i], found))
+            around = self._evidence(places[before[i]], places[i], places[after[i]])
+            judged[i] = Cut(places[i], around, self._weight(places[i], around))
             if judged[i].z == 0:
-                heapq.heappush(fallen, (abs(found.z), i))
+                heapq.heappush(fallen, (abs(around.z), i))
 
         for i in range(1, len(places) - 1):
             judge(i)
@@ -186,32 +193,25 @@ class Sieve:
             self._seen[key] = evidence(self._series, *key)
         return self._seen[key]
 
-    def _weight(self, place: int, found: Evidence) -> float:
+    def _weight(self, place: int, around: Evidence) -> float:
         """|z| of a cut that stands, 0 of one that falls."""
-        share = LEAST_SHARE if self._is_log else LEAST_SHARE * found.level
-        if found.shift == 0 or abs(found.shift) < max(share, LEAST_SIGMAS * found.sigma):
+        share = LEAST_SHARE if self._is_log else LEAST_SHARE * around.level
+        if around.shift == 0 or abs(around.shift) < max(share, LEAST_SIGMAS * around.sigma):
             return 0.0
         if min(place, self._series.size - place) < _FEW_POINTS:
-            return abs(found.z) if self._is_far_beyond_noise(found) else 0.0
-        z, points = abs(found.z), found.before + found.after
+            # Near an end there are too few points for ranks: only a change far beyond the noise stands.
+            distance = around.distance / math.sqrt(self._proposal.inflation)
+            has_known_side = max(around.before, around.after) >= _KNOWN_POINTS
+            return abs(around.z) if has_known_side and distance >= _FAR_DISTANCE and around.is_apart else 0.0
+        z, points = abs(around.z), around.before + around.after
         demand = max(_LEAST_GAIN * math.log(points), points / _POINTS_PER_GAIN)
-        lasts = self._lasts(place, found)
-        if lasts and abs(found.shift) >= _FAR_SIGMAS * found.sigma:
+        # A shift lasts if most of it remains when the other cuts are disregarded; otherwise it is an excursion.
+        wide = self._evidence(0, place, self._series.size)
+        lasts = wide.shift / around.shift >= _LASTING_SHARE and abs(wide.z) >= LEAST_Z
+        if lasts and abs(around.shift) >= _FAR_SIGMAS * around.sigma:
             demand *= _FAR_DEMAND
         elif place not in self._proposal.firm:
             demand *= _LOOSE_DEMAND
         elif not lasts:
             demand *= _EXCURSION_DEMAND
-        return min(z, math.sqrt(found.gain)) if z >= LEAST_Z and found.gain >= demand else 0.0
-
-    def _lasts(self, place: int, found: Evidence) -> bool:
-        """Whether most of the shift remains when other cuts are disregarded, so that it is no excursion."""
-        wide = self._evidence(0, place, self._series.size)
-        return wide.shift / found.shift >= _LASTING_SHARE and abs(wide.z) >= LEAST_Z
-
-    def _is_far_beyond_noise(self, found: Evidence) -> bool:
-        """Whether a change near an end, with too few points for ranks, is so large that it needs no other proof."""
-        distance = found.distance / math.sqrt(self._proposal.inflation)
-        return (
-            max(found.before, found.after) >= _KNOWN_POINTS and distance >= _FAR_DISTANCE and found.is_apart
-        )
+        return min(z, math.sqrt(around.gain)) if z >= LEAST_Z and around.gain >= demand else 0.0

@@ -102,7 +102,7 @@ def rank_sum_z(x: Array, y: Array) -> float:
     return (float(above.sum()) - pairs) / 2 / math.sqrt(variance) if variance > 1e-9 else 0.0
 
 
-def selected_p(z: float, points: int, shortest: int) -> float:
+def compute_best_cut_p(z: float, points: int, shortest: int) -> float:
     """Chance that without any change the best cut of so many points, none nearer to an end than `shortest`, has such a z.
 
     A p value at the best cut must pay for the search. This is the approximation of Miller and Siegmund (1982), used

@@ -49,14 +49,14 @@ class Partition:
     def __init__(self, series: Array, width: float | None = None) -> None:
         scale = bandwidth(series) if width is None else width
         can_be_cut = series.size >= 2 * SHORTEST and scale > 0
-        self._sums = _cumulated(series / scale) if can_be_cut else None
+        self._sums = _compute_running_sums(series / scale) if can_be_cut else None
 
     def cuts(self, penalty: float) -> list[int]:
         """First points of all segments but the first, where these and the penalties cost least."""
-        return [] if self._sums is None else _traced(_best_last_cuts(self._sums, penalty))
+        return [] if self._sums is None else _trace_cuts(_best_last_cuts(self._sums, penalty))
 
 
-def _cumulated(points: Array) -> Array:
+def _compute_running_sums(points: Array) -> Array:
     """Column t holds the sums over the first t points of their features, and of what the features leave out."""
     levels, place, counts = np.unique(points, return_inverse=True, return_counts=True)
     features, left_out = _features(levels, counts)
@@ -90,7 +90,12 @@ def _features(levels: Array, counts: NDArray[np.intp]) -> tuple[Array, Array]:
 
 
 def _best_last_cuts(sums: Array, penalty: float) -> NDArray[np.intp]:
-    """For every prefix the start of its last segment."""
+    """For every prefix of the series, where its last segment starts in the cheapest partition.
+
+    This is the dynamic programme of optimal partitioning (Jackson et al. 2005): the best partition of a prefix ends in some
+    segment, and what comes before that is the best partition of a shorter prefix. Prefixes are worked on in blocks, so that
+    the likeness of all their possible last segments is one matrix product.
+    """
     n = sums.shape[1] - 1
     starts, ends = _sides(sums)
     costs = np.full(n + 1, np.inf)
@@ -101,7 +106,10 @@ def _best_last_cuts(sums: Array, penalty: float) -> NDArray[np.intp]:
     for first in range(SHORTEST, n + 1, _ROWS):
         block = ends[first : first + _ROWS]
         rows = alike[: len(block), : first + len(block)]
-        _multiply(block, starts, rows)
+        width = max(1, _PRODUCT // block.size)
+        for left in range(0, rows.shape[1], width):
+            right = min(left + width, rows.shape[1])
+            np.matmul(block, starts[:, left:right], out=rows[:, left:right])
         rows *= _by_length(shares, n - first, rows.shape)
         # A segment is no shorter than four points, so four ends can be judged before any becomes a start.
         for row in range(0, len(block), SHORTEST):
@@ -130,20 +138,13 @@ def _sides(sums: Array) -> tuple[Array, Array]:
     return starts, np.ascontiguousarray(ends.T)
 
 
-def _multiply(ends: Array, starts: Array, out: Array) -> None:
-    width = max(1, _PRODUCT // ends.size)
-    for left in range(0, out.shape[1], width):
-        right = min(left + width, out.shape[1])
-        np.matmul(ends, starts[:, left:right], out=out[:, left:right])
-
-
 def _by_length(shares: Array, skipped: int, shape: tuple[int, ...]) -> Array:
     """1 / (end - start) for rows of ends and columns of starts, as a view of one row."""
     step = shares.strides[0]
     return np.lib.stride_tricks.as_strided(shares[skipped:], shape, (-step, step), writeable=False)
 
 
-def _traced(last: NDArray[np.intp]) -> list[int]:
+def _trace_cuts(last: NDArray[np.intp]) -> list[int]:
     cuts: list[int] = []
     end = last.size - 1
     while end > 0:

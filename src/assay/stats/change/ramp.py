@@ -1,4 +1,10 @@
-"""Slow drift: a ramp that explains what would otherwise be a staircase of steps, or was too slow for any."""
+"""Slow drift: a ramp that explains what would otherwise be a staircase of steps, or was too slow for any.
+
+The cuts of `change.cuts` come in, and at most one ramp comes out. A memory leak or a growing table moves a level a little
+with every version; the kernel approximates that by several steps in one direction, which nobody made. For each such
+staircase a ramp (level, straight line, level) is fitted by least absolute distances, and it replaces the steps where its
+likelihood, with fewer parameters to pay for, is at least as good.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +102,12 @@ def _replace_staircase(series: Array, edges: list[int]) -> Ramp | None:
         for demand in [_PRICE + _CORNER_PRICE * fit.corners - _STEP_PRICE * len(cuts)]
     ]
     best, fit = max(gains, key=lambda gain: gain[0], default=(-math.inf, None))
-    if fit is None or best < 0 or not _rises_within(span, cuts, fit):
+    if fit is None or best < 0:
+        return None
+    # The segments themselves must go the way of the steps between them, as far as they are part of the ramp.
+    places = np.arange(fit.start, fit.end + 1)
+    within = trend(span[places], np.searchsorted(cuts, places, "right"))
+    if within is None or within.p > _LARGEST_P_WITHIN or within.rho * (fit.after - fit.before) <= 0:
         return None
     ramp = _with_certainty(span, fit, first, tuple(edges[1:-1]))
     return ramp if ramp.p <= _LARGEST_P else None
@@ -107,13 +118,6 @@ def _log_likelihood_gain(steps: float, ramp: float, n: int) -> float:
     if ramp <= 0:
         return math.inf if steps > 0 else 0.0
     return n * (steps / ramp - 1)
-
-
-def _rises_within(span: Array, cuts: list[int], fit: _Fit) -> bool:
-    """Whether the segments themselves go the way of the steps between them, as far as they are part of the ramp."""
-    places = np.arange(fit.start, fit.end + 1)
-    found = trend(span[places], np.searchsorted(cuts, places, "right"))
-    return found is not None and found.p <= _LARGEST_P_WITHIN and found.rho * (fit.after - fit.before) > 0
 
 
 def _fits(span: Array, cuts: list[int], n: int) -> Iterator[_Fit]:
@@ -154,14 +158,12 @@ def _fit_whole(series: Array, *, is_log: bool) -> Ramp | None:
     if abs(fit.after - fit.before) < max(share, LEAST_SIGMAS * sigma):
         return None
     ramp = _with_certainty(series, fit, 0, ())
-    return ramp if ramp.p <= _LARGEST_P and _beats_any_step(series) else None
-
-
-def _beats_any_step(series: Array) -> bool:
-    """Too few points on one side of a step leave it unproven, but do not make it a drift."""
+    if ramp.p > _LARGEST_P:
+        return None
+    # Too few points on one side of a step leave it unproven, but do not make it a drift.
     points = _block_medians(series)[0]
-    steps = min(float(np.abs(residuals(points, [cut])).sum()) for cut in range(2, points.size - 1))
-    return _fit(points, 0, points.size).misfit < steps
+    best_step = min(float(np.abs(residuals(points, [cut])).sum()) for cut in range(2, points.size - 1))
+    return ramp if _fit(points, 0, points.size).misfit < best_step else None
 
 
 def _with_certainty(span: Array, fit: _Fit, first: int, replaces: tuple[int, ...]) -> Ramp:
@@ -177,7 +179,9 @@ def _certainty(rising: Array, rise: float) -> tuple[float, float, float]:
     first, second = np.triu_indices(n, 1)
     slopes = np.sort((points[second] - points[first]) / (times[second] - times[first]))
     rest = points - np.median(slopes) * times
-    alike = inflation(_likeness_around_line(rest - np.median(rest)))
+    # The line makes neighbours look less alike than they are, by about 1/n.
+    raw = likeness(rest - np.median(rest))
+    alike = inflation(min(0.95, raw + (1 + 4 * raw) / n) if raw > 0 else 0.0)
     reach = quantile(0.975) * math.sqrt(n * (n - 1) * (2 * n + 5) / 18 * alike)
     low, high = (round((slopes.size + sign * reach) / 2) for sign in (-1, 1))
     return (
@@ -189,8 +193,8 @@ def _certainty(rising: Array, rise: float) -> tuple[float, float, float]:
 
 def _trend_p(points: Array, alike: float) -> float:
     """Never below the chance that all points are in order, which no statistic can be more certain than."""
-    n, found = points.size, trend(points)
-    rho = 0.0 if found is None else found.rho
+    n, drift = points.size, trend(points)
+    rho = 0.0 if drift is None else drift.rho
     t = abs(rho) * math.sqrt((n - 2) / max(1 - rho * rho, 1e-12) / alike)
     in_order = 2 * math.exp(-math.lgamma(n + 1))
     return min(1.0, max(2 * t_tail(t, n - 2), in_order))
@@ -201,9 +205,3 @@ def _block_medians(rising: Array) -> tuple[Array, Array]:
     blocks = np.array_split(np.arange(rising.size), min(_BLOCKS, rising.size))
     points = np.array([float(np.median(rising[block])) for block in blocks])
     return points, np.array([float(block.mean()) for block in blocks]) / (rising.size - 1)
-
-
-def _likeness_around_line(rest: Array) -> float:
-    """Corrected for the line, which makes neighbours look less alike than they are, by about 1/n."""
-    raw = likeness(rest)
-    return min(0.95, raw + (1 + 4 * raw) / rest.size) if raw > 0 else 0.0

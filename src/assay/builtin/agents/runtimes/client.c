@@ -116,7 +116,7 @@ static int sent(int fd, const char *host, const char *path, const char *prompt, 
 /* NULL while all is well; otherwise what is wrong. */
 static const char *event(Reply *reply, const char *line, const char *id, size_t id_length, int is_heard) {
     const char *error = value_of(line, "error");
-    if (error && strncmp(error, "null", 4)) return "the server told of an error";
+    if (error && strncmp(error, "null", 4)) return "the server reported an error";
     const char *model = value_of(line, "model"), *choices = value_of(line, "choices"), *usage = value_of(line, "usage");
     if (model && *model == '"') {
         size_t length = (size_t)(string_end(model) - model);

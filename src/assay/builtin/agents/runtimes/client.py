@@ -1,6 +1,10 @@
 """A client agent: puts each prompt of a case to an OpenAI-compatible server, all prompts of a case at once, streamed.
 
-Run as a program: client.py asyncio|uvloop|threads HOST PORT PATH. It imports nothing but what its runtime needs.
+Run as a program: client.py asyncio|uvloop|threads HOST PORT PATH. It imports nothing but what its runtime needs. It speaks the
+protocol of agents of type `command`: requests come as JSON lines, and pieces and answers go out as JSON lines.
+
+The same client exists in C (client.c). Together they show how much of a measured time is the client's runtime: everything
+but the waiting is the same code, which is why HTTP is read by hand here.
 """
 
 from __future__ import annotations
@@ -18,8 +22,8 @@ _MOST = 65536
 class RuntimeReply:
     """The bytes of one streamed answer as they come, read alike on every runtime."""
 
-    def __init__(self, told: Callable[[str], None]) -> None:
-        self._told = told
+    def __init__(self, on_text: Callable[[str], None] | None) -> None:
+        self._on_text = on_text
         self._unread = b""
         self._head: bytes | None = None
         self._body = b""
@@ -30,6 +34,7 @@ class RuntimeReply:
         self.is_simulated = False
 
     def take(self, data: bytes) -> None:
+        """Bytes as they come, cut anywhere; OSError for an answer that is an error."""
         self._unread += data
         if self._head is None:
             head, end, rest = self._unread.partition(b"\r\n\r\n")
@@ -46,6 +51,7 @@ class RuntimeReply:
         self._events()
 
     def _dechunk(self) -> None:
+        """Move whole chunks (RFC 9112, 7.1) from what is unread to the body; a chunk that is cut off waits for its rest."""
         while True:
             size, end, rest = self._unread.partition(b"\r\n")
             if not end or len(rest) < (length := int(size.split(b";")[0], 16)) + 2:
@@ -56,15 +62,16 @@ class RuntimeReply:
                 return
 
     def _events(self) -> None:
+        """Read the whole lines of the body as server-sent events."""
         *lines, self._body = self._body.split(b"\n")
         for line in lines:
             text = line.strip()
             if not text.startswith(b"data:"):
                 continue
-            if (told := text[5:].strip()) == b"[DONE]":
+            if (data := text[5:].strip()) == b"[DONE]":
                 self._is_over = True
             else:
-                self._event(json.loads(told))
+                self._event(json.loads(data))
 
     def end(self) -> None:
         """To be called when no more bytes come: an answer that was broken off is none."""
@@ -73,13 +80,14 @@ class RuntimeReply:
 
     def _event(self, document: dict[str, Any]) -> None:
         if error := document.get("error"):
-            raise OSError(f"the server told of an error: {json.dumps(error)[:200]}")
+            raise OSError(f"the server reported an error: {json.dumps(error)[:200]}")
         self.model = document.get("model") or self.model
         for choice in document.get("choices") or ():
             self._is_over = self._is_over or bool(choice.get("finish_reason"))
             if content := (choice.get("delta") or {}).get("content"):
                 self.texts.append(content)
-                self._told(content)
+                if self._on_text is not None:
+                    self._on_text(content)
         if usage := document.get("usage"):
             self.usage = {
                 "input_tokens": usage.get("prompt_tokens", 0),
@@ -145,13 +153,13 @@ class Tasks:
         self._runner = asyncio.Runner(loop_factory=factory)
 
     def ask(self, requests: list[bytes], replies: list[RuntimeReply]) -> None:
-        self._runner.run(self._all(requests, replies))
+        async def ask_all() -> None:
+            # All of them end before a failure is raised: none may go on into the next case.
+            results = await self._asyncio.gather(*map(self._one, requests, replies), return_exceptions=True)
+            if faults := [result for result in results if isinstance(result, BaseException)]:
+                raise faults[0]
 
-    async def _all(self, requests: list[bytes], replies: list[RuntimeReply]) -> None:
-        """All of them end before one that failed is told of: none may go on into the next case."""
-        ended = await self._asyncio.gather(*map(self._one, requests, replies), return_exceptions=True)
-        if faults := [one for one in ended if isinstance(one, BaseException)]:
-            raise faults[0]
+        self._runner.run(ask_all())
 
     async def _one(self, request: bytes, reply: RuntimeReply) -> None:
         reader, writer = await self._asyncio.open_connection(self._host, self._port)
@@ -165,36 +173,31 @@ class Tasks:
 
 
 def answer(request: dict[str, Any], runtime: Any, host: str, path: str) -> dict[str, Any]:
+    """The line that answers a request; several prompts of a case are one answer with a list of outputs."""
     prompts = request["input"] if isinstance(request["input"], list) else [request["input"]]
     lock = threading.Lock()
 
-    def told(text: str) -> None:
-        """Pieces of the first prompt's answer are told at once, so that the time to its first token can be measured."""
+    def send_delta(text: str) -> None:
+        """Pieces of the first prompt's answer are sent at once, so that the time to its first token can be measured."""
         with lock:
             say({"id": request["id"], "delta": text})
 
-    replies = [RuntimeReply(told if not number else _unheard) for number, _ in enumerate(prompts)]
+    replies = [RuntimeReply(send_delta if not number else None) for number, _ in enumerate(prompts)]
     try:
         runtime.ask([request_bytes(host, path, prompt, request["params"]) for prompt in prompts], replies)
     except Exception as error:
         return {"id": request["id"], "error": f"{type(error).__name__}: {error}"}
     texts = ["".join(reply.texts) for reply in replies]
+    usages = [reply.usage for reply in replies]
+    # No sum where the server has not reported the usage of every answer.
+    total = {key: sum(usage[key] for usage in usages) for key in usages[0]} if all(usages) else {}
     return {
         "id": request["id"],
         "output": texts if len(texts) > 1 else texts[0],
-        "usage": {**_together([reply.usage for reply in replies]), "api_calls": len(replies)},
+        "usage": {**total, "api_calls": len(replies)},
         "model": replies[0].model,
         "simulated": any(reply.is_simulated for reply in replies),
     }
-
-
-def _together(usages: list[dict[str, int]]) -> dict[str, int]:
-    """Nothing where the server has not told it of every answer."""
-    return {key: sum(usage[key] for usage in usages) for key in usages[0]} if all(usages) else {}
-
-
-def _unheard(_: str) -> None:
-    return None
 
 
 def say(document: dict[str, Any]) -> None:

@@ -27,6 +27,8 @@ def _refuse(value: object) -> object:
 
 
 class _Context:
+    """What the scanner reads from a JSONDecoder: how to make each kind of value."""
+
     strict = True
     object_hook = object_pairs_hook = None
     parse_float = float
@@ -35,22 +37,15 @@ class _Context:
     memo: dict[str, str] = {}  # noqa: RUF012 - as the scanner wants it
 
 
-def _c_functions() -> tuple[Any, Any]:
+_scan: Any
+_encode: Any
+try:
     from _json import encode_basestring_ascii, make_encoder, make_scanner
 
-    context: Any = _Context()
-    encode = make_encoder(None, _refuse, encode_basestring_ascii, None, ":", ",", False, False, True)
-    return make_scanner(context), encode
-
-
-def _json_functions() -> tuple[Any, Any]:
-    import json
-
-    return json.JSONDecoder().raw_decode, json.JSONEncoder().iterencode
-
-
-try:
-    _scan, _encode = _c_functions()
+    _scan = make_scanner(_Context())  # type: ignore[arg-type]
+    _encode = make_encoder(None, _refuse, encode_basestring_ascii, None, ":", ",", False, False, True)
 except (ImportError, TypeError, AttributeError):
     # Another implementation of Python.
-    _scan, _encode = _json_functions()
+    import json
+
+    _scan, _encode = json.JSONDecoder().raw_decode, json.JSONEncoder().iterencode

@@ -1,5 +1,11 @@
 """Calls between two processes that do not trust each other, as lines of JSON.
 
+A message is a list. `["ask", operation, number, arguments, options]` asks the other end to do something with the object
+that it has exported under that number, or with itself where the number is null. It is answered by
+`["value", result, changes, printed]` or `["raise", error, changes, printed]`: `changes` are the lists, dicts and sets among
+the arguments that the call has changed, and `printed` is what it wrote to standard output. While one end waits for an
+answer it serves what the other asks, so calls nest like those of functions.
+
 Plain data is sent by value. Of any other object the receiver gets a stand-in, which sends calls, attributes and operators
 back to the process that has the object. Two rules keep the code under judgement honest:
 
@@ -152,6 +158,8 @@ class Link:
     # ---- values
 
     def encode(self, value: Any) -> Any:
+        """A value as JSON. Numbers, text, null and lists stand for themselves; anything else is an object with a single key,
+        its tag, which says how `decode` makes the value again (see `_DECODERS`)."""
         kind = type(value)
         if value is None or kind in (bool, float, str):
             return value
@@ -183,8 +191,11 @@ class Link:
             return {"named": [kind.__name__, list(kind._fields), [self.encode(item) for item in value]]}  # type: ignore[attr-defined]
         if isinstance(value, BaseException):
             return {"error": self._encode_exception(value)}
-        if self._has_shared_name(value):
-            return {"builtin": value.__name__}
+        built_in = getattr(value, "__name__", None)
+        is_built_in = isinstance(built_in, str) and getattr(builtins, built_in, None) is value
+        if is_built_in and (not self.is_judged or _is_safe(value)):
+            # The other end has it, too, and takes it from us.
+            return {"builtin": built_in}
         number = self._export(value)
         self.offered.add(number)
         if kind.__name__ == "coroutine":
@@ -193,22 +204,16 @@ class Link:
             return {"class": self._describe(value)}
         return {"object": [number, self._describe(kind)]}
 
-    def _has_shared_name(self, value: Any) -> bool:
-        """Whether it is a built-in that the other end has, too, and takes from us."""
-        name = getattr(value, "__name__", None)
-        if not isinstance(name, str) or getattr(builtins, name, None) is not value:
-            return False
-        return not self.is_judged or _is_safe(value)
-
     def _export(self, value: Any) -> int:
         number = self._numbers.setdefault(id(value), len(self._numbers))
         self._exports[number] = value  # keeps it alive, so that no other object gets its id
         return number
 
-    def exported(self, number: Any) -> Any:
+    def get_export(self, number: Any) -> Any:
         return self._exports[number]
 
     def _describe(self, kind: type) -> Any:
+        """A class as [number, name, module, special methods, bases], and later as [number] alone: the other end keeps it."""
         number = self._export(kind)
         if number in self._described:
             return [number]
@@ -228,9 +233,6 @@ class Link:
             return value
         ((tag, content),) = value.items()
         return _DECODERS[tag](self, content)
-
-    def _decode_dict(self, content: Any) -> dict[Any, Any]:
-        return {self.decode(key): self.decode(item) for key, item in content}
 
     def _decode_made(self, content: Any) -> Any:
         name, parts = content
@@ -278,6 +280,7 @@ class Link:
         return self._classes[number]
 
     def _new_class(self, number: int, name: str, special: list[str], bases: list[Any]) -> type:
+        """A class of stand-ins with the same inheritance, so that `isinstance` and `except` work in the tests."""
         parents = [
             _standard_exception("builtins", base) if isinstance(base, str) else self._class(base)
             for base in bases
@@ -291,6 +294,7 @@ class Link:
     # ---- exceptions
 
     def _encode_exception(self, error: BaseException) -> Any:
+        """An exception as [class, args, text, number]; it never raises, whatever the exception's own methods do."""
         try:
             shown = str(error)[:1000]
             return [
@@ -303,6 +307,7 @@ class Link:
             return [self._describe(RuntimeError), [], "an error that cannot be shown", -1]
 
     def _exception(self, content: Any) -> Exception:
+        """The exception to raise here; what is no Exception there, such as SystemExit, becomes a RuntimeError."""
         description, args, shown, number = content
         kind = self._class(description)
         if not isinstance(kind, type) or not issubclass(kind, Exception):
@@ -316,6 +321,7 @@ class Link:
 
 
 def _is_safe(value: Any) -> bool:
+    """Whether a built-in may come from the process under judgement: plain types and exceptions, but no functions."""
     return isinstance(value, type) and (value in _SAFE_TYPES or issubclass(value, Exception))
 
 
@@ -343,10 +349,10 @@ def _update(old: Any, new: Any) -> None:
     """Make a list, dict or set of ours what the other process has made of its copy."""
     if isinstance(old, list) and isinstance(new, list):
         if len(old) == len(new):
-            new = [_merged(before, after) for before, after in zip(old, new, strict=True)]
+            new = [_merge(before, after) for before, after in zip(old, new, strict=True)]
         old[:] = new
     elif isinstance(old, dict) and isinstance(new, dict):
-        merged = {key: _merged(old.get(key), item) for key, item in new.items()}
+        merged = {key: _merge(old.get(key), item) for key, item in new.items()}
         old.clear()
         old.update(merged)
     elif isinstance(old, set) and isinstance(new, set):
@@ -356,7 +362,7 @@ def _update(old: Any, new: Any) -> None:
         old[:] = new
 
 
-def _merged(old: Any, new: Any) -> Any:
+def _merge(old: Any, new: Any) -> Any:
     if type(old) is type(new) and type(old) in (list, dict, set, bytearray):
         _update(old, new)
         return old
@@ -368,7 +374,7 @@ _DECODERS: Mapping[str, Callable[[Link, Any], Any]] = {
     "tuple": lambda link, content: tuple(link.decode(content)),
     "set": lambda link, content: set(link.decode(content)),
     "frozenset": lambda link, content: frozenset(link.decode(content)),
-    "dict": Link._decode_dict,
+    "dict": lambda link, content: {link.decode(key): link.decode(item) for key, item in content},
     "bytes": lambda link, content: bytes.fromhex(content),
     "bytearray": lambda link, content: bytearray.fromhex(content),
     "complex": lambda link, content: complex(*content),
@@ -380,7 +386,7 @@ _DECODERS: Mapping[str, Callable[[Link, Any], Any]] = {
     "builtin": Link._decode_builtin,
     "coroutine": Link._decode_coroutine,
     "error": lambda link, content: link._exception(content),
-    "own": Link.exported,
+    "own": Link.get_export,
     "class": Link._class,
     "object": Link._decode_object,
 }

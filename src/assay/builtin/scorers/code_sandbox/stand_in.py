@@ -125,16 +125,16 @@ class StandIn:
         return not self == other
 
     def __lt__(self, other: Any) -> bool:
-        return _ordered(self, "lt", other)
+        return _compare_order(self, "lt", other)
 
     def __le__(self, other: Any) -> bool:
-        return _ordered(self, "le", other)
+        return _compare_order(self, "le", other)
 
     def __gt__(self, other: Any) -> bool:
-        return _ordered(self, "gt", other)
+        return _compare_order(self, "gt", other)
 
     def __ge__(self, other: Any) -> bool:
-        return _ordered(self, "ge", other)
+        return _compare_order(self, "ge", other)
 
     def __contains__(self, item: Any) -> bool:
         if isinstance(item, StandIn) or self._standin_is_made:
@@ -173,6 +173,8 @@ def number_of(value: Any) -> Any:
 
 
 def _special_method(name: str) -> Callable[..., Any]:
+    """The method of that name for a class of stand-ins, by the rules of this module."""
+
     def method(self: StandIn, *args: Any, **options: Any) -> Any:
         return self._standin_link.ask("method", self._standin_number, name, *args, **options)
 
@@ -181,7 +183,8 @@ def _special_method(name: str) -> Callable[..., Any]:
         if is_asked or all(isinstance(arg, StandIn) for arg in args):
             return method(self, *args)
         plain = plain_of(self)
-        return NotImplemented if plain is _NOT_PLAIN else getattr(plain, name, _not_implemented)(*args)
+        own: Callable[..., Any] | None = None if plain is _NOT_PLAIN else getattr(plain, name, None)
+        return NotImplemented if own is None else own(*args)
 
     def leave(self: StandIn, kind: Any, error: Any, trace: Any) -> bool:
         return bool(method(self, kind, error, None)) and _is_raised_by_tests(error, trace)
@@ -199,10 +202,6 @@ def _special_method(name: str) -> Callable[..., Any]:
         "__aenter__": wait,
     }
     return arithmetic if name in _ARITHMETIC else others.get(name, method)
-
-
-def _not_implemented(*_: Any) -> Any:
-    return NotImplemented
 
 
 def _is_raised_by_tests(error: Any, trace: Any) -> bool:
@@ -230,7 +229,7 @@ def _require_plain(stand_in: StandIn, question: str) -> Any:
     return plain
 
 
-def _ordered(stand_in: StandIn, name: str, other: Any) -> bool:
+def _compare_order(stand_in: StandIn, name: str, other: Any) -> bool:
     if isinstance(other, StandIn):
         return bool(stand_in._standin_link.ask("compare", stand_in._standin_number, name, other))
     return bool(getattr(operator, name)(_require_plain(stand_in, "order"), other))
@@ -238,10 +237,10 @@ def _ordered(stand_in: StandIn, name: str, other: Any) -> bool:
 
 def error_members() -> dict[str, Any]:
     """Of the exception classes that stand for those of the other process."""
-    return {"__str__": _shown_text, "__getattr__": _error_attribute}
+    return {"__str__": _error_text, "__getattr__": _error_attribute}
 
 
-def _shown_text(self: Any) -> str:
+def _error_text(self: Any) -> str:
     return str(self.__dict__.get("_shown", Exception.__str__(self)))
 
 

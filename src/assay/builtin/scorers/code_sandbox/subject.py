@@ -1,4 +1,8 @@
-"""Runs the code under judgement, and does what the tests ask of it. It never sees a test or an expected value."""
+"""Runs the code under judgement, and does what the tests ask of it. It never sees a test or an expected value.
+
+It reads requests from its standard input and writes replies to its standard output, which are taken away from the code
+before any of it is executed: what the code prints is collected and sent along with the next reply.
+"""
 
 from __future__ import annotations
 
@@ -64,9 +68,10 @@ class _Subject:
         return text
 
     def serve(self, op: str, number: int | None, args: list[Any], options: dict[str, Any]) -> Any:
+        """Do what the tester asks: without a number one of the `_do_…` methods, else something with an exported object."""
         if number is None:
             return getattr(self, f"_do_{op}")(*args)
-        target = self.link.exported(number)
+        target = self.link.get_export(number)
         match op:
             case "call":
                 return target(*args, **options)
@@ -151,16 +156,14 @@ class _Fence:
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in _FORBIDDEN:
             raise PermissionError(f"{event} is not allowed here")
-        for path in self._touched(event, arguments):
-            if isinstance(path, str | bytes | os.PathLike) and not self._is_inside(os.fsdecode(path)):
-                raise PermissionError(f"{event} is not allowed outside the working folder")
-
-    def _touched(self, event: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         if event in _OF_TWO_PATHS:
-            return arguments[:2]
-        if event in _OF_ONE_PATH or (event == "open" and (arguments[2] or 0) & _WRITING):
-            return arguments[:1]
-        return ()
-
-    def _is_inside(self, path: str) -> bool:
-        return path == os.devnull or (os.path.realpath(path) + os.sep).startswith(self._home)
+            changed = arguments[:2]
+        elif event in _OF_ONE_PATH or (event == "open" and (arguments[2] or 0) & _WRITING):
+            changed = arguments[:1]
+        else:
+            return
+        for path in changed:
+            if not isinstance(path, str | bytes | os.PathLike) or os.fsdecode(path) == os.devnull:
+                continue
+            if not (os.path.realpath(os.fsdecode(path)) + os.sep).startswith(self._home):
+                raise PermissionError(f"{event} is not allowed outside the working folder")

@@ -1,4 +1,8 @@
-"""Runs the tests of a case. The names of the code under judgement stand for objects of the process that runs it."""
+"""Runs the tests of a case. The names of the code under judgement stand for objects of the process that runs it.
+
+Each test is executed here, with global names that fall back to the code's (`_Names`). Comparisons and assertions are thus
+decided in this process, where the code cannot reach them.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +41,8 @@ def main() -> None:
 
 
 class _Tester:
+    """Runs the tests one by one and reports each as soon as it is done, so that a report that is cut short still counts."""
+
     def __init__(self, report: int, order: dict[str, Any]) -> None:
         requests, replies = (int(argument) for argument in sys.argv[1:3])
         self._report, self._order = report, order
@@ -80,7 +86,7 @@ class _Tester:
         """What the code under judgement may do with objects of the tests that it was given: call and use them, not look inside."""
         if number not in self._link.offered:
             raise PermissionError("the tests did not hand out this object")
-        target = self._link.exported(number)
+        target = self._link.get_export(number)
         is_own = type(target).__module__ == _MODULE
         is_shared = is_own or type(target) in _SHARED
         match op:
@@ -118,7 +124,7 @@ class _Names(dict):  # type: ignore[type-arg]
     def __missing__(self, name: str) -> Any:
         if name in self.failed or (hasattr(builtins, name) and name not in self._tested):
             raise KeyError(name)
-        found = _named(self._link, name)
+        found = _find_by_name(self._link, name)
         if not found:
             raise KeyError(name)
         if isinstance(found[0], StandInClass) or type(found[0]).__name__ == "function":
@@ -127,7 +133,7 @@ class _Names(dict):  # type: ignore[type-arg]
         return found[0]
 
 
-def _named(link: Link, name: str) -> list[Any]:
+def _find_by_name(link: Link, name: str) -> list[Any]:
     """What the code calls so, in a list, or an empty list."""
     found: list[Any] = link.ask("name", None, name)
     if found and isinstance(found[0], StandInClass) and name[0].isupper():
@@ -146,7 +152,7 @@ class _AnswerModule(ModuleType):
         if name == "__all__":
             # Built-in names stay ours, as in `_Names`.
             return [name for name in self._link.ask("names") if not hasattr(builtins, name)]
-        found = _named(self._link, name) if not name.startswith("__") else []
+        found = _find_by_name(self._link, name) if not name.startswith("__") else []
         if not found:
             raise AttributeError(f"the code defines no {name}")
         return found[0]
@@ -156,6 +162,7 @@ class _AnswerModule(ModuleType):
 
 
 def _is_same(given: Any, expected: Any) -> bool:
+    """Whether a result is what JSON says it should be: tuples are lists, keys are texts, floats are equal but for rounding."""
     if isinstance(given, StandIn):
         given = plain_of(given)
     if isinstance(given, float) or isinstance(expected, float):

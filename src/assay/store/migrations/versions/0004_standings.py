@@ -107,7 +107,7 @@ def _list_trials(ratings: sa.Table) -> None:
             "cases": found["cases"],
             "weights": weights.get((found["suite_id"], found["benchmark"]), WEIGHTS),
         }
-        connection.execute(ratings.insert().values(_written(row, connection)))
+        connection.execute(ratings.insert().values(_convert_row(row, connection)))
 
 
 def _weights(connection: sa.Connection) -> dict[tuple[int, str], dict[str, float]]:
@@ -129,6 +129,6 @@ def _read(written: Any) -> Any:
     return json.loads(written) if isinstance(written, str) else written
 
 
-def _written(row: dict[str, object], connection: sa.Connection) -> dict[str, object]:
+def _convert_row(row: dict[str, object], connection: sa.Connection) -> dict[str, object]:
     is_text = connection.dialect.name == "sqlite"
     return {**row, "weights": json.dumps(row["weights"]) if is_text else row["weights"]}

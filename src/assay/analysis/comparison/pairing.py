@@ -1,0 +1,372 @@
+"""Puts agents side by side, case by case, and tests what tells them apart.
+
+Leaderboards, matrices, leads and showdowns all use `Pairing`. Its evidence is the marks of the cases that two agents share
+(see `ranking/case_ratings.py`): differences of marks are tested case by case, and what depends on the machine has a second
+error, what rounds differ by. `certainly_better` corrects the p values over all pairs of agents by Holm, and `places` turns
+the result into ranges of ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.analysis.comparison.rounds import FEWEST_ROUNDS, error_by_round, errors_between
+from assay.model.rating import DIMENSIONS, Ratings, has_solved_nothing
+from assay.model.standing import Contender, RankRange
+from assay.stats.correction import holm
+from assay.stats.means import FEW_INFORMATIVE, t_tail
+from assay.stats.pairs import PairedRows, compare_rows
+from assay.stats.random_effects import ErrorPart, PairErrors, combine_p, half_width
+from assay.stats.sample import quantile
+from assay.stats.trimmed_rows import compare_trimmed_rows
+
+ALPHA = 0.05
+_ROUNDED = 1e-7
+"""Marks are stored as 32-bit floats, with about seven digits, so 0 and 1 are known no better than this."""
+Floats = NDArray[np.float64]
+Better = NDArray[np.bool_]
+"""Whether the row's agent is certainly better than the column's."""
+
+
+def find_common_dimensions(contenders: Sequence[Contender]) -> tuple[str, ...]:
+    """The dimensions that every agent is rated on in every benchmark that it ran.
+
+    Speed is not among them if times of some agents were recorded earlier and those of others were measured here.
+    """
+    kinds = {rated.is_recorded for one in contenders for rated in one.ratings.values()}
+
+    def has(contender: Contender, name: str) -> bool:
+        return all(r.dimensions[name].value is not None for r in contender.ratings.values())
+
+    shared = [name for name in DIMENSIONS if contenders and all(has(one, name) for one in contenders)]
+    return tuple(name for name in shared if name != "speed" or len(kinds) == 1)
+
+
+def shares(ratings: Ratings, dimensions: Sequence[str]) -> dict[str, float]:
+    """The weights of these dimensions, scaled to a sum of 1; empty if all of them are 0.
+
+    An agent that solved nothing is rated by its accuracy alone, which is 0: being fast at it is no merit.
+    """
+    if "accuracy" in dimensions and has_solved_nothing(ratings.dimensions["accuracy"], ratings.weights):
+        return {"accuracy": 1.0}
+    weights = {name: ratings.weights[name] for name in dimensions if ratings.weights[name] > 0}
+    total = sum(weights.values())
+    return {name: weight / total for name, weight in weights.items()}
+
+
+def value_of(ratings: Ratings, dimensions: Sequence[str]) -> float | None:
+    """The weighted mean of these dimensions on one benchmark; None if one of them is unrated or all weights are 0."""
+    weights = shares(ratings, dimensions) if len(dimensions) > 1 else dict.fromkeys(dimensions, 1.0)
+    values = {name: ratings.dimensions[name].value for name in weights}
+    if not weights or any(value is None for value in values.values()):
+        return None
+    return sum(weight * (values[name] or 0.0) for name, weight in weights.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Between two agents' ratings; the ends are None where they share too few cases for an interval."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class Pairing:
+    """Contenders on the cases that they share, benchmark by benchmark.
+
+    Two results go side by side only where the benchmark has the same definition and was rated by the same references.
+    """
+
+    def __init__(self, contenders: Sequence[Contender]) -> None:
+        self._contenders = contenders
+        keys = dict.fromkeys(_key(one, benchmark) for one in contenders for benchmark in one.ratings)
+        self._groups = [_Group(contenders, key) for key in keys]
+        self._tables: dict[tuple[str, ...], list[Floats]] = {}
+        self._errors: dict[tuple[str, ...], PairErrors] = {}
+
+    def paired(self, dimensions: Sequence[str]) -> PairedRows:
+        """Differences in the weighted mean of these dimensions, with uncorrected p values.
+
+        What depends on the machine has two sources of error, cases and rounds; both count. Agents that did not share at
+        least three rounds of one run are told apart by the other dimensions alone.
+        """
+        tables = self._of(dimensions)
+        if not tables:
+            number = len(self._contenders)
+            return PairedRows(np.full((number, number), np.nan), np.ones((number, number)))
+        is_speed = tuple(dimensions) == ("speed",)
+        if is_speed:
+            # Log odds of ratings of seconds are logarithms of seconds, but for the sign and the reference.
+            inside = [np.clip(table, _ROUNDED, 1 - _ROUNDED) for table in tables]
+            found = compare_trimmed_rows([np.asarray(np.log(marks / (1 - marks))) for marks in inside])
+        else:
+            found = compare_rows(tables)
+        # Evidence counts only where the ratings say the same, and only between agents that were both timed here or both
+        # recorded, if speed is among the dimensions.
+        shown = self._compute_rating_gap(dimensions)
+        recorded = np.array([one.is_recorded for one in self._contenders])
+        are_alike = (recorded[:, None] == recorded[None, :]) | ("speed" not in dimensions)
+        found = PairedRows(found.gap, np.where((found.gap * shown > 0) & are_alike, found.p, 1.0))
+        machine = self._of_machine(dimensions)
+        return self._with_machine(found, dimensions, machine) if machine else found
+
+    def _with_machine(self, found: PairedRows, dimensions: Sequence[str], machine: set[str]) -> PairedRows:
+        """The p values against cases and rounds together; `machine` are the dimensions that depend on the machine."""
+        is_speed = tuple(dimensions) == ("speed",)
+        by_cases = found if is_speed else self._continuous(found, dimensions, machine)
+        p = with_rounds(by_cases, self._round_errors(dimensions, is_log=is_speed))
+        others = [name for name in dimensions if name not in machine]
+        if others:
+            # Agents that shared no rounds are told apart by the other dimensions, if those point the same way as the whole.
+            are_timed_together = ~np.isnan(self._round_errors(dimensions, is_log=False).error)
+            by_others = self.paired(others)
+            p = np.where(are_timed_together, p, np.where(by_others.gap * found.gap > 0, by_others.p, 1.0))
+        return PairedRows(found.gap, p)
+
+    def _continuous(self, found: PairedRows, dimensions: Sequence[str], machine: set[str]) -> PairedRows:
+        """With Student's p values where most of the gap is one of times and there are few cases.
+
+        `compare_rows` tests few cases by flipping signs, which suits verdicts that are all or nothing, but has too little
+        power for continuous values such as times.
+        """
+        tables = self._of(dimensions)
+        if sum(table.shape[1] for table in tables) >= FEW_INFORMATIVE:
+            return found
+        whole = np.abs(self._compute_rating_gap(dimensions))
+        others = [name for name in dimensions if name not in machine]
+        weights = next(iter(self._contenders[0].ratings.values())).weights
+        share = sum(weights[name] for name in others) / (sum(weights[name] for name in dimensions) or 1.0)
+        is_mostly_time = share * np.abs(self._compute_rating_gap(others)) <= whole / 2
+        student = compare_rows(tables, is_continuous=True)
+        return PairedRows(found.gap, np.where(is_mostly_time & (found.p < 1), student.p, found.p))
+
+    def _of_machine(self, dimensions: Sequence[str]) -> set[str]:
+        ratings = [one for contender in self._contenders for one in contender.ratings.values()]
+        return {name for name in dimensions if any(name in one.by_round for one in ratings)}
+
+    def _of(self, dimensions: Sequence[str]) -> list[Floats]:
+        chosen = tuple(dimensions)
+        if chosen not in self._tables:
+            self._tables[chosen] = [group.table(chosen) for group in self._groups]
+        return self._tables[chosen]
+
+    def _compute_rating_gap(self, dimensions: Sequence[str]) -> Floats:
+        """The difference of the ratings themselves, summed over the benchmarks that both agents ran."""
+        gap = np.zeros((len(self._contenders), len(self._contenders)))
+        for group in self._groups:
+            values = group.values(dimensions)
+            gap += np.nan_to_num(values[:, None] - values[None, :])
+        return gap
+
+    def _round_errors(self, dimensions: Sequence[str], *, is_log: bool) -> PairErrors:
+        """The error by rounds of the mean over the benchmarks that both ran; NaN if they shared no rounds in one of them."""
+        key = (*dimensions, "log" if is_log else "")
+        if key not in self._errors:
+            self._errors[key] = mean_errors(
+                [group.round_errors(dimensions, is_log=is_log) for group in self._groups],
+                [group.shared() for group in self._groups],
+            )
+        return self._errors[key]
+
+    def difference(self, a: int, b: int, dimensions: Sequence[str]) -> Difference | None:
+        """How far the rating of `a` is above that of `b` on what both did, with its 95 % interval over cases and rounds.
+
+        If all cases differ by the same amount, there is no interval: a width of zero would claim more certainty than a few
+        cases have. None where they share no benchmark.
+        """
+        pairs = [group.values(dimensions)[[a, b]] for group in self._groups]
+        known = [float(pair[0] - pair[1]) for pair in pairs if not np.isnan(pair).any()]
+        if not known:
+            return None
+        steps = [table[a] - table[b] for table in self._of(dimensions)]
+        shared = [step[~np.isnan(step)] for step in steps]
+        parts = [(float(step.var(ddof=1)) / step.size, step.size - 1) for step in shared if step.size > 1]
+        gap = sum(known) / len(known)
+        by_round = self._round_part(a, b, dimensions)
+        if not parts or by_round is None:
+            return Difference(gap, None, None)
+        error2 = sum(error for error, _ in parts)
+        spread = sum(error**2 / freedom for error, freedom in parts)
+        freedom = max(1, int(error2**2 / spread)) if spread else 1
+        half = half_width([ErrorPart(float(np.sqrt(error2)) / len(parts), freedom), by_round])
+        return Difference(gap, gap - half, gap + half) if half else Difference(gap, None, None)
+
+    def _round_part(self, a: int, b: int, dimensions: Sequence[str]) -> ErrorPart | None:
+        """The error by rounds between two agents: None if it is unknown, 0 if nothing depends on the machine."""
+        if not self._of_machine(dimensions):
+            return ErrorPart(0.0, 1)
+        errors = self._round_errors(dimensions, is_log=False)
+        error = float(errors.error[a, b])
+        return None if np.isnan(error) else ErrorPart(error, int(errors.freedom[a, b]))
+
+    def error(self, contender: int, dimensions: Sequence[str]) -> float:
+        """The standard error of a contender's own mean over benchmarks, as far as its cases and rounds show it."""
+        rows = [table[contender] for table in self._of(dimensions)]
+        known = [row[~np.isnan(row)] for row in rows]
+        errors2 = [float(row.var(ddof=1)) / row.size for row in known if row.size > 1]
+        rated = self._contenders[contender].ratings.values()
+        errors2 += [round_error(one, dimensions) ** 2 for one in rated]
+        return float(np.sqrt(sum(errors2))) / max(1, len(rated))
+
+
+Key = tuple[str, str, str]
+"""Benchmark, hash of its definition, and yardstick: results that differ in one of them are not comparable."""
+
+
+def _key(contender: Contender, benchmark: str) -> Key:
+    return benchmark, contender.hashes.get(benchmark, ""), contender.ratings[benchmark].yardstick
+
+
+class _Group:
+    """The results on one benchmark that are comparable: one definition and one yardstick."""
+
+    def __init__(self, contenders: Sequence[Contender], key: Key) -> None:
+        benchmark = key[0]
+        self._ratings = [
+            one.ratings[benchmark] if benchmark in one.ratings and _key(one, benchmark) == key else None
+            for one in contenders
+        ]
+        self._runs = [one.runs.get(benchmark, "") for one in contenders]
+        names = dict.fromkeys(tuple(one.names) for one in self._ratings if one is not None)
+        self._columns = _CaseColumns(list(names))
+
+    def values(self, dimensions: Sequence[str]) -> Floats:
+        found = [None if one is None else value_of(one, dimensions) for one in self._ratings]
+        return np.array([np.nan if value is None else value for value in found])
+
+    def shared(self) -> NDArray[np.bool_]:
+        """Which two contenders both have a result here."""
+        there = np.array([one is not None for one in self._ratings])
+        return np.asarray(there[:, None] & there[None, :])
+
+    def round_errors(self, dimensions: Sequence[str], *, is_log: bool) -> PairErrors:
+        """The errors of the differences between agents by rounds; with `is_log` on the scale of log odds, which is log time.
+
+        Recorded times have no rounds of this machine behind them and so no such error.
+        """
+        offs = [
+            None if one is None else round_deviations(one, dimensions, is_log=is_log) for one in self._ratings
+        ]
+        found = errors_between(offs, self._runs)
+        recorded = np.array([one is not None and one.is_recorded for one in self._ratings])
+        return PairErrors(np.where(recorded[:, None] & recorded[None, :], 0.0, found.error), found.freedom)
+
+    def table(self, dimensions: Sequence[str]) -> Floats:
+        """The weighted marks of these dimensions: one row a contender, one column a case, NaN where there is none."""
+        table = np.full((len(self._ratings), self._columns.number), np.nan)
+        for row, ratings in enumerate(self._ratings):
+            if ratings is None:
+                continue
+            weights = shares(ratings, dimensions) if len(dimensions) > 1 else dict.fromkeys(dimensions, 1.0)
+            if weights and all(name in ratings.marks for name in weights):
+                parts = [
+                    weight * np.asarray(ratings.marks[name], dtype=np.float64)
+                    for name, weight in weights.items()
+                ]
+                table[row, self._columns.of(ratings.names)] = np.sum(parts, axis=0)
+        return table
+
+
+def round_deviations(
+    ratings: Ratings, dimensions: Sequence[str], *, is_log: bool = False
+) -> list[float | None] | None:
+    """By how much each round deviates in these dimensions together; a slow round is slow in all of them.
+
+    None with fewer than three rounds, and if nothing depends on the machine. With `is_log` the deviations of speed are on the
+    scale of its log odds.
+    """
+    weights = shares(ratings, dimensions) if len(dimensions) > 1 else dict.fromkeys(dimensions, 1.0)
+    parts = [(weight, ratings.by_round[name]) for name, weight in weights.items() if name in ratings.by_round]
+    if is_log and (value := ratings.dimensions["speed"].value) is not None and 0 < value < 1:
+        parts = [(weight / (value * (1 - value)), off) for weight, off in parts]
+    if not parts or any(sum(one is not None for one in off) < FEWEST_ROUNDS for _, off in parts):
+        return None
+    rounds = range(min(len(off) for _, off in parts))
+    return [
+        None
+        if any(off[number] is None for _, off in parts)
+        else sum(weight * (off[number] or 0.0) for weight, off in parts)
+        for number in rounds
+    ]
+
+
+def round_error(ratings: Ratings, dimensions: Sequence[str]) -> float:
+    """The error of these dimensions together by rounds, as the normal standard error whose interval is as wide as Student's.
+
+    0 if nothing depends on the machine, and with too few rounds to know.
+    """
+    offs = round_deviations(ratings, dimensions)
+    part = error_by_round(offs) if offs else None
+    return half_width([part]) / quantile(0.975) if part else 0.0
+
+
+def has_rounds(ratings: Ratings) -> bool:
+    """Whether there are enough rounds to know how much what depends on the machine varies."""
+    return all(sum(one is not None for one in off) >= FEWEST_ROUNDS for off in ratings.by_round.values())
+
+
+def mean_errors(each: Sequence[PairErrors], shared: Sequence[NDArray[np.bool_]]) -> PairErrors:
+    """The errors of the mean over the benchmarks that two agents share, with Satterthwaite's degrees of freedom."""
+    variance = np.sum(
+        [np.where(both, one.error**2, 0.0) for one, both in zip(each, shared, strict=True)], axis=0
+    )
+    spread = np.sum(
+        [np.where(both, one.error**4 / one.freedom, 0.0) for one, both in zip(each, shared, strict=True)],
+        axis=0,
+    )
+    number = np.maximum(np.sum(shared, axis=0), 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = np.where(spread > 0, np.floor(variance**2 / spread), 1.0)
+    return PairErrors(np.sqrt(variance) / number, np.maximum(freedom, 1.0))
+
+
+def with_rounds(found: PairedRows, errors: PairErrors) -> Floats:
+    """The p values against cases and rounds together; 1 where two agents did not share rounds."""
+    p = np.ones_like(found.p)
+    rows = len(p)
+    for a, b in zip(*np.triu_indices(rows, 1), strict=True):
+        error = errors.error[a, b]
+        if found.p[a, b] < 1 and not np.isnan(error):
+            by_round = 2 * t_tail(abs(found.gap[a, b]) / error, int(errors.freedom[a, b])) if error else 0.0
+            p[a, b] = p[b, a] = combine_p(float(found.p[a, b]), by_round)
+    return p
+
+
+class _CaseColumns:
+    """The column of each case in a table. If all agents have the same cases in the same order, no lookup is needed."""
+
+    def __init__(self, lists: Sequence[Sequence[str]]) -> None:
+        self._is_one = len(lists) == 1
+        self._places: Mapping[str, int] = {}
+        self.number = len(lists[0]) if lists else 0
+        if not self._is_one:
+            every = dict.fromkeys(name for names in lists for name in names)
+            self._places = {name: place for place, name in enumerate(every)}
+            self.number = len(self._places)
+
+    def of(self, names: Sequence[str]) -> slice | list[int]:
+        return slice(None) if self._is_one else [self._places[name] for name in names]
+
+
+def certainly_better(found: Sequence[PairedRows]) -> list[Better]:
+    """For each table of differences, who is certainly better than whom; Holm corrects over all pairs of all tables."""
+    rows = len(found[0].gap)
+    upper = np.triu_indices(rows, 1)
+    corrected = holm(np.concatenate([one.p[upper] for one in found]))
+    certain: list[Better] = []
+    for one, p in zip(found, np.split(corrected, len(found)), strict=True):
+        better = np.zeros((rows, rows), dtype=np.bool_)
+        better[upper] = p < ALPHA
+        certain.append((better | better.T) & (one.gap > 0))
+    return certain
+
+
+def places(better: Better) -> list[RankRange]:
+    """The ranks that each agent may have: below all who are certainly better, above all who are certainly worse."""
+    number = len(better)
+    return [RankRange(1 + int(better[:, n].sum()), number - int(better[n].sum())) for n in range(number)]

@@ -1,0 +1,245 @@
+"""Says who wins a comparison of two agents, on which dimension, by which cases, and what to do about it.
+
+Winners come from the ratings (`pairing.py`), but only where the verdicts on the metrics bear them out, so the summary never
+contradicts the table of comparisons below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from assay.analysis.comparison.compare import matching_trials
+from assay.analysis.comparison.flips import flips_between
+from assay.analysis.comparison.pairing import Pairing, certainly_better, find_common_dimensions
+from assay.analysis.comparison.severity import dimension_of
+from assay.analysis.estimates.treatment import describe_redefinition
+from assay.analysis.ranking.leaderboard import mean_overall, mean_rating
+from assay.model import Comparison, Report, Run, TrialReport, Verdict
+from assay.model.rating import DIMENSIONS
+from assay.model.showdown import Showdown
+from assay.model.standing import Contender
+from assay.text import shell_command
+from assay.units import and_list, count, format_count
+
+_NAMED = 3
+Sides = tuple[str, str]
+"""The names of A and B."""
+
+
+def showdowns(a: Report, b: Report, comparisons: Sequence[Comparison]) -> tuple[Showdown, ...]:
+    """One showdown for each agent of A and the agent of B that it is matched with, if both are rated."""
+    groups: dict[tuple[str, str], list[tuple[TrialReport, TrialReport]]] = {}
+    for x, y in matching_trials(a, b):
+        if x.ratings is not None and y.ratings is not None:
+            groups.setdefault((x.stored.trial.agent.name, y.stored.trial.agent.name), []).append((x, y))
+    return tuple(_showdown(pairs, a, b, comparisons) for pairs in groups.values())
+
+
+def _showdown(
+    pairs: Sequence[tuple[TrialReport, TrialReport]], a: Report, b: Report, comparisons: Sequence[Comparison]
+) -> Showdown:
+    first, second = contender([x for x, _ in pairs], a), contender([y for _, y in pairs], b)
+    if first.agent == second.agent:
+        runs_of = (a.run_of(pairs[0][0]), b.run_of(pairs[0][1]))
+        first, second = (
+            replace(one, agent=f"{one.agent} in {run.id}")
+            for one, run in zip((first, second), runs_of, strict=True)
+        )
+    winners, ratings = _winners(first, second)
+    alike = [pair for pair in pairs if not describe_redefinition(*pair)]
+    flips = tuple(flips_between(x, y) for x, y in alike)
+    names = {x.name for x, _ in pairs}
+    own = [one for one in comparisons if one.trial_a in names]
+    winners = _withhold_unsupported_winners(winners, own, (first.agent, second.agent))
+    if pairs[0][0].stored.trial.agent.name == pairs[0][1].stored.trial.agent.name:
+        winners = _with_verdict_on_scores(winners, own, (first.agent, second.agent))
+    unscored = [f"of '{one.agent}' on {and_list(one.unscored)}" for one in (first, second) if one.unscored]
+    scoring_failed = f"Nothing could be scored {and_list(unscored)}, because scoring failed: neither can be called better than the other."
+    # Why nobody can win; the first reason is shown.
+    refusal = (
+        _describe_mixed_kinds(pairs)
+        or ("" if alike else describe_redefinition(*pairs[0]))
+        or (scoring_failed if unscored else "")
+        or _disjoint(pairs, (first.agent, second.agent))
+    )
+    known = {name for one in (first, second) for name in find_common_dimensions([one])}
+    left_out = tuple(name for name in DIMENSIONS if name in known - ratings.keys())
+    made = Showdown(
+        first.agent,
+        second.agent,
+        dict.fromkeys(winners) if refusal else winners,
+        ratings,
+        flips,
+        (),
+        left_out,
+    )
+    runs = {y.name: b.run_of(y) for _, y in pairs}
+    return replace(made, advice=(refusal,) if refusal else tuple(_advice(made, runs, own)))
+
+
+def _describe_mixed_kinds(pairs: Sequence[tuple[TrialReport, TrialReport]]) -> str:
+    """Why nobody wins if one side is simulated and the other measured; empty if both are of one kind."""
+    for pair in pairs:
+        first, second = (one.is_simulated for one in pair)
+        if first != second:
+            made_up, real = (one.stored.trial.agent.name for one in (pair if first else reversed(pair)))
+            return (
+                f"'{made_up}' is simulated, so its figures are made up, and '{real}' was measured: "
+                "neither can be called better than the other. Compare like with like."
+            )
+    return ""
+
+
+def _disjoint(pairs: Sequence[tuple[TrialReport, TrialReport]], sides: Sides) -> str:
+    """Why nobody wins if the sides have no case in common; empty if they share some."""
+    for first, second in pairs:
+        if first.ratings is None or second.ratings is None or not first.ratings.names:
+            return ""
+        if not set(first.ratings.names).isdisjoint(second.ratings.names):
+            return ""
+    return (
+        f"'{sides[0]}' and '{sides[1]}' have no case in common, so neither can be called better than the other. "
+        "Run both on the same cases."
+    )
+
+
+def contender(trials: Sequence[TrialReport], side: Report) -> Contender:
+    """One side as a contender; its trials are of different benchmarks."""
+    return Contender(
+        agent=trials[0].stored.trial.agent.name,
+        version=trials[0].stored.trial.agent.version,
+        ratings={t.stored.trial.benchmark: t.ratings for t in trials if t.ratings is not None},
+        is_simulated=False,
+        latest=None,
+        hashes={t.stored.trial.benchmark: t.definition for t in trials},
+        runs={t.stored.trial.benchmark: side.run_of(t).id for t in trials},
+    )
+
+
+def _winners(
+    a: Contender, b: Contender
+) -> tuple[Mapping[str, str | None], Mapping[str, tuple[float, float]]]:
+    """The winner of each shared dimension and overall (None if nobody is certainly better), and both ratings."""
+    shared = find_common_dimensions([a, b])
+    if not shared:
+        return {}, {}
+    pairing = Pairing([a, b])
+    better = dict(zip(shared, certainly_better([pairing.paired((name,)) for name in shared]), strict=True))
+    if not a.unscored and not b.unscored:
+        # No further correction: the overall winner must also win a dimension, and the correction over the dimensions keeps
+        # false claims of both at 5 %.
+        (better["overall"],) = certainly_better([pairing.paired(shared)])
+    winners = {
+        name: a.agent if table[0, 1] else b.agent if table[1, 0] else None for name, table in better.items()
+    }
+    ratings = {
+        name: (mean_rating(name, a).value or 0.0, mean_rating(name, b).value or 0.0) for name in shared
+    }
+    if "overall" not in winners:
+        return winners, ratings
+    overall = tuple(mean_overall(one, shared, 0.0).value or 0.0 for one in (a, b))
+    return winners, {**ratings, "overall": (overall[0], overall[1])}
+
+
+def _withhold_unsupported_winners(
+    winners: Mapping[str, str | None], comparisons: Sequence[Comparison], sides: Sides
+) -> Mapping[str, str | None]:
+    """The winners that the verdicts on the metrics support: ratings are made of those metrics and are no more certain.
+
+    A dimension without a verdict on any of its metrics (reliability, efficiency) keeps its winner. Overall needs a verdict
+    in favour of its winner if there are verdicts at all.
+    """
+    supported = dict(winners)
+    for name in winners:
+        of_dimension = [one for one in comparisons if one.verdict and dimension_of(one.metric) == name]
+        if of_dimension and _find_favoured_sides(of_dimension, sides) != {winners[name]}:
+            supported[name] = None
+    best = supported.get("overall")
+    others = [who for name, who in supported.items() if name != "overall"]
+    judged = [one for one in comparisons if one.verdict]
+    is_borne_out = best in others and (not judged or best in _find_favoured_sides(judged, sides))
+    return {**supported, "overall": best if is_borne_out else None}
+
+
+def _with_verdict_on_scores(
+    winners: Mapping[str, str | None], comparisons: Sequence[Comparison], sides: Sides
+) -> Mapping[str, str | None]:
+    """For two versions of one agent, accuracy is won by the verdict on scores.
+
+    Ratings take cases as a sample, while that verdict is about these very cases and so more certain.
+    """
+    scores = [one for one in comparisons if one.verdict and dimension_of(one.metric) == "accuracy"]
+    favoured = _find_favoured_sides(scores, sides)
+    return (
+        {**winners, "accuracy": favoured.pop()} if "accuracy" in winners and len(favoured) == 1 else winners
+    )
+
+
+def _find_favoured_sides(comparisons: Sequence[Comparison], sides: Sides) -> set[str]:
+    """The sides that some verdict is in favour of."""
+    names = {Verdict.WORSE: sides[0], Verdict.BETTER: sides[1]}
+    return {names[one.verdict] for one in comparisons if one.verdict in names}
+
+
+def _advice(found: Showdown, runs: Mapping[str, Run], comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """What to choose, and which lost cases to look at first; `runs` has the run of each trial of B by its name."""
+    yield _choice(found, comparisons)
+    lost = [(flips.trial, case) for flips in found.flips for case in flips.lost]
+    if lost:
+        trial, first = lost[0]
+        named = ", ".join(case for _, case in lost[:_NAMED]) + (" …" if len(lost) > _NAMED else "")
+        cases = "case" if len(lost) == 1 else f"{len(lost)} cases"
+        yield (
+            f"Look at the {cases} that '{found.b}' lost ({named}): {shell_command('show', runs[trial].id, options=['--case', first])}"
+        )
+
+
+def _choice(found: Showdown, comparisons: Sequence[Comparison]) -> str:
+    """The recommendation in one sentence, from a clear winner down to no certain difference."""
+    ahead = {who: _strengths(who, found, comparisons) for who in (found.a, found.b)}
+    if found.winner is not None:
+        a, b = found.ratings["overall"]
+        loser = found.a if found.winner == found.b else found.b
+        but = f", though '{loser}' is better in {and_list(ahead[loser])}" if ahead[loser] else ""
+        return (
+            f"Prefer '{found.winner}': better in {and_list(ahead[found.winner])}, and overall "
+            f"({max(a, b):.3f} to {min(a, b):.3f}){but}."
+        )
+    if not any(found.ratings.get("accuracy", (1.0, 1.0))):
+        return f"Neither '{found.a}' nor '{found.b}' solved a single case: see why before you choose."
+    judged = [one for one in comparisons if one.verdict]
+    if judged and all(one.verdict is Verdict.SAME for one in judged) and not any(ahead.values()):
+        return f"'{found.a}' and '{found.b}' are the same in {and_list(_metric_names(judged))}."
+    lost, won = (
+        sum(len(flips.lost) for flips in found.flips),
+        sum(len(flips.won) for flips in found.flips),
+    )
+    if not any(ahead.values()) and (lost or won):
+        return (
+            f"Neither is certainly better, but '{found.b}' lost {format_count(lost, 'case')} and won {count(won)}: "
+            "look at those before you choose."
+        )
+    if not any(ahead.values()):
+        return (
+            f"No certain difference between '{found.a}' and '{found.b}'. "
+            "Run more cases or repetitions, or choose the one that is easier to maintain."
+        )
+    parts = [f"'{who}' is better in {and_list(names)}" for who, names in ahead.items() if names]
+    if len(parts) == 1:
+        return f"{parts[0]}; overall, neither is certainly better."
+    return f"Neither is certainly better overall: {'; '.join(parts)}. Choose by what matters to you."
+
+
+def _strengths(who: str, found: Showdown, comparisons: Sequence[Comparison]) -> list[str]:
+    """The metrics with a verdict in favour of `who`, and the dimensions it wins of which no metric has a verdict."""
+    own = [one for one in comparisons if _find_favoured_sides([one], (found.a, found.b)) == {who}]
+    judged = {dimension_of(one.metric) for one in comparisons if one.verdict}
+    unjudged = [
+        name for name, best in found.winners.items() if best == who and name not in {*judged, "overall"}
+    ]
+    return [*_metric_names(own), *unjudged]
+
+
+def _metric_names(comparisons: Sequence[Comparison]) -> list[str]:
+    return list(dict.fromkeys(one.metric.name for one in comparisons))

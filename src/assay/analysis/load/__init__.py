@@ -1,0 +1,1 @@
+"""Agents under load: load tests, capacity, stress tests and teams."""

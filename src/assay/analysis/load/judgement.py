@@ -1,0 +1,330 @@
+"""Judges a load that was measured: is it valid, did the server keep up, and were the objectives met.
+
+`judge_load` runs two lists of judges over a `LoadResult`. The judges in `_DOUBTS` find reasons why the figures must not be
+used, such as a load generator that was too slow; any of them makes the load invalid. Those in `_REMARKS` find what a reader
+should know besides. Each judge returns a sentence, or None if it has nothing to say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from assay.analysis.load.outages import find_outages, is_unavailable
+from assay.model.bottleneck import BUSY, FOR_TIMES, OWN_LIMITS, falls_behind, is_busy, is_generator_limit
+from assay.model.figure import Figure
+from assay.model.load import UNFINISHED, Load, LoadResult, Objective, ObjectiveResult
+from assay.units import count, format_count, percent, seconds, significant
+
+_RATE_OFF = 0.01 + 1e-9
+_CONCURRENCY_OFF = 0.02
+_FEW = 30
+_MOSTLY = 0.5
+"""Share of cached input tokens above which times are those of a server's prompt cache."""
+_TEMPLATE = 64
+"""Cached tokens per request that a server's chat template, the same for every prompt, may account for."""
+_CENSORED = 0.01
+_LATENCIES = 10
+"""A window should last so many latencies, or rates depend on where it begins and ends."""
+
+
+def judge_load(result: LoadResult, load: Load) -> LoadResult:
+    """The same figures with what follows from them."""
+    lasted = min(load.seconds, result.duration)
+    outages = find_outages(result.moments, lasted)
+    result = replace(result, outages=outages)
+    skipped = _OF_WHOLE_LOADS if result.aborted else frozenset()
+    doubts = [doubt for judge in _DOUBTS if judge not in skipped and (doubt := judge(result, load))]
+    remarks = [remark for judge in _REMARKS if judge not in skipped and (remark := judge(result, load))]
+    return replace(
+        result,
+        held=tuple(evaluate_objective(objective, result) for objective in load.objectives),
+        goodput=result.goodput if load.objectives else None,
+        is_valid=not doubts,
+        is_saturated=is_saturated(result, load),
+        warnings=(*doubts, *remarks),
+        doubts=tuple(doubts),
+        is_unavailable=_is_unavailable(result, load, lasted),
+    )
+
+
+def _is_unavailable(result: LoadResult, load: Load, lasted: float) -> bool:
+    """An objective on the error rate says itself how many errors are too many; our own limits are not the server's."""
+    if any(objective.metric == "error_rate" for objective in load.objectives):
+        return False
+    own = sum(result.errors.get(kind, 0) for kind in (*OWN_LIMITS, *UNFINISHED))
+    return 2 * own <= sum(result.errors.values()) and is_unavailable(result, result.outages, lasted)
+
+
+def is_saturated(result: LoadResult, load: Load) -> bool:
+    """Latency kept growing, so that fewer came back than were offered, while the generator had time to spare.
+
+    That fewer came back is not enough: before the first answers are there, none come back of any server.
+    """
+    offered = result.offered_rate
+    if (
+        not load.is_open
+        or offered is None
+        or is_generator_limit(result, FOR_TIMES)
+        or result.error_rate.value >= 1
+    ):
+        return False
+    return result.latency_growth > 0 and falls_behind(result, offered)
+
+
+def evaluate_objective(objective: Objective, result: LoadResult) -> ObjectiveResult:
+    figure = _figure(objective, result)
+    if figure is None:
+        return ObjectiveResult(objective, None, None)
+    return ObjectiveResult(objective, figure, objective.is_met_by(figure.value))
+
+
+def _figure(objective: Objective, result: LoadResult) -> Figure | None:
+    rates = {
+        "error_rate": result.error_rate,
+        "throughput": result.throughput,
+        "tokens": result.output_tokens,
+        "goodput": result.goodput,
+    }
+    if objective.metric in rates:
+        return rates[objective.metric] if result.requests_sent else None
+    times = result.times.get(objective.metric)
+    if times is None or objective.statistic is None:
+        return None
+    low, high = times.intervals.get(objective.statistic, (None, None))
+    return Figure(times.at(objective.statistic), low, high)
+
+
+def _late(result: LoadResult, load: Load) -> str | None:
+    limit = FOR_TIMES.limit(result)
+    if result.lag_p99 <= limit:
+        return None
+    return (
+        f"The load generator was too slow: answers waited {seconds(result.lag_p99)} (P99) on this machine "
+        f"before they were read (limit: {seconds(limit)}). The server is not to blame for these times. "
+        "Use --workers, a lower rate or another machine."
+    )
+
+
+def _busy(result: LoadResult, load: Load) -> str | None:
+    if not is_busy(result):
+        return None
+    return (
+        f"A worker of the load generator used {percent(result.cpu_share)} of its core (too much above "
+        f"{percent(BUSY)}), so the rate may be its limit and not the server's. Use --workers."
+    )
+
+
+def _rate_off(result: LoadResult, load: Load) -> str | None:
+    offered = result.offered_rate
+    # Of a few requests one more or less is many percent.
+    if (
+        offered
+        and result.achieved_rate
+        and abs(result.requests_sent * (1 - offered / result.achieved_rate)) <= 1.5
+    ):
+        return None
+    if not load.is_open or not offered or abs(result.achieved_rate / offered - 1) <= _RATE_OFF:
+        return None
+    if (
+        load.arrivals == "poisson"
+        and abs(result.achieved_rate - offered) * result.duration < 3 * (offered * result.duration) ** 0.5
+    ):
+        return None
+    return (
+        f"{significant(result.achieved_rate)} of {significant(offered)} requests/s were sent, "
+        f"{percent(abs(result.achieved_rate / offered - 1))} off (more than {percent(_RATE_OFF)}): "
+        "this is not the load that you asked for."
+    )
+
+
+def _concurrency_off(result: LoadResult, load: Load) -> str | None:
+    asked = load.concurrency
+    if load.is_open or asked is None or load.think_seconds or not result.requests_completed:
+        return None
+    if result.error_rate.value > 0 or abs(result.concurrency / asked - 1) <= _CONCURRENCY_OFF:
+        return None
+    if load.count is not None and load.count < 20 * asked:
+        return None
+    return (
+        f"{significant(result.concurrency)} of {asked} requests were in flight on average (by Little's law), "
+        f"{percent(abs(result.concurrency / asked - 1))} off (more than {percent(_CONCURRENCY_OFF)}): "
+        "this is not the load that you asked for."
+    )
+
+
+def _own_limits(result: LoadResult, load: Load) -> str | None:
+    failed = sum(result.errors.get(kind, 0) for kind in OWN_LIMITS)
+    if not failed:
+        return None
+    return (
+        f"{format_count(failed, 'request')} could not be sent, because this machine had no more descriptors or ports. "
+        "Raise its limit (ulimit -n), or bound the load: --concurrency."
+    )
+
+
+def _lost(result: LoadResult, load: Load) -> str | None:
+    if not result.workers_lost:
+        return None
+    lost = result.errors.get("worker_lost", 0)
+    return (
+        f"{count(result.workers_lost)} of {count(load.workers)} workers of the load generator died: "
+        f"what they had reported is counted, {count(lost)} requests that they had in flight are lost."
+    )
+
+
+def _not_steady(result: LoadResult, load: Load) -> str | None:
+    if result.is_steady:
+        return None
+    return "The rate of answers changed in the measured part: a single figure hides that. Look at the charts over time."
+
+
+def _no_warmup(result: LoadResult, load: Load) -> str | None:
+    if load.warmup is None or result.measured_from >= load.warmup:
+        return None
+    return f"The load was over before its warm-up of {seconds(load.warmup)}: all of it was measured."
+
+
+def _few(result: LoadResult, load: Load) -> str | None:
+    if result.requests_completed >= _FEW or not result.requests_completed:
+        return None
+    longer = "more --requests" if load.count is not None else "a longer --duration"
+    advice = f" Use {longer}." if load.is_level else ""
+    return f"Only {format_count(result.requests_completed, 'answer')}: too few for percentiles.{advice}"
+
+
+def _errors(result: LoadResult, load: Load) -> str | None:
+    failed = {kind: number for kind, number in result.errors.items() if kind not in UNFINISHED}
+    if not failed:
+        return None
+    kinds = []
+    for kind, number in sorted(failed.items(), key=lambda item: -item[1]):
+        reasons = result.error_reasons.get(kind, {})
+        frequent = sorted(reasons, key=lambda reason: (-reasons[reason], reason))[:_MOST_REASONS]
+        kinds.append(f"{kind} {count(number)}" + (f" ({'; '.join(frequent)})" if frequent else ""))
+    hint = "" if result.requests_completed or "refused" not in failed else " Is the server running?"
+    tls_reasons = " ".join(result.error_reasons.get("tls", {})).lower()
+    hint += next((hint for words, hint in _TLS_HINTS if words.lower() in tls_reasons), "")
+    return f"{count(sum(failed.values()))} of {count(result.requests_sent)} requests failed: {', '.join(kinds)}.{hint}"
+
+
+_MOST_REASONS = 3
+
+
+_TLS_HINTS = (
+    ("self-signed", " Trust it with --ca-file FILE, or accept any certificate with --insecure."),
+    ("issuer", " Name the authority's certificate with --ca-file FILE, or use --insecure."),
+    ("expired", " Renew the certificate, or measure anyway with --insecure."),
+    ("mismatch", " Use the host name that the certificate is for, or --insecure."),
+    ("does not speak TLS", " Try the address with http:// instead of https://."),
+)
+
+
+def _outage(result: LoadResult, load: Load) -> str | None:
+    if not result.outages or not result.requests_completed:
+        return None
+    longest = max(result.outages, key=lambda outage: outage.seconds)
+    more = len(result.outages) - 1
+    others = f" (and {count(more)} more such stretch{'es' if more > 1 else ''})" if more else ""
+    return (
+        f"The server stopped answering: all {count(longest.failed)} requests that were due from {seconds(longest.begin)} to "
+        f"{seconds(longest.begin + longest.seconds)} failed{others}."
+    )
+
+
+def _pieces(result: LoadResult, load: Load) -> str | None:
+    if not result.counts_pieces:
+        return None
+    return "The server reported no token counts: chunks of the stream were counted instead, and a chunk may hold several tokens."
+
+
+def _short_window(result: LoadResult, load: Load) -> str | None:
+    times = result.times.get("latency")
+    if times is None or not result.measured_seconds or result.measured_seconds >= _LATENCIES * times.mean:
+        return None
+    longer = math.ceil((result.measured_from + _LATENCIES * times.mean) * 1.1)
+    return (
+        f"The measured part lasts {seconds(result.measured_seconds)}, only {significant(result.measured_seconds / times.mean)} times "
+        f"the mean latency of {seconds(times.mean)}: rates are uncertain.{_how_to_lengthen(load, longer)}"
+    )
+
+
+def _how_to_lengthen(load: Load, enough: int) -> str:
+    """The option that would make a load last so many seconds; a trace and stages last as long as they do."""
+    if not load.is_level:
+        return ""
+    if load.count is None:
+        return f" Use --duration {enough} or longer."
+    return f" Use more --requests, or --duration {enough}."
+
+
+def _describe_censored(result: LoadResult, load: Load) -> str | None:
+    if result.ttft_censored <= _CENSORED * result.requests_completed:
+        return None
+    return (
+        f"The time to first token of {count(result.ttft_censored)} of {count(result.requests_completed)} answers is left out: their first "
+        "tokens were read together with the next ones, so when they came is not known. This machine read them late, or the server sent "
+        "them together. Use a lower rate or a machine with less other work."
+    )
+
+
+def _too_long(result: LoadResult, load: Load) -> str | None:
+    if not result.too_long:
+        return None
+    told = "1 answer was" if result.too_long == 1 else f"{result.too_long} answers were"
+    return f"{told} too long to be scored. Use --max-tokens for shorter answers."
+
+
+def _server_metrics(result: LoadResult, load: Load) -> str | None:
+    server = result.server
+    if server is None:
+        return None
+    if server.failed == server.scrapes:
+        return f"The metrics of the server at {server.url} could not be read: {server.error}."
+    if not server.series:
+        return f"{server.url} has no metrics that Assay knows (those of vLLM, llama.cpp, SGLang or TGI)."
+    if server.failed:
+        return f"{count(server.failed)} of {count(server.scrapes)} readings of the server's metrics failed: {server.error}."
+    return None
+
+
+def _saturation(result: LoadResult, load: Load) -> str | None:
+    if not is_saturated(result, load) or result.offered_rate is None:
+        return None
+    return (
+        f"The server is saturated: {significant(result.throughput.value)} answers/s of {significant(result.offered_rate)} "
+        "requests/s offered. Latency, counted from when requests were due, grows for as long as the load lasts."
+    )
+
+
+def _describe_cached(result: LoadResult, load: Load) -> str | None:
+    given, cached = result.input_tokens or 0, result.cached_tokens or 0
+    is_unique = result.prompt_seed is not None
+    if cached <= _MOSTLY * given or (is_unique and cached <= _TEMPLATE * result.counted_requests):
+        return None
+    hint = "" if is_unique else " Without --prompt-cache keep, prompts are unique."
+    return (
+        f"The server took {percent(cached / given)} of the input tokens from its prompt cache: "
+        f"the time to first token is not that of reading whole prompts.{hint}"
+    )
+
+
+Judge = Callable[[LoadResult, Load], str | None]
+_OF_WHOLE_LOADS = frozenset({_rate_off, _concurrency_off, _no_warmup, _short_window, _few})
+"""They ask whether the load was as long and as heavy as planned, which one that --abort-on ended never is."""
+_DOUBTS: tuple[Judge, ...] = (_lost, _late, _busy, _rate_off, _concurrency_off, _own_limits)
+_REMARKS: tuple[Judge, ...] = (
+    _saturation,
+    _outage,
+    _errors,
+    _no_warmup,
+    _not_steady,
+    _short_window,
+    _few,
+    _pieces,
+    _describe_censored,
+    _too_long,
+    _server_metrics,
+    _describe_cached,
+)

@@ -1,0 +1,1 @@
+"""Many agents: ratings, leaderboards, and who leads."""

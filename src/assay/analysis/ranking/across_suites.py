@@ -1,0 +1,248 @@
+"""Ranks agents over all benchmarks of several suites by the interquartile mean of their results.
+
+The interquartile mean leaves out the best and the worst quarter of the benchmarks, so that one odd benchmark does not decide
+(Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice"). Its interval comes from drawing
+the cases of each benchmark again; what depends on the machine also counts the spread between rounds. Only agents that ran
+every benchmark are ranked, and only benchmarks on which all of them were asked the same and rated by the same references.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from assay.analysis.comparison.pairing import (
+    Floats,
+    certainly_better,
+    find_common_dimensions,
+    mean_errors,
+    places,
+    round_deviations,
+    shares,
+    value_of,
+    with_rounds,
+)
+from assay.analysis.comparison.rounds import errors_between
+from assay.model.rating import Rating, Ratings
+from assay.model.standing import Across, Contender, Overview
+from assay.stats.interquartile import draw_interquartile_means, interquartile_mean
+from assay.stats.means import t_tail
+from assay.stats.pairs import PairedRows
+from assay.stats.random_effects import PairErrors
+
+FEWEST_BENCHMARKS = 3
+"""With fewer benchmarks no quarter can be left out, and the interquartile mean would just be the mean."""
+_SHARES = ("accuracy", "reliability")
+"""Dimensions that are shares of cases. If all cases turned out alike, drawing them again shows no spread at all."""
+_LEVEL = (0.025, 0.975)
+
+Task = tuple[str, str]
+"""Suite and benchmark."""
+
+
+def across(suites: Mapping[str, Sequence[Contender]], metric: str = "overall") -> Across | None:
+    """The agents that ran every benchmark; None with fewer than three usable benchmarks or without any such agent."""
+    merged = _merge_suites(suites)
+    every = list(dict.fromkeys(task for one in merged for task in one.ratings))
+    whole = [one for one in merged if len(one.ratings) == len(every)]
+    # A task counts only if all were asked the same and rated by the same references. Simulated agents have their own.
+    kinds = {one.is_simulated for one in whole}
+    tasks = [
+        task
+        for task in every
+        if len({one.hashes[task] for one in whole}) == 1
+        and all(
+            len({one.ratings[task].yardstick for one in whole if one.is_simulated is kind}) == 1
+            for kind in kinds
+        )
+    ]
+    if len(tasks) < FEWEST_BENCHMARKS:
+        return None
+    sides = [[one for one in whole if one.is_simulated is simulated] for simulated in (False, True)]
+    measured, made_up = (_rows(side, tasks, metric) for side in sides)
+    if not (measured or made_up):
+        return None
+    doubts = []
+    if lacking := [one.agent for one in merged if one not in whole]:
+        doubts.append(f"{', '.join(lacking)} did not run every benchmark: not ranked here.")
+    if omitted := [
+        f"{benchmark} of {suite}" for suite, benchmark in every if (suite, benchmark) not in tasks
+    ]:
+        doubts.append(f"Not all agents were asked and rated alike on {', '.join(omitted)}: left out here.")
+    return Across(tuple(suites), len(tasks), metric, measured, made_up, tuple(doubts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """An agent with its results of all suites, by task; `hashes` are the definitions and `runs` the runs they come from."""
+
+    agent: str
+    is_simulated: bool
+    ratings: Mapping[Task, Ratings]
+    hashes: Mapping[Task, str]
+    runs: Mapping[Task, str]
+
+
+def _merge_suites(suites: Mapping[str, Sequence[Contender]]) -> list[_Merged]:
+    """Each agent once, measured and simulated apart. Results of an outdated definition of a benchmark do not count."""
+    found: dict[tuple[str, bool], _Merged] = {}
+    for suite, contenders in suites.items():
+        for one in contenders:
+            current = [name for name in one.ratings if name not in one.outdated]
+            key = one.agent, one.is_simulated
+            known = found.get(key) or _Merged(one.agent, one.is_simulated, {}, {}, {})
+            found[key] = replace(
+                known,
+                ratings={**known.ratings, **{(suite, name): one.ratings[name] for name in current}},
+                hashes={**known.hashes, **{(suite, name): one.hashes.get(name, "") for name in current}},
+                runs={**known.runs, **{(suite, name): one.runs.get(name, "") for name in current}},
+            )
+    return list(found.values())
+
+
+def _rows(agents: Sequence[_Merged], tasks: Sequence[Task], metric: str) -> tuple[Overview, ...]:
+    """The ranked agents, the best first; agents without a value on one of the tasks are not ranked."""
+    dimensions = _dimensions(agents) if metric == "overall" else (metric,)
+    found = [[value_of(one.ratings[task], dimensions) for task in tasks] for one in agents]
+    ranked = [n for n, row in enumerate(found) if dimensions and None not in row]
+    if not ranked:
+        return ()
+    values = np.array([found[n] for n in ranked], dtype=np.float64)
+    middles = interquartile_mean(values)
+    chosen = [agents[n] for n in ranked]
+    draws, freedom = _draws(chosen, tasks, dimensions, values)
+    [better] = certainly_better(
+        [_evidence(chosen, tasks, dimensions, _compare_pairs(middles, draws, freedom))]
+    )
+    ends = np.quantile(draws, _LEVEL, axis=0)
+    rows = [
+        Overview(
+            agents[n].agent,
+            # All draws may lie on one side of the figure, where its benchmarks are few and uneven.
+            Rating(
+                metric,
+                float(middles[place]),
+                min(float(ends[0, place]), float(middles[place])),
+                max(float(ends[1, place]), float(middles[place])),
+            ),
+            float(values[place].mean()),
+            where,
+        )
+        for place, (n, where) in enumerate(zip(ranked, places(better), strict=True))
+    ]
+    return tuple(
+        sorted(rows, key=lambda row: (row.place.best + row.place.worst, -(row.score.value or 0), row.agent))
+    )
+
+
+def _draws(
+    agents: Sequence[_Merged], tasks: Sequence[Task], dimensions: Sequence[str], values: Floats
+) -> tuple[Floats, int]:
+    """The interquartile mean of each agent in every draw of the cases, and the degrees of freedom of the draws."""
+    tables = [_table([one.ratings[task] for one in agents], dimensions) for task in tasks]
+    draws = draw_interquartile_means(
+        values, [table.marks for table in tables], [table.names for table in tables]
+    )
+    return draws, max(1, sum(len(table.names) for table in tables) - len(tasks))
+
+
+def _evidence(
+    agents: Sequence[_Merged], tasks: Sequence[Task], dimensions: Sequence[str], found: PairedRows
+) -> PairedRows:
+    """The p values of `found`, which are over cases, with the spread between rounds where a dimension depends on the machine.
+
+    Agents that shared no rounds are told apart by the other dimensions alone, if those point the same way.
+    """
+    machine = {
+        name for one in agents for r in one.ratings.values() for name in dimensions if name in r.by_round
+    }
+    if not machine:
+        return found
+    errors = _round_errors(agents, tasks, dimensions)
+    p = with_rounds(found, errors)
+    others = tuple(name for name in dimensions if name not in machine)
+    is_known = ~np.isnan(errors.error) | np.eye(len(agents), dtype=np.bool_)
+    if others and not is_known.all():
+        rated = [[value_of(one.ratings[task], others) or 0.0 for task in tasks] for one in agents]
+        values = np.array(rated, dtype=np.float64)
+        draws, freedom = _draws(agents, tasks, others, values)
+        alone = _compare_pairs(interquartile_mean(values), draws, freedom)
+        p = np.where(is_known, p, np.where(alone.gap * found.gap > 0, alone.p, 1.0))
+    return PairedRows(found.gap, p)
+
+
+def _round_errors(agents: Sequence[_Merged], tasks: Sequence[Task], dimensions: Sequence[str]) -> PairErrors:
+    """The error between rounds. It is that of the mean times √2: the middle half has at most twice the variance."""
+    each = [
+        errors_between(
+            [round_deviations(one.ratings[task], dimensions) for one in agents],
+            [one.runs.get(task, "") for one in agents],
+        )
+        for task in tasks
+    ]
+    both = np.full((len(agents), len(agents)), True)
+    found = mean_errors(each, [both] * len(tasks))
+    return PairErrors(math.sqrt(2) * found.error, found.freedom)
+
+
+def _dimensions(agents: Sequence[_Merged]) -> tuple[str, ...]:
+    contenders = [
+        Contender(
+            one.agent, "", {"/".join(task): r for task, r in one.ratings.items()}, one.is_simulated, None
+        )
+        for one in agents
+    ]
+    return find_common_dimensions(contenders)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What each case of a benchmark says about each agent: one row an agent, one column a case, NaN where it is missing."""
+
+    marks: Floats
+    names: Sequence[str]
+
+
+def _table(ratings: Sequence[Ratings], dimensions: Sequence[str]) -> _Table:
+    """The marks of all agents on one task, each weighted over the dimensions; see `_Table`."""
+    names = list(dict.fromkeys(name for one in ratings for name in one.names))
+    places_of = {name: place for place, name in enumerate(names)}
+    is_even = [name for name in _SHARES if name in dimensions and any(_is_even(one, name) for one in ratings)]
+    table = np.full((len(ratings), len(names) + bool(is_even)), np.nan)
+    for row, one in enumerate(ratings):
+        weights = shares(one, dimensions) if len(dimensions) > 1 else dict.fromkeys(dimensions, 1.0)
+        marks = sum(weight * _marks(one, name, bool(is_even)) for name, weight in weights.items())
+        table[row, [*(places_of[name] for name in one.names), *([len(names)] if is_even else [])]] = marks
+    return _Table(table, [*names, *([""] if is_even else [])])
+
+
+def _is_even(ratings: Ratings, name: str) -> bool:
+    marks = np.asarray(ratings.marks[name])
+    return bool(marks.size) and bool((marks == marks[0]).all()) and marks[0] in (0, 1)
+
+
+def _marks(ratings: Ratings, name: str, with_one_more: bool) -> Floats:
+    """The marks of an agent; with one more case that turned out differently, where a share is exactly 0 or 1.
+
+    Cases that are all alike show no spread, but the next case may be the first to differ.
+    """
+    marks = np.asarray(ratings.marks[name], dtype=np.float64)
+    if not with_one_more:
+        return marks
+    is_even = name in _SHARES and _is_even(ratings, name)
+    return np.append(marks, 1 - marks[0] if is_even else marks.mean() if marks.size else 0.0)
+
+
+def _compare_pairs(middles: Floats, draws: Floats, freedom: int) -> PairedRows:
+    """Every two agents by Student's t: their difference over the spread that it has from draw to draw."""
+    number = len(middles)
+    gap, p = middles[:, None] - middles[None, :], np.ones((number, number))
+    for a in range(number):
+        for b in range(a + 1, number):
+            spread = float((draws[:, a] - draws[:, b]).std(ddof=1))
+            if gap[a, b] and spread:
+                p[a, b] = p[b, a] = 2 * t_tail(abs(gap[a, b]) / spread, freedom)
+    return PairedRows(gap, p)

@@ -1,0 +1,253 @@
+"""`assay.run`: what the command `assay run` does, from Python and with Python objects.
+
+The keywords become a `RunRequest`, the same that the command makes of its options; planning, running and reporting are the
+same from there on. Messages about what was written in the call name its keywords in place of options and spec keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from assay.api.objects import CALL, SessionFunctions, build_agents, build_suite
+from assay.api.options import RunOptions, as_list, check_options
+from assay.api.results import RunResult
+from assay.errors import Mistake, PlanError, SpecError
+from assay.execute.sandbox import chosen_sandbox
+from assay.execute.signals import interruptible
+from assay.model import Budget, Isolation, Plan, Run, RunState
+from assay.pipeline import run as running
+from assay.pipeline.budget import budget_blind_spots
+from assay.pipeline.planning import prepare
+from assay.pipeline.ratings import find_failed_cases
+from assay.pipeline.report import report_of, write_reports
+from assay.plan.case_warnings import case_doubts
+from assay.plan.suite import CaseFilter
+from assay.plan.target import RunRequest
+from assay.plugin import lookup
+from assay.plugin.session import session_functions
+from assay.report.console.progress import Watch, show_all_progress
+from assay.spec.read import REQUEST
+from assay.spec.settings import Settings, find_settings
+from assay.store.store import Store
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+T = TypeVar("T")
+_ONLY_WITH_CASES = ("scorer", "suite", "limits")
+_OF_RESUME = {"resume", "sandbox", "budget_usd", "budget_tokens", "report", "out", "progress", "db"}
+_KEYWORDS = {
+    "agent": "agents",
+    "iterations.measured": "repetitions",
+    "iterations.warmup": "warmup",
+    "output_dir": "out",
+    "tags": "group",
+    "until": "until_decided",
+    "benchmarks.0.cases": "cases",
+    "benchmarks.0.scorer": "scorer",
+    "benchmarks.0.limits": "limits",
+}
+"""Keys of specs and suites, and the keywords that set them."""
+_OPTIONS = {"agent": "agents", "case": "cases", "tag": "tags", "set": "params"}
+"""Options of the command that have another name here."""
+
+
+def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunResult:
+    """Run a suite, a spec, a Python file or an experiment, or `cases` of your own, and return what was found.
+
+    Takes the options of `assay run`. Functions that other processes can import run in a process of their own; lambdas,
+    closures and functions of the script or notebook itself run inline, which `result.isolation` says.
+
+    Example:
+        result = run("suite.yaml", agents=["fast"], repetitions=3)
+        result = run(cases=[{"input": "2+2", "expected": "4"}], agents={"mine": function}, scorer="exact")
+    """
+    given = check_options("run", RunOptions, options)
+    if (file := lookup.file_being_imported()) is not None:
+        raise PlanError(
+            f"assay.run() was called while Assay imported '{file}', which would start runs without end. "
+            'Put the call below: if __name__ == "__main__":'
+        )
+    _check_combination(target, given)
+    return off_the_loop(lambda: _run(None if target is None else str(target), given))
+
+
+def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> None:
+    if "resume" in given:
+        if target is not None or given.keys() - _OF_RESUME:
+            raise PlanError(
+                "run(resume=…) takes no target, and beside it only: "
+                f"{', '.join(sorted(_OF_RESUME - {'resume'}))}."
+            )
+        return
+    if target is None and "cases" not in given:
+        raise PlanError("run() needs something to run: a target such as 'suite.yaml', or cases=[…].")
+    if target is not None and (extra := [name for name in _ONLY_WITH_CASES if name in given]):
+        raise PlanError(
+            f"run(): {', '.join(extra)} belongs to cases of your own. '{target}' says that itself; leave one out."
+        )
+    if target is None and "agents" not in given:
+        raise PlanError('run(cases=…) needs agents to ask, such as agents={"mine": function}.')
+
+
+def _run(target: str | None, given: Mapping[str, Any]) -> RunResult:
+    settings = find_settings(Path.cwd())
+    formats = as_list(given.get("report"))
+    for name in formats:
+        lookup.find("reporters", name)
+    with open_store(given.get("db"), settings) as store, chosen_sandbox(given.get("sandbox")):
+        if "resume" in given:
+            interrupted = store.run(given["resume"])
+            count = sum(store.progress(interrupted.id).values())
+            with watching(running.plan_of(interrupted, store), given, count) as watch:
+                done = running.resume(interrupted.id, store, watch, _budget(given))
+        else:
+            done = _run_new(target, given, settings, store)
+        report = report_of(store, done.id)
+        folder = Path(given.get("out") or done.output_dir or f"report-{done.id}")
+        files = write_reports(report, formats, folder) if formats else []
+    if done.state is RunState.INTERRUPTED:
+        raise KeyboardInterrupt(f"Run '{done.id}' was interrupted. Go on with: run(resume='{done.id}')")
+    return RunResult(report, tuple(files))
+
+
+def _run_new(target: str | None, given: Mapping[str, Any], settings: Settings, store: Store) -> Run:
+    session = SessionFunctions()
+    request = _request(target, given, session, store)
+    with session_functions(session.all):
+        with _naming_keywords():
+            plan = prepare(request, settings, store)
+        if session.all and plan.suite is None:
+            raise PlanError(
+                f"'{plan.name}' starts processes of its own, and these cannot use {session.explain()} "
+                "Move it to a module."
+            )
+        for text in (*budget_blind_spots(plan), *map(str, case_doubts(plan.suite))):
+            warnings.warn(text, stacklevel=2)
+        with watching(plan, given) as watch:
+            return running.run_plan(plan, store, watch)
+
+
+def open_store(db: str | Path | None, settings: Settings) -> Store:
+    url = f"sqlite:///{db}" if isinstance(db, Path) else db or settings.db
+    return Store.open(url, retry_seconds=settings.db_retry)
+
+
+def watching(plan: Plan, given: Mapping[str, Any], done: int = 0) -> AbstractContextManager[Watch]:
+    return show_all_progress(plan, done) if given.get("progress") else nullcontext(running.ignore_batch)
+
+
+def _request(
+    target: str | None, given: Mapping[str, Any], session: SessionFunctions, store: Store
+) -> RunRequest:
+    agents = build_agents(given.get("agents"), session)
+    suite = build_suite(given, session) if target is None else None
+    ids = frozenset(as_list(given.get("cases"))) if target is not None else frozenset()
+    if not all(isinstance(case, str) for case in ids):
+        raise PlanError(f"run('{target}', cases=…) chooses cases of the suite by their ids, which are texts.")
+    failed = find_failed_cases(store, given["failed"]) if "failed" in given else None
+    return RunRequest(
+        target or CALL,
+        _changes(given, session),
+        agents,
+        CaseFilter(given.get("limit"), ids, frozenset(as_list(given.get("tags"))), failed),
+        given.get("concurrency"),
+        _budget(given),
+        suite,
+        given.get("label", ""),
+    )
+
+
+def _budget(given: Mapping[str, Any]) -> Budget:
+    return Budget(given.get("budget_usd"), given.get("budget_tokens"))
+
+
+def _changes(given: Mapping[str, Any], session: SessionFunctions) -> dict[str, Any]:
+    """The keys of a spec that the options stand for."""
+    iterations = {"measured": given.get("repetitions"), "warmup": given.get("warmup")}
+    until = {
+        "decided": given.get("until_decided"),
+        "tolerance": given.get("tolerance"),
+        "max": given.get("max_pairs"),
+    }
+    changes = {
+        **{name: given.get(name) for name in ("processes", "seed", "isolation", "executor")},
+        "params": dict(given.get("params", {})),
+        "sweep": {name: list(values) for name, values in given.get("sweep", {}).items()},
+        "iterations": {key: value for key, value in iterations.items() if value is not None},
+        "until": {key: value for key, value in until.items() if value is not None},
+        "load": [str(file) for file in as_list(given.get("load"))],
+        "tags": as_list(given.get("group")),
+        "output_dir": str(given["out"]) if "out" in given else None,
+    }
+    if session.all:
+        changes["isolation"] = _inline(given, session)
+    return {key: value for key, value in changes.items() if value not in ({}, [], None)}
+
+
+def _inline(given: Mapping[str, Any], session: SessionFunctions) -> str:
+    """The one isolation that functions of this session can have; all agents of the run get it, to be comparable."""
+    if given.get("isolation", "inline") != "inline":
+        raise PlanError(
+            f"isolation='{given['isolation']}' is not possible: {session.explain()} "
+            "Move it to a module, or leave isolation out to run inline."
+        )
+    if given.get("executor", "local") != "local":
+        raise PlanError(f"executor='{given['executor']}' is not possible: {session.explain()}")
+    return Isolation.INLINE.value
+
+
+@contextmanager
+def _naming_keywords() -> Iterator[None]:
+    """Errors that are raised within name the keywords of the call."""
+    try:
+        yield
+    except SpecError as error:
+        raise SpecError(map(_by_keyword, error.mistakes)) from None
+    except PlanError as error:
+        raise PlanError(_name_keywords(str(error))) from None
+
+
+def _name_keywords(message: str) -> str:
+    """The message with keywords for options; not in commands that it suggests."""
+
+    def name_keyword(option: re.Match[str]) -> str:
+        name = option[1].replace("-", "_")
+        keyword = _OPTIONS.get(name, name)
+        return f"{keyword}=" if keyword in RunOptions.__annotations__ else option[0]
+
+    text, command, rest = message.partition("assay ")
+    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", name_keyword, text) + command + rest
+
+
+def _by_keyword(mistake: Mistake) -> Mistake:
+    mistake = replace(mistake, problem=_name_keywords(mistake.problem), hint=_name_keywords(mistake.hint))
+    if mistake.file not in (REQUEST, CALL):
+        return mistake
+    for key, keyword in _KEYWORDS.items():
+        if mistake.key == key or mistake.key.startswith(f"{key}."):
+            return replace(mistake, file=CALL, key=keyword + mistake.key[len(key) :])
+    return replace(mistake, file=CALL)
+
+
+def off_the_loop(act: Callable[[], T]) -> T:
+    """Act at once or, where an event loop is running as in a notebook, in a thread: async agents need a loop of their own."""
+    # Not within the `except` below: what `act` raises must not carry this RuntimeError as its context.
+    is_loop_running = True
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        is_loop_running = False
+    if not is_loop_running:
+        return act()
+    with interruptible(), ThreadPoolExecutor(1, thread_name_prefix="assay-run") as pool:
+        return pool.submit(contextvars.copy_context().run, act).result()

@@ -1,0 +1,106 @@
+"""What the agents that chat with a model behind a server have in common.
+
+A subclass has two duties: `_body` writes the request in the words of its protocol, `_read` makes an answer of the response.
+All else, from the conversation to retries, is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from assay.builtin.agents.http_calls import Caller
+from assay.builtin.agents.messages import Message, chat_messages
+from assay.dialects.provider import Provider
+from assay.dialects.reading import excerpt, json_bytes
+from assay.http.client import Stream
+from assay.model import Answer, Request
+from assay.model.tool import read_tools
+from assay.plugin.agent import BadAgent, InvalidAnswer
+
+
+class ChatAgent(ABC):
+    """Base of the agents that call a chat model behind a server.
+
+    A subclass says how its protocol writes a request and reads an answer.
+
+    Args:
+        model: Name of the model, as the server knows it.
+        base_url: Address of the server.
+        api_key: Key of the server; write it as ${NAME} so that it is read from the environment.
+        system: Instructions that come first in every conversation.
+        params: Parameters of the request, sent as they are, such as temperature.
+        stream: Whether answers are streamed; without it there is no time to first token.
+        headers: Further HTTP headers.
+        retries: How often a request is sent again after a refusal, a server error or a lost connection.
+        backoff: Seconds before the first retry; each further one waits twice as long.
+        tools: Tools that the model may call in every case, besides those of the case; OpenAI's and Anthropic's form are read.
+    """
+
+    is_simulated: ClassVar[bool] = False
+    is_free: ClassVar[bool] = False
+    provider: str | None = None
+    """Whose price list holds; None for a server that is not the public one."""
+
+    def __init__(
+        self, model: str, system: str | None, caller: Caller, tools: Sequence[object] | None = None
+    ) -> None:
+        self._model, self._system, self._caller = model, system, caller
+        try:
+            self._tools = read_tools(tools or ())
+        except ValueError as problem:
+            raise BadAgent(str(problem)) from None
+        self._answered_by = ""
+
+    @property
+    def is_remote(self) -> bool:
+        return self._caller.is_remote
+
+    def answer_from(self, cassette: object, folder: Path) -> None:
+        self._caller.answer_from(cassette, folder)
+
+    def open(self) -> None:
+        self._caller.open()
+
+    async def close(self) -> None:
+        await self._caller.close()
+
+    def found_version(self) -> str:
+        """The model that answered; until one has, the model that is asked for."""
+        return self._answered_by or self._model
+
+    async def answer(self, request: Request) -> Answer:
+        if self._tools:
+            request = replace(request, tools=(*self._tools, *request.tools))
+        body = self._body(request, chat_messages(request, self._system))
+        answer = await self._caller.ask(json_bytes(body), self._read, self._model)
+        if not isinstance(answer.model, str | None):
+            raise InvalidAnswer(f"the model that answered must be text, not {excerpt(repr(answer.model))}")
+        self._answered_by = answer.model or self._answered_by
+        return answer
+
+    async def look_up(self, path: str, document: object = None) -> Any:
+        """What the server says at another of its paths; AgentError where it says nothing."""
+        return await self._caller.look_up(path, None if document is None else json_bytes(document))
+
+    @abstractmethod
+    def _body(self, request: Request, messages: list[Message]) -> dict[str, object]:
+        """The document to POST; `messages` are the system prompt, the history and the input of the request."""
+
+    @abstractmethod
+    async def _read(self, stream: Stream) -> Answer:
+        """The answer in a response that is no error; InvalidAnswer where it breaks the protocol."""
+
+
+def key_for(provider: Provider, given: str | None, is_public: bool) -> str | None:
+    """The key, given or from the environment; a public server cannot do without."""
+    key = provider.key(given, os.environ)
+    if is_public and not key:
+        raise BadAgent(
+            f"it needs a key for '{provider.public_url}'. Set the environment variable {provider.key_variable}, or base_url."
+        )
+    return key

@@ -1,0 +1,345 @@
+"""Requests over HTTP as agents make them: tried again within bounds, and throttled.
+
+`Caller` belongs to one agent and sends all its requests. A request goes through a loop: enter the throttle, send, read the
+answer; on a refusal that is worth another try (429, 5xx, no connection) back off and start over. `retries` has the rules
+of waiting, `throttle` the limit that all requests of an agent share. `_Course` keeps what happened to one request, so that
+an answer comes with its earlier attempts and an error says how far it got.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic, perf_counter
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from assay.builtin.agents.retries import LONGEST_WAIT, Backoff, Refusal, retry_after
+from assay.builtin.agents.throttle import Throttle
+from assay.dialects.reading import decode_utf8, excerpt
+from assay.http.client import HttpClient, Stream
+from assay.http.errors import (
+    BadRequest,
+    BadResponse,
+    ConnectFailed,
+    Disconnected,
+    HttpError,
+    ResponseTooLarge,
+)
+from assay.http.events import Parser
+from assay.http.request import prepare
+from assay.model import Answer, Span
+from assay.model.redaction import known_secrets, redact
+from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
+from assay.plugin.case_limit import seconds_left
+from assay.plugin.judge_retries import is_judging, report_judge_retry
+
+Read = Callable[[Stream], Awaitable[Answer]]
+MAX_BYTES = 32 * 2**20
+_SIMULATED = "x-assay-simulated"
+_FEWEST_CONNECTIONS = 100
+_EXCERPT = 500
+_NOTICEABLE = 0.001
+
+
+class Caller:
+    """One agent's way to its server: every request goes to the same URL with the same headers."""
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, object],
+        retries: int = 3,
+        backoff: float = 0.5,
+        concurrency: int = 1,
+        max_bytes: int = MAX_BYTES,
+        kind: str = "llm",
+    ) -> None:
+        given = {str(name): str(value) for name, value in headers.items()}
+        self._url = url
+        self._headers = {"content-type": "application/json", **given}
+        known_secrets().learn_headers(given)
+        known_secrets().learn_url(url)
+        self._retries = retries
+        self._backoff = Backoff(backoff)
+        self._throttle = Throttle()
+        self._connections = max(_FEWEST_CONNECTIONS, concurrency)
+        self._max_bytes = max_bytes
+        self._kind = kind
+        self._is_given_up = False
+        self._client: HttpClient | None = None
+        self._given: HttpClient | None = None
+        try:
+            prepare("POST", url, self._headers)
+        except BadRequest as problem:
+            raise BadAgent(str(problem)) from None
+        if not isinstance(retries, int) or retries < 0:
+            raise BadAgent(f"'retries' must be a whole number of at least 0, not {retries!r}.")
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the server is on another machine, as far as its name tells."""
+        from assay.http.loopback import is_loopback
+
+        return not is_loopback(urlsplit(self._url).hostname or "")
+
+    def answer_from(self, cassette: object, folder: Path) -> None:
+        """Take the answers from a cassette in the place of the network."""
+        from assay.cassette.client import replaying
+
+        self._given = replaying(cassette, folder)
+
+    def open(self) -> None:
+        self._client = self._given or HttpClient(
+            max_connections=self._connections, max_response_bytes=self._max_bytes
+        )
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def ask(self, body: bytes, read: Read, span: str) -> Answer:
+        """What `read` makes of a response that is no error, with every earlier try; AgentError when all have failed."""
+        course = _Course(span, self._kind)
+        with course:
+            while True:
+                outcome = await self._try(body, read, course)
+                if isinstance(outcome, Answer):
+                    return course.complete_answer(outcome)
+                if len(course.attempts) > self._max_retries(outcome) or not outcome.is_worth_another_try:
+                    self._is_given_up = outcome.is_unreachable
+                    raise AgentError(course.format_refusal(outcome))
+                report_judge_retry()
+                await course.pause(self._backoff.seconds(len(course.attempts), outcome.retry_after))
+
+    def _max_retries(self, refusal: Refusal) -> int:
+        """A judge that cannot be reached is tried twice, then once an output until it answers again.
+
+        Its outputs are kept and can be scored later, so a run need not wait for it. An agent under test gets all retries.
+        """
+        if refusal.is_unreachable and is_judging():
+            return 0 if self._is_given_up else min(1, self._retries)
+        return self._retries
+
+    async def _try(self, body: bytes, read: Read, course: _Course) -> Answer | Refusal:
+        """One try: wait for the throttle, send, and keep what came of it in the course."""
+        # What an earlier case was told to wait may take half of this one's time, but not all of it.
+        await course.wait(self._throttle.enter(seconds_left() / 2))
+        sent, started = monotonic(), perf_counter()
+        try:
+            outcome = await self._send(body, read, course)
+            self._take_note(outcome, sent)
+        except AgentError as error:
+            raise type(error)(course.format_failure(str(error))) from None
+        finally:
+            self._throttle.leave()
+            course.record_call(started)
+        if isinstance(outcome, Refusal):
+            course.add(outcome, perf_counter() - started)
+        return outcome
+
+    def _take_note(self, outcome: Answer | Refusal, sent: float) -> None:
+        """Let the throttle learn from what came of a request that was sent at that time (monotonic)."""
+        if isinstance(outcome, Answer):
+            self._throttle.succeeded()
+            self._is_given_up = False
+        elif outcome.status == 429:
+            asked = outcome.retry_after or 0.0
+            # A longer wait is not about the pace of requests, as with a quota of the day: other cases ask for themselves.
+            self._throttle.refused(sent, asked if asked <= LONGEST_WAIT else 0.0)
+
+    async def _send(self, body: bytes, read: Read, course: _Course) -> Answer | Refusal:
+        """Send once. A Refusal may be tried again; an AgentError may not, because the server had begun to answer."""
+        if self._client is None:
+            raise AgentError("the agent was asked before it was opened")
+        try:
+            async with self._client.stream("POST", self._url, body, self._headers) as stream:
+                if stream.status >= 300:
+                    try:
+                        refused = await stream.read()
+                    except Disconnected as error:
+                        refused = error.received
+                    wait = retry_after(stream.headers.get("retry-after"))
+                    return Refusal(stream.status, _beginning(refused), wait)
+                course.is_simulated = _SIMULATED in stream.headers
+                answer = await _read_all(stream, read)
+                course.answered_in = stream.ended - stream.sent
+                return answer
+        except ConnectFailed as error:
+            return Refusal(None, str(error), is_unreachable=True)
+        except Disconnected as error:
+            return Refusal(None, str(error))
+        except (BadResponse, ResponseTooLarge) as error:
+            raise InvalidAnswer(str(error)) from None
+        except HttpError as error:
+            raise AgentError(str(error)) from None
+
+    async def look_up(self, path: str, body: bytes | None = None) -> Any:
+        """The JSON at another path of the same server, by POST where there is a body; AgentError where there is none."""
+        if self._client is None:
+            raise AgentError("the server was asked before the agent was opened")
+        place = urlsplit(self._url)._replace(path=path, query="").geturl()
+        method = "GET" if body is None else "POST"
+        try:
+            response = await self._client.request(method, place, body or b"", self._headers)
+            if response.status < 300:
+                return response.json()
+        except HttpError as error:
+            raise AgentError(f"{path}: {error}") from None
+        raise AgentError(f"{path}: HTTP {response.status}: {_beginning(response.body)}")
+
+
+def _beginning(body: bytes) -> str:
+    """Redacted before it is cut: nobody recognises half of a secret."""
+    text: str = redact(body.decode(errors="replace").strip())
+    return text if len(text) <= _EXCERPT else text[:_EXCERPT] + "…"
+
+
+async def _read_all(stream: Stream, read: Read) -> Answer:
+    """Once an answer has begun it is not asked for again: it may have been paid for, and its end is a fault to count."""
+    try:
+        return await read(stream)
+    except Disconnected as error:
+        raise AgentError(f"the answer broke off half way: {error}") from None
+    except (TypeError, AttributeError, LookupError, ValueError) as error:
+        # A list where an object should be, text where a number should be: there are more of these than can be foreseen.
+        raise InvalidAnswer(
+            f"the answer does not have the shape of its protocol: {type(error).__name__}: {error}"
+        ) from None
+
+
+class _Course:
+    """How a request went until now: its tries, and where the time was spent."""
+
+    def __init__(self, span: str, kind: str) -> None:
+        self._span, self._kind = span, kind
+        self._began = perf_counter()
+        self._is_waiting = False
+        self._spans: list[Span] = []
+        self.attempts: list[dict[str, object]] = []
+        self.is_simulated = False
+        self.answered_in: float | None = None
+
+    async def wait(self, waiting: Awaitable[None]) -> None:
+        """Await something before a try, and record it as a span where anybody would notice it."""
+        started = perf_counter()
+        self._is_waiting = True
+        await waiting
+        self._is_waiting = False
+        seconds = perf_counter() - started
+        if seconds >= _NOTICEABLE:
+            self._spans.append(Span("waiting", "queue", started - self._began, seconds))
+
+    async def pause(self, seconds: float) -> None:
+        """Before the next try; the last one keeps how long that was, also if there is none because the time is up."""
+        started = perf_counter()
+        try:
+            await self.wait(asyncio.sleep(seconds))
+        finally:
+            self.attempts[-1]["waited"] = perf_counter() - started
+
+    def record_call(self, started: float) -> None:
+        self._spans.append(Span(self._span, self._kind, started - self._began, perf_counter() - started))
+
+    def add(self, refusal: Refusal, seconds: float) -> None:
+        attempt: dict[str, object] = {"error": refusal.text, "seconds": seconds, "status": refusal.status}
+        if refusal.retry_after is not None:
+            attempt["retry_after"] = refusal.retry_after
+        self.attempts.append(attempt)
+
+    def complete_answer(self, answer: Answer) -> Answer:
+        spans, attempts = (*self._spans, *answer.spans), tuple(self.attempts)
+        return replace(
+            answer,
+            spans=spans,
+            attempts=attempts,
+            is_simulated=self.is_simulated,
+            seconds=self.answered_in,
+        )
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Whoever gives up on it is told how far it had come."""
+        if not isinstance(error, asyncio.CancelledError):
+            return
+        tries = _format_attempts(self.attempts)
+        if self._is_waiting:
+            error.add_note(
+                "waiting until the server lets more requests in" if not tries else "waiting to try again"
+            )
+        if tries:
+            error.add_note(f"tries before: {tries}")
+
+    def format_refusal(self, last: Refusal) -> str:
+        """What went wrong with the last try, which is among the attempts."""
+        asked = "" if last.retry_after is None else f" (Retry-After {last.retry_after:,.0f} s)"
+        return _with_earlier(str(last) + asked, self.attempts[:-1])
+
+    def format_failure(self, text: str) -> str:
+        """The same for one that ended otherwise, and is not."""
+        return _with_earlier(text, self.attempts)
+
+
+def _with_earlier(text: str, earlier: Sequence[Mapping[str, object]]) -> str:
+    return f"{text} (try {len(earlier) + 1}, before it: {_format_attempts(earlier)})" if earlier else text
+
+
+def _format_attempts(attempts: Sequence[Mapping[str, object]]) -> str:
+    texts = []
+    for attempt in attempts:
+        status, asked, waited = (attempt.get(key) for key in ("status", "retry_after", "waited"))
+        wait = "" if waited is None else f", waited {waited:.1f} s"
+        texts.append(
+            str(status or "no answer") if asked is None else f"{status} (Retry-After {asked:,.0f} s{wait})"
+        )
+    return ", ".join(texts)
+
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class Assembly(Protocol[T_contra]):
+    """An answer put together from what is streamed.
+
+    `take` gets every event or line of the stream in order, and `answer` is called once after the last. `is_complete` says
+    whether the protocol's own sign of the end has come: a stream that breaks off before it is an error, never an answer.
+    """
+
+    is_complete: bool
+
+    def take(self, part: T_contra) -> None: ...
+
+    def answer(self) -> Answer: ...
+
+
+async def assemble_answer(stream: Stream, parser: Parser[T], assembly: Assembly[T]) -> Answer:
+    """Feed a whole stream through the parser into the assembly; each part keeps the time at which its bytes arrived."""
+    has_parts = False
+    async for data, at in stream.pieces():
+        for part in parser.feed(data, at):
+            assembly.take(part)
+            has_parts = True
+    for part in parser.finish():
+        assembly.take(part)
+        has_parts = True
+    if assembly.is_complete:
+        return assembly.answer()
+    if has_parts or not stream.arrived:
+        raise AgentError("the stream ended before the answer did")
+    begins = excerpt(stream.arrived[0].data.decode(errors="replace"))
+    raise InvalidAnswer(f"nothing in the answer is part of a stream; it begins: {begins}")
+
+
+async def whole_text(stream: Stream) -> str:
+    return decode_utf8(await stream.read())
+
+
+def is_json(stream: Stream) -> bool:
+    """Some servers answer in one piece although a stream was asked for."""
+    return stream.headers.get("content-type", "").startswith("application/json")

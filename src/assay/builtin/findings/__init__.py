@@ -1,0 +1,1 @@
+"""What our own experiments add to analysis and reports."""

@@ -1,0 +1,136 @@
+"""Charts of teams: the speedup with its interval, and who worked when.
+
+They are kept apart from `team` so that commands without charts do not import the chart modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from assay.builtin.findings.team_text import times_text, typical_round
+from assay.model.team import Round, Stint, TeamFinding
+from assay.report.charts.vega import Chart, Spec, build_name_axis, dot, frame, quantity, whisker
+from assay.report.figures import scale_for
+
+
+def speedup_charts(teams: Sequence[TeamFinding]) -> list[Chart]:
+    """The speedups of all teams in one chart; none where no team has one."""
+    known = [team for team in teams if team.speedup is not None]
+    return [Chart("team-speedup", speedups(known))] if known else []
+
+
+def timeline_charts(team: TeamFinding) -> list[Chart]:
+    """Who worked when, in the typical pair of legs; none where no pair is whole."""
+    typical = typical_round(team)
+    return [Chart(f"team-timeline-{team.label}", timeline(team, typical))] if typical is not None else []
+
+
+def speedups(teams: Sequence[TeamFinding]) -> Spec:
+    rows = []
+    for team in teams:
+        figure = team.speedup
+        assert figure is not None
+        low, high = (figure.value if end is None else end for end in (figure.low, figure.high))
+        row = {"trial": team.label, "value": figure.value, "low": low, "high": high}
+        rows.append({**row, "text": times_text(figure), "ideal": team.at_once})
+    rows.sort(key=lambda row: -float(str(row["value"])))
+    ends = [float(str(row[key])) for row in rows for key in ("low", "high", "ideal")]
+    x = quantity("value", "sequential ÷ concurrent wall time", np.array([1.0, *ends]))
+    x["axis"]["grid"] = True
+    tips = [{"field": "trial", "title": "team"}, {"field": "text", "title": "speedup"}]
+    simulated = ", simulated" if any(team.is_simulated for team in teams) else ""
+    return {
+        **frame(
+            "True speedup", f"95 % intervals over pairs of legs{simulated}; ticks: as many as work at once"
+        ),
+        "height": max(60, 26 * len(rows)),
+        "data": {"values": rows},
+        "layer": [
+            {
+                "data": {"values": [{"value": 1}]},
+                "mark": {"type": "rule", "strokeDash": [4, 4], "opacity": 0.6},
+                "encoding": {"x": {"field": "value", "type": "quantitative"}},
+            },
+            {
+                "mark": {"type": "tick", "thickness": 2, "size": 14, "opacity": 0.5},
+                "encoding": {"x": {**x, "field": "ideal"}, "y": _lane()},
+            },
+            whisker(
+                "x", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": _lane(), "tooltip": tips}
+            ),
+            dot({"x": x, "y": _lane(), "tooltip": tips}),
+        ],
+    }
+
+
+def _lane() -> Spec:
+    return {**build_name_axis(), "axis": {"grid": False, "labelLimit": 360}}
+
+
+def timeline(team: TeamFinding, one: Round) -> Spec:
+    """A lane for each agent and leg, one scale for both legs; the tick within a bar is the first token."""
+    scale = scale_for("s", max(one.sequential_seconds, one.concurrent_seconds))
+    rows = [
+        _bar(leg, stint, scale.factor)
+        for leg, stints in (("sequential", one.sequential), ("concurrent", one.concurrent))
+        for stint in stints
+    ]
+    lanes = [f"{leg} · {agent.name}" for leg in ("sequential", "concurrent") for agent in team.agents]
+    longest = max(one.sequential_seconds, one.concurrent_seconds) / scale.factor
+    x = {
+        "field": "start",
+        "type": "quantitative",
+        "title": f"{scale.label} after the leg began",
+        "scale": {"domain": [0, longest], "nice": False},
+    }
+    y = {
+        "field": "lane",
+        "type": "nominal",
+        "sort": lanes,
+        "title": None,
+        "axis": {"grid": False, "labelLimit": 260},
+    }
+    tips = [{"field": name, "title": name} for name in ("agent", "case", "took", "first_token")]
+    firsts = [row for row in rows if row["first"] is not None]
+    simulated = ", simulated" if team.is_simulated else ""
+    return {
+        **frame(
+            f"Who worked when: {team.label}",
+            f"the pair of legs with the middle speedup, {one.speedup:.3g} ×{simulated}",
+        ),
+        "height": 30 * len(lanes),
+        "layer": [
+            {
+                "data": {"values": rows},
+                "mark": {"type": "bar", "height": {"band": 0.62}, "stroke": "white", "strokeWidth": 0.6},
+                "encoding": {
+                    "x": x,
+                    "x2": {"field": "end"},
+                    "y": y,
+                    "color": {"field": "agent", "type": "nominal", "sort": None, "legend": None},
+                    "tooltip": tips,
+                },
+            },
+            {
+                "data": {"values": firsts},
+                "mark": {"type": "tick", "thickness": 1.5, "size": 18, "color": "white"},
+                "encoding": {"x": {**x, "field": "first"}, "y": y},
+            },
+        ],
+    }
+
+
+def _bar(leg: str, stint: Stint, factor: float) -> dict[str, object]:
+    first = None if stint.ttft is None else (stint.start + stint.ttft) / factor
+    return {
+        "lane": f"{leg} · {stint.agent}",
+        "agent": stint.agent,
+        "case": stint.case,
+        "start": round(stint.start / factor, 6),
+        "end": round(stint.end / factor, 6),
+        "first": None if first is None else round(first, 6),
+        "took": f"{(stint.end - stint.start) / factor:.4g}",
+        "first_token": "–" if stint.ttft is None else f"{stint.ttft / factor:.4g}",
+    }

@@ -1,0 +1,130 @@
+"""`assay plugin`: start a package that adds plug-ins to Assay."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from assay.cli.output import echo, style_text
+from assay.cli.session import Session, common
+from assay.text import quote_word
+
+KINDS = ("agent", "scorer", "instrument", "experiment", "finding", "scenario", "reporter", "executor")
+
+_TEMPLATE = Path(__file__).parent / "plugin_template"
+_NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
+
+
+@click.group()
+def plugin() -> None:
+    """Write plug-ins: your own agents, scorers, instruments, experiments, findings, scenarios and reporters."""
+
+
+@plugin.command("new")
+@click.argument("name")
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice(KINDS),
+    multiple=True,
+    default=["agent"],
+    show_default=True,
+    help="What the plug-in is; repeat it for several in one package.",
+)
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    default=".",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Create the package's folder here; default: the current folder.",
+)
+@common
+def new(session: Session, name: str, kinds: tuple[str, ...], out: Path) -> None:
+    """Write a package with a working plug-in, its entry point, a README and tests that pass.
+
+    \b
+    assay plugin new my-scorer --kind scorer
+    assay plugin new my-tools --kind agent --kind instrument --out plugins
+    """
+    from assay.errors import AssayError
+    from assay.plugin.private_files import make_folder
+
+    _check_name(name, kinds)
+    folder = out / name
+    if folder.exists():
+        raise AssayError(f"'{folder}' exists already. Choose another name, or another folder with --out.")
+    files = build_files(name, kinds)
+    try:
+        for path, text in files.items():
+            make_folder((folder / path).parent)
+            (folder / path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise AssayError(f"'{folder}' cannot be written: {error.strerror}.") from None
+    shown = quote_word(str(folder))
+    steps = (f"pip install -e {shown}", f"assay list {kinds[0]}s", f"pytest {shown}")
+    if session.is_json:
+        session.emit({"folder": str(folder), "files": list(files), "next": list(steps)})
+        return
+    if not session.is_quiet:
+        echo(f"Created {len(files)} files in {folder}/:")
+        for path in files:
+            echo("  ", style_text(path, dim=True))
+    session.next(*steps)
+
+
+def build_files(name: str, kinds: Sequence[str]) -> Mapping[str, str]:
+    """The text of each file of a package, by its path; `template_name` of the templates becomes the name."""
+    package = name.replace("-", "_")
+    prefix = "".join(word.capitalize() for word in package.split("_"))
+    chosen = [kind for kind in KINDS if kind in kinds]
+
+    def fill(template: str) -> str:
+        text = (_TEMPLATE / template).read_text(encoding="utf-8")
+        return (
+            text.replace("template_name", package)
+            .replace("template-name", name)
+            .replace("TemplateName", prefix)
+        )
+
+    introduction, *sections = fill("README.md").split("\n## ")
+    usage = [section for section in sections if section.partition("\n")[0] in chosen]
+    entry_points = [
+        f'[project.entry-points."assay.{kind}s"]\n{package} = "{package}.{kind}:{prefix}{kind.capitalize()}"\n'
+        for kind in chosen
+    ]
+    return {
+        "pyproject.toml": "\n".join([fill("pyproject.toml"), *entry_points]),
+        "README.md": "\n## ".join([introduction, *usage]),
+        f"src/{package}/__init__.py": '"""Plug-ins for Assay, found through the entry points in pyproject.toml."""\n',
+        **{f"src/{package}/{kind}.py": fill(f"{kind}.py") for kind in chosen},
+        **{f"tests/test_{kind}.py": fill(f"test_{kind}.py") for kind in chosen},
+    }
+
+
+def _check_name(name: str, kinds: Sequence[str]) -> None:
+    """AssayError for a name that cannot be that of a distribution, a Python package and a plug-in at once."""
+    import keyword
+    from importlib.util import find_spec
+
+    from assay.errors import AssayError
+    from assay.plugin import lookup
+
+    if not _NAME.fullmatch(name):
+        raise AssayError(
+            f"'{name}' cannot name a plug-in. Use lower-case letters, digits and single hyphens or underscores, "
+            "and begin with a letter: my-scorer."
+        )
+    package = name.replace("-", "_")
+    if keyword.iskeyword(package) or package in sys.stdlib_module_names:
+        raise AssayError(f"'{name}' is a name of Python itself. Choose another one.")
+    if taken := [kind for kind in kinds if package in lookup.known(f"{kind}s")]:
+        raise AssayError(
+            f"The {taken[0]} '{package}' exists already: assay list {taken[0]}s. Choose another name."
+        )
+    found = find_spec(package)
+    if found is not None and found.origin is not None:
+        raise AssayError(f"A Python package '{package}' is installed already. Choose another name.")

@@ -1,0 +1,177 @@
+"""A worker and everything it started: how much memory it holds, and how to end all of it.
+
+Linux tells everything through /proc. Elsewhere psutil is asked, which is slower, and processes that detached themselves
+cannot be found by their mark. A process may end between any two looks: that is never an error here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+MARK = "ASSAY_WORKER"
+"""Environment variable that all descendants of a worker inherit, also those that detach themselves."""
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def descendants_rss(pid: int) -> int:
+    """Resident bytes of all descendants of a process."""
+    return sum(_rss(member) for child in _children(pid) for member in _family(child))
+
+
+def tree_rss(pid: int) -> int:
+    """Resident bytes of a process and its descendants."""
+    return sum(_rss(member) for member in _family(pid))
+
+
+def _family(pid: int) -> Iterator[int]:
+    yield pid
+    for child in _children(pid):
+        yield from _family(child)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+    except OSError:
+        return found or _children_elsewhere(pid)
+    return found
+
+
+def _children_elsewhere(pid: int) -> list[int]:
+    if Path("/proc/self/task").exists():
+        return []
+    import psutil
+
+    with contextlib.suppress(psutil.Error):
+        return [child.pid for child in psutil.Process(pid).children()]
+    return []
+
+
+def _rss(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    except (OSError, IndexError, ValueError):
+        return _rss_elsewhere(pid)
+
+
+def _rss_elsewhere(pid: int) -> int:
+    if Path("/proc/self/statm").exists():
+        return 0
+    import psutil
+
+    with contextlib.suppress(psutil.Error):
+        return int(psutil.Process(pid).memory_info().rss)
+    return 0
+
+
+def kill_all(pid: int, mark: str) -> int:
+    """End the process group of a worker that has exited and every process that carries its mark.
+
+    Returns how many processes had outlived the worker.
+    """
+    outlived = _find_marked_processes(mark) - {pid}
+    kill_group(pid)
+    return len((outlived | kill_marked(mark)) - {pid})
+
+
+def kill_tree(pid: int) -> None:
+    """End a process and all its descendants.
+
+    They are stopped first, from the top down, until a look finds no new one: what is stopped starts nothing more, and
+    nobody's parent ends before its children are known. A reaper at the top is ended last, as it receives the orphans.
+    """
+    stopped: set[int] = set()
+    while fresh := find_descendants(pid) - stopped:
+        for descendant in fresh:
+            kill(descendant, signal.SIGSTOP)
+        stopped |= fresh
+    for descendant in stopped:
+        kill(descendant)
+    kill(pid)
+
+
+def kill_descendants(pid: int) -> None:
+    """End the worker below a reaper, which then ends what the worker started and reports how many processes that were.
+
+    A reaper that has not forked yet is ended itself.
+    """
+    for member in _children(pid) or [pid]:
+        kill(member)
+
+
+def find_descendants(pid: int) -> set[int]:
+    """All descendants that run now, from one look at the parents of all processes."""
+    children: dict[int, list[int]] = {}
+    for process in _all_processes():
+        parent = _running_parent(process)
+        if parent is not None:
+            children.setdefault(parent, []).append(process)
+    found: set[int] = set()
+    waiting = [pid]
+    while waiting:
+        fresh = children.get(waiting.pop(), [])
+        found.update(fresh)
+        waiting += fresh
+    return found
+
+
+def _running_parent(pid: int) -> int | None:
+    """None for one that has ended, also if nobody has asked for its exit code yet."""
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+    except (OSError, ValueError):
+        return None
+    return None if state in "ZX" else int(parent)
+
+
+def is_at_work(pid: int) -> bool:
+    """Whether the process computes, or waits for a processor or a disk; False where the system does not say."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "RD"
+    except (OSError, IndexError):
+        return False
+
+
+def kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def kill_marked(prefix: str) -> set[int]:
+    """End every process whose mark has this prefix, until a look finds no new one."""
+    killed: set[int] = set()
+    while fresh := _find_marked_processes(prefix) - killed:
+        for pid in fresh:
+            kill_tree(pid)
+        killed |= fresh
+    return killed
+
+
+def kill(pid: int, signum: int = signal.SIGKILL) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signum)
+
+
+def _find_marked_processes(prefix: str) -> set[int]:
+    mark = f"{MARK}={prefix}".encode()
+    marked: set[int] = set()
+    for pid in _all_processes():
+        # The environment that the process was started with; it cannot be read if it has ended or is another user's.
+        with contextlib.suppress(OSError):
+            if mark in Path(f"/proc/{pid}/environ").read_bytes():
+                marked.add(pid)
+    return marked
+
+
+def _all_processes() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []

@@ -1,0 +1,60 @@
+"""CPU time and peak memory of this process, and their sums over the measured executions of a job."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time
+
+from assay.model.execution import JobUsage
+
+_HIGH_WATER = re.compile(r"^VmHWM:\s*(\d+) kB", re.MULTILINE)
+
+
+def cpu_time() -> float:
+    """CPU seconds of this process and of those of its children that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return process_time() + ended.ru_utime + ended.ru_stime
+
+
+def peak_memory() -> int | None:
+    """The most resident bytes that this process, or one child of it that has ended, ever held; None off Linux.
+
+    Not `ru_maxrss` of the process itself: that begins with what the process that started it held.
+    """
+    try:
+        found = _HIGH_WATER.search(Path(f"/proc/{os.getpid()}/status").read_text())
+    except OSError:
+        return None
+    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return max(int(found[1]), child) * 1024 if found else None
+
+
+class UsageMeter:
+    """Adds up the measured executions of a job.
+
+    `peak` is asked once, at the end of the job, for the highest memory of the process; None where that says nothing about
+    the subject, as for a job that runs inline in the runner.
+    """
+
+    def __init__(self, peak: Callable[[], int | None] | None) -> None:
+        self._peak = peak
+        self._peak_bytes: int | None = None
+        self._cpu_seconds = self._wall_seconds = 0.0
+
+    def add(self, cpu_seconds: float, wall_seconds: float) -> None:
+        self._cpu_seconds += cpu_seconds
+        self._wall_seconds += wall_seconds
+
+    def see_peak(self, peak_bytes: int | None) -> None:
+        """Note the peak of one execution: the processes of some agents only report the peak since they were last asked."""
+        if peak_bytes is not None:
+            self._peak_bytes = max(self._peak_bytes or 0, peak_bytes)
+
+    def usage(self) -> JobUsage:
+        if self._peak is not None:
+            self.see_peak(self._peak())
+        return JobUsage(self._cpu_seconds, self._wall_seconds, self._peak_bytes)

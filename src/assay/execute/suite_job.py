@@ -1,0 +1,210 @@
+"""Carries out one job of a suite: opens the agent, puts it through its cases, closes it.
+
+`attempt.py` hands jobs that have an agent over to `run_suite_job`. The cases run one after the other, or many at a time on
+the event loop of the agent pool. In the second case the generator runs the loop in slices of `SLICE_SECONDS`, and between
+them yields what has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Generator, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+
+from assay.errors import AssayError
+from assay.execute.case_runner import Asker
+from assay.execute.early_stop import patience_for
+from assay.execute.error_text import format_error
+from assay.execute.job_progress import account_of
+from assay.execute.output_capture import telling_prints_apart
+from assay.execute.subject import INTERRUPTED
+from assay.execute.worker_channel import MANY, Pulse, WorkerStage
+from assay.model import Artifact, Batch, Execution, Isolation, Job, Phase, Status
+from assay.plugin import lookup
+from assay.plugin.agent_pool import AgentPool
+from assay.plugin.interruption import BY_USER, Cancelled, UserInterrupt
+
+LogReader = Callable[[], str | None]
+SLICE_SECONDS = 0.05
+BEAT_SECONDS = 0.2
+"""How often a task on the event loop shows the supervisor that the loop is not held up."""
+
+
+def run_suite_job(job: Job, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
+    """Carry out a job of a suite, yielding executions as they end; whatever happens, the agent is closed.
+
+    A worker in which a thread does not end stops early in the stage RENEWING, and the supervisor gives the rest of the job
+    to a new process; the job is then not settled.
+    """
+    pulse.enter(WorkerStage.SETUP)
+    pool = AgentPool()
+    is_supervised = job.isolation is not Isolation.INLINE
+    needs_new_process = False
+    try:
+        with telling_prints_apart() if job.concurrency > 1 and is_supervised else nullcontext():
+            needs_new_process = yield from _open_and_run(job, pool, pulse, read_log)
+    finally:
+        pulse.enter(WorkerStage.TEARDOWN)
+        pool.close()
+        pulse.end()
+    if needs_new_process and is_supervised:
+        pulse.enter(WorkerStage.RENEWING)
+    else:
+        yield Batch(settled=((job.trial, job.process),))
+
+
+def _open_and_run(
+    job: Job, pool: AgentPool, pulse: Pulse, read_log: LogReader
+) -> Generator[Batch, None, bool]:
+    """Open the agent and its scorers and run the cases; returns whether the rest of the job needs a new process."""
+    try:
+        for file in job.load:
+            lookup.load_file(Path(file))
+        asker = Asker(job, pool)
+        version = asker.version
+    except BaseException as error:
+        yield _build_open_failure(job, error, read_log())
+        return False
+    try:
+        asker.call_scorers()
+    except BaseException as error:
+        status, text = Status.HARNESS_ERROR, f"the scorers could not be made: {format_error(error)}"
+        if isinstance(error, BY_USER):
+            status, text = Status.CANCELLED, INTERRUPTED
+        yield Batch((account_of(job).stand_in(status, text, log=read_log()),))
+        return False
+    about = asker.about_instruments() if job.process == 0 else Batch()
+    yield replace(about, versions={job.trial: version} if version else {})
+    start = perf_counter()
+    has_given_up = yield from _run_executions(job, asker, pool, pulse, read_log)
+    artifacts = (*asker.files.take(), *_about_concurrency(job, asker, perf_counter() - start, read_log))
+    yield Batch(artifacts=artifacts, usage={job.trial: asker.usage()})
+    if asker.version != version:
+        yield Batch(versions={job.trial: asker.version})
+    return asker.needs_new_process and not has_given_up
+
+
+def _about_concurrency(job: Job, asker: Asker, elapsed: float, read_log: LogReader) -> tuple[Artifact, ...]:
+    """A doubt about the times of threads, and what was printed that cannot be assigned to an execution."""
+    doubt = asker.doubt_about_threads(elapsed) if job.process == 0 else None
+    log = read_log() if job.concurrency > 1 else None
+    return (
+        *([Artifact(job.trial, f"threads-p{job.process}.txt", "remark", doubt.encode())] if doubt else ()),
+        *([Artifact(job.trial, f"log-p{job.process}.txt", "log", log.encode())] if log else ()),
+    )
+
+
+def _build_open_failure(job: Job, error: BaseException, log: str | None) -> Batch:
+    """An agent that cannot be opened ends its trial: the next process would fare no better."""
+    if isinstance(error, BY_USER):
+        return Batch((account_of(job).stand_in(Status.CANCELLED, INTERRUPTED, log=log),))
+    text = str(error) if isinstance(error, AssayError) else format_error(error)
+    execution = account_of(job).stand_in(Status.FAILED, f"the agent could not be opened: {text}", log=log)
+    reason = f"the agent could not be opened: {text.splitlines()[0]}"
+    return Batch((execution,), stopped={job.trial: reason})
+
+
+def _run_executions(
+    job: Job, asker: Asker, pool: AgentPool, pulse: Pulse, read_log: LogReader
+) -> Generator[Batch, None, bool]:
+    """Run the cases; returns whether the job was given up, because it was cancelled or failed too often."""
+    warmups_kept = any(s.kept for s in job.stretches if s.phase == Phase.WARMUP)
+    patience = patience_for(is_suite=True)
+    for ended in _executions(job, asker, pool, pulse, read_log):
+        yield Batch(tuple(e for e in ended if e.phase is not Phase.WARMUP or warmups_kept))
+        if any(execution.status is Status.CANCELLED for execution in ended):
+            return True
+        for execution in ended:
+            if reason := patience.see(execution):
+                yield Batch(stopped={job.trial: reason})
+                return True
+    return False
+
+
+def _executions(
+    job: Job, asker: Asker, pool: AgentPool, pulse: Pulse, read_log: LogReader
+) -> Iterator[list[Execution]]:
+    """Executions as they end: many at a time for an async agent or one in threads, otherwise one after the other.
+
+    After a process has died, the first `cautious` cases of the rest of its job are asked one at a time even so.
+    """
+    numbers = (
+        (phase, number)
+        for stretch in job.stretches
+        for phase in [Phase(stretch.phase)]
+        for number in range(stretch.first, stretch.end)
+        if phase is not Phase.MEASURED or number not in job.done
+    )
+    if not (asker.is_async or asker.uses_threads):
+        yield from ([execution] for execution in asker.one_by_one(numbers, pulse, read_log))
+        return
+    beating = pool.runner.get_loop().create_task(_beat(pulse, asker, job.limits.seconds))
+    try:
+        alone = islice(numbers, job.cautious) if job.concurrency > 1 else numbers
+        yield from ([execution] for execution in asker.one_by_one(alone, pulse, read_log))
+        if job.concurrency > 1:
+            pulse.begin(Phase.MEASURED, MANY)
+            yield from _at_once(job, asker, numbers, pool, pulse)
+    finally:
+        beating.cancel()
+
+
+async def _beat(pulse: Pulse, asker: Asker, limit: float | None) -> None:
+    """Renew the pulse as long as the loop runs; when an agent blocks the loop, the supervisor sees since when."""
+    pause = min(BEAT_SECONDS, limit / 4) if limit is not None else BEAT_SECONDS
+    while not asker.is_held_up:
+        pulse.again()
+        await asyncio.sleep(pause)
+
+
+def _at_once(
+    job: Job, asker: Asker, numbers: Iterator[tuple[Phase, int]], pool: AgentPool, pulse: Pulse
+) -> Iterator[list[Execution]]:
+    """Executions in slices of time: the event loop is left only now and then, to hand over what has ended."""
+    # What is there already stays until the end: looking through it for garbage again and again costs a twentieth.
+    gc.freeze()
+    ended: list[Execution] = []
+    loop = pool.runner.get_loop()
+
+    def ask() -> asyncio.Task[None]:
+        return loop.create_task(asker.keep_asking(numbers, ended, pulse))
+
+    asking = [ask() for _ in range(job.concurrency)]
+    try:
+        while asking:
+            _run_slice(pool, asking)
+            yield [*ended]
+            ended.clear()
+            # An agent may cancel every task that it finds; others take the place of ours.
+            asking = [ask() if task.cancelled() else task for task in asking if not _is_over(task)]
+    except Cancelled:
+        yield [*ended]
+        raise
+    finally:
+        asker.is_closing = True
+        for task in asking:
+            task.cancel()
+
+
+def _run_slice(pool: AgentPool, asking: list[asyncio.Task[None]]) -> None:
+    """Run the event loop for a moment.
+
+    An exception that code of the agent raises outside of its own tasks only ends the slice: whoever awaits it gets it in
+    the next one.
+    """
+    try:
+        pool.runner.run(asyncio.wait(asking, timeout=SLICE_SECONDS))
+    except UserInterrupt:
+        raise
+    except (SystemExit, KeyboardInterrupt, asyncio.CancelledError):
+        return
+
+
+def _is_over(task: asyncio.Task[None]) -> bool:
+    """Raises what the task raised, but not that it was cancelled."""
+    return task.done() and not task.cancelled() and task.result() is None

@@ -1,0 +1,171 @@
+"""What passes between a worker and its supervisor beside results: the signal CANCEL, and the pulse.
+
+The pulse is eight 64-bit numbers in shared memory that say what the worker is doing, and since when. A pipe would not do:
+the supervisor needs to know even when the worker is stuck, and an execution of a microsecond must not wait for a system
+call. The numbers, by index:
+
+0 the phase, 1 the repetition, 2 the start of the stage in nanoseconds of the monotonic clock (0 while it changes), 3 the
+stage, 4 how often judges were asked again, and from the reaper: 5 whether the worker has exited, 6 how many processes it
+left, 7 how many of them could not be ended.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+from dataclasses import dataclass
+from enum import IntEnum
+from math import inf
+from time import monotonic_ns
+
+from assay.model import Phase
+
+CANCEL: int = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
+"""Asks a worker to end. Not SIGTERM, because an experiment may need that one for children of its own."""
+
+_SIZE = 64
+MANY = -1
+"""Stands for the number of an execution where several are under way."""
+_PHASES = tuple(Phase)
+_CODES = {phase: code for code, phase in enumerate(_PHASES)}
+
+
+class WorkerStage(IntEnum):
+    """What a worker is doing. The order is STARTING, SETUP, then EXECUTING and BETWEEN in turn, TEARDOWN; an execution may have
+    PREPARING before it and JUDGING after it. A worker that dies leaves the stage in which it died, and `supervise.py` decides by
+    it who is to blame."""
+
+    STARTING = 0
+    SETUP = 1
+    EXECUTING = 2
+    BETWEEN = 3
+    TEARDOWN = 4
+    SEVERED = 5
+    """The pipe for results is gone, so there is no other way to say anything."""
+    BROKEN = 6
+    """The harness itself failed; its traceback is in the log."""
+    JUDGING = 7
+    """An answer has come and scorers are at work: what goes wrong now is not the agent's fault."""
+    PREPARING = 8
+    """What an execution needs is being made ready, untimed."""
+    RENEWING = 9
+    """The worker ends for the sake of the rest of its job: a thread of an execution that took too long goes on in it."""
+
+
+_STAGES = frozenset(map(int, WorkerStage))
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What the pulse said at one moment."""
+
+    stage: WorkerStage
+    phase: Phase
+    repetition: int
+    since_ns: int
+
+    def seconds(self) -> float:
+        """How long the stage has lasted. Infinite if its start is in the future: an experiment that overwrote the pulse must
+        not escape its time limit."""
+        if not self.since_ns:
+            return 0.0
+        seconds = (monotonic_ns() - self.since_ns) * 1e-9
+        return seconds if seconds > -1 else inf
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What the reaper reported of a worker."""
+
+    has_worker_exited: bool
+    processes: int
+    survivors: int
+
+
+class Pulse:
+    """The numbers in shared memory, written by the worker in well under a microsecond and read by the supervisor at any time.
+
+    Without a descriptor it is private memory, for jobs that nobody supervises. There is no lock: the start (number 2) is 0
+    while the others change, and a reader takes 0 for "not under way".
+    """
+
+    def __init__(self, fd: int = -1) -> None:
+        self._memory = mmap.mmap(fd, _SIZE)
+        self._numbers = memoryview(self._memory).cast("q")
+
+    def enter(self, stage: WorkerStage) -> None:
+        self._numbers[2] = 0
+        self._numbers[3] = stage
+        self._numbers[2] = monotonic_ns()
+
+    def begin(self, phase: Phase, repetition: int) -> None:
+        numbers = self._numbers
+        numbers[2] = 0
+        numbers[0] = _CODES[phase]
+        numbers[1] = repetition
+        numbers[3] = 2  # Stage.EXECUTING: reading it from the class would take as long as all the rest
+        numbers[2] = monotonic_ns()
+
+    def again(self) -> None:
+        """Restart the time of what is under way: an event loop that still runs is not held up by any execution."""
+        self._numbers[2] = monotonic_ns()
+
+    def end(self) -> None:
+        self._numbers[2] = 0
+        self._numbers[3] = 3  # Stage.BETWEEN
+
+    def count_judge_retry(self) -> None:
+        self._numbers[4] += 1
+
+    def judge_retries(self) -> int:
+        """Requests of judges that the worker has sent again so far."""
+        return self._numbers[4]
+
+    def has_exited(self) -> None:
+        """Reported by the reaper: the worker has exited, and what it left is being ended."""
+        self._numbers[5] = 1
+
+    def has_left(self, processes: int, survivors: int) -> None:
+        """Reported by the reaper: how many processes outlived the worker, and how many of them could not be ended."""
+        self._numbers[6], self._numbers[7] = processes, survivors
+
+    def leftovers(self) -> Leftovers:
+        return Leftovers(bool(self._numbers[5]), max(0, self._numbers[6]), max(0, self._numbers[7]))
+
+    def read(self) -> Beat:
+        """The state at this moment. An experiment may have overwritten it: values that make no sense are replaced."""
+        code, repetition, since_ns, stage = self._numbers[:4].tolist()
+        phase = _PHASES[code] if code in range(len(_PHASES)) else Phase.MEASURED
+        return Beat(
+            WorkerStage(stage) if stage in _STAGES else WorkerStage.EXECUTING, phase, repetition, since_ns
+        )
+
+    def detach(self) -> None:
+        """Write to private memory from now on: a fork of the worker must not speak for it."""
+        self._numbers = memoryview(bytearray(_SIZE)).cast("q")
+
+    def close(self) -> None:
+        self._numbers.release()
+        self._memory.close()
+
+
+def create_shared_memory() -> int:
+    """A file descriptor of memory that a child can map too."""
+    fd = memory_file(b"")
+    os.ftruncate(fd, _SIZE)
+    return fd
+
+
+def memory_file(content: bytes) -> int:
+    """A file descriptor from which the content can be read; the file has no name, so that nothing is left of it."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("assay")
+    else:
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    os.write(fd, content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

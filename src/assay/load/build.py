@@ -1,0 +1,295 @@
+"""Turns options, as people write them, into a load that is ready to start.
+
+`build_prepared_load` is for servers and `build_prepared_agent_load` for agents that run their own code; both check
+everything before the first byte is sent. What they return, a `PreparedLoad`, is carried out by its method `measured`: once
+by `assay load`, once per step by a search for capacity, and once per stretch by a stress test.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from assay.errors import PlanError
+from assay.load.answer_text import TOO_LONG
+from assay.load.engine import (
+    AGENT_WORKER,
+    SERVER_WORKER,
+    Watch,
+    WatchChunk,
+    carry_out,
+    order_for,
+    order_for_agent,
+)
+from assay.load.histogram_bounds import Bounds
+from assay.load.load_shape import load_for
+from assay.load.options import LoadOptions as LoadOptions
+from assay.load.options import load_options, wrong_option
+from assay.load.prompts import (
+    read_inputs,
+    requests_order,
+    salt_of,
+    sessions_order,
+    with_output_rules,
+)
+from assay.load.request import LoadPrompt, Target, check_address, check_allowed
+from assay.load.targets import more_targets, target_for, with_options
+from assay.load.worker_report import Chunk
+from assay.model import AgentUse, Benchmark, Case
+from assay.model.load import Load, LoadResult, Objective
+from assay.model.user_session import SessionTurn, UserSession, are_conversations
+from assay.spec.load_settings import check_prompt
+
+if TYPE_CHECKING:
+    from assay.load.abort import AbortMonitor
+    from assay.load.quality import Checker
+    from assay.load.server_metrics import MetricsReader, MetricsSource
+
+PROMPT = "Say in one sentence what a benchmark is."
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLoad:
+    """A load with all that is needed to begin at once."""
+
+    load: Load
+    order: dict[str, object]
+    """What a worker needs to know besides the timetable. Headers in it may hold secrets: it is never stored."""
+    module: str = SERVER_WORKER
+    check: Checker | None = None
+    """Scores answers, where the data set is a suite."""
+    metrics: MetricsSource | None = None
+    """Where the server's own metrics are read while the load runs."""
+    prompt_seed: int = 0
+    is_unique: bool = False
+    """Whether prompts are made to differ."""
+    loads: Iterator[int] = field(default_factory=count)
+    """Numbers of the loads that are carried out with this."""
+    targets: tuple[str, ...] = ()
+    """URLs, where there are several."""
+
+    def measured(
+        self,
+        watch: Watch = lambda pulse, tally: None,
+        is_stopped: Callable[[], bool] = lambda: False,
+        watch_chunk: WatchChunk | None = None,
+        once_begun: Callable[[], object] = lambda: None,
+    ) -> LoadResult:
+        """Carry the load out and return its figures, not judged yet.
+
+        It ends early when `is_stopped` returns True or a condition of `abort_on` holds. `watch` and `watch_chunk` see what
+        workers report while the load runs, and `once_begun` is called when requests are under way (see `engine.carry_out`).
+        """
+        monitor: AbortMonitor | None = None
+        if self.load.abort_on:
+            from assay.load.abort import AbortMonitor
+
+            monitor = AbortMonitor(self.load.abort_on)
+        metrics: contextlib.AbstractContextManager[MetricsReader | None] = contextlib.nullcontext()
+        if self.metrics is not None:
+            from assay.load.server_metrics import MetricsReader
+
+            metrics = MetricsReader(self.metrics)
+
+        def watch_both(chunk: Chunk) -> None:
+            if monitor is not None:
+                monitor.watch(chunk)
+            if watch_chunk is not None:
+                watch_chunk(chunk)
+
+        with metrics as reader:
+            tally = carry_out(
+                self.load,
+                {**self.order, "salt": salt_of(self.prompt_seed, next(self.loads))},
+                watch,
+                module=self.module,
+                bounds=bounds_of(self.load.objectives),
+                is_stopped=lambda: (monitor is not None and monitor.is_triggered()) or is_stopped(),
+                watch_chunk=watch_both,
+                once_begun=once_begun,
+            )
+        # What reads numpy, or scores answers, is not needed before the first request.
+        from assay.load.summary import outcomes_of, summarise_load
+
+        result = replace(
+            summarise_load(tally, self.load),
+            prompt_seed=self.prompt_seed if self.is_unique else None,
+            targets=dict(zip(self.targets, outcomes_of(tally), strict=False)),
+        )
+        if reader is not None and tally.began is not None:
+            result = replace(result, server=reader.summarize(tally.began))
+        if monitor is not None and monitor.reason is not None and result.is_cut:
+            result = replace(result, aborted=monitor.reason)
+        if self.check is None:
+            return result
+        answers = tally.answers
+        too_long = sum(payload == TOO_LONG for _, payload in answers)
+        return replace(result, quality=self.check(answers), too_long=too_long)
+
+    def at(self, load: Load) -> PreparedLoad:
+        """The same requests with other arrivals, such as another rate or concurrency."""
+        return replace(self, load=load)
+
+
+def build_prepared_load(
+    options: LoadOptions, target: Target | None = None, data: Data | None = None
+) -> PreparedLoad:
+    """A load of a server: that of the options, or `target`. Everything is checked here, before the first byte is sent."""
+    server = target_for(options) if target is None else with_options(target, options)
+    server = with_output_rules(server, options)
+    check_allowed(server.url, options.allow_host)
+    others = more_targets(options, server)
+    load = load_for(options, has_sessions=_has_sessions(data))
+    metrics = metrics_source(options, server)
+    check = data.check if data is not None else None
+    inputs = read_inputs(options, is_unique=server.dialect != "http" and check is None)
+    has_rows = load.trace is not None and check is None
+    if load.has_sessions:
+        requests = sessions_order(server, sessions_of(load, data, options), options, inputs)
+    else:
+        asks: list[LoadPrompt] = []
+        is_page = server.dialect == "http" and options.prompt is None and data is None
+        if not is_page or has_rows or inputs.lengths:
+            asks = asks_of(options, data)
+        requests = requests_order(server, asks, options, inputs, has_rows=has_rows)
+    # A trace of sessions and a count of them are carried out whole; others begin no turn after the load has ended.
+    ends_turns = not load.has_sessions or (
+        options.duration is not None or (load.trace is None and load.count is None)
+    )
+    order = {
+        **order_for(server, keeps_answers=check is not None, more_targets=others, **requests),
+        **inputs.extras(),
+        "ends_turns": ends_turns,
+    }
+    is_synthetic = requests.get("template") is not None and "input" in inputs.lengths
+    return PreparedLoad(
+        load,
+        order,
+        check=replace(check, output=server.output) if check is not None else None,
+        metrics=metrics,
+        prompt_seed=inputs.seed,
+        is_unique=inputs.is_synthetic_unique if is_synthetic else inputs.prefix.is_unique,
+        targets=(server.url, *(other.url for other in others)) if others else (),
+    )
+
+
+def _has_sessions(data: Data | None) -> bool:
+    return data is not None and are_conversations(data.sessions)
+
+
+def sessions_of(load: Load, data: Data | None, options: LoadOptions) -> tuple[UserSession, ...]:
+    """Those of a trace, or of the data set. Turns of a trace that give no length all send the same prompt."""
+    if load.trace is None or not load.trace.sessions:
+        assert data is not None
+        return data.sessions
+    [prompt, *_] = prompts_of(options, None)
+
+    def fill_in_prompt(turn: SessionTurn) -> SessionTurn:
+        return turn if turn.tokens else replace(turn, prompt=prompt)
+
+    return tuple(UserSession(tuple(map(fill_in_prompt, session.turns))) for session in load.trace.sessions)
+
+
+def metrics_source(options: LoadOptions, target: Target | None) -> MetricsSource | None:
+    """Where the server's own metrics are. The headers of the load, which may hold secrets, are sent only to its own server."""
+    url = options.server_metrics
+    if url is None:
+        return None
+    parts = check_address(url)
+    check_allowed(url, options.allow_host)
+    from assay.load.server_metrics import MetricsSource
+    from assay.load.tls import trusting
+
+    is_checked = not options.insecure if target is None else target.is_checked
+    ca_file = options.ca_file if target is None else target.ca_file
+    tls = trusting(ca_file, is_checked) if parts.scheme == "https" else None
+    is_same = target is not None and urlsplit(target.url)[:2] == parts[:2]
+    return MetricsSource(url, target.headers if target is not None and is_same else {}, tls)
+
+
+def build_prepared_agent_load(
+    options: LoadOptions, use: AgentUse, files: Sequence[str], data: Data | None = None
+) -> PreparedLoad:
+    """A load of an agent without a server: workers call its own code."""
+    needing_server = (option for option in load_options() if option.written.needs_server)
+    if ignored := [option.flag for option in needing_server if getattr(options, option.name)]:
+        raise wrong_option(
+            ignored[0],
+            f"does not apply to '{use.name}', which runs its own code instead of calling a server.",
+        )
+    load = load_for(options)
+    if load.has_sessions or _has_sessions(data):
+        raise PlanError(
+            f"Sessions of several turns need a server; '{use.name}' runs its own code, which answers one prompt at a time."
+        )
+    check = data.check if data is not None else None
+    inputs = read_inputs(options, is_unique=False)
+    replays = bool(inputs.lengths) or (load.trace is not None and check is None)
+    prompts = prompts_of(options, data)
+    most = [ask.max_tokens or options.max_tokens for ask in asks_of(options, data)]
+    order = order_for_agent(use, prompts, most, files, check is not None, replays)
+    return PreparedLoad(
+        load,
+        {**order, **inputs.extras()},
+        AGENT_WORKER,
+        check,
+        metrics_source(options, None),
+        prompt_seed=inputs.seed,
+        is_unique="input" in inputs.lengths,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A data set: what is asked in turn and, where it is a suite, how answers are scored."""
+
+    prompts: Sequence[object]
+    check: Checker | None = None
+    sessions: tuple[UserSession, ...] = ()
+    """Where a file says more than prompts: the turns of each row, and how long answers may be."""
+
+    @classmethod
+    def of(
+        cls,
+        prompts: Sequence[object],
+        scored: Sequence[tuple[Benchmark, Case]],
+        sessions: tuple[UserSession, ...] = (),
+    ) -> Data:
+        """Request n asks prompt n modulo their number, and is scored by the case of that number if there is one."""
+        if not scored:
+            return cls(prompts, None, sessions)
+        from assay.load.quality import Checker
+
+        return cls(prompts, Checker(scored), sessions)
+
+
+def prompts_of(options: LoadOptions, data: Data | None) -> Sequence[object]:
+    """Those of the data set, or the one prompt that is asked every time."""
+    if data is not None:
+        return data.prompts
+    assert options.dataset is None, "whoever prepares a load reads its data set"
+    return [PROMPT if options.prompt is None else check_prompt(options.prompt)]
+
+
+def asks_of(options: LoadOptions, data: Data | None) -> list[LoadPrompt]:
+    """The same prompts, with the maximum length of the answer where a row of the data set gives one."""
+    if data is None or not data.sessions:
+        return [LoadPrompt(prompt) for prompt in prompts_of(options, data)]
+    return [
+        LoadPrompt(turn.prompt, max_tokens=turn.max_tokens)
+        for turn in (session.turns[0] for session in data.sessions)
+    ]
+
+
+def bounds_of(objectives: Sequence[Objective]) -> Bounds:
+    """The limits that each single request has to keep to count towards goodput, from the objectives of the whole load."""
+    limits: dict[str, float] = {}
+    for objective in objectives:
+        name = "tpot" if objective.metric == "itl" else objective.metric
+        if objective.is_upper and name in ("ttft", "tpot", "latency"):
+            limits[name] = min(objective.limit, limits.get(name, objective.limit))
+    return Bounds(**limits)

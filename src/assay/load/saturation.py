@@ -1,0 +1,173 @@
+"""A server that has more to do than it can: how fast it answers then, and whether the work piles up.
+
+As long as every slot of a server is busy, the rate of its answers is its capacity, whatever the service times are: that is
+the figure to measure, with an interval, instead of narrowing down the rate at which a queue begins to grow by chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.load.rates import BLOCKS, blocks_of
+from assay.model.load import Distribution, LoadResult, Moment
+from assay.stats.means import mean_half_width, t_quantile
+
+_FEWEST_BLOCKS = 5
+_FEWEST_TIMES = 3
+"""Answers from which the spread of service times is estimated; with fewer it is taken to be that of exponential times."""
+_MANY_TIMES = 20
+_LEAST_SPREAD = 0.02
+_SLOWER = 0.35
+"""Logarithm of how many times longer answers take where requests wait for each other."""
+_SURELY = 2.5
+"""Standard errors."""
+_P90 = 1.2816
+"""Standard deviations between the median and P90 of a normal distribution."""
+_APART = 3.5
+"""Standard errors between two steps beyond which they did not measure the same."""
+_SHORT = 0.02
+_BY_CHANCE = 2.0
+"""Standard deviations of a count."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateSample:
+    """The rate of answers that was measured in one step in saturation."""
+
+    seconds: float
+    rate: float
+    half: float
+    """Half of its 95 % interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class PooledRate:
+    """The rate of answers over all steps in saturation."""
+
+    rate: float
+    low: float
+    high: float
+    seconds: float
+    is_stable: bool
+    """Whether the steps agree with each other."""
+
+    @property
+    def half(self) -> float:
+        """Half of the interval, as a share of the rate."""
+        return (self.high - self.low) / 2 / self.rate
+
+
+def combine(samples: Sequence[RateSample]) -> PooledRate:
+    """Weighted by time; where steps do not agree, the interval reaches from the lowest to the highest."""
+    seconds = sum(sample.seconds for sample in samples)
+    rate = sum(sample.rate * sample.seconds for sample in samples) / seconds
+    half = math.hypot(*(sample.half * sample.seconds for sample in samples)) / seconds
+    low, high = rate - half, rate + half
+    is_stable = all(
+        abs(sample.rate - rate) <= _APART / 2 * max(sample.half, half * math.sqrt(seconds / sample.seconds))
+        for sample in samples
+    )
+    if not is_stable:
+        low = min(low, *(sample.rate - sample.half for sample in samples))
+        high = max(high, *(sample.rate + sample.half for sample in samples))
+    return PooledRate(rate, max(0.0, low), high, seconds, is_stable)
+
+
+def sample_closed(result: LoadResult, spread: float) -> RateSample:
+    """Of a closed loop with more requests in flight than the server has slots; `spread` is that of its service times.
+
+    Slots that are never idle answer n ± spread × √n requests (renewal theory). Blocks of time show more where the server's
+    speed changes; that they show less is chance.
+    """
+    found = result.throughput
+    half = _least_half(found.value, result.measured_seconds, spread)
+    if found.low is not None and found.high is not None:
+        half = max(half, (found.high - found.low) / 2)
+    return RateSample(result.measured_seconds, found.value, half)
+
+
+def _least_half(rate: float, seconds: float, spread: float) -> float:
+    return rate * 1.96 * spread / math.sqrt(max(1.0, rate * seconds))
+
+
+def sample_open(result: LoadResult, spread: float) -> RateSample | None:
+    """Of a timetable that asks for more than the server can do: what was answered once there was a queue."""
+    # The stretches in which requests were due, from the first answer on; the first quarter of them filled the queue.
+    until = (result.measured_from + result.measured_seconds) * (1 + 1e-9)
+    inside = [moment for moment in result.moments if moment.begin + moment.seconds <= until]
+    answered = [place for place, moment in enumerate(inside) if moment.completed or moment.failed]
+    moments = inside[answered[0] :] if answered else []
+    moments = moments[len(moments) // 4 :]
+    if len(moments) < _FEWEST_BLOCKS:
+        return None
+    whole = sum(moment.seconds for moment in moments)
+    rate = sum(moment.completed for moment in moments) / whole
+    size = max(1, len(moments) // BLOCKS)
+    blocks = [
+        sum(moment.completed for moment in block) / (size * moments[0].seconds)
+        for block in blocks_of(moments, size)
+    ]
+    half = max(mean_half_width(blocks), _least_half(rate, whole, spread))
+    return RateSample(whole, rate, half)
+
+
+def estimate_spread(results: Sequence[LoadResult]) -> float:
+    """Standard deviation ÷ mean of service times, from steps that kept no request waiting."""
+    times = [result.times["latency"] for result in results if "latency" in result.times]
+    number = sum(one.n for one in times)
+    if number < _FEWEST_TIMES:
+        return 1.0
+    mean = compute_pooled_mean(times)
+    many = [one for one in times if one.n >= _MANY_TIMES]
+    if many:
+        spread = sum(one.n * (one.p90 - one.p50) for one in many) / sum(one.n for one in many) / _P90 / mean
+    else:
+        # Percentiles of a few are these few themselves; tails count more than they should, which is on the safe side.
+        spread = (
+            float(np.std([value for one in times for value in (one.p50, one.p90, one.max)], ddof=1)) / mean
+        )
+    # Of few times the spread itself is hardly known.
+    return max(_LEAST_SPREAD, spread * t_quantile(0.975, number - 1) / 1.96)
+
+
+def compute_pooled_mean(times: Sequence[Distribution]) -> float:
+    """Of all times together."""
+    return sum(one.n * one.mean for one in times) / max(1, sum(one.n for one in times))
+
+
+def requests_wait(result: LoadResult, before: Sequence[LoadResult]) -> bool:
+    """Whether answers took longer than `before`, with fewer in flight, by more than chance explains."""
+    now = result.times.get("latency")
+    times = [one.times["latency"] for one in before if "latency" in one.times]
+    number = sum(one.n for one in times)
+    if now is None or not number:
+        return False
+    by_chance = _SURELY * estimate_spread(before) * math.sqrt(1 / now.n + 1 / number)
+    return math.log(now.mean / compute_pooled_mean(times)) > max(_SLOWER, by_chance)
+
+
+def is_piling_up(result: LoadResult, seconds: float, spread: float) -> bool | None:
+    """Whether the queue grew by more than 2 % of what was due, and more than chance explains; None where nothing tells it.
+
+    Seen by those who wait in it: a latency that grows by d means that d × rate more requests wait, whenever they are answered.
+    """
+    due = [one for one in result.moments if one.begin < seconds and one.latency_p50 is not None]
+    third = len(due) // 3
+    if not third:
+        return None
+    grown = (
+        (_mean_latency(due[-third:]) - _mean_latency(due[:third]))
+        * result.requests_completed
+        / result.duration
+    )
+    between = sum(one.sent for one in due) * 2 / 3
+    return grown > max(_SHORT * between, _BY_CHANCE * spread * math.sqrt(between), 1.0)
+
+
+def _mean_latency(moments: Sequence[Moment]) -> float:
+    sent = sum(one.sent for one in moments)
+    return sum((one.latency_p50 or 0.0) * one.sent for one in moments) / max(1, sent)

@@ -1,0 +1,147 @@
+"""Reads a server's own metrics once a second while it is under load, without getting in the way of the load.
+
+With `--server-metrics URL`, queue length, cache usage and the like (`prometheus.KNOWN`) stand beside the figures of the load.
+A reading that fails is counted, and the load goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from urllib.parse import urlsplit
+
+from assay.load.priorities import lower_priority
+from assay.load.prometheus import KNOWN, read_samples
+from assay.model.server_metrics import MetricSeries, ServerMetrics
+
+EVERY_SECONDS = 1.0
+_PATIENCE = 2.0
+_LAST_SECONDS = 1.0
+"""That the end of a load waits for the last reading; a server that answers at all does so within milliseconds."""
+_MOST_BYTES = 8 * 2**20
+MOST_POINTS = 600
+"""Of each metric; of a long load every second, fourth, … sample is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsSource:
+    """Where metrics are read. Headers may hold secrets: this is never stored."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    tls: ssl.SSLContext | None = None
+
+
+class MetricsReader:
+    """Reads in a thread of the lowest priority from `with` on; `summarize` puts it on the time axis of the load."""
+
+    def __init__(self, source: MetricsSource) -> None:
+        self._source = source
+        self._samples: list[tuple[float, dict[str, float]]] = []
+        self._step = 1
+        """Of so many samples, one is kept."""
+        self._scrapes = self._failed = 0
+        self._is_abandoned = False
+        """Whether the load has ended without the last reading."""
+        self._error: str | None = None
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._read_on, name="server-metrics", daemon=True)
+
+    def __enter__(self) -> MetricsReader:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over.set()
+        self._thread.join(_LAST_SECONDS)
+        if self._thread.is_alive():
+            self._failed += 1
+            self._error = self._error or "timed out"
+            self._is_abandoned = True
+
+    def _read_on(self) -> None:
+        """The thread's loop: a reading every second, and one more when the load has ended."""
+        lower_priority()
+        due = time.monotonic()
+        while True:
+            self._read(time.monotonic())
+            due = max(due + EVERY_SECONDS, time.monotonic())
+            if self._is_over.wait(due - time.monotonic()):
+                if self._is_abandoned:
+                    return
+                # What the load left behind, such as the last tokens.
+                self._read(time.monotonic())
+                return
+
+    def _read(self, now: float) -> None:
+        self._scrapes += 1
+        try:
+            sample = read_samples(_fetch(self._source))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if not self._is_abandoned:
+                self._failed += 1
+                self._error = str(error) or type(error).__name__
+            return
+        if self._is_abandoned:
+            return
+        if (self._scrapes - 1) % self._step == 0 or self._is_over.is_set():
+            self._samples.append((now, sample))
+        if len(self._samples) > MOST_POINTS:
+            self._samples = self._samples[::2]
+            self._step *= 2
+
+    def summarize(self, began: float) -> ServerMetrics:
+        """All samples as series over the seconds since the load began; `began` is on the monotonic clock."""
+        samples = list(self._samples)
+        names = dict.fromkeys(name for _, sample in samples for name in sample)
+        series = tuple(
+            MetricSeries(
+                name,
+                KNOWN[name].title,
+                KNOWN[name].unit,
+                KNOWN[name].is_counter,
+                tuple((round(at - began, 3), sample[name]) for at, sample in samples if name in sample),
+            )
+            for name in KNOWN
+            if name in names
+        )
+        software = next((KNOWN[name].software for name in names if KNOWN[name].software), "")
+        return ServerMetrics(self._source.url, software, self._scrapes, self._failed, self._error, series)
+
+
+def _fetch(source: MetricsSource) -> str:
+    """Redirects are not followed: they may lead to a host that nobody allowed."""
+    parts = urlsplit(source.url)
+    host = parts.hostname or ""
+    connection: http.client.HTTPConnection
+    if parts.scheme == "https":
+        connection = http.client.HTTPSConnection(host, parts.port, timeout=_PATIENCE, context=source.tls)
+    else:
+        connection = http.client.HTTPConnection(host, parts.port, timeout=_PATIENCE)
+    path = (parts.path or "/metrics") + (f"?{parts.query}" if parts.query else "")
+    with contextlib.closing(connection):
+        connection.request("GET", path, headers={"accept": "text/plain", **source.headers})
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise ValueError(f"HTTP {answer.status}")
+        return _body(answer).decode("utf-8", errors="replace")
+
+
+def _body(answer: http.client.HTTPResponse) -> bytes:
+    """Within the time that the whole of it may take: the limit of a connection is one for each piece."""
+    deadline, body = time.monotonic() + _PATIENCE, bytearray()
+    while piece := answer.read1(2**16):
+        body += piece
+        if len(body) > _MOST_BYTES:
+            raise ValueError(f"more than {_MOST_BYTES // 2**20} MiB")
+        if time.monotonic() > deadline:
+            raise TimeoutError("timed out")
+    return bytes(body)

@@ -1,0 +1,335 @@
+"""Where a load broke what it was put on: the first breach of the objective, or of 5 % errors, that lasted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from assay.load.tally import Slice, Tally, together
+from assay.model.bottleneck import FOR_STRESS, MOST_ERRORS, OWN_LIMITS, is_busy, is_generator_limit
+from assay.model.load import QUANTILES, UNFINISHED, Distribution, Load, LoadResult, Objective
+from assay.model.stress import Breach, CalmErrors
+from assay.stats.histogram import Histogram
+from assay.stats.resilience import is_as_in_calm
+from assay.stats.verdicts import wilson
+from assay.units import count, percent, seconds, significant
+
+_PARTS = 6
+"""Of the time that a breach has to last: each of them has to be bad."""
+_LONGER = 3
+"""Times a span is doubled where it holds too few requests to be certain of an error rate."""
+_HANDFUL = 5
+_FULL = 0.9
+_SLOWED = 2.0
+"""Times the calm latency: an agent that answers sooner has not slowed down, whatever waits before it."""
+_RATES = ("throughput", "goodput", "tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of the time that a breach has to last."""
+
+    begin: float
+    seconds: float
+    slice: Slice
+    expected: float
+    """Requests that were due in it; 0 where no timetable says."""
+
+    @property
+    def errors(self) -> dict[str, int]:
+        return {kind: n for kind, n in self.slice.errors.items() if kind not in UNFINISHED and n}
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.slice.sent or self.slice.completed or self.errors or self.expected >= 1)
+
+
+Pauses = Sequence[tuple[float, float]]
+"""From when to when this machine did not let us work, in seconds after the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calm:
+    """What was seen at the base rate: what is no worse than that is no doing of the load."""
+
+    latency: Distribution | None = None
+    errors: CalmErrors = field(default_factory=CalmErrors)
+    unmet: frozenset[str] = frozenset()
+    """Objectives, by their text, that were not kept at the base rate either."""
+
+    def has_as_many_errors(self, failed: int, ended: int) -> bool:
+        return is_as_in_calm(failed, ended, self.errors.failed, self.errors.ended)
+
+
+UNKNOWN = Calm()
+
+
+def first_breach(
+    tally: Tally,
+    load: Load,
+    objectives: Sequence[Objective],
+    sustain: float,
+    pauses: Pauses = (),
+    calm: Calm = UNKNOWN,
+) -> Breach | None:
+    """`sustain` is how many seconds a breach has to last to count; of a shorter load, all of it.
+
+    One that began in a pause of our own, after which all that was late was asked at once, is our doing until it ends: it is
+    told only where there is no other. What is seen at the base rate as well is told last.
+    """
+    looked_at = [window for window in windows(tally, load, sustain / _PARTS) if not window.is_empty]
+    lasting = min(sustain, sum(window.seconds for window in looked_at))
+    bad: list[tuple[Window, str, str]] = []
+    ours: Breach | None = None
+    as_in_calm: Breach | None = None
+    for place, window in enumerate(looked_at):
+        found = broken_by(window, objectives, calm)
+        bad = [*bad, (window, *found)] if found else []
+        if bad and sum(one.seconds for one, _, _ in bad) >= lasting - 1e-9:
+            first, cause, why = bad[0]
+            breach = Breach(first.begin, *load_at(load, first.begin), cause, why)
+            if cause == "errors" or not any(_is_in(one, pauses) for one, _, _ in bad):
+                return breach
+            ours = ours or our_own(breach)
+        failing = None
+        if window.errors:
+            longest = looked_at[max(0, place + 1 - _PARTS * 2**_LONGER) : place + 1]
+            failing = _errors_throughout(longest, load, objectives, lasting, calm)
+        if failing is not None and not failing.is_in_calm:
+            return failing
+        as_in_calm = as_in_calm or failing
+    return ours or as_in_calm or _unmet_in_calm(looked_at, load, objectives, calm)
+
+
+def _errors_throughout(
+    parts: Sequence[Window], load: Load, objectives: Sequence[Objective], lasting: float, calm: Calm
+) -> Breach | None:
+    """Errors in the last `lasting` seconds, or twice or four times as long where requests are few, whose share is too high by
+    more than chance and which are not those of a moment."""
+    span = lasting
+    for _ in range(_LONGER):
+        run = _last(parts, span)
+        if run is None:
+            return None
+        failed = sum(sum(one.errors.values()) for one in run)
+        ended = failed + sum(one.slice.completed for one in run)
+        if _is_too_much(failed, ended, _error_limit(objectives)) and _is_spread(run):
+            cause, why = _describe_errors(run, failed, ended)
+            is_in_calm = cause == "errors" and calm.has_as_many_errors(failed, ended)
+            return Breach(run[0].begin, *load_at(load, run[0].begin), cause, why, is_in_calm)
+        span *= 2
+    return None
+
+
+def _is_too_much(failed: int, ended: int, limit: float) -> bool:
+    """Above the limit, by a handful of failures at least, and certainly above half of it: a load is looked at in many places."""
+    if failed < min(_HANDFUL, ended) or not ended:
+        return False
+    return failed / ended > limit and wilson(failed / ended, ended)[0] > limit / 2
+
+
+def _last(parts: Sequence[Window], span: float) -> Sequence[Window] | None:
+    """The last of them that last so long together; None where all together do not."""
+    length = 0.0
+    for place in range(len(parts) - 1, -1, -1):
+        length += parts[place].seconds
+        if length >= span - 1e-9:
+            return parts[place:]
+    return None
+
+
+def _is_spread(run: Sequence[Window]) -> bool:
+    """In both halves, and in at least half of the parts."""
+    failing = [bool(one.errors) for one in run]
+    half = len(run) // 2
+    return len(run) == 1 or (any(failing[:half]) and any(failing[half:]) and 2 * sum(failing) >= len(run))
+
+
+def _unmet_in_calm(
+    parts: Sequence[Window], load: Load, objectives: Sequence[Objective], calm: Calm
+) -> Breach | None:
+    """An objective that is not kept even at the base rate, and under load neither."""
+    unmet = [one for one in objectives if one.text in calm.unmet]
+    for window in parts if unmet else ():
+        if (found := _by_figures(window, unmet)) is not None:
+            why = f"{found[1]}, and it was not met at the base rate either"
+            return Breach(window.begin, *load_at(load, window.begin), found[0], why, is_in_calm=True)
+    return None
+
+
+def _is_in(window: Window, pauses: Pauses) -> bool:
+    return any(begin < window.begin + window.seconds and end > window.begin for begin, end in pauses)
+
+
+def our_own(breach: Breach) -> Breach:
+    why = f"this machine could not keep up; {breach.why}"
+    return Breach(breach.at, breach.load, breach.unit, "generator", why)
+
+
+def windows(tally: Tally, load: Load, length: float) -> Iterator[Window]:
+    """Of whole slices; what does not fill one at the end is left out."""
+    size = max(1, round(length / tally.width))
+    last = max(1, int(min(load.seconds, max(tally.last_end, tally.width)) / tally.width))
+    for first in range(0, max(1, last - size + 1), size):
+        places = [place for place in range(first, first + size) if place in tally.slices]
+        begin, whole = first * tally.width, size * tally.width
+        slices = together([tally.slices[place] for place in places])
+        yield Window(begin, whole, slices, compute_due_between(load, begin, begin + whole))
+
+
+def compute_due_between(load: Load, begin: float, end: float) -> float:
+    """Requests due between two moments of a timetable of constant rates or ramps.
+
+    >>> from assay.model.load import Arrivals
+    >>> compute_due_between(Load(Arrivals.CONSTANT, stages=((2.0, 10.0, 10.0), (1.0, 0.0, 4.0))), 1.0, 3.0)
+    12.0
+    """
+    total, at = 0.0, 0.0
+    for length, first, last in load.stages if load.is_open else ():
+        low, high = max(begin, at), min(end, at + length)
+        if high > low:
+            middle = ((low + high) / 2 - at) / length
+            total += (high - low) * (first + (last - first) * middle)
+        at += length
+    return total
+
+
+def load_at(load: Load, moment: float) -> tuple[float, str]:
+    """How much was asked at that time, and of what."""
+    if not load.is_open:
+        return float(load.concurrency or 1), "at a time"
+    at = 0.0
+    for length, first, last in load.stages:
+        if moment < at + length:
+            return first + (last - first) * (moment - at) / length, "requests/s"
+        at += length
+    return load.offered or 0.0, "requests/s"
+
+
+def broken_by(
+    window: Window, objectives: Sequence[Objective], calm: Calm = UNKNOWN
+) -> tuple[str, str] | None:
+    """Cause, and in words with its number; None where all is well, or no worse than at the base rate."""
+    kept = [one for one in objectives if one.text not in calm.unmet]
+    # A window holds too few requests to hold its errors against those at the base rate.
+    errors = None if calm.errors.failed else _by_errors(window, objectives)
+    return errors or _by_figures(window, kept) or _by_silence(window)
+
+
+def _by_errors(window: Window, objectives: Sequence[Objective]) -> tuple[str, str] | None:
+    failed = sum(window.errors.values())
+    ended = failed + window.slice.completed
+    if not ended or failed / ended <= _error_limit(objectives):
+        return None
+    return _describe_errors([window], failed, ended)
+
+
+def _error_limit(objectives: Sequence[Objective]) -> float:
+    return min([MOST_ERRORS, *(one.limit for one in objectives if one.metric == "error_rate")])
+
+
+def _describe_errors(run: Sequence[Window], failed: int, ended: int) -> tuple[str, str]:
+    kinds: Counter[str] = Counter()
+    for window in run:
+        kinds.update(window.errors)
+    kind = max(kinds, key=lambda one: kinds[one])
+    cause = "generator" if kind in OWN_LIMITS else "errors"
+    return cause, f"{percent(failed / ended)} of the requests failed, most of them as {kind}"
+
+
+def _by_figures(window: Window, objectives: Sequence[Objective]) -> tuple[str, str] | None:
+    for objective in objectives:
+        figure = _figure(objective, window)
+        if figure is not None and not objective.is_met_by(figure):
+            shown = significant(figure) if objective.metric in _RATES else seconds(figure)
+            return "latency", f"{objective.text} was not met: {shown}"
+    return None
+
+
+def _figure(objective: Objective, window: Window) -> float | None:
+    slice_ = window.slice
+    if objective.metric in _RATES:
+        counts = {"throughput": slice_.completed, "goodput": slice_.good, "tokens": slice_.output}
+        return counts[objective.metric] / window.seconds
+    times: Histogram | None = slice_.times.get(objective.metric)
+    if times is None or not times.n or objective.statistic is None:
+        return None
+    if objective.statistic in QUANTILES:
+        return times.quantile(QUANTILES[objective.statistic])
+    return times.mean if objective.statistic == "mean" else times.most
+
+
+def _by_silence(window: Window) -> tuple[str, str] | None:
+    """More was due than was ever answered; of a closed loop, more was sent."""
+    due = window.expected or window.slice.sent
+    silent = due - window.slice.times["latency"].n - sum(window.errors.values())
+    if due < 1 or silent < max(min(1.5, due), MOST_ERRORS * due):
+        return None
+    share = percent(silent / due)
+    return "saturation", f"{share} of the requests that were due then had no answer when the load ended"
+
+
+def breach_of(
+    tally: Tally,
+    load: Load,
+    objectives: Sequence[Objective],
+    sustain: float,
+    result: LoadResult,
+    pauses: Pauses = (),
+    calm: Calm = UNKNOWN,
+) -> Breach | None:
+    """The first breach, laid at our own door where our own limits explain it, with what was seen at the base rate beside it."""
+    breach = first_breach(tally, load, objectives, sustain, pauses, calm)
+    if breach is None or breach.is_in_calm or breach.cause == "generator":
+        return breach
+    if breach.cause == "errors":
+        return _beside_calm(breach, calm)
+    if is_bound_by_us(load, result, calm):
+        why = (
+            f"all {load.concurrency} requests that the scenario allows were in flight, and the agent answered them "
+            f"about as fast as at the base rate; {breach.why}"
+        )
+        return replace(breach, cause="in_flight", why=why)
+    if not is_generator_limit(result, FOR_STRESS):
+        return _beside_calm(breach, calm)
+    if not is_busy(result):
+        theirs = first_breach(tally, load, forgiving(objectives, result.lag_p99), sustain, pauses, calm)
+        if theirs is not None and (theirs.cause != "saturation" or _is_full(load, result)):
+            return _beside_calm(theirs, calm)
+    return our_own(breach)
+
+
+def _beside_calm(breach: Breach, calm: Calm) -> Breach:
+    """With the figure at the base rate, where it is known, so that one sees the difference."""
+    if breach.cause == "errors" and calm.errors.ended:
+        told = f"at the base rate {count(calm.errors.failed)} of {count(calm.errors.ended)}"
+    elif breach.cause in ("latency", "saturation") and calm.latency is not None:
+        told = f"at the base rate the P95 of latency is {seconds(calm.latency.p95)}"
+    else:
+        return breach
+    return replace(breach, why=f"{breach.why}; {told}")
+
+
+def is_bound_by_us(load: Load, result: LoadResult, calm: Calm) -> bool:
+    """Whether all that we allow in flight was, while each request, failed or answered, took hardly longer than at the base rate: more
+    was never asked."""
+    ended = result.requests_completed + sum(result.errors.values())
+    if not load.is_open or calm.latency is None or not ended or not _is_full(load, result):
+        return False
+    each = result.concurrency * result.duration / ended
+    return each <= _SLOWED * calm.latency.mean
+
+
+def forgiving(objectives: Sequence[Objective], lag: float) -> tuple[Objective, ...]:
+    """As much later as we may have sent and read; rates are left out, as whoever asks too late gets too little."""
+    return tuple(
+        replace(one, limit=one.limit + 2 * lag)
+        for one in objectives
+        if one.is_upper and one.metric not in _RATES
+    )
+
+
+def _is_full(load: Load, result: LoadResult) -> bool:
+    """Whether all places were taken nearly all of the time: then no more could be asked, however quick we are."""
+    return load.concurrency is not None and result.concurrency >= _FULL * load.concurrency

@@ -1,0 +1,116 @@
+"""Turns options into targets: the servers that requests go to, with their dialect, headers and trust in certificates.
+
+Values of headers are read from the environment here and are never stored; a header that looks like a secret has to name a
+variable.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from assay.dialects import openai
+from assay.errors import PlanError
+from assay.http.loopback import is_loopback
+from assay.load.options import LoadOptions, wrong_option
+from assay.load.prompts import with_output_rules
+from assay.load.request import Target, check_allowed, target_of
+from assay.model.secret import NAMED, is_secret
+from assay.plugin.agent_pool import expand_variables
+
+
+def more_targets(options: LoadOptions, first: Target) -> list[Target]:
+    """The others that requests go to in turn; they must be spoken to like the first."""
+    others = []
+    given = (options.target, *options.more_targets)
+    if len(set(given)) < len(given):
+        raise wrong_option("TARGET", "The same URL is given twice.")
+    for url in options.more_targets:
+        other = with_output_rules(target_for(replace(options, target=url)), options)
+        check_allowed(other.url, options.allow_host)
+        if (other.dialect, _endpoint(other)) != (first.dialect, _endpoint(first)):
+            raise wrong_option(
+                "TARGET",
+                f"'{other.url}' and '{first.url}' have different APIs: all targets must take the same requests.",
+            )
+        others.append(replace(other, params=first.params, system=first.system))
+    return others
+
+
+def _endpoint(target: Target) -> str:
+    """What requests of a dialect are written for; plain HTTP is the same at every address."""
+    return "" if target.dialect == "http" else urlsplit(target.url).path.rstrip("/").rpartition("/")[2]
+
+
+def target_for(options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:
+    target = with_options(target_of(options.target, options.model, options.stream), options, environment)
+    names = {name.lower() for name in target.headers}
+    if target.dialect != "openai" or "authorization" in names:
+        return target
+    # A server on this machine gets no key but one that a header gives it.
+    if is_loopback(urlsplit(target.url).hostname or ""):
+        return target
+    sent = openai.PROVIDER.headers(openai.PROVIDER.key(None, environment))
+    return replace(target, headers={**target.headers, **sent})
+
+
+def with_options(target: Target, options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:
+    """The target with the headers and the TLS settings of the options; headers of the options replace its own."""
+    headers: dict[str, str] = {}
+    for text in options.header:
+        name, value = check_header(text)
+        try:
+            headers[name] = str(expand_variables(value, environment, "--header"))
+        except PlanError:
+            raise wrong_option("--header", f"'{name}' needs a variable that is not set: {value}") from None
+    replaced = {name.lower() for name in headers}
+    others = {name: value for name, value in target.headers.items() if name.lower() not in replaced}
+    if options.ca_file is not None:
+        _check_tls(options.ca_file, target, options)
+    return replace(
+        target,
+        headers={**others, **headers},
+        is_checked=target.is_checked and not options.insecure,
+        ca_file=options.ca_file or target.ca_file,
+    )
+
+
+def _check_tls(file: str, target: Target, options: LoadOptions) -> None:
+    if options.insecure:
+        raise wrong_option("--ca-file", "Give either --ca-file or --insecure, which takes any certificate.")
+    if urlsplit(target.url).scheme != "https":
+        raise wrong_option(
+            "--ca-file", f"There is no TLS at '{target.url}': an address with TLS begins with https://"
+        )
+    check_ca_file(file)
+
+
+def check_ca_file(file: str) -> None:
+    """Read the file now, and not in each worker, where a useless file would look like a server that cannot be trusted."""
+    import ssl
+
+    from assay.load.tls import trusting
+
+    try:
+        trusting(file)
+    except ssl.SSLError:
+        raise wrong_option("--ca-file", f"'{file}' holds no certificate in PEM format.") from None
+    except OSError as error:
+        raise wrong_option("--ca-file", f"'{file}' cannot be read: {error.strerror}.") from None
+
+
+def check_header(text: str) -> tuple[str, str]:
+    """Name and value as written, if they may be stored with the run."""
+    name, colon, value = (part.strip() for part in text.partition(":"))
+    if not colon or not name:
+        # What was meant to be a value is not repeated: it may be a secret.
+        raise wrong_option("--header", "is not a header. Write 'Name: value'; ${NAME} stands for a variable.")
+    if is_secret(name, is_sent=True) and not NAMED.search(value):
+        raise wrong_option(
+            "--header",
+            f"'{name}' looks like a secret, and Assay stores what is written here with the run. Put it in a variable "
+            f"and write '{name}: ${{NAME}}'.",
+        )
+    return name, value

@@ -1,0 +1,248 @@
+"""Reads what an agent did over time: its versions, the trials that stand for each, and the history of every metric.
+
+A *point* is a benchmark with the values of its axes; its label names it in messages. Histories contain only trials that are
+comparable with the newest one at the same point: same kind, params, definition and cases, and for what depends on the machine
+the same kind of machine. `regressions`, `detect`, `compare` and `power` all read histories here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from pathlib import Path
+
+from assay.analysis.comparison.default_metrics import judgeable
+from assay.analysis.comparison.equality import same_value
+from assay.analysis.comparison.noise_floor import FEWEST_SESSIONS
+from assay.analysis.comparison.severity import depends_on_machine
+from assay.analysis.estimates.case_results import case_series
+from assay.analysis.estimates.machine_speed import pace_of
+from assay.analysis.findings import findings
+from assay.analysis.history.change_points import typical
+from assay.errors import LookupFailed, MissingExtra, no_such
+from assay.execute.environment import machine_class
+from assay.model import Doubt, Environment, Metric, Report, Run, Series, Suite
+from assay.model.regression import MetricHistory, Point
+from assay.pipeline.report import trial_report_of
+from assay.plugin import lookup
+from assay.report.figures import params_text
+from assay.store.history import AgentTrial, Columns
+from assay.store.store import Store
+from assay.units import format_count
+
+Chosen = Mapping[str, AgentTrial]
+"""Label of a point to the trial that stands for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An agent's trials in one suite, or of code experiments; the oldest first."""
+
+    agent: str
+    suite: str
+    trials: tuple[AgentTrial, ...]
+
+    @property
+    def version(self) -> str:
+        """That of the newest trial."""
+        return self.trials[-1].version
+
+    @property
+    def versions(self) -> list[str]:
+        """In the order in which they first ran."""
+        return list(dict.fromkeys(trial.version for trial in self.trials))
+
+    @property
+    def previous(self) -> str | None:
+        """The version that ran last before this one."""
+        others = [trial.version for trial in self.trials if trial.version != self.version]
+        return others[-1] if others else None
+
+    def latest(self, version: str) -> Chosen:
+        """The newest trial of a version at each point."""
+        return {label_of(trial): trial for trial in self.trials if trial.version == version}
+
+    def of_run(self, run_id: str) -> Chosen:
+        return {label_of(trial): trial for trial in self.trials if trial.run_id == run_id}
+
+
+def record_of(store: Store, agent: str, suite: str | None) -> Record:
+    """The record of an agent on this suite, or on the suite that it ran last."""
+    trials = store.agent_trials(agent)
+    if not trials:
+        raise LookupFailed(no_such(agent, "agents with results", store.agents_with_trials()))
+    name = trials[-1].suite if suite is None else suite
+    chosen = tuple(trial for trial in trials if trial.suite == name)
+    if not chosen:
+        suites = {trial.suite for trial in trials if trial.suite}
+        raise LookupFailed(no_such(name, f"suites that '{agent}' ran", suites))
+    return Record(agent, name, chosen)
+
+
+def label_of(trial: AgentTrial) -> str:
+    return f"{trial.benchmark} [{params_text(trial.axes)}]" if trial.axes else trial.benchmark
+
+
+def unlikeness(first: AgentTrial, second: AgentTrial) -> str:
+    """Why two trials at one point are not comparable, whatever the metric; empty if they are."""
+    if first.simulated != second.simulated:
+        return "one is simulated, the other measured"
+    if same_value(dict(first.params)) != same_value(dict(second.params)):
+        return "the params differ"
+    if first.benchmark_hash != second.benchmark_hash or set(first.cases) != set(second.cases):
+        return "the benchmark was changed, or other cases of it were run"
+    return ""
+
+
+def machine_of(trial: AgentTrial) -> str:
+    return machine_class(Environment(trial.facts))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRun:
+    run: Run
+    suite: Suite | None
+
+    @staticmethod
+    def read(store: Store, run_id: str) -> LoadedRun:
+        return LoadedRun(store.run(run_id), store.suite_of(run_id))
+
+
+def report_on(
+    store: Store, trials: Iterable[AgentTrial], loaded: dict[str, LoadedRun] | None = None
+) -> Report:
+    """Trials of one or several runs as one brief report; `run` is the newest of them, `sources` has the run of each trial.
+
+    `loaded` keeps runs and suites between calls, because a suite may have very many cases.
+    """
+    chosen = sorted(trials, key=lambda trial: trial.started)
+    loaded = {} if loaded is None else loaded
+    for run_id in dict.fromkeys(trial.run_id for trial in chosen):
+        if run_id not in loaded:
+            loaded[run_id] = LoadedRun.read(store, run_id)
+    runs = {trial.run_id: loaded[trial.run_id].run for trial in chosen}
+    suites = {run_id: loaded[run_id].suite for run_id in runs}
+    for file in dict.fromkeys(file for run in runs.values() for file in run.load):
+        # Units and directions that an experiment declares are in its file; a report is fine without.
+        with contextlib.suppress(LookupFailed, MissingExtra):
+            lookup.load_file(Path(file))
+    reports = []
+    for trial in chosen:
+        stored = next(one for one in runs[trial.run_id].trials if one.id == trial.trial_id)
+        reports.append(trial_report_of(store, stored, suites[trial.run_id], is_brief=True))
+    newest = chosen[-1].run_id
+    sources = {trial.trial_id: runs[trial.run_id] for trial in chosen}
+    return replace(findings(runs[newest], reports, suites[newest]), sources=sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The histories of comparable trials, and warnings about what was left out of them."""
+
+    histories: tuple[MetricHistory, ...]
+    doubts: tuple[Doubt, ...]
+
+
+def past_of(store: Store, record: Record, current: Chosen, metrics: Mapping[str, Sequence[Metric]]) -> Past:
+    """The histories of `metrics`, which are given by label, at every point of the current version."""
+    histories: list[MetricHistory] = []
+    doubts: list[Doubt] = []
+    for label, newest in current.items():
+        trials = [one for one in record.trials if label_of(one) == label]
+        alike = [one for one in trials if not unlikeness(one, newest)]
+        here = [one for one in alike if machine_of(one) == machine_of(newest)]
+        chosen = metrics[label]
+        values = _values(store, alike, chosen)
+        for metric in chosen:
+            like = here if depends_on_machine(metric) else alike
+            points = _points(record, like, values, metric.name)
+            histories.append(MetricHistory(record.suite, label, metric, points))
+        doubts += _describe_excluded_trials(label, len(trials) - len(alike), len(alike) - len(here))
+    return Past(tuple(histories), tuple(doubts))
+
+
+Values = Mapping[int, Mapping[str, float]]
+"""Trial to metric to the value that stands for it."""
+
+
+def _values(store: Store, trials: Sequence[AgentTrial], metrics: Sequence[Metric]) -> Values:
+    in_suite = {trial.trial_id: bool(trial.suite) for trial in trials}
+    values: dict[int, dict[str, float]] = {}
+    for trial_id, columns in store.columns(list(in_suite), [metric.name for metric in metrics]):
+        series = case_series(columns.table) if in_suite[trial_id] else _series(columns)
+        values[trial_id] = {one.name: typical(one, series[one.name]) for one in metrics if one.name in series}
+    return values
+
+
+def _series(columns: Columns) -> dict[str, Series]:
+    """Each metric of the ok executions as a series whose independent units are processes."""
+    found: dict[str, Series] = {}
+    is_ok = [status == "ok" for status in columns.statuses]
+    for name, values in columns.metrics.items():
+        usable = [ok and value is not None for ok, value in zip(is_ok, values, strict=True)]
+        found[name] = Series(
+            array("q", compress(columns.processes, usable)),
+            array("q", compress(columns.repetitions, usable)),
+            array("d", (value for value in compress(values, usable) if value is not None)),
+        )
+    return found
+
+
+def _points(record: Record, trials: Sequence[AgentTrial], values: Values, metric: str) -> tuple[Point, ...]:
+    """In the order of versions, and of runs within each: a version that is run again later stays in its place."""
+    places = {version: place for place, version in enumerate(record.versions)}
+    ordered = sorted(trials, key=lambda trial: (places[trial.version], trial.started))
+    return tuple(
+        Point(trial.run_id, trial.version, trial.started, value, pace_of(trial.facts))
+        for trial in ordered
+        if (value := values[trial.trial_id].get(metric)) is not None and math.isfinite(value)
+    )
+
+
+TrialHistories = Sequence[tuple[str, MetricHistory]]
+"""The name of a trial, with the history of one of its metrics."""
+
+
+def read_histories(store: Store, report: Report) -> TrialHistories:
+    """What each trial's agent did before at the same point, metric by metric.
+
+    Points with too few trials in other runs to know what runs differ by are left out, and nothing is read for them.
+    """
+    found: list[tuple[str, MetricHistory]] = []
+    suite = report.run.suite.name if report.run.suite else ""
+    trials = {trial.stored.id: trial for trial in report.trials}
+    for agent in dict.fromkeys(trial.stored.trial.agent.name for trial in report.trials):
+        record = Record(agent, suite, tuple(one for one in store.agent_trials(agent) if one.suite == suite))
+        others = Counter(label_of(one) for one in record.trials if one.run_id != report.run.id)
+        here = {
+            label: one
+            for label, one in record.of_run(report.run.id).items()
+            if one.trial_id in trials and others[label] >= FEWEST_SESSIONS
+        }
+        names = {label: trials[one.trial_id].name for label, one in here.items()}
+        metrics: dict[str, list[Metric]] = {}
+        for label, one in here.items():
+            known = [estimate.metric for estimate in trials[one.trial_id].estimates]
+            metrics[label] = [metric for metric in known if metric.name in judgeable(known)]
+        past = past_of(store, record, here, metrics).histories
+        found += [(names[history.benchmark], history) for history in past]
+    return found
+
+
+def _describe_excluded_trials(label: str, unlike: int, elsewhere: int) -> list[Doubt]:
+    doubts = []
+    if unlike:
+        excluded = format_count(unlike, "earlier trial")
+        doubts.append(
+            Doubt("unlike", f"{excluded} of {label} asked something else: not part of its history.")
+        )
+    if elsewhere:
+        excluded = f"{format_count(elsewhere, 'earlier trial')} of {label} ran on another kind of machine"
+        theirs = "its times and memory" if elsewhere == 1 else "their times and memory"
+        doubts.append(Doubt("machine", f"{excluded}: {theirs} are not part of its history."))
+    return doubts

@@ -1,0 +1,255 @@
+"""Reads the contenders of each suite from the store and ranks them; also checks the health of a suite.
+
+The store returns the latest usable trial of each agent on each benchmark (`store/standings.py`). Here they become contenders,
+with what makes a result stale or partial, and `analysis/ranking` ranks them. Heavy modules are imported where they are used,
+because `assay leaderboard` should start quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from assay.analysis.ranking.leaderboard import leaderboard
+from assay.errors import LookupFailed, PlanError, no_such
+from assay.model import DIMENSIONS, CaseTable, Contender, Leaderboard, Ratings
+from assay.model.standing import Across, Matrix, Unranked
+from assay.store.standings import Filter, RankedTrial
+from assay.store.store import Store
+
+if TYPE_CHECKING:
+    from assay.analysis.estimates.suite_health import SuiteHealth
+    from assay.spec.settings import Settings
+
+METRICS = ("overall", *DIMENSIONS)
+
+
+def check_suite(target: str, settings: Settings, store: Store) -> SuiteHealth:
+    """Give right and empty answers to the scorers of a suite, and look at the results of real agents."""
+    from assay.analysis.estimates.suite_health import suite_health
+    from assay.execute.case_checks import check_benchmark
+    from assay.pipeline.planning import prepare, registry_of
+    from assay.plan.target import RunRequest, find_suite
+
+    find_suite(target, settings, registry_of(store))
+    plan = prepare(RunRequest(target, agents=("oracle",)), settings, store)
+    assert plan.suite is not None
+    checks = {benchmark.id: check_benchmark(benchmark) for benchmark in plan.suite.benchmarks}
+    history: dict[str, dict[str, CaseTable]] = {}
+    for latest in store.latest_trials(suite=plan.suite.name):
+        history.setdefault(latest.agent, {})[latest.benchmark] = store.case_table(latest.trial_id)
+    return suite_health(plan.suite, checks, list(history.values()))
+
+
+STALE_DAYS = 30
+"""Results that are older than this are marked as stale."""
+
+
+@dataclass(frozen=True)
+class Boards:
+    """A leaderboard for each suite with results, the suite that ran last first, and one across all their benchmarks."""
+
+    each: list[Leaderboard]
+    contenders: Mapping[str, Sequence[Contender]]
+    """By suite."""
+    metric: str
+
+    @cached_property
+    def across(self) -> Across | None:
+        """None with fewer than three benchmarks. Computed on demand: it takes longer than the boards."""
+        from assay.analysis.ranking.across_suites import across
+
+        return across(self.contenders, self.metric)
+
+
+def filter_of(
+    suite: str | None = None,
+    category: str | None = None,
+    days: int | None = None,
+    since: datetime | None = None,
+    tag: str | None = None,
+) -> Filter:
+    """Which trials to rank; the later of `days` and `since` counts."""
+    begins = [
+        *([since.replace(tzinfo=UTC)] if since else []),
+        *([datetime.now(UTC) - timedelta(days=days)] if days else []),
+    ]
+    return Filter(suite, category, max(begins, default=None), tag)
+
+
+def leaderboards(
+    store: Store, chosen: Filter | None = None, metric: str = "overall", now: datetime | None = None
+) -> list[Leaderboard]:
+    """A board for each suite that has results, the one that was run last first."""
+    return _boards(_read_contests(store, chosen, metric, now), metric)
+
+
+def overview(
+    store: Store, chosen: Filter | None = None, metric: str = "overall", now: datetime | None = None
+) -> Boards:
+    suites = _read_contests(store, chosen, metric, now)
+    return Boards(_boards(suites, metric), {one.name: one.contenders for one in suites}, metric)
+
+
+def _read_contests(store: Store, chosen: Filter | None, metric: str, now: datetime | None) -> list[_Contest]:
+    if metric not in METRICS:
+        raise LookupFailed(no_such(metric, "metrics of a leaderboard", METRICS))
+    return _contests(store, chosen or Filter(), now or datetime.now(UTC))
+
+
+def _boards(suites: Sequence[_Contest], metric: str) -> list[Leaderboard]:
+    return [
+        replace(
+            board := leaderboard(suite.name, suite.contenders, suite.benchmarks, metric, suite.category),
+            doubts=(*board.doubts, *suite.doubts),
+            unranked=tuple(suite.unranked),
+        )
+        for suite in suites
+    ]
+
+
+def matrices(store: Store, chosen: Filter | None = None, now: datetime | None = None) -> list[Matrix]:
+    """A matrix for each suite that has results, the one that was run last first."""
+    from assay.analysis.ranking.matrix import matrix
+
+    return [
+        replace(
+            made := matrix(suite.name, suite.contenders, suite.benchmarks, suite.category),
+            doubts=(*made.doubts, *suite.doubts),
+        )
+        for suite in _contests(store, chosen or Filter(), now or datetime.now(UTC))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Contest:
+    """A suite with all agents that have a result on it, and with those that are not ranked."""
+
+    name: str
+    category: str
+    benchmarks: Sequence[str]
+    contenders: Sequence[Contender]
+    doubts: Sequence[str]
+    unranked: Sequence[Unranked] = ()
+
+
+def _contests(store: Store, chosen: Filter, now: datetime) -> list[_Contest]:
+    """The suites with results, the one that ran last first; refuses filters that match nothing."""
+    categories = store.categories()
+    if categories and chosen.suite is not None and chosen.suite not in categories:
+        raise LookupFailed(no_such(chosen.suite, "suites with results", categories))
+    known = set(categories.values())
+    if categories and chosen.category is not None and chosen.category not in known:
+        raise LookupFailed(no_such(chosen.category, "categories with results", known))
+    entries = store.entries(chosen)
+    if not any(entry.ok for entry in entries):
+        raise PlanError(_nothing(chosen, sorted({entry.contender for entry in entries})))
+    found = (
+        _contest(store, name, category, [entry for entry in entries if entry.suite == name], now)
+        for name, category in categories.items()
+    )
+    return [one for one in found if one.contenders]
+
+
+def _contest(
+    store: Store, name: str, category: str, entries: Sequence[RankedTrial], now: datetime
+) -> _Contest:
+    """The contenders of one suite, and why others have no rank on some of its benchmarks."""
+    done = [entry for entry in entries if entry.ok]
+    unranked = _find_unranked(store, [entry for entry in entries if not entry.ok])
+    left_out = {(one.agent, one.benchmark) for one in unranked}
+    failed: dict[str, list[str]] = {}
+    for entry in entries:
+        if not entry.ok and (entry.contender, entry.benchmark) not in left_out:
+            failed.setdefault(entry.contender, []).append(entry.benchmark)
+    return _Contest(
+        name,
+        category,
+        store.benchmarks(name),
+        _contenders(store, done, now) if done else [],
+        [
+            f"{agent} has no ok and scored execution on {', '.join(names)}, so it is not ranked there."
+            for agent, names in failed.items()
+        ]
+        + [
+            f"{one.agent} on {one.benchmark}: {one.reason}. See why: assay show {one.run}" for one in unranked
+        ],
+        unranked,
+    )
+
+
+def _find_unranked(store: Store, entries: Sequence[RankedTrial]) -> list[Unranked]:
+    """The trials among these that are incomplete; the others have no result at all."""
+    from assay.analysis.ranking.ratings import describe_incomplete
+
+    ratings = store.ratings([entry.trial_id for entry in entries]) if entries else {}
+    return [
+        Unranked(
+            entry.contender,
+            entry.agent_version,
+            entry.benchmark,
+            entry.run_id,
+            rated.overall,
+            describe_incomplete(rated),
+        )
+        for entry in entries
+        if (rated := ratings.get(entry.trial_id)) is not None and rated.is_incomplete
+    ]
+
+
+def _nothing(chosen: Filter, failed: Sequence[str]) -> str:
+    filters = [
+        f" of suite '{chosen.suite}'" if chosen.suite else "",
+        f" of category '{chosen.category}'" if chosen.category else "",
+        f" with the tag '{chosen.tag}'" if chosen.tag else "",
+        f" since {chosen.since:%Y-%m-%d %H:%M}" if chosen.since else "",
+    ]
+    missing = f"There are no results{''.join(filters)} to rank."
+    if failed:
+        return f"{missing} {', '.join(failed)}: incomplete, or no execution was ok and scored. See why: assay show last"
+    if chosen.tag or chosen.since:
+        return f"{missing} Ask for more: without --tag, --days and --since."
+    return f"{missing} Make some: assay run SUITE --agent A --agent B"
+
+
+def _contenders(store: Store, entries: Sequence[RankedTrial], now: datetime) -> list[Contender]:
+    from assay.pipeline.ratings import read_ratings
+
+    ratings = read_ratings(store, entries)
+    by_name: dict[str, list[RankedTrial]] = {}
+    for entry in entries:
+        by_name.setdefault(entry.contender, []).append(entry)
+    return [_contender(name, trials, ratings, now) for name, trials in by_name.items()]
+
+
+def _contender(
+    name: str, entries: Sequence[RankedTrial], ratings: Mapping[int, Ratings], now: datetime
+) -> Contender:
+    newest = max(entries, key=lambda entry: entry.ended)
+    return Contender(
+        name,
+        newest.agent_version,
+        {entry.benchmark: ratings[entry.trial_id] for entry in entries},
+        any(entry.simulated for entry in entries),
+        newest.ended,
+        hashes={entry.benchmark: entry.benchmark_hash for entry in entries},
+        stale={entry.benchmark: why for entry in entries if (why := _why_stale(entry, now))},
+        partial={e.benchmark: f"{e.cases} of {e.all_cases}" for e in entries if not e.is_whole},
+        runs={entry.benchmark: entry.run_id for entry in entries},
+        outdated=frozenset(entry.benchmark for entry in entries if not entry.is_current),
+    )
+
+
+def _why_stale(entry: RankedTrial, now: datetime) -> str:
+    """Why a result may not describe the agent of today; empty if it does. The most serious reason comes first."""
+    if not entry.is_current:
+        return "the benchmark has changed since, so it does not count for the rank"
+    if entry.given_up is not None and entry.given_up > entry.started:
+        return "a newer run was given up half way"
+    if entry.failed is not None and entry.failed > entry.started:
+        return "a newer run is incomplete, or has no ok and scored execution"
+    days = (now - entry.ended).days
+    return f"{days} days old" if days > STALE_DAYS else ""

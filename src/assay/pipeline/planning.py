@@ -1,0 +1,188 @@
+"""Plans a run: spec → plan. Everything that can be known to be wrong is found here, before anything runs.
+
+`prepare` is what `assay run` and `assay.run` call, `check` what `assay validate` calls. Agents and scorers are made once, without being
+opened, so that a missing package, option or variable ends the command here and not half way through a run.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+from assay.errors import AssayError, Mistake, PlanError
+from assay.model import AgentUse, Plan, Suite, Trial
+from assay.model.settings import RECORDED
+from assay.model.suite import SUITE_ITERATIONS
+from assay.plan.codebase import forget_commits
+from assay.plan.suite import scorers_of
+from assay.plan.target import (
+    Registry,
+    RunRequest,
+    contents_of,
+    find_case_warnings,
+    load_suite,
+    plan_target,
+)
+from assay.spec.agents import read_agents
+from assay.spec.settings import Settings
+from assay.store.store import Store
+
+_log = logging.getLogger(__name__)
+
+
+def prepare(request: RunRequest | str, settings: Settings, store: Store | None = None) -> Plan:
+    """Plan what is asked for: every name is known to exist, and every agent can be made, before anything runs."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    forget_commits()
+    request = RunRequest(request) if isinstance(request, str) else request
+    start = perf_counter()
+    plan = plan_target(request, settings, replace(registry_of(store), default_warmup=default_warmup))
+    plan = replace(_with_load_targets(plan, settings, store), label=request.label)
+    check_makeable(plan)
+    plan = _with_recorded_repetitions(plan)
+    _log.info(
+        "planned %s: %d trials in %.1f ms", plan.name, len(plan.trials), 1000 * (perf_counter() - start)
+    )
+    return plan
+
+
+def _with_recorded_repetitions(plan: Plan) -> Plan:
+    """Recorded agents have at most as many repetitions as answers, and a remark where that is fewer than asked for."""
+    if not any(trial.is_recorded for trial in plan.trials):
+        return plan
+    from assay.execute.jobs import count_recorded_repetitions
+
+    trials, remarks = list(plan.trials), {}
+    for place, trial in enumerate(trials):
+        counts = count_recorded_repetitions(trial) if trial.is_recorded and trial.cases else {}
+        asked = trial.iterations.measured
+        if counts and min(counts.values()) < asked:
+            most = min(asked, max(counts.values()))
+            trials[place] = replace(trial, iterations=replace(trial.iterations, measured=most))
+            remarks[trial.index] = _format_few_recorded(counts, asked)
+    return replace(plan, trials=tuple(trials), remarks=remarks)
+
+
+def _format_few_recorded(counts: Mapping[str, int], asked: int) -> str:
+    short = [number for number in counts.values() if number < asked]
+    fewest, most = min(short), max(short)
+    many = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    of_cases = "each case" if len(short) == len(counts) else f"{len(short)} of {len(counts)} cases"
+    answers = "answer" if fewest == most == 1 else "answers"
+    return (
+        f"{many} recorded {answers} for {of_cases}, fewer than the {asked} repetitions asked for: "
+        "a case is repeated only as often as answers are recorded"
+    )
+
+
+def _with_load_targets(plan: Plan, settings: Settings, store: Store | None) -> Plan:
+    """Targets of loads are known before anything runs; registered agents are defined for workers, which have no store."""
+    if not any(trial.experiment == "load" for trial in plan.trials):
+        return plan
+    from assay.plan.load import find_agent
+
+    registered = store.agents() if store is not None else {}
+
+    def resolve_target(trial: Trial) -> Trial:
+        target, is_defined = trial.params.get("target"), trial.params.get("agent") is not None
+        if trial.experiment != "load" or is_defined or not isinstance(target, str):
+            return trial
+        found = find_agent(target, settings, registered)
+        if found is None or target not in registered:
+            return trial
+        return replace(trial, params={**trial.params, "agent": asdict(found.use)})
+
+    return replace(plan, trials=tuple(map(resolve_target, plan.trials)))
+
+
+def default_warmup(use: AgentUse) -> int:
+    """One where a try costs nothing but time on this machine: none for agents that are remote or have a price."""
+    from assay.plugin.agent_pool import make_agent
+    from assay.plugin.prices import Price
+
+    try:
+        agent = make_agent(use)
+    except AssayError:
+        return 0  # whoever makes the agents to check them says what is wrong
+    is_remote = use.type == RECORDED or bool(getattr(agent, "is_remote", False))
+    return 0 if is_remote or Price(use, agent).is_priced else SUITE_ITERATIONS.warmup
+
+
+def registry_of(store: Store | None) -> Registry:
+    """Agents and suites that are registered in a store."""
+    if store is None:
+        return Registry()
+
+    def find_registered(name: str) -> Suite | None:
+        return store.suite(name) if any(suite.name == name for suite in store.suites()) else None
+
+    return Registry(store.agents(), find_registered)
+
+
+def check_makeable(plan: Plan) -> None:
+    """Make each agent and scorer once, unopened, so that what is wrong with any of them is told before anything runs."""
+    uses = [t.agent_use for t in plan.trials if t.agent_use is not None]
+    if any(trial.experiment == "team" for trial in plan.trials):
+        from assay.plan.team import team_agents
+
+        uses += team_agents(plan.trials)
+    if uses or plan.suite is not None:
+        _check_agents_and_scorers(uses, plan.suite)
+
+
+def _check_agents_and_scorers(uses: Sequence[AgentUse], suite: Suite | None) -> None:
+    from assay.plugin.agent_pool import agent_key, make_agent
+    from assay.plugin.scorers import make_scorer
+
+    agents = {agent_key(use): use for use in uses}
+    makings: list[Callable[[], object]] = [partial(make_agent, use) for use in agents.values()]
+    makings += [partial(make_scorer, use) for use in (scorers_of(suite) if suite else ())]
+    problems: dict[str, None] = {}
+    for make in makings:
+        try:
+            make()
+        except AssayError as error:
+            problems[str(error)] = None
+    if problems:
+        raise PlanError("\n".join(problems))
+
+
+def check(target: str, settings: Settings, store: Store | None = None) -> Checked:
+    """What a spec, a suite or a file of agents holds, if all of it is fine."""
+    contents = contents_of(Path(target))
+    summary = _summary(target, contents, settings, store)
+    return Checked(summary, find_case_warnings(target, settings) if contents != "agents" else ())
+
+
+class Checked(NamedTuple):
+    """A file without mistakes: what it holds, in a few words, and what is odd about it."""
+
+    summary: str
+    warnings: tuple[Mistake, ...]
+
+
+def _summary(target: str, contents: str, settings: Settings, store: Store | None) -> str:
+    if contents == "agents":
+        from assay.plugin.agent_pool import make_agent
+
+        uses = read_agents(Path(target), checks_options=True)
+        for use in uses.values():
+            make_agent(use)
+        return _format_count(len(uses), "agent")
+    if contents == "suite without agents":
+        suite = load_suite(target, settings)
+        _check_agents_and_scorers((), suite)
+        cases = sum(len(benchmark.cases) for benchmark in suite.benchmarks)
+        return f"{_format_count(len(suite.benchmarks), 'benchmark')}, {_format_count(cases, 'case')}"
+    return _format_count(len(prepare(target, settings, store).trials), "trial")
+
+
+def _format_count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

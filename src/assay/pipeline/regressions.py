@@ -1,0 +1,188 @@
+"""Finds what got worse with an agent's latest version, and what to do about it (`assay regressions`).
+
+Two searches are combined: a comparison with a baseline or the version before, and change points in the history of every
+metric. The regressions found are merged with those known from before, whose states are updated, and stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from assay.analysis.comparison.default_metrics import default_family
+from assay.analysis.comparison.severity import COMPLETED
+from assay.analysis.history.change_points import find_shifts
+from assay.analysis.history.promotion import advise
+from assay.analysis.history.regressions import by_history, merge_regressions, update_regression_states
+from assay.errors import LookupFailed, Unlike, no_such
+from assay.model import Better, Report, TrialReport
+from assay.model.metric import Metric
+from assay.model.regression import MetricHistory, Regression, RegressionReport, Shift
+from assay.pipeline.agent_history import Chosen, Record, past_of, record_of, report_on
+from assay.pipeline.resolution import Newest, find_undone
+from assay.pipeline.version_comparison import Against, GateFindings, Measure, compare_against
+from assay.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """What to compare the latest version with; by default the version before it, or else a baseline of its suite."""
+
+    agent: str
+    suite: str | None = None
+    baseline: str | None = None
+    baseline_version: str | None = None
+    tolerance: float | None = None
+    metrics: tuple[str, ...] = ()
+    """The metrics to look at; if empty, score, seconds, cost and the share that completed."""
+
+
+def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) -> RegressionReport:
+    """Search for regressions and store them, each in its state."""
+    record = record_of(store, inquiry.agent, inquiry.suite)
+    current = record.latest(record.version)
+    past = past_of(
+        store, record, current, _metrics(report_on(store, current.values()), current, inquiry.metrics)
+    )
+    measure = Measure(inquiry.tolerance, past.histories, inquiry.metrics)
+    against = _against(store, record, inquiry)
+    compared = compare_against(store, record, current, against, measure) if against else GateFindings()
+    search = _search(past.histories, inquiry.tolerance)
+    found = merge_regressions((*compared.regressions, *by_history(record.agent, search.shifts)))
+    known = {one.id: one for one in store.regressions(record.agent) if one.suite == record.suite}
+    # The newest version may have undone open regressions that were not found again, and steps of the past.
+    ids = {one.id for one in found}
+    candidates = [one for one in known.values() if one.id not in ids and one.state.is_open]
+    candidates += [one for one in found if "baseline" not in one.found_by]
+    undone = find_undone(Newest(store, record, current, past.histories, inquiry.tolerance), candidates)
+    found = [one for one in found if one.id not in undone]
+    regressions = update_regression_states(found, known, undone, now or datetime.now(UTC))
+    store.keep_regressions(regressions)
+    judged = {history.metric.name for history in past.histories} | {COMPLETED}
+    shown = _select_shown(
+        [one for one in regressions if one.metric.name in (inquiry.metrics or judged)],
+        {one.id: (one.benchmark, one.metric.name) for one in found},
+        inquiry.tolerance,
+    )
+    nothing = "" if compared.comparisons or search.is_possible else _nothing_to_judge_by(record, against)
+    return RegressionReport(
+        agent=record.agent,
+        version=record.version,
+        suite=record.suite,
+        baseline=against.told if against else "",
+        comparisons=compared.comparisons,
+        regressions=shown,
+        improvements=tuple(one for one in search.shifts if one.loss.value < 0 and not one.is_over),
+        patterns=compared.patterns,
+        histories=past.histories,
+        unsearched=search.unsearched,
+        advice=advise(
+            shown, compared.comparisons, benchmarks=len(current), machine=compared.machine, missing=nothing
+        ),
+        doubts=(*compared.doubts, *past.doubts),
+        flips=compared.flips,
+    )
+
+
+def _select_shown(
+    regressions: Sequence[Regression], found: Mapping[str, tuple[str, str]], tolerance: float | None
+) -> tuple[Regression, ...]:
+    """Regressions found now, and earlier ones at other points that are larger than the tolerance."""
+    places = set(found.values())
+    return tuple(
+        one
+        for one in regressions
+        if one.id in found
+        or ((one.benchmark, one.metric.name) not in places and one.loss.value > (tolerance or 0))
+    )
+
+
+def _metrics(report: Report, current: Chosen, asked: Sequence[str]) -> dict[str, list[Metric]]:
+    """The metrics to look at, by label: those that were asked for, or the default family."""
+    known = {metric.name for trial in report.trials for metric in _known(trial)} | {COMPLETED}
+    for name in asked:
+        if name not in known:
+            raise LookupFailed(no_such(name, "metrics that it has", known))
+    by_trial: dict[int, list[Metric]] = {}
+    for trial in report.trials:
+        names = asked or default_family(_known(trial), trial.declared)
+        by_trial[trial.stored.id] = [metric for metric in _known(trial) if metric.name in names]
+    return {label: by_trial[trial.trial_id] for label, trial in current.items()}
+
+
+def _known(trial: TrialReport) -> list[Metric]:
+    return [estimate.metric for estimate in trial.estimates if estimate.metric.better is not Better.UNKNOWN]
+
+
+def _nothing_to_judge_by(record: Record, against: Against | None) -> str:
+    if against is not None:
+        return f"Nothing can be compared with {against.told}, and there are too few runs for a history."
+    return (
+        f"There is nothing to judge by: '{record.agent}' has one version, no baseline, and too few runs "
+        "for a history."
+    )
+
+
+def _against(store: Store, record: Record, inquiry: Inquiry) -> Against | None:
+    """What to compare the latest version with: see `Inquiry` for the order. None if there is nothing."""
+    if inquiry.baseline_version is not None:
+        return _version(record, inquiry.baseline_version)
+    if inquiry.baseline is not None:
+        return _read_baseline(store, record, inquiry.baseline)
+    if record.previous is not None:
+        return _version(record, record.previous)
+    baselines = store.baselines()
+    for name in (record.suite, "main"):
+        run_id = baselines.get(name)
+        if run_id is not None and run_id != record.trials[-1].run_id and record.of_run(run_id):
+            return _read_baseline(store, record, name)
+    return None
+
+
+def _version(record: Record, version: str) -> Against:
+    if version not in record.versions:
+        raise LookupFailed(no_such(version, f"versions of '{record.agent}' that ran", record.versions))
+    if version == record.version:
+        others = ", ".join(f"'{one}'" for one in record.versions if one != version)
+        raise Unlike(
+            f"'{version}' is the latest version of '{record.agent}' itself. "
+            + (f"Name an earlier one: {others}" if others else "There is no other yet.")
+        )
+    return Against(version, f"version {version or 'without a name'}", record.latest(version))
+
+
+def _read_baseline(store: Store, record: Record, baseline: str) -> Against:
+    name = baseline.removeprefix("@")
+    run = store.run(f"@{name}")
+    trials = record.of_run(run.id)
+    if not trials:
+        where = f" on suite '{record.suite}'" if record.suite else ""
+        raise Unlike(f"Baseline '{name}' (run '{run.id}') has no results of '{record.agent}'{where}.")
+    if run.id == record.trials[-1].run_id:
+        raise Unlike(f"Baseline '{name}' is the latest run of '{record.agent}' itself. Make a new run first.")
+    version = next(iter(trials.values())).version
+    return Against(version, f"baseline {name} (version {version}, run {run.id})", trials)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """All shifts of all histories; `unsearched` says for which metrics there is too little history, and why."""
+
+    histories: tuple[MetricHistory, ...]
+    shifts: tuple[Shift, ...]
+    unsearched: Mapping[str, str]
+
+    @property
+    def is_possible(self) -> bool:
+        return len(self.unsearched) < len(self.histories)
+
+
+def _search(histories: tuple[MetricHistory, ...], tolerance: float | None) -> _Search:
+    """Search all histories for shifts."""
+    found = {f"{one.benchmark} · {one.metric.name}": find_shifts(one, tolerance) for one in histories}
+    return _Search(
+        histories,
+        tuple(shift for one in found.values() for shift in one.shifts),
+        {name: one.reason for name, one in found.items() if one.reason},
+    )

@@ -1,0 +1,111 @@
+"""The radar chart of a contest: ratings as polygons on a web.
+
+Vega-Lite has no polar axes, so the corners, rings and spokes are computed here and drawn on a plane whose centre is (0, 0) and
+whose outermost ring has the radius 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from assay.report.charts.vega import Spec, agent_colour, frame
+from assay.report.contests import Contest, heading, rating_text
+
+_POLYGONS = 6
+"""More agents than this would hide each other."""
+_RINGS = (0.25, 0.5, 0.75, 1.0)
+_WIDTH = 330
+_MARGIN = 0.28
+"""Room around a web of radius 1, for the names."""
+
+Rows = list[dict[str, Any]]
+
+
+def radar(contest: Contest) -> Spec:
+    """Ratings on the dimensions that every agent has; a point farther out is better."""
+    names, drawn = contest.shared, contest.entries[:_POLYGONS]
+    rows = [
+        {**_at(place, len(names), entry.rating(name).value or 0.0), "trial": entry.label, "dimension": name}
+        | {"text": rating_text(entry.rating(name)), "order": place}
+        for entry in drawn
+        for place, name in enumerate(names)
+    ]
+    of = len(contest.entries)
+    more = f", the first {len(drawn)} of {of} agents" if of > len(drawn) else ""
+    bottom = min(_at(place, len(names), 1.0)["y"] for place in range(len(names))) - _MARGIN
+    plane = _plane(bottom)
+    return {
+        **frame(f"Ratings, {heading(contest)}", f"0 at the centre, 1 at the rim{more}"),
+        "width": _WIDTH,
+        "height": round(_WIDTH * (1 + _MARGIN - bottom) / (2 + 2 * _MARGIN)),
+        "usermeta": {"fixed": True},
+        "layer": [*_web(names, plane), *_polygons(rows, plane)],
+    }
+
+
+def _at(place: int, of: int, radius: float) -> dict[str, Any]:
+    angle = math.pi / 2 - 2 * math.pi * place / of
+    return {"x": round(radius * math.cos(angle), 4), "y": round(radius * math.sin(angle), 4)}
+
+
+def _plane(bottom: float) -> Spec:
+    """Positions with equal units both ways, as long as the chart keeps its shape."""
+    domains = {"x": [-1 - _MARGIN, 1 + _MARGIN], "y": [bottom, 1 + _MARGIN]}
+    return {
+        end: {"field": end, "type": "quantitative", "axis": None, "scale": {"domain": domain, "nice": False}}
+        for end, domain in domains.items()
+    }
+
+
+def _web(names: Sequence[str], plane: Spec) -> list[Spec]:
+    """Rings, spokes and the names of the dimensions."""
+    of = len(names)
+    rings = [{**_at(p, of, radius), "ring": radius, "order": p} for radius in _RINGS for p in range(of)]
+    spokes = [{**_at(p, of, radius), "ring": p, "order": radius} for p in range(of) for radius in (0, 1)]
+    layers = [_thread(rings, "linear-closed", plane), _thread(spokes, "linear", plane)]
+    across = [_at(p, of, 1.0)["x"] for p in range(of)]
+    sides = ["center" if abs(x) < 0.05 else "left" if x > 0 else "right" for x in across]
+    for side in ("left", "center", "right"):
+        at_side = [{**_at(p, of, 1.1), "name": name} for p, name in enumerate(names) if sides[p] == side]
+        if at_side:
+            layers.append(
+                {
+                    "data": {"values": at_side},
+                    "mark": {"type": "text", "style": "note", "align": side, "baseline": "middle"},
+                    "encoding": {**plane, "text": {"field": "name"}},
+                }
+            )
+    return layers
+
+
+def _thread(rows: Rows, interpolate: str, plane: Spec) -> Spec:
+    return {
+        "data": {"values": rows},
+        "mark": {"type": "line", "style": "web", "interpolate": interpolate},
+        "encoding": {
+            **plane,
+            "detail": {"field": "ring", "type": "nominal"},
+            "order": {"field": "order", "type": "quantitative"},
+        },
+    }
+
+
+def _polygons(rows: Rows, plane: Spec) -> list[Spec]:
+    order = {"field": "order", "type": "quantitative"}
+    encoding = {**plane, "color": agent_colour({"title": None}), "order": order}
+    tips = [
+        {"field": "trial", "title": "agent"},
+        {"field": "dimension", "title": "dimension"},
+        {"field": "text", "title": "rating"},
+    ]
+    closed = {"type": "line", "interpolate": "linear-closed"}
+    corner = {"type": "point", "style": "corner", "filled": True}
+    # A scale of its own, or the legend would be as faint as the filled polygons.
+    filled = {**plane, "fill": agent_colour(None), "detail": {"field": "trial"}, "order": order}
+    return [
+        {"data": {"values": rows}, "mark": {**closed, "style": "fill"}, "encoding": filled},
+        {"data": {"values": rows}, "mark": {**closed, "style": "outline"}, "encoding": encoding},
+        {"data": {"values": rows}, "mark": corner, "encoding": {**encoding, "tooltip": tips}},
+    ]

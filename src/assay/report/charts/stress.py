@@ -1,0 +1,166 @@
+"""Charts of a stress test as a whole: the factors of each score, errors by kind, and the quality of the answers.
+
+Charts of single scenarios over time are in `stress_timelines`.
+"""
+
+from __future__ import annotations
+
+from assay.model.figure import Figure
+from assay.model.stress import StressFinding
+from assay.report.charts.vega import Chart, Spec, frame
+
+_FACTORS = (
+    ("bearing", "unbroken, or load sustained"),
+    ("recovering", "recovery, faults that stay"),
+    ("value", "score"),
+)
+"""One that did not break loses nothing by its load, however much of it came back in time: that is the first factor's."""
+
+
+def stress_charts(finding: StressFinding) -> list[Chart]:
+    """Those that there is something to draw for."""
+    specs = {
+        "stress-scores": scores(finding) if finding.scores else None,
+        "stress-errors": errors_by_kind(finding),
+        "stress-quality": quality(finding),
+    }
+    return [Chart(name, spec) for name, spec in specs.items() if spec is not None]
+
+
+def scores(finding: StressFinding) -> Spec:
+    """Each factor a column of coloured numbers, so that one sees what a score was lost by."""
+    answered = "right and in time" if finding.judged_by else "answered in time"
+    factors = (("share", answered), *_FACTORS)
+    rows = [
+        {"scenario": score.scenario, "factor": title, "value": round(float(getattr(score, name)), 4)}
+        for score in finding.scores
+        for name, title in factors
+    ]
+    simulated = ", simulated" if finding.is_simulated else ""
+    colour = {"field": "value", "type": "quantitative", "scale": {"domain": [0, 1]}, "legend": None}
+    written = {"field": "value", "type": "quantitative", "format": ".3~f"}
+    return {
+        **frame("What each score is made of", f"the product of three factors between 0 and 1{simulated}"),
+        "height": 28 * len(finding.scores),
+        "data": {"values": rows},
+        "layer": [
+            {"mark": {"type": "rect", "style": "cell"}, "encoding": {"color": colour}},
+            *(
+                {
+                    "transform": [{"filter": test}],
+                    "mark": {"type": "text", "style": style},
+                    "encoding": {"text": written},
+                }
+                for test, style in (
+                    ("datum.value < 0.2 || datum.value > 0.8", "on_strong"),
+                    ("datum.value >= 0.2 && datum.value <= 0.8", "on_pale"),
+                )
+            ),
+        ],
+        "encoding": {
+            "x": {
+                "field": "factor",
+                "type": "nominal",
+                "sort": [title for _, title in factors],
+                "title": None,
+                "axis": {"labelAngle": 0, "orient": "top", "grid": False},
+            },
+            "y": {
+                "field": "scenario",
+                "type": "nominal",
+                "sort": None,
+                "title": None,
+                "axis": {"grid": False},
+            },
+            "tooltip": [{"field": name, "title": name} for name in ("scenario", "factor", "value")],
+        },
+    }
+
+
+def quality(finding: StressFinding) -> Spec | None:
+    """Scores of the answers under each pressure, with their intervals, beside those at the base rate; None where nothing was judged."""
+    judged = [
+        (one.scenario, one.correctness.score) for one in finding.scenarios if one.correctness is not None
+    ]
+    told = [("at the base rate", finding.calm_score), *judged]
+    rows = [
+        {"where": where, "value": score.value, "low": _or(score.low, score), "high": _or(score.high, score)}
+        for where, score in told
+        if score is not None
+    ]
+    if not judged:
+        return None
+    simulated = ", simulated" if finding.is_simulated else ""
+    place = {"field": "where", "type": "nominal", "sort": None, "title": None}
+    colour = {"condition": {"test": "datum.where == 'at the base rate'", "value": "#888"}, "value": "#4c78a8"}
+    return {
+        **frame("How good the answers are", f"mean score over cases, with 95 % intervals{simulated}"),
+        "height": 28 * len(rows),
+        "data": {"values": rows},
+        "encoding": {"y": place, "color": colour},
+        "layer": [
+            {
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {
+                    "x": {
+                        "field": "low",
+                        "type": "quantitative",
+                        "scale": {"domain": [0, 1]},
+                        "title": "score of the answers",
+                    },
+                    "x2": {"field": "high"},
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 60},
+                "encoding": {
+                    "x": {"field": "value", "type": "quantitative"},
+                    "tooltip": [{"field": name, "title": name} for name in ("where", "value", "low", "high")],
+                },
+            },
+        ],
+    }
+
+
+def _or(end: float | None, score: Figure) -> float:
+    return score.value if end is None else end
+
+
+def errors_by_kind(finding: StressFinding) -> Spec | None:
+    """How many requests of each scenario failed, and as what; None where none did."""
+    told = [
+        ("at the base rate", finding.calm_errors.kinds),
+        *((one.scenario, one.errors) for one in finding.scenarios),
+    ]
+    rows = [
+        {"scenario": name, "kind": kind, "count": count}
+        for name, kinds in told
+        for kind, count in sorted(kinds.items(), key=lambda one: -one[1])
+    ]
+    if not rows:
+        return None
+    places = list(dict.fromkeys(str(row["scenario"]) for row in rows))
+    simulated = ", simulated" if finding.is_simulated else ""
+    return {
+        **frame("Errors by kind", f"requests that failed{simulated}"),
+        "height": 30 * len(places),
+        "data": {"values": rows},
+        "mark": {"type": "bar", "style": "share"},
+        "encoding": {
+            "y": {
+                "field": "scenario",
+                "type": "nominal",
+                "sort": places,
+                "title": None,
+                "axis": {"grid": False},
+            },
+            "x": {
+                "field": "count",
+                "type": "quantitative",
+                "title": "failed requests",
+                "axis": {"tickCount": 5},
+            },
+            "color": {"field": "kind", "type": "nominal", "sort": None, "legend": {"title": None}},
+            "tooltip": [{"field": name, "title": name} for name in ("scenario", "kind", "count")],
+        },
+    }

@@ -1,0 +1,106 @@
+"""What Vega-Lite specifications are made of.
+
+A specification carries no colours: `apply_theme` adds them. Field names are fixed and texts are literals, so nothing that a
+user named is ever read as an expression.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.model.page import Chart as Chart
+from assay.report.charts.theme import config
+from assay.text import make_line
+
+Spec = dict[str, Any]
+Values = NDArray[np.float64]
+
+_WIDE = 30
+"""Positive values that span more than this factor get a logarithmic scale."""
+_NUMBER = ",.4~r"
+_LONGEST_TEXT = 1000
+
+
+def apply_theme(spec: Spec, dark: bool) -> Spec:
+    """The specification with fonts and colours, and with data that every renderer can draw."""
+    return {**drawable(spec), "config": config(dark)}
+
+
+def drawable(value: Any) -> Any:
+    """Names and other data without what breaks the renderer: it aborts on control characters and hangs on endless words."""
+    if isinstance(value, str):
+        return _clip_text(make_line(value), _LONGEST_TEXT)
+    if isinstance(value, dict):
+        return {make_line(name): drawable(inner) for name, inner in value.items()}
+    return [drawable(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def frame(title: str, note: str) -> Spec:
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "description": f"{title}: {note}",
+        "title": {"text": _clip_text(title), "subtitle": _clip_text(note)},
+        "width": 620,
+    }
+
+
+def _clip_text(text: str, limit: int = 80) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def quantity(field: str, title: str, shown: Values) -> Spec:
+    wide = is_wide(shown)
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title or "value",
+        "scale": {**axis_scale(wide=wide), "padding": 8},
+        "axis": {"values": _log_ticks(shown), "format": _NUMBER} if wide else {"tickCount": 5},
+    }
+
+
+def axis_scale(*, wide: bool) -> Spec:
+    return {"type": "log", "nice": False} if wide else {"type": "linear", "zero": False, "nice": False}
+
+
+def _log_ticks(shown: Values) -> list[float]:
+    """Powers of ten, with twos and fives between them where there are few."""
+    low, high = math.log10(shown.min()), math.log10(shown.max())
+    steps = (1, 2, 5) if high - low < 2.5 else (1,)
+    ticks = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
+    return [tick for tick in ticks if 10**low * 0.9 <= tick <= 10**high * 1.1]
+
+
+def whisker(along: str, encoding: Spec) -> Spec:
+    return {"mark": {"type": "rule", "style": "whisker"}, "encoding": encoding, "name": f"interval_{along}"}
+
+
+def dot(encoding: Spec, *, small: bool = False) -> Spec:
+    mark = {"type": "point", "style": "dot", "filled": True} | ({"size": 24} if small else {})
+    return {"mark": mark, "encoding": encoding}
+
+
+def tip(field: str, title: str) -> Spec:
+    return {"field": field, "type": "quantitative", "title": title, "format": _NUMBER}
+
+
+def build_name_axis() -> Spec:
+    return {"field": "trial", "type": "nominal", "sort": None, "title": None, "axis": {"grid": False}}
+
+
+def agent_colour(legend: Spec | None) -> Spec:
+    """The same colour for an agent in every chart of a contest."""
+    return {"field": "trial", "type": "nominal", "sort": None, "legend": legend}
+
+
+def is_wide(values: Values) -> bool:
+    return bool(len(values) and values.min() > 0 and values.max() / values.min() > _WIDE)
+
+
+def short(values: Values) -> list[float]:
+    """Seven significant digits: more than a screen shows, half the size."""
+    return [float(f"{value:.7g}") for value in values]

@@ -1,0 +1,218 @@
+"""The result of `assay gate` for the terminal: the verdict, what changed, and what is unsure.
+
+The texts about requirements, lost cases and open questions are also those of the Markdown comment and of the JUnit file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from assay.model import Comparison, Verdict
+from assay.model.regression import Gate
+from assay.model.requirement import CheckedRequirement
+from assay.model.showdown import Flips
+from assay.report.change import change_text, sides_name
+from assay.report.console.screen import RowGroup, bullet, join_texts, literal, print_groups
+from assay.report.figures import NOTHING
+from assay.report.warnings import rank_warnings
+from assay.stats.permutation import repetitions_to_settle
+from assay.units import format_count, show
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+_STYLES = {Verdict.WORSE: "red", Verdict.BETTER: "green", Verdict.UNSURE: "yellow", Verdict.SAME: "dim"}
+_QUESTIONS = 3
+_ROWS = 16
+"""Changes in the table; whatever got worse or better is always among the first."""
+_TITLES = ("Trial, metric", "Baseline", "Run", "Change [interval]", "Verdict")
+_NAMED = 3
+_CASES = 10
+_ORDER = (Verdict.WORSE, Verdict.BETTER, Verdict.UNSURE)
+
+
+def print_gate(gate: Gate, console: Console) -> None:
+    """The verdict, then what changed; what stayed the same is only counted."""
+    style = "green" if gate.passed else "red"
+    console.print(
+        join_texts(literal("✓ " if gate.passed else "✗ ", style), literal(headline(gate), f"bold {style}"))
+    )
+    console.print(literal(sides_text(gate), "dim"))
+    console.print()
+    for requirement in gate.requirements:
+        is_met = requirement.is_met
+        console.print(
+            bullet("✓" if is_met else "✗", requirement_text(requirement), "green" if is_met else "red")
+        )
+    for name in gate.broken:
+        console.print(bullet("✗", broken_text(name), "red"))
+    for name in gate.unscored:
+        console.print(bullet("✗", scoring_failure_text(name), "red"))
+    for name in gate.incomplete:
+        console.print(bullet("✗", incomplete_text(name), "red"))
+    for sign, line in case_lines(gate):
+        console.print(bullet(sign, line, "red" if sign == "✗" else "green"))
+    judged = [comparison for verdict in _ORDER for comparison in gate.judged(verdict)]
+    changed = [one for one in judged if one.value_a != one.value_b or one.verdict is not Verdict.UNSURE]
+    if changed:
+        print_groups(_TITLES, _groups(changed[:_ROWS]), console)
+        if len(changed) > _ROWS:
+            console.print(literal(f"… and {len(changed) - _ROWS} more unsure", "dim"))
+        console.print()
+    for question in open_questions(gate):
+        console.print(bullet("?", question, "yellow"))
+    if rest := rest_text(gate):
+        console.print(literal(rest, "dim"))
+    for doubt in rank_warnings(gate.doubts):
+        console.print(bullet("!", str(doubt), "yellow"))
+
+
+def headline(gate: Gate) -> str:
+    worse, unsure = len(gate.judged(Verdict.WORSE)), len(gate.judged(Verdict.UNSURE))
+    number = len(gate.verdicts)
+    if not gate.passed:
+        parts = [f"{worse} of {number} comparisons got worse"] if worse else []
+        parts += [f"{len(gate.broken)} no longer work{'s' * (len(gate.broken) == 1)}"] if gate.broken else []
+        parts += [f"scoring failed in {format_count(len(gate.unscored), 'trial')}"] if gate.unscored else []
+        parts += [f"{format_count(len(gate.incomplete), 'trial')} incomplete"] if gate.incomplete else []
+        parts += [_lost_cases(gate)] if gate.has_lost_too_many else []
+        parts += [f"{len(gate.unmet)} of {len(gate.requirements)} requirements not met"] if gate.unmet else []
+        also = f"; {_lost_cases(gate)}" if gate.lost and not gate.has_lost_too_many else ""
+        return f"Gate failed: {', '.join(parts)}{also}"
+    met = f"{format_count(len(gate.requirements), 'requirement')} met" if gate.requirements else ""
+    if not gate.has_baseline:
+        return f"Gate passed: {met}"
+    also = f", {met}" if met else ""
+    also += f"; {_lost_cases(gate)}" if gate.lost else ""
+    if unsure:
+        return f"Gate passed: nothing is proved to be worse; {unsure} of {number} comparisons unsure{also}"
+    return f"Gate passed: 0 of {number} comparisons got worse{also}"
+
+
+def _lost_cases(gate: Gate) -> str:
+    allowed = f" (at most {gate.max_lost} allowed)" if gate.max_lost is not None else ""
+    return f"{format_count(gate.lost, 'case')} lost{allowed}"
+
+
+def requirement_text(one: CheckedRequirement) -> str:
+    """The value, the limit, and whether that holds."""
+    value = "unknown" if one.value is None else show(one.value, one.unit)
+    if one.low is not None and one.high is not None:
+        value += f" [{show(one.low, one.unit)}, {show(one.high, one.unit)}]"
+    notes = [one.note, "the interval includes the limit" if one.is_close else ""]
+    note = "; ".join(part for part in notes if part)
+    met = "met" if one.is_met else "not met"
+    return f"{one.trial}: {one.requirement} is {met}: {value}{f' ({note})' if note else ''}"
+
+
+def case_lines(gate: Gate) -> list[tuple[str, str]]:
+    """A sign and a sentence each: the cases lost and won, whatever the verdict, then those that changed in part."""
+    family = sum(one.p_corrected is not None for one in gate.comparisons)
+    lines = []
+    for flips in gate.flips:
+        if flips.lost:
+            lines.append(("✗", lost_text(flips, family)))
+        if flips.won:
+            lines.append(("✓", f"{flips.trial}: {_case_list('won', flips.won, flips)}."))
+        if flips.weaker:
+            lines.append(("✗", f"{flips.trial}: {_format_cases(flips, flips.weaker)} passed less often."))
+        if flips.stronger:
+            lines.append(("✓", f"{flips.trial}: {_format_cases(flips, flips.stronger)} passed more often."))
+    return lines
+
+
+def lost_text(flips: Flips, family: int = 1) -> str:
+    """Each case with the repetitions that passed before and now, and whether single ones can be told from noise."""
+    told = f"{flips.trial}: {_case_list('lost', flips.lost, flips)}."
+    if any(side.judged > 1 for case in flips.lost for side in flips.passes[case]):
+        return told
+    needed = repetitions_to_settle(len(flips.lost), len(flips.won), 0.05 / max(1, family)) or 3
+    return f"{told} With one repetition a flip cannot be told from noise; run with --repetitions {max(2, needed)}."
+
+
+def _case_list(what: str, cases: Sequence[str], flips: Flips) -> str:
+    return f"{what} {format_count(len(cases), 'case')}: {_format_cases(flips, cases)}"
+
+
+def _format_cases(flips: Flips, cases: Sequence[str]) -> str:
+    named = [_case_text(case, flips) for case in cases[:_CASES]]
+    more = f" and {len(cases) - _CASES} more" if len(cases) > _CASES else ""
+    return ", ".join(named) + more
+
+
+def _case_text(case: str, flips: Flips) -> str:
+    before, after = flips.passes[case]
+    if before.judged == after.judged == 1:
+        return case
+    return f"{case} ({before.passed} of {before.judged} → {after.passed} of {after.judged})"
+
+
+def sides_text(gate: Gate) -> str:
+    if not gate.has_baseline:
+        return f"{gate.b.run.name} · run {gate.b.run.id}, without a baseline"
+    if gate.rerun is not None:
+        commits = sorted({commit[:10] for commit in gate.rerun.commits.values()})
+        code = f", code of commit {' and '.join(commits)} checked out" if commits else ""
+        return (
+            f"{gate.b.run.name} · run {gate.b.run.id}: baseline {gate.baseline} ({gate.rerun.baseline}) and "
+            f"{gate.rerun.judged}, run again interleaved{code}"
+        )
+    return f"{gate.b.run.name} · run {gate.b.run.id} against baseline {gate.baseline} ({gate.a.run.id})"
+
+
+def broken_text(name: str) -> str:
+    return f"{name}: worked in the baseline; now no execution is ok"
+
+
+def scoring_failure_text(name: str) -> str:
+    return f"{name}: scored in the baseline; now scoring failed on most executions, so it is unknown whether it got worse"
+
+
+def incomplete_text(name: str) -> str:
+    return f"{name}: too many planned executions have no result, so it is unknown whether it got worse"
+
+
+def open_questions(gate: Gate) -> list[str]:
+    """What is unsure and what would settle it; said once where it is the same for several trials."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for one in gate.judged(Verdict.UNSURE):
+        places.setdefault((one.metric.name, one.reason), []).append(sides_name(one))
+    questions = []
+    for (metric, reason), names in places.items():
+        others = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        questions.append(f"{metric} of {', '.join(names[:_NAMED])}{others}: {reason}")
+    left = len(questions) - _QUESTIONS
+    see = f"assay compare {gate.a.run.id} {gate.b.run.id}" if gate.rerun is None else "--json lists all"
+    more = [f"and {left} more: {see}"] if left > 0 else []
+    return questions[:_QUESTIONS] + more
+
+
+def rest_text(gate: Gate) -> str:
+    same = len(gate.judged(Verdict.SAME))
+    parts = [f"{same} the same within tolerance"] if same else []
+    if gate.unjudged:
+        parts.append(f"not judged unless you ask with --metric: {', '.join(gate.unjudged)}")
+    return " · ".join(parts)
+
+
+def _groups(comparisons: Sequence[Comparison]) -> list[RowGroup]:
+    """A heading for each trial; the trial with the gravest change first."""
+    trials: dict[str, list[Comparison]] = {}
+    for one in comparisons:
+        trials.setdefault(sides_name(one), []).append(one)
+    return [
+        RowGroup(literal(name, "bold"), [_cells(one) for one in changes]) for name, changes in trials.items()
+    ]
+
+
+def _cells(one: Comparison) -> list[Text]:
+    change, bracket, ends = change_text(one).partition(" [")
+    return [
+        literal(f"  {one.metric.name}"),
+        literal(show(one.value_a, one.metric.unit)),
+        literal(show(one.value_b, one.metric.unit)),
+        join_texts(literal(change, "bold"), literal(bracket + ends, "dim")),
+        literal(one.verdict.value, _STYLES[one.verdict]) if one.verdict else literal(NOTHING, "dim"),
+    ]

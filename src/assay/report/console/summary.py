@@ -1,0 +1,163 @@
+"""What the terminal shows when a run ends: a verdict for each benchmark in one table, then the most important warnings.
+
+It is short on purpose. `assay show` prints the full report that `assay.report.console.run` makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from assay.model import Report
+from assay.model.standing import Lead
+from assay.report.console.screen import RowGroup, bullet, join_texts, literal, print_groups
+from assay.report.contests import (
+    Contest,
+    ContestRow,
+    contests,
+    format_marked_label,
+    rating_text,
+    title_with_id,
+    usd_text,
+)
+from assay.report.figures import NOTHING, lasted, question_text, total
+from assay.report.leads import lead_of, lead_sentence, main_lead, reason_text, verdict_text
+from assay.report.outcome import COLOURS, outcome_of
+from assay.report.warnings import run_warnings, split_warnings
+from assay.units import count, format_count, seconds, show
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from assay.model import Doubt
+
+_AGENTS = 8
+"""Rows of a benchmark; the leaderboard has the others."""
+_HEADLINES = 4
+_ROWS = 40
+"""Rows of all benchmarks; where there would be more, each shows its first two agents."""
+_TITLES = ("Agent", "Overall", "Accuracy [interval]", "Time", "Cost", "Failed")
+
+
+def print_summary(report: Report, console: Console) -> None:
+    """What a run found, short enough to be read at once; `assay show` prints everything."""
+    _print_head(report, console)
+    held = contests(report)
+    if held:
+        print_groups(_TITLES, _groups(report, held), console)
+        legend = "Time: median of an execution. Cost: of a solved case. Failed: executions."
+        console.print(literal(legend, "dim"))
+        if (lead := main_lead(report)) is not None:
+            console.print(bullet("=", f"{lead_sentence(lead)} {reason_text(lead)}", "cyan"))
+        console.print()
+    rest = tuple(trial for trial in report.trials if trial.ratings is None)
+    if rest or not held:
+        from assay.report.console.run import print_unrated
+
+        print_unrated(replace(report, trials=rest), console, is_brief=True)
+    print_warnings(run_warnings(report), console, more=f"assay show {report.run.id}")
+
+
+def headline(report: Report) -> str:
+    """A run in one line for scripts: its id, its state, how many executions, and what it found."""
+    run = report.run
+    made, ok = sum(map(total, report.trials)), sum(trial.ok for trial in report.trials)
+    failed = f", {count(made - ok)} not ok" if made > ok else ""
+    parts = [
+        f"{run.id} {outcome_of(report).text}",
+        format_count(made, "execution") + failed,
+        _finding(report),
+    ]
+    return " · ".join(filter(None, parts))
+
+
+def _finding(report: Report) -> str:
+    """Who leads; of a single agent its accuracy, of code the median of each trial."""
+    if (lead := main_lead(report)) is not None:
+        return lead_sentence(lead)
+    found = []
+    for trial in report.trials[:_HEADLINES]:
+        name = "score" if trial.ratings is not None else "seconds"
+        estimate = next((one for one in trial.estimates if one.metric.name == name), None)
+        if estimate is not None and estimate.n:
+            value = estimate.mean if name == "score" else estimate.median
+            found.append(f"{trial.name} {name} {show(value, estimate.metric.unit)}")
+    more = len(report.trials) - _HEADLINES
+    return ", ".join([*found, *([f"{count(more)} more trials"] if more > 0 else [])])
+
+
+def print_warnings(doubts: Iterable[Doubt], console: Console, more: str) -> None:
+    """The few that matter most, and how to see the others."""
+    shown, others = split_warnings(doubts)
+    for doubt in shown:
+        console.print(bullet("!", str(doubt), "yellow"))
+    if others:
+        told = f"and {count(len(others))} more" if shown else format_count(len(others), "minor warning")
+        console.print(join_texts(literal("! ", "dim"), literal(f"{told}: {more}", "dim")))
+
+
+def _print_head(report: Report, console: Console) -> None:
+    run, duration = report.run, lasted(report)
+    made = format_count(sum(total(trial) for trial in report.trials), "execution")
+    took = "" if duration is None else f" in {seconds(duration)}"
+    found = outcome_of(report)
+    console.print(
+        join_texts(
+            literal(run.name, "bold"),
+            literal(f" {found.text}", COLOURS[found.tone]),
+            literal(f" · {made}{took} · run {run.id}{f' · {run.label}' if run.label else ''}", "dim"),
+        )
+    )
+    if told := question_text(report):
+        console.print(bullet("=", told, "cyan"))
+    console.print()
+
+
+def _groups(report: Report, held: Sequence[Contest]) -> list[RowGroup]:
+    """Benchmarks with their verdicts in the order of the plan; real agents before simulated ones."""
+    benchmarks: dict[str, list[Contest]] = {}
+    for contest in held:
+        benchmarks.setdefault(contest.benchmark, []).append(contest)
+    many = sum(len(contest.entries) for contest in held) + len(benchmarks) > _ROWS
+    groups = []
+    for name, both in benchmarks.items():
+        leads = [lead_of(report, name, is_simulated=contest.is_simulated) for contest in both]
+        rows = [
+            _cells(contest, entry, lead)
+            for contest, lead in zip(both, leads, strict=True)
+            for entry in _in_order(contest, lead)
+        ]
+        shown = rows[: 2 if many else _AGENTS]
+        note = (
+            f"  … and {format_count(len(rows) - len(shown), 'more agent')}" if len(rows) > len(shown) else ""
+        )
+        lead = next(filter(None, leads), None)
+        verdict = (
+            literal(f"  {verdict_text(lead)}", "yellow" if lead.is_tie else "green") if lead else literal("")
+        )
+        heading = join_texts(literal(title_with_id(both[0]), "bold"), verdict)
+        groups.append(RowGroup(heading, shown, note))
+    return groups
+
+
+def _in_order(contest: Contest, lead: Lead | None) -> list[ContestRow]:
+    places = {name: place for place, name in enumerate(lead.scores)} if lead else {}
+    return sorted(contest.entries, key=lambda entry: places.get(entry.label, len(places)))
+
+
+def _cells(contest: Contest, entry: ContestRow, lead: Lead | None) -> list[Text]:
+    score = lead.scores.get(entry.label) if lead else entry.rating("overall").value
+    is_leader = lead is not None and entry.label in lead.leaders
+    value, bracket, ends = rating_text(entry.rating("accuracy")).partition(" [")
+    time = entry.estimate("seconds")
+    failed = total(entry.trial) - entry.trial.ok
+    return [
+        literal(f"  {format_marked_label(entry, contest)}", "" if not contest.is_simulated else "yellow"),
+        literal(NOTHING if score is None else f"{score:.3f}", "bold green" if is_leader else ""),
+        join_texts(literal(value, "bold"), literal(bracket + ends, "dim")),
+        literal(NOTHING if time is None else show(time.median, time.metric.unit)),
+        literal(usd_text(entry.ratings)),
+        literal(count(failed), "red" if failed else "dim"),
+    ]

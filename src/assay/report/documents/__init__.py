@@ -1,0 +1,1 @@
+"""What machines read: JSON documents and their schema, CSV, JUnit."""

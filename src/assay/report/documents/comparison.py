@@ -1,0 +1,171 @@
+"""The JSON documents of `assay compare` and `assay gate`.
+
+Scripts rely on these keys: they may be added to, but not renamed or removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from assay.model import Verdict
+from assay.model.codec import to_plain
+
+if TYPE_CHECKING:
+    from assay.model.regression import Gate
+    from assay.model.requirement import CheckedRequirement
+    from assay.model.showdown import Course, Flips, Showdown
+    from assay.pipeline.compare import Compared
+
+
+def history_document(found: Sequence[Course], sides: Sequence[str]) -> dict[str, Any]:
+    """Several sides in the order of time."""
+    return {
+        "schema": "assay.comparison/1",
+        "comparison_type": "time_series",
+        "sides": list(sides),
+        "courses": [_course(one, sides) for one in found],
+    }
+
+
+def _course(one: Course, sides: Sequence[str]) -> dict[str, Any]:
+    return {
+        "trial": one.trial,
+        "metric": one.metric.name,
+        "unit": one.metric.unit,
+        "values": dict(zip(sides, one.values, strict=False))
+        if len(set(sides)) == len(sides)
+        else list(one.values),
+        "verdict": one.verdict,
+        "changed_at": [sides[step] for step in one.steps],
+    }
+
+
+def comparison_document(found: Compared) -> dict[str, Any]:
+    return {
+        "comparison_type": "head_to_head",
+        **metrics_document(found),
+        "agents": [_showdown(one) for one in found.showdowns],
+    }
+
+
+def metrics_document(found: Compared | Gate) -> dict[str, Any]:
+    """Two sides, metric by metric."""
+    return {
+        "schema": "assay.comparison/1",
+        "a": found.a.run.id,
+        "b": found.b.run.id,
+        "runs": {"a": [run.id for run in found.a.runs], "b": [run.id for run in found.b.runs]},
+        "comparisons": [
+            {
+                "metric": one.metric.name,
+                "unit": one.metric.unit,
+                "better": one.metric.better,
+                "trial_a": one.trial_a,
+                "trial_b": one.trial_b,
+                "a": one.value_a,
+                "b": one.value_b,
+                "units_a": one.units_a,
+                "units_b": one.units_b,
+                "ratio": one.ratio,
+                "interval": None if one.low is None else [one.low, one.high],
+                "difference": one.difference,
+                "difference_interval": None
+                if one.difference_low is None
+                else [one.difference_low, one.difference_high],
+                "p": one.p,
+                "p_corrected": one.p_corrected,
+                "q": one.q,
+                "effect_size": one.effect_size,
+                "tolerance": one.tolerance,
+                "verdict": one.verdict,
+                "method": one.method,
+                "reason": one.reason,
+            }
+            for one in found.comparisons
+        ],
+        "warnings": [to_plain(doubt) for doubt in found.doubts],
+    }
+
+
+def _showdown(one: Showdown) -> dict[str, Any]:
+    return {
+        "a": one.a,
+        "b": one.b,
+        "winner": one.winner,
+        "winners": {name: who for name, who in one.winners.items() if name != "overall"},
+        "ratings": {name: {"a": a, "b": b} for name, (a, b) in one.ratings.items()},
+        "overall_of": [name for name in one.ratings if name != "overall"] if "overall" in one.ratings else [],
+        "left_out": list(one.left_out),
+        "flips": [flips_document(flips) for flips in one.flips],
+        "recommendations": list(one.advice),
+    }
+
+
+def flips_document(flips: Flips) -> dict[str, Any]:
+    """Cases of a trial that changed sides, with the repetitions that passed."""
+    return {
+        "benchmark": flips.benchmark,
+        "trial": flips.trial,
+        "won": list(flips.won),
+        "lost": list(flips.lost),
+        "weaker": list(flips.weaker),
+        "stronger": list(flips.stronger),
+        "unchanged": flips.unchanged,
+        "repetitions": {
+            case: {"a": [before.passed, before.judged], "b": [after.passed, after.judged]}
+            for case, (before, after) in flips.passes.items()
+        },
+    }
+
+
+def _requirement(one: CheckedRequirement) -> dict[str, Any]:
+    return {
+        "requirement": str(one.requirement),
+        "trial": one.trial,
+        "name": one.requirement.name,
+        "sign": one.requirement.sign,
+        "limit": one.requirement.limit,
+        "value": one.value,
+        "interval": None if one.low is None else [one.low, one.high],
+        "unit": one.unit,
+        "met": one.is_met,
+        "interval_includes_limit": one.is_close,
+        "note": one.note,
+    }
+
+
+def gate_document(found: Gate) -> dict[str, Any]:
+    """Without a baseline there is no side A."""
+    sides = metrics_document(found)
+    if not found.has_baseline:
+        sides |= {"a": None, "runs": {**sides["runs"], "a": []}}
+    return {
+        **sides,
+        "schema": "assay.gate/1",
+        "passed": found.passed,
+        "baseline": found.baseline or None,
+        "baseline_run_id": found.a.run.id if found.has_baseline else None,
+        "run_id": found.b.run.id,
+        "counts": {verdict.value: len(found.judged(verdict)) for verdict in Verdict},
+        "broken": list(found.broken),
+        "unscored": list(found.unscored),
+        "incomplete": list(found.incomplete),
+        "flips": [flips_document(flips) for flips in found.flips],
+        "lost": found.lost,
+        "max_lost": found.max_lost,
+        "requirements": [_requirement(one) for one in found.requirements],
+        "unjudged": list(found.unjudged),
+        "missing": {
+            "trials": list(found.missing.trials),
+            "cases": {trial: list(names) for trial, names in found.missing.cases.items()},
+        },
+        "rerun": None
+        if found.rerun is None
+        else {
+            "run_id": found.b.run.id,
+            "baseline_run_id": found.rerun.baseline,
+            "judged_run_id": found.rerun.judged,
+            "commits": dict(found.rerun.commits),
+        },
+    }

@@ -1,0 +1,190 @@
+"""The reporter `junit`: trials as test cases, for CI servers.
+
+A trial of code is one test case, with its median as its time. Of a suite, each case of each agent is a test case, and the mean
+of its scores decides whether it passed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from assay.model import Report, Status, TrialReport
+from assay.plugin.private_files import open_private
+from assay.report.cases import CaseTally, tallies
+from assay.report.contests import OUTCOMES, pass_mark_of, rating_text
+from assay.report.figures import (
+    cv_text,
+    doubts_of,
+    environment_line,
+    failure_text,
+    first_lines,
+    last_lines,
+    lasted,
+    leading,
+    ok_text,
+    total,
+    trial_doubts,
+    with_interval,
+)
+
+_OURS = (Status.HARNESS_ERROR, Status.CRASHED)
+"""What JUnit calls an error: nothing was judged, the test itself broke."""
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML document may hold, in any spelling."""
+
+
+class JUnit:
+    """Writes `junit.xml`.
+
+    Of code, a test case is a trial: it fails when no execution was ok, and its time is the median. Of a suite, it is a
+    case put to an agent: it fails when its mean score is below the pass mark, and its time is the mean.
+    """
+
+    def write(self, report: Report, folder: Path) -> Sequence[Path]:
+        path = folder / "junit.xml"
+        tree = ElementTree.ElementTree(_suites(report))
+        ElementTree.indent(tree)
+        with open_private(path, "wb") as file:
+            tree.write(file, encoding="utf-8", xml_declaration=True)
+        return [path]
+
+
+def _suites(report: Report) -> ElementTree.Element:
+    """Code experiments are one suite of trials; an agent on a benchmark is a suite of its own, of cases."""
+    plain = [trial for trial in report.trials if trial.ratings is None]
+    suites = [_agent_suite(report, trial) for trial in report.trials if trial.ratings is not None]
+    if plain or not suites:
+        cases = [_case(report, trial) for trial in plain]
+        suites.insert(0, _suite(report, report.run.name, cases, _run_facts(report), lasted(report) or 0))
+    cases = [case for suite in suites for case in suite.iter("testcase")]
+    root = _element("testsuites", name="assay", **_counts(cases), time=f"{lasted(report) or 0:.3f}")
+    root.extend(suites)
+    return root
+
+
+def _suite(
+    report: Report, name: str, cases: Sequence[ElementTree.Element], facts: dict[str, str], time: float
+) -> ElementTree.Element:
+    started = f"{report.run.started:%Y-%m-%dT%H:%M:%S}"
+    suite = _element("testsuite", name=name, timestamp=started, **_counts(cases), time=f"{time:.3f}")
+    suite.append(_properties(facts))
+    suite.extend(cases)
+    return suite
+
+
+def _counts(cases: Sequence[ElementTree.Element]) -> dict[str, str]:
+    found = {
+        kind: sum(case.find(kind) is not None for case in cases) for kind in ("failure", "error", "skipped")
+    }
+    return {
+        "tests": str(len(cases)),
+        "failures": str(found["failure"]),
+        "errors": str(found["error"]),
+        "skipped": str(found["skipped"]),
+    }
+
+
+def _agent_suite(report: Report, trial: TrialReport) -> ElementTree.Element:
+    point = trial.stored.trial
+    mark = pass_mark_of(report, point.benchmark)
+    found = tallies(trial, mark)
+    cases = [_suite_case(trial, name, tally, mark) for name, tally in found.items()]
+    facts = _run_facts(report) | _rating_facts(trial)
+    return _suite(report, trial.name, cases, facts, sum(tally.seconds for tally in found.values()))
+
+
+def _rating_facts(trial: TrialReport) -> dict[str, str]:
+    ratings = trial.ratings
+    assert ratings is not None
+    marks = {name: f"{rating_text(rating)} ({rating.basis})" for name, rating in ratings.dimensions.items()}
+    outcomes = ", ".join(f"{number} {name}" for name, number in ratings.outcomes.items())
+    return {
+        "agent": f"{trial.stored.trial.agent.name} {trial.stored.trial.agent.version}".strip(),
+        "simulated": str(trial.is_simulated).lower(),
+        **marks,
+        "overall": f"{rating_text(ratings.overall)} ({ratings.overall.basis})",
+        "outcomes": outcomes,
+        "unscored": str(ratings.unscored),
+    }
+
+
+def _suite_case(trial: TrialReport, name: str, tally: CaseTally, mark: float) -> ElementTree.Element:
+    point = trial.stored.trial
+    label = f"{point.suite}.{point.benchmark}.{point.agent.name}"
+    case = _element("testcase", name=name, classname=label, time=f"{tally.mean_seconds:.9f}")
+    verdict = _verdict(tally, mark)
+    if verdict and tally.telling:
+        details = "\n".join(filter(None, (tally.telling.why, f"Output: {tally.telling.output}")))
+        outcomes = ", ".join(f"{n} {OUTCOMES.get(name, name)}" for name, n in tally.outcomes.items())
+        judged = f"mean score {tally.mean:.2f}" if tally.mean is not None else "nothing was judged"
+        case.append(_element(verdict, details, message=f"{judged}: {outcomes}"))
+    return case
+
+
+def _verdict(tally: CaseTally, mark: float) -> str:
+    """What JUnit calls it; nothing for a case that was passed."""
+    if tally.mean is None:
+        return "skipped"
+    if tally.is_passed(mark):
+        return ""
+    return "error" if tally.outcomes["agent_error"] else "failure"
+
+
+def _run_facts(report: Report) -> dict[str, str]:
+    facts = {"run_id": report.run.id, "environment": environment_line(report.run.environment)}
+    return facts | {f"warning.{n}": str(doubt) for n, doubt in enumerate(doubts_of(report), 1)}
+
+
+def _case(report: Report, trial: TrialReport) -> ElementTree.Element:
+    point, first = trial.stored.trial, leading(trial)
+    time = first.median if first is not None and first.metric.unit == "s" else 0.0
+    case = _element(
+        "testcase", name=trial.name, classname=f"{point.benchmark or point.experiment}", time=f"{time:.9f}"
+    )
+    figures = {
+        e.metric.name: f"{with_interval(e)}, CV {cv_text(e)}, {e.metric.kind.value}" for e in trial.estimates
+    }
+    case.append(_properties({"executions": ok_text(trial), **figures}))
+    _judge(case, trial)
+    finding = report.finding_of(trial)
+    if finding is not None and (failure := finding.failure(trial)) is not None:
+        case.append(_element("failure", failure.text, message=failure.title))
+    doubts = [str(doubt) for doubt in trial_doubts(report, trial)]
+    if doubts:
+        case.append(_element("system-out", "\n".join(doubts)))
+    if trial.failures:
+        failures = (
+            "\n".join(filter(None, (failure_text(e), first_lines(e.error), last_lines(e.log))))
+            for e in trial.failures
+        )
+        case.append(_element("system-err", "\n\n".join(failures)))
+    return case
+
+
+def _judge(case: ElementTree.Element, trial: TrialReport) -> None:
+    if trial.ok:
+        return
+    if not total(trial) and not trial.failures:
+        case.append(_element("skipped", message=trial.stored.stopped or "No execution was made."))
+        return
+    first = next(iter(trial.failures), None)
+    kind = "error" if first is not None and first.status in _OURS else "failure"
+    message = f"{ok_text(trial)} executions were ok" + (f"; first: {failure_text(first)}" if first else "")
+    case.append(_element(kind, first_lines(first.error) if first else "", message=message))
+
+
+def _properties(facts: dict[str, str]) -> ElementTree.Element:
+    element = _element("properties")
+    element.extend(_element("property", name=name, value=value) for name, value in facts.items())
+    return element
+
+
+def _element(tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
+    element = ElementTree.Element(
+        tag, {name: _FORBIDDEN.sub("�", value) for name, value in attributes.items()}
+    )
+    element.text = _FORBIDDEN.sub("�", text) or None
+    return element

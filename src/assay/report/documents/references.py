@@ -1,0 +1,179 @@
+"""The references that ratings are relative to, for the terminal and as JSON.
+
+At the value of its reference a rating is 0.5. Changing references therefore changes ratings of runs that are already stored;
+`change_table` shows by how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from assay.model.rating import QUANTITIES, Ratings, ReferenceValue
+from assay.report.console.screen import literal, new_table
+from assay.report.figures import NOTHING
+from assay.units import seconds, significant, usd
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from assay.model import Suite
+    from assay.pipeline.references import ChangedRating, ReferenceChange, ShownReference
+
+_PER_SOLVED = " per solved case"
+
+
+def quantity_text(name: str, value: float) -> str:
+    """
+    >>> quantity_text("seconds", 1.5), quantity_text("tokens", 300.0), quantity_text("memory_mb", 64.0)
+    ('1.5 s', '300 tokens per solved case', '64 MB peak memory')
+    """
+    match name:
+        case "seconds":
+            return seconds(value)
+        case "usd":
+            return usd(value) + _PER_SOLVED
+        case "tokens":
+            return f"{significant(value)} tokens{_PER_SOLVED}"
+        case "cpu_seconds":
+            return f"{seconds(value)} CPU"
+        case _:
+            return f"{significant(value)} MB peak memory"
+
+
+def reference_document(reference: ReferenceValue) -> dict[str, Any]:
+    """The run and its date only where the reference comes from a run."""
+    return {
+        "value": reference.value,
+        "source": reference.source,
+        **({} if reference.run_id is None else {"run_id": reference.run_id}),
+        **({} if reference.ended is None else {"date": reference.ended.isoformat()}),
+        **({} if reference.origin is None else {"origin": reference.origin}),
+    }
+
+
+def references_document(
+    suite: Suite, shown: Iterable[ShownReference], change: ReferenceChange | None = None
+) -> dict[str, Any]:
+    """The references of a suite and, where they were just changed, what that changed."""
+    return {
+        "suite": suite.name,
+        "version": suite.version,
+        "hash": suite.hash,
+        "references": [
+            {
+                "benchmark": one.scope.benchmark,
+                "hash": one.scope.hash,
+                "simulated": one.scope.simulated,
+                "dimension": one.dimension,
+                "quantity": one.quantity,
+                **(reference_document(one.reference) if one.reference else {"value": None, "source": None}),
+            }
+            for one in shown
+        ],
+        **(_change_document(change) if change else {}),
+    }
+
+
+def _change_document(change: ReferenceChange) -> dict[str, Any]:
+    return {
+        "set": change.run_id,
+        "rated_again": change.rated,
+        "changed_references": [
+            {
+                "benchmark": one.after.scope.benchmark,
+                "simulated": one.after.scope.simulated,
+                "quantity": one.after.quantity,
+                "before": one.before and one.before.value,
+                "after": one.after.reference and one.after.reference.value,
+            }
+            for one in change.references
+        ],
+        "changed_ratings": [
+            {
+                "run_id": one.run_id,
+                "agent": one.agent,
+                "benchmark": one.benchmark,
+                "before": dict(one.before),
+                "after": dict(one.after),
+            }
+            for one in change.ratings
+        ],
+        "benchmarks_left_out": list(change.left_out),
+    }
+
+
+def reference_notes(ratings: Iterable[Ratings]) -> list[str]:
+    """What each dimension was compared with in these ratings, each source once.
+
+    Quantities that no agent was rated by are left out.
+    """
+    places: dict[tuple[str, str, str], None] = {}
+    for rated in ratings:
+        for name, reference in used_references(rated).items():
+            places[str(reference), QUANTITIES[name], quantity_text(name, reference.value)] = None
+    by_source: dict[str, dict[str, list[str]]] = {}
+    for source, dimension, shown in places:
+        by_source.setdefault(source, {}).setdefault(dimension, []).append(shown)
+    return [
+        f"rated 0.5 at the reference ({source}): "
+        + "; ".join(f"{dimension} {', '.join(values)}" for dimension, values in dimensions.items())
+        for source, dimensions in by_source.items()
+    ]
+
+
+def used_references(ratings: Ratings) -> dict[str, ReferenceValue]:
+    """Those that a rating rests on."""
+    return {name: reference for name, reference in ratings.references.items() if _is_used(ratings, name)}
+
+
+def _is_used(ratings: Ratings, name: str) -> bool:
+    rating = ratings.dimensions.get(QUANTITIES[name])
+    if rating is None or rating.value is None:
+        return False
+    if QUANTITIES[name] == "efficiency":
+        return name in rating.basis
+    return rating.basis != "free"
+
+
+def reference_table(references: Iterable[ShownReference]) -> Table:
+    table = new_table()
+    for title in ("Benchmark", "Dimension", "Reference", "From"):
+        table.add_column(title, overflow="fold")
+    shown = ""
+    for one in references:
+        benchmark = f"{one.scope.benchmark}{' (simulated)' * one.scope.simulated}"
+        quantity, reference = one.quantity, one.reference
+        value = f"{NOTHING} ({quantity})" if reference is None else quantity_text(quantity, reference.value)
+        source = "nothing yet" if reference is None else str(reference)
+        table.add_row(
+            literal("" if benchmark == shown else benchmark),
+            literal(one.dimension),
+            literal(value),
+            literal(source, "dim" if reference is None else ""),
+        )
+        shown = benchmark
+    return table
+
+
+def change_table(changed: Sequence[ChangedRating]) -> Table:
+    """A row for each trial, with the ratings that differ for any of them."""
+    shown = [
+        name
+        for name in ("overall", *dict.fromkeys(QUANTITIES.values()))
+        if any(one.before.get(name) != one.after.get(name) for one in changed)
+    ]
+    table = new_table()
+    table.add_column("Run", no_wrap=True)
+    for title in ("Agent", "Benchmark"):
+        table.add_column(title, overflow="fold")
+    for name in shown:
+        table.add_column(name.capitalize(), justify="right", no_wrap=True)
+    for one in changed:
+        cells = [one.run_id, one.agent, one.benchmark]
+        for name in shown:
+            values = (one.before.get(name), one.after.get(name))
+            texts = [NOTHING if value is None else f"{value:.3f}" for value in values]
+            cells.append(texts[0] if texts[0] == texts[1] else " → ".join(texts))
+        table.add_row(*map(literal, cells))
+    return table

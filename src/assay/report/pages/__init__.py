@@ -1,0 +1,1 @@
+"""What people read in a browser or a pull request: HTML and Markdown."""

@@ -1,0 +1,330 @@
+"""The reporter `html`: one self-contained page that makes no request and works without a network.
+
+Everything that comes from what was measured is untrusted. Templates escape it, data for scripts is packed as compressed JSON,
+and the security policy of the page allows only our own scripts, by their hashes. The page also holds every execution, up to a
+limit, so that its buttons can save CSV and JSON.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Any
+
+from assay.model import AxisEffect, Estimate, Kind, Report, TrialReport
+from assay.model.page import PageSection
+from assay.plugin.private_files import write_private
+from assay.report import contests, figures, leads
+from assay.report import profiles as profiling
+from assay.report.charts.run import POINTS, labels, run_charts, trial_charts
+from assay.report.charts.theme import config
+from assay.report.contests import Contest
+from assay.report.documents.result import run_document, strict_json
+from assay.report.findings import finding_sections, headlines, is_listed_on_pages, select_axes
+from assay.report.outcome import outcome_of
+from assay.report.pages import suite as suites
+from assay.report.pages.gallery import ChartPlace, Gallery
+from assay.report.pages.html_contests import ContestView, contest_views, details
+from assay.report.pages.tiles import tiles
+from assay.report.warnings import run_warnings, split_warnings
+from assay.text import make_visible
+from assay.units import count, format_count, seconds, show, significant, size
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_OPEN = 3
+"""Sections of trials that are open at first."""
+_PAGE_POINTS = 24_000
+"""Points that all plots by repetition share, so that a page of 200 trials stays small."""
+_CELLS = 2_000_000
+_PACKED = 4_000_000
+"""Beyond these the raw data are left to the CSV and JSON reports, so that a page stays below 5 MB."""
+
+
+class Html:
+    """Writes `report.html`."""
+
+    def write(self, report: Report, folder: Path) -> Sequence[Path]:
+        path = folder / "report.html"
+        write_private(path, page(report))
+        return [path]
+
+
+def page(report: Report) -> str:
+    """The whole page as text."""
+    return environment().get_template("report.html.j2").render(_context(report))
+
+
+def environment() -> Environment:
+    """Templates of every page. All values are untrusted: names, errors and logs come from whatever was measured."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Names may hold control characters, and marks that reverse the text after them.
+        finalize=lambda value: make_visible(value) if type(value) is str else value,
+    )
+    made.filters.update(
+        seconds=seconds,
+        size=size,
+        count=count,
+        fact=fact,
+        show=show,
+        type_name=lambda block: type(block).__name__,
+    )
+    made.globals.update(
+        figures=figures,
+        words=contests,
+        leading=leads,
+        suites=suites,
+        profiling=profiling,
+    )
+    return made
+
+
+def script_and_style() -> dict[str, Any]:
+    """What every page has in it, and the hashes of the scripts that its security policy lets run."""
+    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    return {
+        "configs": {"light": config(dark=False), "dark": config(dark=True)},
+        "css": (_TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        "script": script,
+        "script_hashes": [_hash(script.encode())],
+    }
+
+
+def _context(report: Report) -> dict[str, Any]:
+    gallery = Gallery()
+    held = contests.contests(report)
+    views = contest_views(report, held, gallery)
+    sections = finding_sections(report, with_charts=True)
+    verdicts = headlines(report)
+    places = {id(chart): gallery.hang(chart) for part in (*verdicts, *sections) for chart in part.charts()}
+    axes = select_axes(report)
+    of_run = [gallery.hang(chart) for chart in run_charts(replace(report, axes=axes))]
+    trials = _sections(report, held, gallery)
+    unrated = [section for section in trials if section.trial.ratings is None and section.is_listed]
+    parts = {"specs": pack_json(gallery.specs), "runtime": b64encode(_runtime()).decode()}
+    if views:
+        parts["details"] = pack_json(details(report, views))
+    common = script_and_style()
+    return {
+        **common,
+        "report": report,
+        "run": report.run,
+        "outcome": outcome_of(report),
+        "tiles": tiles(report, held),
+        "lead": leads.main_lead(report),
+        "contents": _contents(views, sections, unrated, trials, axes),
+        "warnings": split_warnings(run_warnings(report)),
+        "benchmark_titles": {contest.benchmark: contest.title for contest in held},
+        "contests": views,
+        "headlines": verdicts,
+        "sections": sections,
+        "hang": lambda chart: places[id(chart)],
+        "trials": trials,
+        "unrated": unrated,
+        "open": 0 if views or not unrated else _OPEN,
+        "overview": [place for place in of_run if not place.name.startswith("axis-") and unrated],
+        "best": report.best if axes else (),
+        "axes": _axes(axes, [place for place in of_run if place.name.startswith("axis-")]),
+        "simulated": _find_simulated(report),
+        "is_simulated": _is_simulated(report, held, sections),
+        "parts": parts,
+        "raw": raw_data(report, _PACKED - sum(map(len, parts.values()))),
+        "script_hashes": [*common["script_hashes"], _hash(gzip.decompress(_runtime()))],
+    }
+
+
+def _contents(
+    views: Sequence[ContestView],
+    sections: Sequence[PageSection],
+    unrated: Sequence[_Section],
+    trials: Sequence[_Section],
+    axes: Sequence[AxisEffect],
+) -> list[tuple[str, str, str]]:
+    """Anchor, title and what it says in short, of every section of the page."""
+    found = [
+        (
+            f"contest-{number}",
+            contests.heading(view.contest),
+            leads.verdict_text(view.lead) if view.lead else "",
+        )
+        for number, view in enumerate(views, 1)
+    ]
+    found += [(section.anchor, section.title, "") for section in sections]
+    found += [("trials", "Trials", count(len(unrated)))] if unrated or not (views or sections) else []
+    found += [("sweep", "Sweep", format_count(len(axes), "axis effect"))] if axes else []
+    return [*found, ("each", "Each trial", count(len(trials))), ("environment", "Environment", "")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A trial with what the page says about it."""
+
+    label: str
+    trial: TrialReport
+    is_simulated: bool
+    charts: list[ChartPlace]
+    is_listed: bool
+
+    @property
+    def leading(self) -> Estimate | None:
+        return figures.leading(self.trial)
+
+
+def _sections(report: Report, held: Sequence[Contest], gallery: Gallery) -> list[_Section]:
+    points = max(150, min(POINTS, _PAGE_POINTS // max(1, len(report.trials))))
+    made_up = {entry.trial.stored.id for contest in held if contest.is_simulated for entry in contest.entries}
+    return [
+        _Section(
+            label,
+            trial,
+            trial.stored.id in made_up,
+            [gallery.hang(chart) for chart in trial_charts(trial, points)],
+            is_listed_on_pages(report, trial),
+        )
+        for label, trial in zip(labels(report), report.trials, strict=True)
+    ]
+
+
+def _axes(axes: Sequence[AxisEffect], drawn: Sequence[ChartPlace]) -> list[dict[str, Any]]:
+    return [
+        {
+            "effect": effect,
+            "figure": place,
+            "points": list(zip(effect.values, effect.medians, effect.lows, effect.highs, strict=True)),
+        }
+        for effect, place in zip(axes, drawn, strict=True)
+    ]
+
+
+def _find_simulated(report: Report) -> list[str]:
+    """What was made up: metrics, or where it is only some agents, all that is told of these."""
+    made_up = [trial for trial in report.trials if trial.is_simulated]
+    measured = [trial for trial in report.trials if not trial.is_simulated]
+    agents = dict.fromkeys(trial.stored.trial.agent.name for trial in made_up) if measured else {}
+    told = [f"all figures of {', '.join(agents)}"] if agents else []
+    metrics = dict.fromkeys(
+        one.metric.name
+        for trial in measured or made_up
+        for one in trial.estimates
+        if one.metric.kind is Kind.SIMULATED
+    )
+    return [*told, *metrics]
+
+
+def _is_simulated(report: Report, held: Sequence[Contest], sections: Sequence[PageSection]) -> bool:
+    """Whether anything on the page is; sections and contests tell it of themselves."""
+    return bool(
+        _find_simulated(report)
+        or any(contest.is_simulated for contest in held)
+        or any(section.is_simulated for section in sections)
+    )
+
+
+def fact(value: object, key: str = "") -> str:
+    """A fact of the environment for people."""
+    if value is None or value == []:
+        return figures.NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(fact(item) for item in value)
+    if isinstance(value, Mapping):
+        facts = []
+        for key, item in ((str(name), item) for name, item in value.items() if item is not None):
+            # The key without its unit, which the value shows.
+            label = key.removesuffix("_bytes").removesuffix("_seconds").replace("_", " ")
+            facts.append(f"{label} {fact(item, key)}")
+        return ", ".join(facts)
+    if isinstance(value, int | float) and key.endswith("bytes"):
+        return size(value)
+    if isinstance(value, float):
+        return seconds(value) if key.endswith(("seconds", "resolution")) else significant(value)
+    return str(value)
+
+
+def _hash(script: bytes) -> str:
+    """For the page's security policy, which lets these scripts run and no other."""
+    return b64encode(sha256(script).digest()).decode()
+
+
+def pack_json(value: object) -> str:
+    """Compressed JSON as text without any character that HTML gives a meaning to."""
+    return b64encode(gzip.compress(strict_json(value).encode(), 6, mtime=0)).decode()
+
+
+def raw_data(report: Report, room: int) -> str | None:
+    """Every execution by columns, and the document without them; None when there is no room for them."""
+    tables: list[dict[str, Sequence[Any]]] = []
+    cells = 0
+    for trial in report.trials:
+        columns = _columns(trial, _CELLS - cells)
+        if columns is None:
+            return None
+        cells += sum(len(column) for column in columns.values())
+        tables.append(columns)
+    text = pack_json({"document": run_document(report, with_executions=False), "columns": tables})
+    return text if len(text) <= room else None
+
+
+_COLUMNS = ("case", "process", "phase", "repetition", "status", "started", "loops", "error")
+
+
+def _columns(trial: TrialReport, limit: int) -> dict[str, Sequence[Any]] | None:
+    rows, measured, cells = [], [], 0
+    for e in trial.executions:
+        error = figures.first_lines(e.error, 300) if e.error else None
+        rows.append((e.case, e.process, e.phase, e.repetition, e.status, round(e.started, 3), e.loops, error))
+        measured.append(e.measurements)
+        cells += len(_COLUMNS) + len(e.measurements)
+        if cells > limit:
+            return None
+    names = dict.fromkeys(name for measurements in measured for name in measurements)
+    # Nine digits, a nanosecond in a second, are finer than any clock, and a third smaller than all digits.
+    metrics = {
+        f"metrics.{name}": [
+            float(f"{value:.9g}") if (value := m.get(name)) is not None and math.isfinite(value) else None
+            for m in measured
+        ]
+        for name in names
+    }
+    columns = zip(*rows, strict=True) if rows else ((),) * len(_COLUMNS)
+    return {**dict(zip(_COLUMNS, columns, strict=True)), **metrics}
+
+
+@cache
+def _runtime() -> bytes:
+    """The chart library, compressed. Bundling takes two seconds, so it is kept in the user's cache folder."""
+    from vl_convert import javascript_bundle
+
+    cache_home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    cached = cache_home / "assay" / f"vega-{version('vl-convert-python')}.js.gz"
+    with suppress(OSError):
+        return cached.read_bytes()
+    bundle = gzip.compress(javascript_bundle("window.vegaEmbed = vegaEmbed;").encode(), 9, mtime=0)
+    # A cache that cannot be written costs time, nothing else.
+    with suppress(OSError):
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=cached.parent, delete=False) as file:
+            file.write(bundle)
+        # In one step, so that a report made at the same time never reads half of it.
+        Path(file.name).replace(cached)
+    return bundle

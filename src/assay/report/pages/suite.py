@@ -1,0 +1,94 @@
+"""A suite described for people: its facts, its benchmarks, and when it is due."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from assay.model import Suite
+from assay.report.console.screen import bullet, literal, new_table
+from assay.report.documents.suite import next_due
+from assay.report.figures import when
+from assay.report.pages.markdown_escape import table, text
+from assay.units import count
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+COLUMNS = ("Benchmark", "Test type", "Experiment", "Cases", "Scorers", "Dataset", "Leads with")
+
+
+def facts(suite: Suite, now: datetime | None = None) -> list[tuple[str, str]]:
+    """What a suite says of itself, each with its title; nothing for what it leaves out."""
+    due = next_due(suite.schedule, now)
+    found = [
+        ("Version", suite.version),
+        ("Category", suite.category),
+        ("Description", suite.description),
+        ("Created", suite.created_at),
+        ("Requires", ", ".join(suite.require)),
+        ("Schedule", f"{suite.schedule} (next: {when(due)})" if due else suite.schedule or ""),
+        *(
+            (f"Baseline {agent}", ", ".join(f"{name} {value:g}" for name, value in scores.items()))
+            for agent, scores in suite.baseline_scores.items()
+        ),
+    ]
+    return [(title, value) for title, value in found if value]
+
+
+def rows(suite: Suite) -> list[tuple[str, ...]]:
+    """A row for each benchmark, under COLUMNS."""
+    return [
+        (
+            benchmark.id if benchmark.name == benchmark.id else f"{benchmark.name} ({benchmark.id})",
+            benchmark.test_type,
+            benchmark.experiment.rsplit("/", 1)[-1],  # `/long/path/file.py::name` as `file.py::name`
+            count(len(benchmark.cases)) if benchmark.cases else "–",
+            ", ".join(use.score_name for use in benchmark.scorers) or "–",
+            _dataset(benchmark.dataset),
+            ", ".join(benchmark.metrics_measured) or "–",
+        )
+        for benchmark in suite.benchmarks
+    ]
+
+
+def _dataset(dataset: Mapping[str, object]) -> str:
+    """The facts about the cases, but their number, which has a column of its own."""
+    told = [
+        str(value) if name in ("complexity", "data_source") else f"{name}: {value}"
+        for name, value in dataset.items()
+        if name != "size"
+    ]
+    return ", ".join(told) or "–"
+
+
+def print_suite(suite: Suite, console: Console) -> None:
+    console.print(literal(suite.title or suite.name, "bold"), literal(suite.name if suite.title else ""))
+    for title, value in facts(suite):
+        console.print(bullet(f"{title}:", value, "dim"))
+    console.print()
+    shown = new_table(tight=True)
+    for title in COLUMNS:
+        shown.add_column(title, overflow="fold")
+    for row in rows(suite):
+        shown.add_row(*map(literal, row))
+    console.print(shown)
+    for benchmark in suite.benchmarks:
+        if benchmark.description:
+            console.print(bullet(f"{benchmark.id}:", benchmark.description, "dim"))
+
+
+def suite_section(suite: Suite, started: datetime) -> str:
+    """The suite in Markdown, for the report of a run that began then."""
+    lines = [f"- {text(title)}: {text(value)}" for title, value in facts(suite, started)]
+    cells = [tuple(map(text, row)) for row in rows(suite)]
+    told = [f"- {text(one.name)}: {text(one.description)}" for one in suite.benchmarks if one.description]
+    parts = [
+        f"## Suite {text(suite.title or suite.name)}",
+        "\n".join(lines),
+        table(COLUMNS, cells, right=(3,)),
+        "\n".join(told),
+    ]
+    return "\n\n".join(part for part in parts if part)

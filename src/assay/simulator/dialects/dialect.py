@@ -1,0 +1,51 @@
+"""What every dialect of the simulated server provides, and how JSON is written fast."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from json import encoder
+from typing import Protocol
+
+from assay.simulator.turn import SimQuestion, SimTurn
+
+quoted: Callable[[str], str] = encoder.encode_basestring
+"""A JSON string; many times faster than json.dumps."""
+
+
+class Dialect(Protocol):
+    """How one endpoint reads questions and writes answers.
+
+    A whole answer is `whole`. A streamed one is `opening`, then each of `steps` at its time, then `closing`, all in the framing of
+    the dialect (server-sent events or JSON lines) but not of HTTP. Implementations have no state: one serves all clients.
+    """
+
+    stream_type: str
+    """The content type of a streamed answer."""
+
+    def ask(self, document: Mapping[str, object]) -> SimQuestion:
+        """The question in a request's body; raises BadAsk with a message for the client."""
+        ...
+
+    def whole(self, turn: SimTurn) -> bytes: ...
+
+    def opening(self, turn: SimTurn) -> bytes:
+        """What is sent before there is a token."""
+        ...
+
+    def steps(self, turn: SimTurn) -> Iterator[bytes]:
+        """One for each token, or for each call of a tool."""
+        ...
+
+    def closing(self, turn: SimTurn) -> bytes: ...
+
+    def error(self, status: int, message: str) -> object: ...
+
+
+json_text: Callable[[object], str] = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), check_circular=False
+).encode
+
+
+def json_bytes(document: object) -> bytes:
+    return json_text(document).encode(errors="replace")

@@ -1,0 +1,314 @@
+"""A spec file, or what stands in for one, becomes a `Spec`.
+
+A spec comes from a file (`load_spec`) or from names on the command line (`spec_of`). In both cases options such as `--set` are laid over
+its keys before anything is checked, so that there is one set of rules. A file may hold several experiments; the keys outside
+`experiments` are then the defaults of each. A mistake is reported where the value was written, which `KeyOrigin` keeps track of:
+in the experiment's own part of the file, among the common keys, or in the request.
+
+`validate_model` is what the readers of suites, teams and agents use, too: it checks a mapping with a pydantic model and translates
+pydantic's errors to mistakes with lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from assay.errors import Mistake, SpecError, known_names
+from assay.plugin.faults import problem_and_hint
+from assay.spec.document import Document, Place, read_document
+from assay.spec.schema import (
+    ENTRY_KEYS,
+    RUN_KEYS,
+    SPEC_KEYS,
+    ExperimentEntry,
+    RunSection,
+    models_in,
+    names_of,
+)
+
+REQUEST = "request"
+"""Stands for the file in mistakes of what was given beside it, by options or arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOrigin:
+    """Where the keys of a section were written: in the request, in its own part of the file, or among the common keys."""
+
+    document: Document
+    prefix: Place = ()
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def mistake(self, place: Place, problem: str, hint: str = "") -> Mistake:
+        if place and _holds(self.changes, place):
+            return Mistake(REQUEST, None, ".".join(map(str, place)), problem, hint)
+        own, lines = (*self.prefix, *place), self.document.lines
+        # A key that the section does not have itself was written among the common keys, if it was written at all.
+        is_common = own not in lines and (place in lines or own[: len(self.prefix) + 1] not in lines)
+        return self.document.mistake(place if is_common and place[:1] in lines else own, problem, hint)
+
+
+def _holds(changes: Any, place: Place) -> bool:
+    """Whether the value at a place comes from the changes, at that key or at a key above it."""
+    for part in place:
+        if not isinstance(changes, Mapping):
+            return True
+        if part not in changes:
+            return False
+        changes = changes[part]
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedEntry:
+    """One entry and where its keys were written."""
+
+    entry: ExperimentEntry
+    origin: KeyOrigin
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What to run, with the mistakes found so far: planning adds its own, so that all are told at once."""
+
+    run: RunSection
+    entries: tuple[LocatedEntry, ...]
+    source: Mapping[str, Any]
+    folder: Path
+    origin: KeyOrigin
+    mistakes: tuple[Mistake, ...] = ()
+
+
+OwnChanges = Mapping[int, Mapping[str, Any]]
+"""Keys that are laid over one of the experiments only, by its place in the file."""
+_NONE: OwnChanges = {}
+
+
+def load_spec(path: Path, changes: Mapping[str, Any] | None = None, own: OwnChanges = _NONE) -> Spec:
+    """Read a spec file; `changes` are laid over its keys, mapping by mapping, then those of each experiment's `own`."""
+    document = read_document(path)
+    if not isinstance(document.value, dict):
+        problem = "has no keys. A spec starts with: experiment: NAME"
+        raise SpecError([*document.mistakes, Mistake(str(path), 1, "", problem)])
+    return _spec(document, path.resolve().parent, changes or {}, own)
+
+
+def spec_of(
+    experiments: Iterable[str],
+    folder: Path,
+    changes: Mapping[str, Any] | None = None,
+    own: OwnChanges = _NONE,
+) -> Spec:
+    """The spec that a bare list of experiments stands for."""
+    names = list(experiments)
+    value: dict[str, Any] = (
+        {"experiment": names[0]} if len(names) == 1 else {"experiments": [{"experiment": n} for n in names]}
+    )
+    return _spec(Document(REQUEST, value), folder, changes or {}, own)
+
+
+def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_changes: OwnChanges) -> Spec:
+    """The spec with every mistake found; what remains of it is planned all the same, to find the mistakes there as well."""
+    changes = _from_here(changes)
+    origin = KeyOrigin(document, (), changes)
+    file = _drop_empty_keys(document.value)
+    source = overlay_keys(file, changes) | _merge_lists(file, changes)
+    mistakes = [*document.mistakes, *_unknown_keys(source, SPEC_KEYS, origin)]
+    run = _validate_model(RunSection, _only(source, RUN_KEYS), origin, mistakes)
+    entries = []
+    for own, place in _own_parts(source, origin, mistakes):
+        request = {**changes, **own_changes.get(int(place.prefix[1]) if place.prefix else 0, {})}
+        keys = overlay_keys(overlay_keys(_only(file, ENTRY_KEYS), own), _only(request, ENTRY_KEYS))
+        place = replace(place, changes=request)
+        entry = _validate_model(ExperimentEntry, keys, place, mistakes)
+        if entry is not None:
+            entries.append(LocatedEntry(entry, place))
+    run = run or RunSection.model_validate({})
+    return Spec(
+        run, tuple(entries), _build_stored_source(source, own_changes), folder, origin, tuple(mistakes)
+    )
+
+
+def _build_stored_source(source: dict[str, Any], own_changes: OwnChanges) -> dict[str, Any]:
+    """The keys as they are kept with the run: with what was given for single experiments."""
+    if "experiments" not in source:
+        return overlay_keys(source, own_changes.get(0, {}))
+    if not isinstance(source["experiments"], list):
+        return source
+    parts = [
+        overlay_keys(part, own_changes.get(index, {})) if isinstance(part, dict) else part
+        for index, part in enumerate(source["experiments"])
+    ]
+    return {**source, "experiments": parts}
+
+
+def _merge_lists(file: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Files to load and tags that are given come on top of those that the file names."""
+    lists = {key: (_as_list(file.get(key, [])), _as_list(changes.get(key, []))) for key in ("load", "tags")}
+    return {
+        key: [*own, *(item for item in added if item not in own)]
+        for key, (own, added) in lists.items()
+        if added and isinstance(own, list) and isinstance(added, list)
+    }
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _from_here(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Paths in a file count from the file; those given beside it from the current folder."""
+    absolute = _drop_empty_keys(changes)
+    if isinstance(absolute.get("output_dir"), (str, Path)):
+        absolute["output_dir"] = str(Path(absolute["output_dir"]).absolute())
+    if isinstance(load := absolute.get("load"), (str, Path, list, tuple)):
+        files = [load] if isinstance(load, (str, Path)) else load
+        absolute["load"] = [str(Path(file).absolute()) for file in files]
+    return absolute
+
+
+def _drop_empty_keys(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A key without a value is as good as none."""
+    return {key: item for key, item in value.items() if item is not None}
+
+
+def _only(value: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
+    return {key: item for key, item in value.items() if key in keys}
+
+
+def _unknown_keys(value: Mapping[str, Any], known: Collection[str], origin: KeyOrigin) -> list[Mistake]:
+    return [
+        origin.mistake((key,), "is not a key of a spec.", known_names(key, known))
+        for key in value
+        if key not in known
+    ]
+
+
+def _own_parts(
+    value: dict[str, Any], origin: KeyOrigin, mistakes: list[Mistake]
+) -> list[tuple[dict[str, Any], KeyOrigin]]:
+    """Each experiment that the file names: its own keys, and where they stand."""
+    if "experiments" not in value:
+        if "experiment" in value:
+            return [({}, origin)]
+        hint = "Add: experiment: NAME (see: assay list experiments)"
+        mistakes.append(origin.mistake((), "names no experiment.", hint))
+        return []
+    several = value["experiments"]
+    if not isinstance(several, list) or not several:
+        mistakes.append(origin.mistake(("experiments",), "must be a list of at least one experiment."))
+        return []
+    parts = []
+    for index, item in enumerate(several):
+        place = KeyOrigin(origin.document, ("experiments", index), origin.changes)
+        if isinstance(item, dict):
+            mistakes += _unknown_keys(item, tuple(ExperimentEntry.model_fields), place)
+            parts.append((_only(_drop_empty_keys(item), ENTRY_KEYS), place))
+        else:
+            mistakes.append(place.mistake((), "must be a mapping.", "Write: {experiment: NAME}"))
+    return parts
+
+
+def overlay_keys(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` on top of `base`, mapping by mapping; a param that `over` fixes is no longer swept, nor a count automatic."""
+    result = overlaid(base, over)
+    if isinstance(iterations := over.get("iterations"), Mapping) and "measured" in iterations:
+        result["iterations"] = {
+            k: v for k, v in result["iterations"].items() if k != "until" or k in iterations
+        }
+    params, sweep = over.get("params"), result.get("sweep")
+    if isinstance(params, Mapping) and isinstance(sweep, dict):
+        swept_anew = over.get("sweep") or {}
+        result["sweep"] = {
+            name: axis for name, axis in sweep.items() if name not in params or name in swept_anew
+        }
+    return result
+
+
+def overlaid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in over.items():
+        below = result.get(key)
+        result[key] = (
+            overlaid(below, value) if isinstance(below, dict) and isinstance(value, Mapping) else value
+        )
+    return result
+
+
+def validate_model(
+    model: type[Any], value: Mapping[str, Any], document: Document, prefix: Place, mistakes: list[Mistake]
+) -> Any:
+    """An instance of a pydantic model, as far as the value allows.
+
+    Every error is added to `mistakes` with the line of its key. If keys are wrong, they are left out and the rest is validated again,
+    so that the caller can go on and find further mistakes; None if a required key is among them.
+    """
+    return _validate_model(model, value, KeyOrigin(document, prefix), mistakes)
+
+
+def _validate_model(
+    model: type[Any], value: Mapping[str, Any], origin: KeyOrigin, mistakes: list[Mistake]
+) -> Any:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        faults: dict[Place, list[Any]] = {}
+        for fault in error.errors():
+            faults.setdefault(_place(fault["loc"], value), []).append(fault)
+    for place, at_place in faults.items():
+        mistake = origin.mistake(place, *problem_and_hint(at_place, _siblings(model, place)))
+        if mistake not in mistakes:
+            mistakes.append(mistake)
+    rest = dict(value)
+    for place in faults:
+        rest = _without(rest, place)
+    try:
+        return model.model_validate(rest)
+    except ValidationError:
+        return None
+
+
+def _place(location: tuple[str | int, ...], value: Any) -> Place:
+    """Pydantic names the branch of a union in a location; a file has no such key."""
+    place: list[str | int] = []
+    for part in location:
+        if isinstance(value, Mapping) and (part in value or not _BRANCH.match(str(part))):
+            place.append(part)
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int):
+            place.append(part)
+            value = value[part] if part < len(value) else None
+    return tuple(place)
+
+
+_BRANCH = re.compile(r"(literal|constrained|function|int$|float$|str$|list\[|dict\[)")
+"""How pydantic names the branches of a union."""
+
+
+def _without(value: dict[str, Any], place: Place) -> dict[str, Any]:
+    """The value without what stands at that place; a list goes as a whole."""
+    if not place:
+        return value
+    key, rest = str(place[0]), place[1:]
+    inner = value.get(key)
+    if rest and isinstance(inner, dict) and rest[0] in inner:
+        return {**value, key: _without(inner, rest)}
+    return {name: item for name, item in value.items() if name != key}
+
+
+def _siblings(model: type[BaseModel], place: Place) -> list[str]:
+    """The keys that may stand where one that is not known stands, under their usual names."""
+    for part in place[:-1]:
+        if isinstance(part, int):
+            continue
+        field_ = next((f for n, f in model.model_fields.items() if part in names_of(model, n)), None)
+        inner = next(models_in(field_.annotation), None) if field_ else None
+        if inner is None:
+            return []
+        model = inner
+    return [names_of(model, field)[0] for field in model.model_fields]

@@ -1,0 +1,183 @@
+"""Runs and trials as lists and rankings show them: one query for a page of them, without reading executions.
+
+A run whose state is `running` but whose owner has ended is shown as interrupted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from assay.model import DIMENSIONS, RunState
+from assay.model.codec import from_plain
+from assay.store.leases import is_abandoned
+from assay.store.read import IS_OK_MEASURED, read_tags
+from assay.store.run_refs import newest_first
+from assay.store.tables import agents, artifacts, executions, runs, suites, tags, trials
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run as a listing shows it; `executions` counts those of every phase."""
+
+    id: str
+    name: str
+    state: RunState
+    started: datetime
+    ended: datetime | None
+    trials: int
+    executions: int
+    tags: tuple[str, ...]
+    label: str
+    verdicts: tuple[str, ...] = ()
+    """For load tests: the verdict of each, such as `slo_broken`; none for a capacity search. For a stress test: `broke` for each
+    scenario in which the target broke its SLO."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSummary:
+    """A trial as a ranking needs it; ratings go from 0 to 1, None is unrated."""
+
+    run_id: str
+    trial_id: int
+    agent: str
+    agent_version: str
+    benchmark: str
+    suite: str
+    category: str
+    benchmark_hash: str
+    """Figures may be compared only where this is the same."""
+    started: datetime
+    ended: datetime
+    accuracy: float | None
+    speed: float | None
+    efficiency: float | None
+    cost: float | None
+    reliability: float | None
+    overall: float | None
+    simulated: bool
+    status: str
+    """`ok`, or `stopped` where it ended before its plan was done."""
+
+
+def read_runs(
+    connection: sa.Connection, limit: int | None, tag: str | None, name: str | None
+) -> list[RunSummary]:
+    query = _summaries().limit(limit)
+    if tag is not None:
+        query = query.where(runs.c.id.in_(sa.select(tags.c.run_id).where(tags.c.tag == tag)))
+    if name is not None:
+        query = query.where(runs.c.name == name)
+    return [_summary(connection, row) for row in connection.execute(query).all()]
+
+
+def _summaries() -> sa.Select[tuple[object, ...]]:
+    of_run = trials.c.run_id == runs.c.id
+    trial_count = sa.select(sa.func.count()).select_from(trials).where(of_run).scalar_subquery()
+    execution_count = (
+        sa.select(sa.func.count()).select_from(trials.join(executions)).where(of_run).scalar_subquery()
+    )
+    return sa.select(
+        runs.c.id,
+        runs.c.name,
+        runs.c.state,
+        runs.c.started,
+        runs.c.ended,
+        trial_count.label("trials"),
+        execution_count.label("executions"),
+        runs.c.label,
+    ).order_by(*newest_first)
+
+
+def _summary(connection: sa.Connection, row: sa.Row[tuple[object, ...]]) -> RunSummary:
+    state = RunState(row.state)
+    if state is RunState.RUNNING and is_abandoned(connection, row.id):
+        state = RunState.INTERRUPTED
+    fields = {
+        **row._mapping,
+        "state": state,
+        "tags": tuple(read_tags(connection, row.id)),
+        "verdicts": (*_read_load_verdicts(connection, row.id), *_read_breaches(connection, row.id)),
+    }
+    return from_plain(RunSummary, fields)
+
+
+def _read_load_verdicts(connection: sa.Connection, run_id: str) -> tuple[str, ...]:
+    """The verdicts in the results of its load tests: of `assay load`, or of the experiment `load`, whose output nests them."""
+    output = executions.c.output
+    verdict = sa.func.coalesce(
+        output["verdict"].as_string(),
+        output[("load", 0, "verdict")].as_string(),
+    )
+    searched = sa.select(artifacts.c.trial_id).where(artifacts.c.name == "capacity.json")
+    query = (
+        sa.select(verdict)
+        .join(trials, trials.c.id == executions.c.trial_id)
+        .where(trials.c.run_id == run_id, trials.c.experiment == "load", trials.c.id.not_in(searched))
+        .where(executions.c.phase == "measured")
+    )
+    return tuple(found for found in connection.scalars(query) if found is not None)
+
+
+def _read_breaches(connection: sa.Connection, run_id: str) -> tuple[str, ...]:
+    """`broke` for each scenario of a stress test in which the target broke; not where our own generator was the limit."""
+    from assay.model.stress import OUR_CAUSES, STRESS
+
+    cause = executions.c.output[("scenario", "breach", "cause")].as_string()
+    query = (
+        sa.select(cause)
+        .join(trials, trials.c.id == executions.c.trial_id)
+        .where(trials.c.run_id == run_id, trials.c.experiment == STRESS)
+    )
+    return tuple("broke" for found in connection.scalars(query) if found and found not in OUR_CAUSES)
+
+
+def read_latest_trials(
+    connection: sa.Connection, suite: str | None, since: datetime | None
+) -> list[TrialSummary]:
+    """The latest trial with a result of each agent on each benchmark."""
+    # With a limit rather than EXISTS, which PostgreSQL may turn into a scan of every execution that there is.
+    column = executions.c
+    ok = sa.select(column.seq).where(column.trial_id == trials.c.id).where(*IS_OK_MEASURED).limit(1)
+    query = _rank_by_age().where(ok.scalar_subquery().is_not(None))
+    if suite is not None:
+        query = query.where(trials.c.suite == suite)
+    if since is not None:
+        query = query.where(runs.c.started >= since)
+    aged = query.subquery()
+    columns = [column for column in aged.c if column.name != "age"]
+    latest = sa.select(*columns).where(aged.c.age == 1)
+    found = connection.execute(latest.order_by(aged.c.suite, aged.c.benchmark, aged.c.agent)).mappings()
+    return [TrialSummary(**row) for row in found]
+
+
+def _rank_by_age() -> sa.Select[Any]:
+    """All trials as summaries, with their `age` among those of the same agent on the same benchmark: 1 is the latest."""
+    age = sa.func.row_number().over(
+        partition_by=[trials.c.suite, trials.c.benchmark, agents.c.name],
+        order_by=[runs.c.started.desc(), trials.c.id.desc()],
+    )
+    return (
+        sa.select(
+            trials.c.run_id,
+            trials.c.id.label("trial_id"),
+            agents.c.name.label("agent"),
+            agents.c.version.label("agent_version"),
+            trials.c.benchmark,
+            trials.c.suite,
+            sa.func.coalesce(suites.c.category, "").label("category"),
+            trials.c.benchmark_hash,
+            trials.c.started,
+            trials.c.ended,
+            *(trials.c[dimension] for dimension in (*DIMENSIONS, "overall")),
+            trials.c.simulated,
+            sa.case((trials.c.stopped.is_(None), "ok"), else_="stopped").label("status"),
+            age.label("age"),
+        )
+        .join(runs, runs.c.id == trials.c.run_id)
+        .join(agents, agents.c.id == trials.c.agent_id)
+        .outerjoin(suites, suites.c.id == runs.c.suite_id)
+    )

@@ -1,0 +1,69 @@
+"""Resolves what the user wrote for a run: an id, the start of one, `last`, or `@` and the name of a baseline."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from assay.errors import RunNotFound, no_such
+from assay.model.run import RERUN_TAG
+from assay.store.tables import baselines, runs, tags
+from assay.text import shell_command
+
+_SHORTEST_PREFIX = 2
+_LISTED = 5
+
+newest_first = runs.c.started.desc(), runs.c.id.desc()
+
+
+def exists(connection: sa.Connection, run_id: str) -> bool:
+    return connection.scalar(sa.select(runs.c.id).where(runs.c.id == run_id)) is not None
+
+
+def require(connection: sa.Connection, run_id: str) -> None:
+    if not exists(connection, run_id):
+        raise no_run(run_id)
+
+
+def resolve(connection: sa.Connection, ref: str) -> str:
+    """The id of the run that is meant; raises RunNotFound if there is none or more than one."""
+    if ref == "last":
+        return _last(connection)
+    if ref.startswith("@"):
+        return _baseline(connection, ref.removeprefix("@"))
+    # Not LIKE, which would take % and _ for wildcards, and in SQLite ignore case.
+    is_prefix = len(ref) >= _SHORTEST_PREFIX
+    matches = sa.func.substr(runs.c.id, 1, len(ref)) == ref if is_prefix else runs.c.id == ref
+    query = sa.select(runs.c.id).where(matches).order_by(runs.c.id).limit(_LISTED + 1)
+    ids: list[str] = list(connection.scalars(query))
+    if ref in ids:
+        return ref
+    if len(ids) > 1:
+        several = ", ".join(ids[:_LISTED]) + (" …" if len(ids) > _LISTED else "")
+        raise RunNotFound(f"'{ref}' may be any of several runs ({several}). Write more of the id.")
+    if not ids:
+        raise no_run(ref)
+    return ids[0]
+
+
+def no_run(ref: str) -> RunNotFound:
+    return RunNotFound(f"There is no run '{ref}'. See what there is: assay runs list")
+
+
+def _last(connection: sa.Connection) -> str:
+    """The newest run that the user started; the one that a gate makes to measure a baseline again does not count."""
+    reruns = sa.select(tags.c.run_id).where(tags.c.tag == RERUN_TAG)
+    query = sa.select(runs.c.id).where(runs.c.id.not_in(reruns)).order_by(*newest_first).limit(1)
+    newest: str | None = connection.scalar(query)
+    if newest is None:
+        raise RunNotFound("There is no run yet. Make one: assay run SPEC")
+    return newest
+
+
+def _baseline(connection: sa.Connection, name: str) -> str:
+    run_id: str | None = connection.scalar(sa.select(baselines.c.run_id).where(baselines.c.name == name))
+    if run_id is None:
+        known = connection.scalars(sa.select(baselines.c.name))
+        raise RunNotFound(
+            f"{no_such(name, 'baselines', known)} Make one: {shell_command('baseline set', name, 'RUN')}"
+        )
+    return run_id

@@ -1,0 +1,282 @@
+"""Writes runs and batches of results into rows.
+
+Everything that an agent or an experiment can influence is cleaned on the way: secrets are redacted, and characters that a
+database refuses are replaced. A batch is written in one transaction, which `Store` begins with the renewal of the run's lease.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from assay.model import AgentVersion, Batch, Environment, Execution, Plan, Question, RunState, Trial
+from assay.model.codec import to_plain
+from assay.model.execution import JobUsage
+from assay.model.redaction import redact
+from assay.store import column_values as plain
+from assay.store import registry, rows
+from assay.store.bulk import insert_rows
+from assay.store.tables import (
+    DEFAULT_WORKSPACE,
+    agents,
+    artifacts,
+    environments,
+    executions,
+    measurements,
+    runs,
+    tags,
+    trials,
+)
+
+Group = tuple[int, int, str, str]
+"""Trial id, process, phase and case: what has repetitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What the writer of a run knows: the ids of its trials by their index in the plan, and the number (`seq`) of the next
+    execution by trial id. As only one process writes a run, the numbers need not be read from the database."""
+
+    ids: Mapping[int, int]
+    next_seq: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """From the start of the first execution to the end of the last, in seconds since the epoch."""
+
+    first: float
+    last: float
+
+
+def write_environment(connection: sa.Connection, run_id: str, environment: Environment) -> None:
+    own = sa.select(runs.c.environment_id).where(runs.c.id == run_id).scalar_subquery()
+    connection.execute(
+        environments.update().where(environments.c.id == own).values(_build_environment_row(environment))
+    )
+
+
+def _build_environment_row(environment: Environment) -> dict[str, object]:
+    return {"facts": environment.facts, "vcs": environment.vcs, "doubts": environment.doubts}
+
+
+def insert_run(
+    connection: sa.Connection, plan: Plan, environment: Environment, begun: Mapping[str, Any]
+) -> None:
+    """Insert a run that begins, with its trials; `begun` has its id, when it started and who carries it out."""
+    key = connection.execute(
+        environments.insert().values(_build_environment_row(environment))
+    ).inserted_primary_key
+    assert key is not None
+    place = {
+        "workspace_id": DEFAULT_WORKSPACE,
+        "suite_id": plan.suite and registry.keep_suite(connection, plan.suite, begun["started"]),
+        "environment_id": key[0],
+        "state": RunState.RUNNING.value,
+    }
+    connection.execute(runs.insert().values(**rows.plan_row(plan), **place, **begun))
+    add_tags(connection, str(begun["id"]), plan.tags)
+    if plan.trials:
+        connection.execute(trials.insert(), _trial_rows(connection, plan, str(begun["id"])))
+
+
+def _trial_rows(connection: sa.Connection, plan: Plan, run_id: str) -> list[dict[str, Any]]:
+    known = registry.agent_ids(connection, {trial.agent for trial in plan.trials})
+    hashes = {benchmark.id: benchmark.hash for benchmark in plan.suite.benchmarks} if plan.suite else {}
+    return [
+        rows.trial_row(trial, run_id, known[trial.agent], hashes.get(trial.benchmark, ""))
+        for trial in plan.trials
+    ]
+
+
+def point_to_version(connection: sa.Connection, run_id: str, trial: int, version: str) -> None:
+    """Set the version of a trial's agent, which may be known only once the agent is open."""
+    chosen = trials.c.run_id == run_id, trials.c.position == trial
+    name: str = connection.scalars(sa.select(agents.c.name).join(trials).where(*chosen)).one()
+    agent = AgentVersion(name, plain.redact_text(version))
+    agent_id = registry.agent_ids(connection, {agent})[agent]
+    connection.execute(trials.update().where(*chosen).values(agent_id=agent_id))
+
+
+def add_tags(connection: sa.Connection, run_id: str, added: Iterable[str]) -> None:
+    if values := [{"run_id": run_id, "tag": tag} for tag in sorted(set(map(plain.redact_text, added)))]:
+        connection.execute(tags.insert(), values)
+
+
+def write_executions(connection: sa.Connection, made: Iterable[Execution], ledger: Ledger) -> Ledger:
+    """Insert executions with their measurements; returns the ledger that is valid once the transaction is committed."""
+    next_seq = dict(ledger.next_seq)
+    execution_rows, measurement_rows = _rows(made, ledger.ids, next_seq)
+    insert_rows(connection, executions, execution_rows)
+    insert_rows(connection, measurements, measurement_rows)
+    return Ledger(ledger.ids, next_seq)
+
+
+def _rows(
+    made: Iterable[Execution], ids: Mapping[int, int], next_seq: dict[int, int]
+) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    execution_rows: list[tuple[Any, ...]] = []
+    measurement_rows: list[tuple[Any, ...]] = []
+    clean: set[str] = set()
+    """Names of metrics that hold no secret: an agent may name a metric after one."""
+    for one in made:
+        trial_id = ids[one.trial]
+        seq = next_seq[trial_id]
+        next_seq[trial_id] = seq + 1
+        execution_rows.append(
+            (
+                trial_id,
+                seq,
+                one.process,
+                one.phase._value_,
+                plain.text(one.case) if one.case else "",
+                one.repetition,
+                one.status._value_,
+                one.started,
+                one.loops,
+                None if one.output is None else plain.redact_json(one.output),
+                None if one.applied is None else plain.redact_json(one.applied),
+                None if one.error is None else plain.redact_text(one.error),
+                None if one.log is None else plain.redact_text(one.log),
+                None if one.detail is None else plain.redact_json(one.detail),
+            )
+        )
+        measured = one.measurements
+        if not clean.issuperset(measured):
+            names = dict.fromkeys(measured)
+            if (redacted := redact(names)) is names:
+                clean.update(names)
+            else:
+                measured = dict(zip(redacted, measured.values(), strict=True))
+        for metric, value in measured.items():
+            measurement_rows.append((trial_id, metric, seq, float(value)))
+    return execution_rows, measurement_rows
+
+
+def missing(
+    connection: sa.Connection, made: Iterable[Execution], ids: Mapping[int, int]
+) -> tuple[Execution, ...]:
+    """Those executions that are not stored yet, each once: results from a file may have been stored in part before."""
+    groups: defaultdict[Group, dict[int, Execution]] = defaultdict(dict)
+    for one in made:
+        group = ids[one.trial], one.process, one.phase.value, plain.text(one.case)
+        groups[group].setdefault(one.repetition, one)
+    for group, wanted in groups.items():
+        for stored in _find_stored_repetitions(connection, group, min(wanted), max(wanted)):
+            wanted.pop(stored, None)
+    return tuple(one for wanted in groups.values() for one in wanted.values())
+
+
+def _find_stored_repetitions(connection: sa.Connection, group: Group, low: int, high: int) -> Iterable[int]:
+    trial_id, process, phase, case = group
+    column = executions.c
+    return connection.scalars(
+        sa.select(column.repetition).where(
+            column.trial_id == trial_id,
+            column.process == process,
+            column.phase == phase,
+            column.case_id == case,
+            column.repetition.between(low, high),
+        )
+    )
+
+
+def write_ruling(
+    connection: sa.Connection, run_id: str, question: Question, made: Mapping[int, Trial]
+) -> None:
+    """Store how the question of a run was decided, and the trials as if they had been planned only as far as they went."""
+    connection.execute(runs.update().where(runs.c.id == run_id).values(question=to_plain(question)))
+    for index, trial in made.items():
+        chosen = trials.c.run_id == run_id, trials.c.position == index
+        planned = {"processes": trial.processes, "cases": trial.cases}
+        connection.execute(trials.update().where(*chosen).values(planned))
+
+
+def write_rest(connection: sa.Connection, run_id: str, batch: Batch, ids: Mapping[int, int]) -> None:
+    """Write all of a batch but its executions and measurements, and what follows from them for their trials."""
+    if batch.artifacts:
+        made = [rows.artifact_row(artifact, ids[artifact.trial]) for artifact in batch.artifacts]
+        connection.execute(artifacts.insert(), made)
+    for trial, reason in batch.stopped.items():
+        stop = trials.update().where(trials.c.id == ids[trial])
+        connection.execute(stop.values(stopped=plain.text(reason)))
+    if batch.costs or batch.unmeasured:
+        _note_instruments(connection, run_id, batch)
+    for trial, used in batch.usage.items():
+        _add_usage(connection, ids[trial], used)
+    for trial, version in batch.versions.items():
+        point_to_version(connection, run_id, trial, version)
+    simulated = {ids[e.trial] for e in batch.executions if e.detail is not None and e.detail.get("simulated")}
+    if simulated:
+        marked = trials.c.id.in_(simulated), sa.not_(trials.c.simulated)
+        connection.execute(trials.update().where(*marked).values(simulated=True))
+    _stretch_spans(connection, batch.executions, ids)
+
+
+def _add_usage(connection: sa.Connection, trial_id: int, used: JobUsage) -> None:
+    column = trials.c
+    values: dict[str, Any] = {}
+    if used.wall_seconds:
+        values["cpu_seconds"] = sa.func.coalesce(column.cpu_seconds, 0.0) + used.cpu_seconds
+        values["cpu_wall_seconds"] = sa.func.coalesce(column.cpu_wall_seconds, 0.0) + used.wall_seconds
+    if (peak := used.peak_bytes) is not None:
+        is_lower = sa.or_(column.peak_bytes.is_(None), column.peak_bytes < peak)
+        values["peak_bytes"] = sa.case((is_lower, peak), else_=column.peak_bytes)
+    if values:
+        connection.execute(trials.update().where(column.id == trial_id).values(values))
+
+
+def _note_instruments(connection: sa.Connection, run_id: str, batch: Batch) -> None:
+    chosen = runs.c.id == run_id
+    known = connection.execute(sa.select(runs.c.instrument_costs, runs.c.unmeasured).where(chosen)).one()
+    connection.execute(
+        runs.update()
+        .where(chosen)
+        .values(
+            instrument_costs={**known.instrument_costs, **batch.costs},
+            unmeasured={**known.unmeasured, **batch.unmeasured},
+        )
+    )
+
+
+def _stretch_spans(connection: sa.Connection, made: Iterable[Execution], ids: Mapping[int, int]) -> None:
+    """Extend start and end of the trials to include these executions."""
+    column = trials.c
+    spans = [
+        {"trial": ids[trial], "first": plain.instant(span.first), "last": plain.instant(span.last)}
+        for trial, span in _spans(made).items()
+    ]
+    if not spans:
+        return
+    first, last = (
+        sa.bindparam("first", type_=column.started.type),
+        sa.bindparam("last", type_=column.ended.type),
+    )
+    earlier = sa.or_(column.started.is_(None), column.started > first)
+    later = sa.or_(column.ended.is_(None), column.ended < last)
+    connection.execute(
+        trials.update()
+        .where(column.id == sa.bindparam("trial"))
+        .values(
+            started=sa.case((earlier, first), else_=column.started),
+            ended=sa.case((later, last), else_=column.ended),
+        ),
+        spans,
+    )
+
+
+def _spans(made: Iterable[Execution]) -> dict[int, TimeRange]:
+    firsts: dict[int, float] = {}
+    lasts: dict[int, float] = {}
+    for one in made:
+        trial, start = one.trial, one.started
+        end = start + one.measurements.get("seconds", 0.0) * one.loops
+        if start < firsts.get(trial, start + 1):
+            firsts[trial] = start
+        if end > lasts.get(trial, end - 1):
+            lasts[trial] = end
+    return {trial: TimeRange(firsts[trial], lasts[trial]) for trial in firsts}

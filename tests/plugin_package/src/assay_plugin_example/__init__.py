@@ -1,1 +1,0 @@
-"""One plug-in of each kind, found by Assay through entry points."""
