@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.execute.wire import Garbled, decode_batches, decode_job, encode_batch, encode_job
+from assay.execute.wire import Garbled, decode_batches, decode_order, encode_batch, encode_order
 from assay.model import (
     AgentUse,
     Artifact,
@@ -118,14 +118,16 @@ jobs = st.builds(
 
 @given(jobs)
 def test_a_job_arrives_as_it_was(job: Job) -> None:
-    assert decode_job(encode_job(job)) == job
+    assert decode_order(b"".join(encode_order(job, "secret"))) == (job, "secret")
 
 
 @given(jobs)
 def test_a_param_that_json_has_no_word_for_arrives_as_text(job: Job) -> None:
     dated = replace(job, params={"day": date(2026, 1, 2)})
 
-    assert decode_job(encode_job(dated)).params == {"day": "2026-01-02"}
+    arrived, _ = decode_order(b"".join(encode_order(dated, "")))
+
+    assert arrived.params == {"day": "2026-01-02"}
 
 
 def whole(sent: list[Batch]) -> tuple[object, ...]:

@@ -1,6 +1,6 @@
 """Jobs and batches as lines of JSON: what crosses a process border is plain data.
 
-A worker reads its order from standard input: a secret, a line break, its job as JSON. It writes results to a pipe, one message
+A worker reads its order from standard input: a secret, its job and the cases of the job, a line each. It writes results to a pipe, one message
 a line, and each line begins with the secret, as code under test may write to the pipe as well. An execution is a JSON list
 of its fields in order, because there are many of them; everything else of a batch is one JSON object.
 """
@@ -8,12 +8,12 @@ of its fields in order, because there are many of them; everything else of a bat
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from assay.model import Batch, Execution, Job, Phase, Status
+from assay.model import Batch, Case, Execution, Job, Phase, Status
 from assay.model.codec import from_json, from_plain, to_json
 
 
@@ -21,22 +21,19 @@ class Garbled(Exception):
     """A line that no worker of ours can have written."""
 
 
-def encode_job(job: Job) -> bytes:
-    return to_json(job).encode()
+def encode_order(job: Job, secret: str) -> Iterator[bytes]:
+    """What a worker reads at its start: the secret that its results begin with, its job, and the cases of the job, a line each.
 
-
-def encode_order(job: Job, secret: str) -> bytes:
-    """What a worker reads at its start: the secret that its results begin with, and its job."""
-    return secret.encode() + b"\n" + encode_job(job)
+    A case is several times as large as an object than as text. Line by line, only one at a time is both, here and in the worker.
+    """
+    yield f"{secret}\n{to_json(replace(job, cases=()))}".encode()
+    for case in job.cases:
+        yield f"\n{to_json(case)}".encode()
 
 
 def decode_order(content: bytes) -> tuple[Job, str]:
-    secret, _, line = content.partition(b"\n")
-    return decode_job(line), secret.decode()
-
-
-def decode_job(line: bytes) -> Job:
-    return from_json(Job, line)
+    secret, job, *cases = content.split(b"\n")
+    return replace(from_json(Job, job), cases=tuple(from_json(Case, case) for case in cases)), secret.decode()
 
 
 def encode_batch(batch: Batch, secret: str = "") -> bytes:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import mmap
 import os
 import signal
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf
@@ -152,13 +153,13 @@ class Pulse:
 
 def create_shared_memory() -> int:
     """A file descriptor of memory that a child can map too."""
-    fd = memory_file(b"")
+    fd = memory_file(())
     os.ftruncate(fd, _SIZE)
     return fd
 
 
-def memory_file(content: bytes) -> int:
-    """A file descriptor from which the content can be read; the file has no name, so that nothing is left of it."""
+def memory_file(pieces: Iterable[bytes]) -> int:
+    """A file descriptor from which the pieces can be read; the file has no name, so that nothing is left of it."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("assay")
     else:
@@ -166,6 +167,7 @@ def memory_file(content: bytes) -> int:
 
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
-    os.write(fd, content)
+    with open(fd, "wb", closefd=False) as file:
+        file.writelines(pieces)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from assay.model.load import UNFINISHED
-
 
 class LoadVerdict(StrEnum):
     """The worst that is to be said of a load or a stress test; the first that applies, in this order."""
@@ -96,5 +94,7 @@ def worst_verdict(verdicts: Iterable[str]) -> LoadVerdict | None:
 
 def failures(document: Mapping[str, Any]) -> dict[str, int]:
     """Requests that failed, by kind, the most frequent first."""
+    from assay.model.load import UNFINISHED  # late: every command that shows runs imports this module
+
     found = {kind: number for kind, number in document["errors"].items() if kind not in UNFINISHED}
     return dict(sorted(found.items(), key=lambda one: -one[1]))

@@ -33,7 +33,6 @@ from assay.execute.signals import interruptible
 from assay.model import Artifact, Batch, Budget, Order, Plan, Run, RunState, Status, Suite
 from assay.model.redaction import known_secrets, redact
 from assay.model.run import RERUN_TAG
-from assay.model.stress import STRESS
 from assay.pipeline.lifecycle import ActiveRun, open_run, reopen_run
 from assay.pipeline.planning import check_makeable
 from assay.pipeline.resumption import (
@@ -219,6 +218,9 @@ def _refuse_secrets(plan: Plan) -> None:
 
 def _find_own_resumption(run: Run) -> Callable[[Run, Store, Settings, Watch], None] | None:
     """What resumes a run whose executions are not jobs of the runner; None for all others."""
+    # Imported only to resume: what a load and a stress test consist of is most of the nouns.
+    from assay.model.stress import STRESS
+
     if not any(stored.trial.experiment in ("load", STRESS) for stored in run.trials):
         return None
     from assay.pipeline.capacity import is_capacity_search, resume_capacity

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from assay.errors import LookupFailed, MissingExtra
 from assay.model import Doubt, TrialReport
-from assay.model.page import ListItem, PageSection, RunOutcome, Tile
 from assay.plugin import lookup
+
+if TYPE_CHECKING:
+    from assay.model.page import ListItem, PageSection, RunOutcome, Tile
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ MOST_ROWS = 500
 """Where there are more, groups of them drawn by lot are resampled instead: sums of those spread as widely."""
 
 _STRIDE = 16
-_BLOCK = 256
+_BLOCK = 64
 """Draws that are worked on at a time, so that the steps in between take little memory. A multiple of the rows that BLAS takes
 together: it then sums the rows of a block in the same order as it would those of all draws."""
 
@@ -41,15 +41,15 @@ class Resample:
         self._group = np.empty(self._rows, dtype=np.int64)
         self._group[order] = np.arange(self._rows) % max(size, 1)
         self._one_of_each = order[:size]
-        # How often each row is in each draw: as small numbers, which take a quarter of what floats would.
-        self._weights = np.empty((draws, size), dtype=np.uint16)
+        # How often each row is in each draw: as small numbers, an eighth of the size of floats.
+        self._weights = np.empty((draws, size), dtype=np.uint8)
         for block in self._blocks():
             chosen = (
                 chance.integers(0, max(size, 1), size=block.shape) + size * np.arange(len(block))[:, None]
             )
             block[:] = np.bincount(chosen.ravel(), minlength=block.size).reshape(block.shape)
 
-    def _blocks(self) -> Iterator[NDArray[np.uint16]]:
+    def _blocks(self) -> Iterator[NDArray[np.uint8]]:
         return (self._weights[first : first + _BLOCK] for first in range(0, len(self._weights), _BLOCK))
 
     def _weigh(self, groups: NDArray[Any]) -> Floats:

@@ -29,9 +29,9 @@ Plain = dict[str, Any]
 """A definition as plain data, as it is stored."""
 
 
-def digest(definition: Plain) -> str:
-    """The same text for the same definition, whatever the machine."""
-    return hashlib.sha256(plain.to_json(definition).encode()).hexdigest()[:16]
+def digest(written: str) -> str:
+    """The same text for the same definition, whatever the machine; `written` is the definition as JSON."""
+    return hashlib.sha256(written.encode()).hexdigest()[:16]
 
 
 def suite_to_plain(suite: Suite) -> Plain:
@@ -100,13 +100,14 @@ def keep_suite(connection: sa.Connection, suite: Suite, created: datetime) -> in
     """The id of a suite; inserted if this definition is not known yet."""
     take_turn(connection)
     definition = suite_to_plain(suite)
-    _refuse_secrets(suite, definition)
+    written = plain.to_json(definition)
+    _refuse_secrets(suite, written)
     key = {
         "workspace_id": DEFAULT_WORKSPACE,
         "name": suite.name,
         "version": suite.version,
         "hash": suite.hash,
-        "digest": digest(definition),
+        "digest": digest(written),
     }
     known: int | None = connection.scalar(sa.select(suites.c.id).filter_by(**key))
     if known is not None:
@@ -119,9 +120,9 @@ def keep_suite(connection: sa.Connection, suite: Suite, created: datetime) -> in
     return int(made[0])
 
 
-def _refuse_secrets(suite: Suite, definition: Plain) -> None:
+def _refuse_secrets(suite: Suite, written: str) -> None:
     """Raise StoreError for a suite that holds a secret: it cannot be redacted, as runs are resumed and scored with it."""
-    origin = known_secrets().origin_of_secret_in(plain.to_json(definition))
+    origin = known_secrets().origin_of_secret_in(written)
     if origin is not None:
         raise StoreError(
             f"The suite '{suite.name}' holds the value of the secret '{origin}', and suites are stored with their results. "

@@ -159,6 +159,9 @@ class Store:
             writing.insert_run(connection, plan, environment, begun)
             lease = leases.grant(connection, run_id, owner) if isinstance(owner, Owner) else None
             run = reading.read_run(connection, run_id)
+            if plan.suite is not None:
+                # What was just written need not be read back when the run is rated: a suite may have 10,000 cases.
+                self._last_suite = (registry.digest_of_run(connection, run_id) or "", plan.suite)
         self._hold(run_id, lease, owner)
         return run
 
