@@ -21,7 +21,7 @@ from assay.http.errors import HttpError
 from assay.http.server import HttpRequest, ServerConnection, TaskServer
 
 _HOP_BY_HOP = frozenset(
-    {
+    [
         "connection",
         "keep-alive",
         "transfer-encoding",
@@ -31,9 +31,9 @@ _HOP_BY_HOP = frozenset(
         "content-length",
         "accept-encoding",
         "expect",
-    }
+    ]
 )
-
+"""Headers that are about one connection, or that our own client writes: they are not passed on."""
 OPENAI_PATH = "/v1"
 """Where programs are told to look for OpenAI; what comes after it is added to the real address."""
 

@@ -342,15 +342,14 @@ def _find_issued_secrets(document: Any) -> Iterator[str]:
         for name, item in document.items():
             if not isinstance(item, str):
                 yield from _find_issued_secrets(item)
-            elif _is_named(str(name)) and "logprob" not in document and _may_be_issued(item):
-                yield item
+            elif _is_named(str(name)) and "logprob" not in document:
+                # Short values and sentences are no keys, whatever their field is called.
+                is_word = len(item) >= SHORTEST_SECRET and not any(sign.isspace() for sign in item)
+                if is_word and item != REDACTED:
+                    yield item
     elif isinstance(document, list):
         for item in document:
             yield from _find_issued_secrets(item)
-
-
-def _may_be_issued(value: str) -> bool:
-    return len(value) >= SHORTEST_SECRET and not any(sign.isspace() for sign in value) and value != REDACTED
 
 
 def _replace_strings(value: Any, secrets: Mapping[str, None]) -> Any:

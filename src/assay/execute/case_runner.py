@@ -36,8 +36,7 @@ from assay.execute.early_stop import DEFAULT_SECONDS
 from assay.execute.error_text import format_error, message_of
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.output_capture import Printed, capture_prints
-from assay.execute.peak_memory import Peak
-from assay.execute.resource_usage import UsageMeter, peak_memory
+from assay.execute.resource_usage import Peak, UsageMeter, peak_memory
 from assay.execute.scoring import Panel, score_detail, score_measurements
 from assay.execute.subject import INTERRUPTED
 from assay.execute.threads import CallingThread, describe_contention
@@ -398,13 +397,7 @@ class Asker:
             talk.answers.append(valid(answer))
 
     def _execution(
-        self,
-        phase: Phase,
-        case: Case,
-        repetition: int,
-        started: float,
-        talk: Talk,
-        ending: Ending,
+        self, phase: Phase, case: Case, repetition: int, started: float, talk: Talk, ending: Ending
     ) -> Execution:
         """What is stored of a talk. Limits that only show afterwards, of tokens, cost and recorded time, decide here."""
         status, error = ending

@@ -27,8 +27,7 @@ from assay.execute.answer_limits import (
 from assay.execute.clock import Timed, find_loop_count, time_await, time_call
 from assay.execute.error_text import format_error, summary
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
-from assay.execute.peak_memory import Peak
-from assay.execute.resource_usage import UsageMeter, cpu_time, peak_memory
+from assay.execute.resource_usage import Peak, UsageMeter, cpu_time, peak_memory
 from assay.execute.worker_channel import Pulse, WorkerStage
 from assay.model import Batch, Execution, Isolation, Job, Phase, Status
 from assay.plugin import lookup

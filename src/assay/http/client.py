@@ -137,6 +137,8 @@ class HttpClient:
         try:
             await (exchange.end() if to_the_end else exchange.head())
         except BaseException as error:
+            # Also when the caller is cancelled: the place in the pool is free again, and the connection, in the middle of an
+            # answer that nobody reads any more, is closed by the pool.
             pool.give_back(connection)
             is_stale = isinstance(error, Disconnected) and connection.served > 1 and not exchange.first_byte
             if is_stale and not is_retry:
@@ -145,6 +147,7 @@ class HttpClient:
         return connection, exchange
 
     def _prepare(self, method: str, url: str, headers: Mapping[str, str]) -> PreparedRequest:
+        # An agent sends the same head again and again. A program that varies it endlessly must not fill the memory.
         key = (method, url, frozenset(headers.items()))
         prepared = self._prepared.get(key)
         if prepared is None:
@@ -162,6 +165,7 @@ class HttpClient:
 
     def _tls_context(self) -> ssl.SSLContext:
         if self._tls is None:
+            # Made once and late: to read the certificates of the system takes tens of milliseconds, which plain HTTP can spare.
             self._tls = ssl.create_default_context(cafile=self._ca_file)
             self._tls.set_alpn_protocols(["http/1.1"])
         return self._tls
@@ -237,6 +241,8 @@ class Stream:
 
 
 class _Pieces:
+    """Iterates over an answer while it arrives. A class and not a generator, which would need to be closed when left half way."""
+
     __slots__ = ("_exchange", "_next")
 
     def __init__(self, exchange: Exchange) -> None:

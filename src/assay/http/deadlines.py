@@ -39,6 +39,7 @@ class Deadlines:
         )
 
     def at(self, when: float, call: Callable[[], None]) -> None:
+        # The running number keeps the order of equal times, and keeps the heap from comparing functions.
         heapq.heappush(self._heap, (when, next(self._ties), call))
         if not self._is_firing and when < self._armed:
             self._arm()

@@ -60,6 +60,7 @@ class Conversations:
         session, place = self.position_of(number)
         turn = self._turns(session)[place]
         said = self._said.setdefault(session, [])
+        # Two entries for each turn before this one, the question and the answer; a turn that is sent again is written anew.
         del said[2 * place :]
         said.append(self._encode(session, number, turn, is_first=not place))
         parts = []

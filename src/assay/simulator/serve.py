@@ -35,6 +35,7 @@ def run_until_signal(options: SimOptions, on_ready: Callable[[str], None]) -> di
 
 
 async def _serve_until_signal(options: SimOptions, on_ready: Callable[[str], None]) -> dict[str, object]:
+    # Handlers first: a signal that comes while the server starts must end it in order as well.
     signalled = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, signalled.set)
@@ -92,6 +93,8 @@ class SimServer:
 
 
 class _Process:
+    """Started as users start it, so that the command line is tested as well; its first line of JSON has the address."""
+
     def __init__(self) -> None:
         self._process: subprocess.Popen[str]
 
@@ -131,6 +134,8 @@ def arguments(options: SimOptions) -> list[str]:
 
 
 class _Thread:
+    """An event loop beside the caller's code: it answers late whenever that holds the interpreter."""
+
     def start(self, options: SimOptions) -> str:
         self._thread = LoopThread("sim-llm")
         self._thread.start()

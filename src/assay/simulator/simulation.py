@@ -23,14 +23,13 @@ from assay.http.server import HttpRequest, HttpServer, ServerConnection
 from assay.simulator.chance import chance
 from assay.simulator.dialects import anthropic, ollama, openai, plain, responses
 from assay.simulator.dialects.dialect import Dialect
-from assay.simulator.exposition import EXPOSITION_TYPE, exposition
-from assay.simulator.loaded_models import ModelMemory
+from assay.simulator.memory import ModelMemory, PromptCache
 from assay.simulator.options import SimOptions
-from assay.simulator.prompt_cache import PromptCache
 from assay.simulator.service import Service
 from assay.simulator.turn import BadAsk, SimQuestion, SimTurn
 from assay.simulator.writer import Writer
 
+EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BURST_SECONDS = 0.1
 _MAX_KNOWN_ASKS = 256
 _MAX_KNOWN_BODY = 4096
@@ -77,6 +76,7 @@ class Simulation:
         self._freed: list[float] = []
         """A heap, used while requests are let in: since when each free slot has been free."""
         self._known_asks: dict[tuple[str, bytes], SimQuestion] = {}
+        """Questions by path and body, parsed once: see `_understood`."""
         self.server = HttpServer(self._on_request, self._on_gone, common="x-assay-simulated: 1\r\n")
         self._asks: dict[str, Dialect] = {
             f"/v1{openai_api.CHAT_PATH}": openai.OpenAIChat(),
@@ -131,6 +131,7 @@ class Simulation:
         )
 
     def _on_request(self, client: ServerConnection, request: HttpRequest) -> None:
+        """Route a request by its path; only questions pass the rate limit and the simulated faults."""
         path = request.path
         dialect = self._asks.get(path)
         if dialect is not None and request.method == "POST":
@@ -148,6 +149,10 @@ class Simulation:
             client.answer(404, openai.error(404, f"There is no {path[:200]} here."))
 
     def _on_ask(self, client: ServerConnection, request: HttpRequest, dialect: Dialect) -> None:
+        """Let a question in or refuse it, in the order of a real server: the limit before anything is parsed, then faults.
+
+        The number of the request decides what goes wrong with it, so that a run with the same seed has the same faults.
+        """
         self.counts["requests"] += 1
         number = self.counts["requests"]
         if (wait := self._bucket.wait(request.arrived) if self._bucket else 0.0) > 0:
@@ -218,6 +223,7 @@ class Simulation:
         self._admit(at)
 
     def _on_gone(self, client: ServerConnection) -> None:
+        """A client has left: what waited is taken out of the queue, and what was being served frees its slot at once."""
         service = self._under_way.pop(client, None)
         if service is None:
             return
@@ -229,6 +235,7 @@ class Simulation:
             self.done(client, monotonic(), "abandoned")
 
     def happens(self, what: str, rate: float, number: int) -> bool:
+        """Whether a fault of that rate hits the request with that number; without a rate nothing is computed."""
         return rate > 0 and self.luck(what, number) < rate
 
     def luck(self, *about: object) -> float:
@@ -243,3 +250,18 @@ def _document(body: bytes) -> Mapping[str, object]:
     if not isinstance(document, dict):
         raise BadAsk("The body is not a JSON mapping.")
     return document
+
+
+def exposition(values: Mapping[str, float]) -> bytes:
+    """The server's metrics under the names that vLLM gives them, in Prometheus' text format.
+
+    >>> print(exposition({"num_requests_running": 3}).decode(), end="")
+    # TYPE vllm:num_requests_running gauge
+    vllm:num_requests_running{model_name="sim-llm"} 3.0
+    """
+    lines = []
+    for name, value in values.items():
+        kind = "counter" if name.endswith("_total") else "gauge"
+        lines.append(f"# TYPE vllm:{name} {kind}")
+        lines.append(f'vllm:{name}{{model_name="sim-llm"}} {float(value)!r}')
+    return ("\n".join(lines) + "\n").encode()

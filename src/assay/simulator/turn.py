@@ -119,6 +119,7 @@ def whole_number(document: Mapping[str, object], *names: str) -> int | None:
 
 
 def flag(document: Mapping[str, object], name: str, default: bool = False) -> bool:
+    """A switch; null means that it was not given. A client that sends "true" as text has a mistake, and is told."""
     value = document.get(name)
     if value is not None and not isinstance(value, bool):
         raise BadAsk(f"'{name}' is neither true nor false.")
@@ -131,6 +132,7 @@ def seed_in(document: Mapping[str, object]) -> int | None:
 
 
 def messages_in(document: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """The messages of a conversation; each has a role, or the client is told."""
     messages = document.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadAsk("'messages' is not a list with at least one message.")
@@ -140,6 +142,7 @@ def messages_in(document: Mapping[str, object]) -> list[Mapping[str, object]]:
 
 
 def last_from_user(messages: list[Mapping[str, object]]) -> str:
+    """The question that is answered: what came before it is context, and system prompts ask nothing."""
     from_user = [message for message in messages if message["role"] == "user"]
     return text_of(from_user[-1].get("content")) if from_user else ""
 

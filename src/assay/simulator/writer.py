@@ -47,11 +47,13 @@ class Writer:
             return SimReply([])
         if ask.may_call and (calls := _calls_in(ask.prompt)):
             return SimReply([], calls)
+        # The same few prompts come again and again in a load test; long ones would fill the cache.
         study = _study_again if len(ask.prompt) <= _MAX_KNOWN_PROMPT else _study
         key, known = study(ask.prompt)
         about = self._occasion(key, ask.seed)
         if known is None:
             return self._filler(ask.max_tokens, about)
+        # Drawn for each occasion and not for each prompt: asked again, the model may know better, as real ones do.
         is_right = chance(self._seed, "skill", *about) < self._skill
         text = known if is_right else wrong(known, chance(self._seed, "mistake", *about))
         tokens = _TOKEN.findall(text)
@@ -68,6 +70,7 @@ class Writer:
         return key, times
 
     def _filler(self, max_tokens: int | None, about: Sequence[object]) -> SimReply:
+        """Words from a random place of an endless sentence, which was cut into tokens once for all answers."""
         wanted = self._tokens
         length = wanted if max_tokens is None else min(wanted, max_tokens)
         start = int(chance(self._seed, "filler", *about) * len(WORDS))

@@ -81,7 +81,7 @@ class Caller:
     @property
     def is_remote(self) -> bool:
         """Whether the server is on another machine, as far as its name tells."""
-        from assay.http.loopback import is_loopback
+        from assay.http.request import is_loopback
 
         return not is_loopback(urlsplit(self._url).hostname or "")
 
@@ -253,11 +253,7 @@ class _Course:
     def complete_answer(self, answer: Answer) -> Answer:
         spans, attempts = (*self._spans, *answer.spans), tuple(self.attempts)
         return replace(
-            answer,
-            spans=spans,
-            attempts=attempts,
-            is_simulated=self.is_simulated,
-            seconds=self.answered_in,
+            answer, spans=spans, attempts=attempts, is_simulated=self.is_simulated, seconds=self.answered_in
         )
 
     def __enter__(self) -> None:

@@ -19,8 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from assay.analysis.load.judgement import judge_load
 from assay.errors import AssayError
-from assay.load.agents import build_prepared_load_for
-from assay.load.build import Data
+from assay.load.build import Data, build_prepared_load_for
 from assay.load.options import LoadOption, LoadOptions, load_options
 from assay.load.request import check_address
 from assay.load.targets import check_ca_file, check_header

@@ -16,7 +16,7 @@ import psutil
 
 from assay.builtin.instruments.psutil import descendants
 from assay.builtin.instruments.sampling import Row, Sampler
-from assay.http.loopback import is_loopback
+from assay.http.request import is_loopback
 
 _INTERVAL = 0.1
 """Seconds between two looks: a look takes up to a millisecond, in which the client may be late to see a token."""

@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, field_va
 from assay.dialects import openai
 from assay.dialects.ollama import LOCAL_URL, local_url
 from assay.errors import PlanError
-from assay.http.loopback import is_loopback
+from assay.http.request import is_loopback
 from assay.model import AgentUse
 from assay.model.secret import NAMED, is_secret, plain_secrets
 from assay.plugin.agent import BadAgent

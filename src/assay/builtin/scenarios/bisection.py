@@ -28,6 +28,8 @@ def bisect_load(
     >>> bisect_load(4, 8, lambda level: level < 6, 8)
     Bracket(held=5, broke=6)
     """
+    # Loads differ by factors, so the middle is the geometric mean: 100 and 1000 have it at 316. Without a load that held
+    # there is nothing to halve.
     for _ in range(steps if held > 0 else 0):
         middle = math.sqrt(held * broke)
         if is_whole:

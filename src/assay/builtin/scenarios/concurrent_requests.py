@@ -55,11 +55,13 @@ class ConcurrentRequests:
         return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
+        # Levels that are climbed are the scenario itself; those of the search are probes, which count in no total.
         done = self._climb_levels(bench)
         asked = self._levels(bench)
         levels = asked[: len(done)]
         search = _LevelSearch(self, bench, dict(zip(levels, done, strict=True)))
         borne, breach = search.run()
+        # A probe breaks at a moment of its own; on the time axis of the scenario it stands where the levels above it began.
         if breach is not None:
             above = [
                 at for level, at in zip(levels, compute_begins(done), strict=True) if level >= breach.load
@@ -106,10 +108,12 @@ class ConcurrentRequests:
         return done
 
     def put(self, bench: Bench, level: int) -> Stretch:
+        """One closed loop at this level, for the usual time."""
         return bench.put(Load(Arrivals.CLOSED, concurrency=level, seconds=self.seconds))
 
 
 def is_broken(stretch: Stretch) -> bool:
+    """A breach that the load caused; what is as bad at the base rate, or our own doing, breaks no level."""
     return stretch.breach is not None and stretch.breach.is_by_pressure
 
 
@@ -128,6 +132,7 @@ class _LevelSearch:
         if len(above) == 1 and held and self._holds(above[0]):
             # Only the last broke, and tried again it held.
             held, above = above[0], []
+        # Nothing broke under pressure; where an objective is not met even in calm, that is told instead.
         if not above:
             return held, next(
                 (
@@ -166,6 +171,7 @@ def knee(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
     levels, done = [levels[place] for place in held], [done[place] for place in held]
     rates = [stretch.result.throughput.value for stretch in done]
     place = next(place for place, rate in enumerate(rates) if rate >= _NEARLY_ALL * max(rates))
+    # The highest level tried may not be the knee: with more, throughput might have gone on growing.
     found, rate = levels[place], rates[place]
     told = f"Throughput grows up to {found} at a time ({significant(rate)} answers/s)"
     beyond = "" if found != levels[-1] else ", the most that was tried"

@@ -17,16 +17,7 @@ from typing import ClassVar
 import psutil
 
 from assay.load.build import bounds_of
-from assay.load.fault import (
-    NOTHING,
-    REFUSING,
-    RESETTING,
-    STALLING,
-    Fault,
-    FaultKind,
-    Passage,
-    Traffic,
-)
+from assay.load.fault import NOTHING, REFUSING, RESETTING, STALLING, Fault, FaultKind, Passage, Traffic
 from assay.load.proxy import FaultProxy
 from assay.load.request import check_allowed
 from assay.load.stress.resources import find_agent_processes
@@ -91,10 +82,12 @@ class FailureRecovery:
         times = [self.seconds * (2 * number + 1) for number in range(self.rounds)]
         lasted = self.seconds * (2 * self.rounds + 1)
         killing = _Killing(times)
+        # An objective that was derived from calm would be broken by the kill itself; the user's own are held.
         objectives = () if bench.is_derived else bench.objectives
         load = self._load(bench, lasted)
         patience = self._patience(bench)
         stretch = bench.put(load, during=killing, objectives=objectives, grace=patience, limit=patience)
+        # A kill happens when a process is there, so its real moment is known only afterwards.
         took = [next((end - at for end in stretch.ends if end > at), None) for at in killing.done]
         judgements = [_first_success("it was killed", took), lost(stretch, bench)]
         bands = [
@@ -113,6 +106,7 @@ class FailureRecovery:
         lasted = timetable[-1][0] + self.seconds
         objectives = () if bench.is_derived else bench.objectives
         load = self._load(bench, lasted)
+        # Each request is marked, so that the proxy knows one that is sent again from another with the same text.
         prompts = subject.number_prompts(int(lasted * (load.offered or 1)) + 1)
         with subject.proxy_before(upstream) as proxy:
             if subject.use is None:
@@ -127,6 +121,7 @@ class FailureRecovery:
             )
             traffic = proxy.traffic()
         took = measure_recoveries(traffic)
+        # A bare server can do nothing about our faults. An agent in front of one can: it is expected to try again.
         offered, warnings = stretch.offered, []
         if subject.use is None:
             ours = count_injected_failures(traffic, stretch, bounds_of(objectives))
@@ -182,6 +177,7 @@ class FailureRecovery:
                 f"after {count(len(took) - len(back))} of {count(len(took))} {unit} nothing more was answered"
             )
             breach = Breach(self.seconds, float(len(back) + 1), unit, "errors", why)
+        # Where it did not come back after every fault, the time until it did is unknown and at least the whole scenario.
         worst = max(back, default=None) if len(back) == len(took) else lasted
         recovery = Recovery(worst, is_seen=len(back) == len(took), is_dead=not back and bool(took))
         found = build_finding(
@@ -200,7 +196,10 @@ class FailureRecovery:
 
 
 class _Switching:
-    """Imposes each fault when its time has come."""
+    """Imposes each fault when its time has come; called about ten times a second, so a fault begins up to 0.1 s late.
+
+    The proxy notes when each really began, and recovery times count from there.
+    """
 
     def __init__(self, proxy: FaultProxy, timetable: Sequence[tuple[float, Fault]]) -> None:
         self._proxy, self._left = proxy, list(timetable)
@@ -219,6 +218,7 @@ class _Killing:
         self.done: list[float] = []
 
     def __call__(self, seconds: float) -> None:
+        # Between the seconds that we are told and now the workers' reports were under way: the monotonic clock has no such delay.
         now = time.monotonic()
         if self._begun is None:
             self._begun = now - seconds

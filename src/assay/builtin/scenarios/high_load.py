@@ -44,6 +44,7 @@ class HighLoad:
         return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
+        # What this machine can put on may be less; `plan_pressure` says so in a warning, and the finding is about that rate.
         meant = bench.base * self.times if bench.base > 0 else self.rate
         pressed = plan_pressure(bench, meant, self.concurrency)
         rate = pressed.rate
@@ -56,9 +57,7 @@ class HighLoad:
         stretch = bench.put(load)
         borne = compute_delivered_rate(stretch, rate, self.seconds)
         judgement = ScenarioJudgement(
-            "load_borne",
-            f"{percent(borne / rate)} of the offered load was answered",
-            borne / rate,
+            "load_borne", f"{percent(borne / rate)} of the offered load was answered", borne / rate
         )
         found = build_finding(
             self,

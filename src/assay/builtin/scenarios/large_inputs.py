@@ -65,6 +65,7 @@ class LargeInputs:
         tries: list[Try] = []
         for length in self.sizes:
             tries.append(self._try_size(bench, length, objectives))
+            # Ten times as much will hardly fare better, and may take the agent down for good.
             if not tries[-1].first.completed:
                 break
         done = [attempt.first for attempt in tries]
@@ -111,6 +112,7 @@ class LargeInputs:
 
     def _bisect(self, bench: Bench, tries: Sequence[Try], objectives: Sequence[Objective]) -> list[Try]:
         """Between the largest that was borne and the smallest above it that was not."""
+        # The largest that held, also where a smaller one did not: that was a hiccup, or refused by its content.
         held = max((attempt.size for attempt in tries if attempt.is_held(objectives)), default=0)
         above = [attempt.size for attempt in tries if attempt.size > held]
         probes: list[Try] = []
@@ -158,6 +160,7 @@ def first_refused(known: Sequence[Try], objectives: Sequence[Objective], held: i
 
 def growth(known: Sequence[Try]) -> list[ScenarioJudgement]:
     """The slope of log latency over log size; a fault only where even its lower bound is above `_FASTER_THAN_INPUT`."""
+    # Of accepted sizes only: a refusal is quick, whatever the size.
     points = [
         (attempt.size, took) for attempt in known if attempt.is_accepted for took in attempt.first.latencies
     ]
@@ -192,6 +195,7 @@ def refusal(known: Sequence[Try]) -> list[ScenarioJudgement]:
     if refused is None:
         return []
     kind, details = find_frequent_error(refused.first), refused.first.details
+    # With an exit code the agent's process has ended, which is no way to refuse an input.
     is_proper = kind.startswith("http_4") or bool(
         details and all(detail.exit_code is None for detail in details)
     )

@@ -82,12 +82,14 @@ class MemoryPressure:
 
     def _with_less(self, bench: Bench) -> ScenarioFinding:
         """The form for a program: less memory at each step, then halving between the last that held and the next below."""
+        # First without a limit: the working set is what every step is a multiple of.
         free = _Program()
         load = Load(Arrivals.CLOSED, concurrency=1, seconds=self.seconds)
         objectives = () if bench.is_derived else bench.objectives
         bench.put(load, asked=bench.subject.through_its_own_code(), during=free.look, objectives=objectives)
 
         def tried(left: float) -> _Step:
+            """One load with this multiple of the working set; the program is started anew, so the limit holds from its start."""
             use = bench.subject.use
             assert use is not None  # of a command
             use = replace(use, options=bound_options(use.options, int(left * free.most)))
@@ -96,6 +98,7 @@ class MemoryPressure:
             stretch = bench.put(load, asked=asked, during=program.look, objectives=objectives)
             return _Step(left, stretch, _is_held(bench, stretch, objectives), program)
 
+        # All steps are tried, also after one that failed: a program that crashes once may work with less by chance.
         done = [tried(left) for left in self.steps]
         worked = min((step.load for step in done if step.is_held), default=None)
         probes: list[_Step] = []
@@ -132,6 +135,7 @@ class MemoryPressure:
         )
 
     def _bisect_memory(self, worked: float, below: float, tried: Callable[[float], _Step]) -> list[_Step]:
+        """Halve the gap in pressure, the inverse of memory, as the search goes from what holds to larger loads."""
         probes: list[_Step] = []
 
         def holds(pressure: float) -> bool:
@@ -142,6 +146,7 @@ class MemoryPressure:
         return probes
 
     def _too_little(self, broken: _Step, done: Sequence[_Step], working_set: int) -> Breach:
+        """The breach, at the time when the regular steps came to that little memory: probes have no place on the time axis."""
         left = size(broken.load * working_set)
         cause, why = _broken_by(
             broken.stretch, f"{percent(broken.stretch.error_rate)} of the requests failed"
@@ -156,6 +161,7 @@ class MemoryPressure:
         before = _memory(bench)
 
         def tried(tokens: float) -> _Step:
+            """A few requests at a time with contexts of this length, about four bytes for a token of English."""
             at_once = min(self.at_once, self.each)
             load = Load(Arrivals.CLOSED, concurrency=at_once, seconds=3600.0, count=self.each)
             prompt = make_text(int(tokens) * _BYTES_PER_TOKEN)
@@ -219,6 +225,7 @@ def _is_held(bench: Bench, stretch: Stretch, objectives: Sequence[Objective]) ->
 
 
 def _describe_long_context(broken: _Step, done: Sequence[_Step]) -> Breach:
+    """The breach of a context that is too long, at the time when its step would have begun."""
     failed = f"{percent(broken.stretch.error_rate)} of the requests failed, most of them as {find_frequent_error(broken.stretch)}"
     cause, why = _broken_by(broken.stretch, failed)
     at = sum(step.stretch.result.duration for step in done if step.load < broken.load)
@@ -226,7 +233,10 @@ def _describe_long_context(broken: _Step, done: Sequence[_Step]) -> Breach:
 
 
 class _Program:
-    """The processes of the agent while a load runs: which there were, and how much they held."""
+    """The processes of the agent while a load runs: which there were, and how much they held.
+
+    More than one process in a load of one request at a time means that the one before has died: see `_judge_crashes`.
+    """
 
     def __init__(self) -> None:
         self.pids: set[int] = set()

@@ -72,6 +72,7 @@ class RateLimiting:
         load = Load(Arrivals.CONSTANT, stages=stages, seconds=self.seconds)
         # A wait that was ordered is no fault of the agent's: a limit derived from the calm does not hold here.
         objectives = () if bench.is_derived else bench.objectives
+        # The fault is there before the agent is: what it does when it starts is refused as well.
         with subject.proxy_before(upstream) as proxy:
             proxy.impose(Fault.rate_limited(self.share, self.retry_after))
             lifting = _Lifting(proxy, self.seconds)
@@ -79,6 +80,7 @@ class RateLimiting:
             asked = subject.through_its_own_code(prompts, subject.with_upstream_at(proxy.url), is_own=True)
             stretch = bench.put(load, asked=asked, during=lifting, objectives=objectives, grace=self.patience)
             traffic = proxy.traffic()
+        # With objectives of the user's own only what is in time counts as done; retries take theirs.
         done = stretch.punctual if objectives else stretch.completed
         lost = max(0, stretch.offered - stretch.completed)
         is_as_in_calm = fails_as_in_calm(bench, lost, stretch.offered)

@@ -76,6 +76,7 @@ def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> Scenar
     line = fit_line([at for at, _ in told], [latency for _, latency in told]) if told else None
     if line is None:
         return None
+    # A slope may be certain and still be felt by nobody: latency has to end above what it is at the base rate now and then.
     last = [latency for at, latency in told if at >= _LAST * length]
     is_felt = bool(last) and median(last) > max(calm.p95, calm.p50 + NOISE)
     return _drift("latency_drift", "Latency", line, length, "s", seconds, is_felt)
@@ -124,6 +125,7 @@ def late_errors(stretch: Stretch, length: float) -> ScenarioJudgement:
         for part in thirds
     )
     first, last = early / early_n if early_n else 0.0, late / late_n if late_n else 0.0
+    # Worse only where the two intervals do not overlap, which is stricter than a test of the difference.
     low, high = wilson(last, late_n)
     is_worse = low > (wilson(first, early_n)[1] if early_n else 0.0)
     text = f"{percent(last)} failed in the last third, {percent(first)} in the first"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .link import Link
 
-_OPERATORS = (
+_OPERATORS = [
     "add",
     "sub",
     "mul",
@@ -39,7 +39,7 @@ _OPERATORS = (
     "and",
     "or",
     "xor",
-)
+]
 _ARITHMETIC = frozenset(f"__{before}{name}__" for name in _OPERATORS for before in ("", "r", "i"))
 FORWARDED = _ARITHMETIC | {
     f"__{name}__"
