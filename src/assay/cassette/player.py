@@ -79,6 +79,7 @@ class Player:
         for key in (cleaned, whole):
             if key in self._alike:
                 return key
+        # The slow way, a pattern for every recording with a removed secret, only where neither key is known.
         similar = [key for key, pattern in self._redacted.items() if pattern.fullmatch(whole)]
         unused = (key for key in similar if self._used[key] < len(self._alike[key]))
         return next(unused, similar[0] if similar else whole)

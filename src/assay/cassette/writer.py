@@ -44,6 +44,7 @@ class CassetteWriter:
             self._appends = True
         redacted = self._redaction.redact(exchange)
         self._file.write(line_of(redacted))
+        # A program that is recorded may be killed at any time: what was exchanged until then is on the disk.
         self._file.flush()
         if self._texts is not None:
             self._texts.append(searchable_text(redacted))

@@ -127,6 +127,7 @@ class Subject:
             watching = self._instruments.watching(phase, repetition) if failed is None else None
             states = watching.start(self.context) if watching else []
             status, outcome, error = failed or self._try_execute(phase)
+            # Also after a failure: what the instruments saw until then belongs to it, and they must not run on.
             if watching:
                 outcome.measurements.update(watching.stop(states, self.files))
         except InstrumentFailed as failure:

@@ -58,6 +58,7 @@ class Deadlines:
 
     def _fire(self) -> None:
         """Call all that is due. What they schedule meanwhile does not set the alarm each time, only once at the end."""
+        # The clock is read once: what falls due during these calls waits for the next round, and the event loop gets its turn.
         self._is_firing = True
         now = monotonic()
         try:

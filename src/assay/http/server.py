@@ -152,6 +152,7 @@ class ServerConnection(asyncio.Protocol):
             part = body.feed(data)
             self._parts.append(part)
             self._size += len(part)
+        # Also by what is announced: a client that will send too much is told before it does.
         if self._size + body.left > MAX_BODY:
             self.refuse(413, f"A request has at most {MAX_BODY:,} bytes.")
         elif body.is_done:

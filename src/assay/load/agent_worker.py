@@ -254,6 +254,7 @@ def main() -> None:
     # What the agent prints must not mix with the chunks.
     os.dup2(2, 1)
     sys.path.append(str(Path.cwd()))
+    # Files of the project first: they may define the agent's type, or functions that it calls by name.
     for file in order["load"]:
         lookup.load_file(Path(file))
     use = AgentUse(**order["agent"])

@@ -229,6 +229,7 @@ def build_prepared_agent_load(
     options: LoadOptions, use: AgentUse, files: Sequence[str], data: Data | None = None
 ) -> PreparedLoad:
     """A load of an agent without a server: workers call its own code."""
+    # Options that would be ignored are refused: whoever gives --header expects it to be sent.
     needing_server = (option for option in load_options() if option.written.needs_server)
     if ignored := [option.flag for option in needing_server if getattr(options, option.name)]:
         raise wrong_option(

@@ -106,6 +106,7 @@ class Conversations:
         if place + 1 >= len(turns):
             return None
         turn = turns[place + 1]
+        # A trace may say both how long a user thought and when a turn came: the later of the two is due.
         delay = think if turn["delay"] is None else turn["delay"]
         return number + 1, max(now + delay, self._begun[session] + turn["at"])
 

@@ -340,6 +340,7 @@ class _Crew:
                 selector.register(_stdout(process), selectors.EVENT_READ, (number, Unpacker()))
             while selector.get_map():
                 asleep_since = time.monotonic()
+                # How late this returns shows how much of the processor is left for us: see `BackgroundPriority.adapt`.
                 ready = selector.select(_LOOK_AROUND)
                 self.priority.adapt(delay=time.monotonic() - asleep_since - _LOOK_AROUND)
                 if not ready:

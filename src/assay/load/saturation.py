@@ -79,6 +79,7 @@ def combine(samples: Sequence[RateSample]) -> PooledRate:
         abs(sample.rate - rate) <= _APART / 2 * max(sample.half, half * math.sqrt(seconds / sample.seconds))
         for sample in samples
     )
+    # A server whose capacity changes has no single rate; an interval around the mean would promise one.
     if not is_stable:
         low = min(low, *(sample.rate - sample.half for sample in samples))
         high = max(high, *(sample.rate + sample.half for sample in samples))
@@ -167,6 +168,7 @@ def is_piling_up(result: LoadResult, seconds: float, spread: float) -> bool | No
     third = len(due) // 3
     if not third:
         return None
+    # The first third against the last, by medians of short stretches: a single slow answer moves neither.
     grown = (
         (_mean_latency(due[-third:]) - _mean_latency(due[:third]))
         * result.requests_completed

@@ -92,6 +92,7 @@ class PromptCache:
         >>> cache.read(["a b c d"]), cache.read(["a b", "x"]), cache.read(["a b c d"])
         (0, 2, 3)
         """
+        # Texts are joined as a server's template does it: where one message ends and the next begins makes no difference.
         tokens = [token for text in texts for token in text.split()]
         if len(self._seen) > _MOST_KEPT:
             self._seen.clear()

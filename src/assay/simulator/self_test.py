@@ -34,6 +34,7 @@ class Punctuality:
 
 
 def question(is_streamed: bool, max_tokens: int | None = None) -> bytes:
+    """A body that is the same each time, so that the server's cache of questions works as in a load test."""
     document = {"model": "sim-llm", "messages": [{"role": "user", "content": "Say something."}]}
     return json.dumps({**document, "stream": is_streamed, "max_tokens": max_tokens}).encode()
 

@@ -53,6 +53,7 @@ async def start(options: SimOptions) -> tuple[Simulation, str]:
     simulation = Simulation(options, asyncio.get_running_loop())
     try:
         port = await simulation.server.listen(options.host, options.port, backlog=_BACKLOG)
+    # OverflowError: a port above 65535 never reaches the system.
     except (OSError, OverflowError) as error:
         simulation.close()
         reason = getattr(error, "strerror", None) or str(error)
@@ -104,6 +105,7 @@ class _Process:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
         )
         assert self._process.stdout is not None
+        # It blocks until the server listens. One that cannot start says so on standard error and ends.
         line = self._process.stdout.readline()
         if not line:
             _, complaint = self._process.communicate()
@@ -111,6 +113,7 @@ class _Process:
         return str(json.loads(line)["url"])
 
     def stop(self) -> None:
+        # It prints its figures at the end, so its pipes are read until it has; one that hangs must not hang the tests.
         self._process.terminate()
         try:
             self._process.communicate(timeout=5)

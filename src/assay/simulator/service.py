@@ -76,6 +76,7 @@ class Service:
 
     def _plan_delays(self) -> list[float]:
         """Seconds before each token, each counted from the one before; jitter stretches them by even chance."""
+        # An embedding sends nothing but takes the time of reading; a question that only loads a model takes none.
         options, steps = self._simulation.options, self._turn.reply.steps
         if not steps and not self._turn.ask.is_embedding:
             return []
@@ -104,6 +105,7 @@ class Service:
         if ask.is_empty and ask.keep_alive == 0:
             memory.unload(ask.model)
             return 0.0
+        # Kept from the end of the answer on, not from its beginning: a model does not expire while it answers.
         loading = memory.load(ask.model, at, ask.num_ctx, ask.num_gpu)
         memory.keep(ask.model, at + loading + turn.reading + turn.writing + ask.keep_alive)
         return loading
@@ -154,6 +156,7 @@ class Service:
         self._client.finish()
 
     def _hang_up(self, message: bytes) -> None:
+        """A simulated fault: what was to be sent by now is sent, and then the connection is closed."""
         self.is_over = True
         self._client.send(message)
         self._client.close()

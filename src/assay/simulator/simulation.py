@@ -46,6 +46,7 @@ class Bucket:
 
     def wait(self, now: float) -> float:
         """0 if this one may pass, else the seconds until one may."""
+        # Requests may be shown out of order by some microseconds: time never goes backwards here.
         self._level = min(self._size, self._level + max(0.0, now - self._since) * self._rate)
         self._since = max(now, self._since)
         if self._level < 1:
@@ -105,6 +106,7 @@ class Simulation:
         self.deadlines.close()
 
     def stats(self) -> dict[str, object]:
+        """What happened so far: the truth that a client's own counts are held against."""
         kinds = ("bad_requests", "rate_limited", "injected_errors", "disconnects", "abandoned")
         return {
             "requests": self.counts["requests"],
@@ -118,6 +120,7 @@ class Simulation:
         }
 
     def _exposition(self) -> bytes:
+        # The share of slots in use stands for that of the cache: a simulated server has no other memory.
         slots = self.options.slots
         return exposition(
             {
@@ -177,6 +180,7 @@ class Simulation:
             client.answer(404, dialect.error(404, f"model '{ask.model}' not found"))
             return
         self.counts["prompt_tokens"] += ask.input_tokens
+        # What is said is decided now and not when a slot is free, so that it depends on the order of arrival alone.
         turn = SimTurn(ask, self._writer.reply(ask), number, time.time())
         service = Service(self, client, dialect, turn, request.arrived)
         self._under_way[client] = service
@@ -204,6 +208,7 @@ class Simulation:
         if self._is_admitting:
             return
         self._is_admitting = True
+        # A heap, because answers that end within this loop free their slots at moments that are in no order.
         slots = self.options.slots
         self._freed = [] if slots is None else [now] * (slots - self._serving)
         while self._queue and (slots is None or self._freed):
@@ -214,6 +219,7 @@ class Simulation:
 
     def done(self, client: ServerConnection, at: float, outcome: str, output_tokens: int = 0) -> None:
         """A service has ended. Its slot is free since `at`, when the last token was due, so lateness does not add up."""
+        # Within `_admit` the slot joins those that it hands out; else `_admit` counts all that are free by itself.
         self.counts[outcome] += 1
         self.counts["output_tokens"] += output_tokens
         self._under_way.pop(client, None)
@@ -239,10 +245,12 @@ class Simulation:
         return rate > 0 and self.luck(what, number) < rate
 
     def luck(self, *about: object) -> float:
+        """A number from 0 up to 1 for one decision; the same for the same seed."""
         return chance(self.options.seed, *about)
 
 
 def _document(body: bytes) -> Mapping[str, object]:
+    # Bodies come from outside: one nested too deeply must not end the server.
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:

@@ -44,6 +44,8 @@ class SimQuestion:
 
 @dataclass(frozen=True, slots=True)
 class SimToolCall:
+    """A call that the simulated model makes because its prompt tells it to (see `writer`)."""
+
     name: str
     arguments: Mapping[str, object]
 
@@ -72,6 +74,7 @@ class SimReply:
 
     @property
     def output_tokens(self) -> int:
+        """Words of the text; a call counts its name as one and its arguments by their words."""
         if not self.calls:
             return len(self.tokens)
         return sum(1 + len(call.arguments_text.split()) for call in self.calls)
@@ -127,6 +130,7 @@ def flag(document: Mapping[str, object], name: str, default: bool = False) -> bo
 
 
 def seed_in(document: Mapping[str, object]) -> int | None:
+    """The request's own seed, which makes its answer the same however often it is asked."""
     value = document.get("seed")
     return value if isinstance(value, int) else None
 
@@ -148,4 +152,5 @@ def last_from_user(messages: list[Mapping[str, object]]) -> str:
 
 
 def words(*texts: str) -> int:
+    """Tokens of the simulated model: a word is one, so that anybody can check a count by hand."""
     return sum(len(text.split()) for text in texts)

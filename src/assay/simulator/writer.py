@@ -97,6 +97,7 @@ def wrong(right: str, luck: float) -> str:
     >>> wrong("19", 0.0), wrong("Yes", 0.5), wrong("B", 0.9), wrong("Lima", 0.9)
     ('9', 'no', 'D', 'unknown')
     """
+    # In the shape of the right answer, so that scorers have to read it: a yes for a no, another letter, a near number.
     if right.lower() in _OPPOSITES:
         return _OPPOSITES[right.lower()]
     if len(right) == 1 and right in "ABCD":
@@ -116,6 +117,7 @@ def _calls_in(prompt: str) -> tuple[SimToolCall, ...]:
             arguments, end = json.JSONDecoder().raw_decode(prompt, found.end())
         except ValueError:
             continue
+        # What is no complete call is part of the prompt, and asks for nothing.
         if isinstance(arguments, dict) and prompt[end : end + 10].lstrip().startswith("]]"):
             calls.append(SimToolCall(found[1], arguments))
     return tuple(calls)

@@ -109,6 +109,7 @@ class ServingParams(BaseModel):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         """Fill in the server, its API and the options of the profile, in this order: each depends on the one before."""
+        # The server of this machine's own variable is one that the user named, wherever it is.
         if self.url is None:
             self.url = (
                 openai.PROVIDER.public_url
@@ -171,6 +172,7 @@ def params_of(use: AgentUse) -> dict[str, Any]:
         raise BadAgent(
             f"Agent '{use.name}' has {what}: there would be no server, or no first token, to time."
         )
+    # Limits go to `max_tokens`, which both APIs share; known options get params of their own, so that they can be swept.
     params = given.get("params")
     inner: dict[str, Any] = dict(params) if isinstance(params, Mapping) else {}
     most = next((inner.pop(name) for name in ("num_predict", "max_tokens") if name in inner), None)

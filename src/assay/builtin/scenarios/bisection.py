@@ -1,4 +1,8 @@
-"""The breaking point between a step that held and one that did not, by halving the gap."""
+"""The breaking point between a step that held and one that did not, by halving the gap.
+
+Each try is a load of its own and takes as long as a step of the scenario, so their number is bounded by the scenario, and the
+search also ends where the gap is too small to matter, or has no whole number left in it.
+"""
 
 from __future__ import annotations
 

@@ -100,6 +100,7 @@ class ConcurrentRequests:
     def _climb_levels(self, bench: Bench) -> list[Stretch]:
         """One load for each level, until `_HOPELESS` in a row broke."""
         done: list[Stretch] = []
+        # One that breaks may be followed by one that holds, so two in a row are needed to end the climb.
         for level in self._levels(bench):
             done.append(self.put(bench, level))
             last = done[-_HOPELESS:]
@@ -118,7 +119,10 @@ def is_broken(stretch: Stretch) -> bool:
 
 
 class _LevelSearch:
-    """For the breaking point. A level that broke while a higher one held was a hiccup."""
+    """For the breaking point. A level that broke while a higher one held was a hiccup.
+
+    `tried` has the last load at each level, whether it was climbed or probed, and `probes` those that were added here.
+    """
 
     def __init__(self, scenario: ConcurrentRequests, bench: Bench, tried: dict[int, Stretch]) -> None:
         self._scenario, self._bench = scenario, bench
@@ -129,6 +133,7 @@ class _LevelSearch:
         """The highest level that held, and how the lowest above it broke."""
         held = max((level for level, stretch in self.tried.items() if not is_broken(stretch)), default=0)
         above = [level for level in self.tried if level > held]
+        # One level alone above all that held may have been bad luck, so it gets a second try before the gap is searched.
         if len(above) == 1 and held and self._holds(above[0]):
             # Only the last broke, and tried again it held.
             held, above = above[0], []
@@ -153,6 +158,7 @@ class _LevelSearch:
 
 def speedup(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
     """Throughput at each level ÷ that of one at a time."""
+    # Against what was measured at one at a time, even where that broke: it is the only fixed point that every agent has.
     rates = [stretch.result.throughput.value for stretch in done]
     curve = ", ".join(
         f"{level} at a time {significant(rate / rates[0])} ×"
@@ -180,6 +186,7 @@ def knee(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
 
 def quality_by_level(levels: Sequence[int], done: Sequence[Stretch]) -> list[ScenarioJudgement]:
     """Mean score of the answers at each level that has any."""
+    # By case first: a level with more answers to easy cases would look better than it is.
     means = [
         (level, average_by_case((answer.case, answer.value) for answer in stretch.scored))
         for level, stretch in zip(levels, done, strict=True)

@@ -73,12 +73,14 @@ class FailureRecovery:
 
     def _load(self, bench: Bench, length: float) -> Load:
         """By the clock, with room for all the requests that hang until their patience is over."""
+        # At a high rate seconds of a stall would leave thousands of requests hanging, which tell no more than dozens.
         rate = min(bench.base, self.most_per_second)
         at_once = max(64, int(2 * rate * self._patience(bench)))
         return Load(Arrivals.CONSTANT, concurrency=at_once, stages=((length, rate, rate),), seconds=length)
 
     def _run_kills(self, bench: Bench) -> ScenarioFinding:
         """Kill the program `rounds` times under a constant rate, with as much calm before and after each kill."""
+        # Calm, kill, calm, kill …, calm: each kill is followed by as long a time to come back as the one before.
         times = [self.seconds * (2 * number + 1) for number in range(self.rounds)]
         lasted = self.seconds * (2 * self.rounds + 1)
         killing = _Killing(times)
@@ -226,6 +228,7 @@ class _Killing:
             return
         processes = find_agent_processes()
         for process in processes:
+            # SIGKILL: a program that can clean up has not failed.
             with contextlib.suppress(psutil.Error):
                 process.kill()
         if processes:
@@ -239,6 +242,7 @@ def measure_recoveries(traffic: Traffic) -> list[float | None]:
     for change in traffic.changes:
         if change.fault != NOTHING:
             continue
+        # An answer that came only after the next fault had begun may have been sent before it: it shows no recovery.
         later = [other.at for other in traffic.changes if other.at > change.at]
         took = traffic.first_success_after(change.at)
         recoveries.append(None if took is None or (later and change.at + took > later[0]) else took)
@@ -246,6 +250,7 @@ def measure_recoveries(traffic: Traffic) -> list[float | None]:
 
 
 def _first_success(since: str, took: Sequence[float | None], worst: str = "") -> ScenarioJudgement:
+    """The longest time to the first answer after a fault; not fine where it did not come back after each of them."""
     known = [one for one in took if one is not None]
     if not known:
         return ScenarioJudgement(
@@ -282,6 +287,7 @@ def judge_duplicates(traffic: Traffic) -> ScenarioJudgement:
 def count_injected_failures(traffic: Traffic, stretch: Stretch, bounds: Bounds) -> int:
     """Requests that did not end well by our own doing: those a fault was chosen for, that found nobody, were read too slowly
     to be answered in time, or were cut off when we left."""
+    # No more than failed at all: a request may be counted by the proxy and by us, and one that we disturbed may have succeeded.
     slow = traffic.while_imposed(FaultKind.SLOW)
     ours = sum(_is_ours(passage, slow, bounds) for passage in traffic.passages)
     ours += traffic.unread + stretch.errors.get("refused", 0)

@@ -48,6 +48,7 @@ class HighLoad:
         meant = bench.base * self.times if bench.base > 0 else self.rate
         pressed = plan_pressure(bench, meant, self.concurrency)
         rate = pressed.rate
+        # Evenly spaced: by chance a random timetable would be harder at some moments than ten times the base.
         load = Load(
             Arrivals.CONSTANT,
             concurrency=pressed.in_flight,
@@ -70,4 +71,5 @@ class HighLoad:
             judgements=[judgement],
             warnings=pressed.warnings,
         )
+        # The limit was derived from latency and rate, so it is shown with the parameters that the user could have set.
         return replace(found, parameters={**found.parameters, "in_flight": pressed.in_flight})

@@ -68,8 +68,10 @@ class LargeInputs:
             # Ten times as much will hardly fare better, and may take the agent down for good.
             if not tries[-1].first.completed:
                 break
+        # Of a size that was asked twice only the first load counts in the totals; the second is a probe.
         done = [attempt.first for attempt in tries]
         probes = self._bisect(bench, tries, objectives)
+        # In the order of their sizes, whether they were steps or probes: so the first refused is the smallest.
         known = sorted((*tries, *probes), key=lambda attempt: attempt.size)
         held = [attempt.size for attempt in known if attempt.is_held(objectives)]
         accepted = [attempt.size for attempt in known if attempt.is_accepted]
@@ -104,6 +106,7 @@ class LargeInputs:
 
     def _try_size(self, bench: Bench, length: int, objectives: Sequence[Objective]) -> Try:
         """Where some fail and some do not, once more: by chance it may be those that fail at the base rate."""
+        # By number and not by time: a large input may take longer than any time that would do for a small one.
         load = Load(Arrivals.CLOSED, concurrency=1, seconds=3600.0, count=self.each)
         stretches = [bench.put(load, prompts=[make_text(length)], objectives=objectives)]
         if stretches[0].errors and stretches[0].completed:
@@ -150,6 +153,7 @@ def first_refused(known: Sequence[Try], objectives: Sequence[Objective], held: i
     if refused is None:
         return None
     at = sum(attempt.first.result.duration for attempt in known if attempt.size < refused.size)
+    # A size is refused by errors or by lateness; errors say more, so they go first.
     if not refused.is_accepted:
         share = percent(refused.first.error_rate)
         why = f"{share} of the requests failed as {find_frequent_error(refused.first)}"

@@ -105,6 +105,7 @@ class MemoryPressure:
         if worked is not None:
             below = max((step.load for step in done if step.load < worked), default=worked)
             probes = self._bisect_memory(worked, below, tried)
+        # From much memory to little: the first that failed below all that worked is where it broke.
         known = sorted((*done, *probes), key=lambda step: -step.load)
         smallest = min((step.load for step in known if step.is_held), default=None)
         broken = next(
@@ -158,6 +159,7 @@ class MemoryPressure:
     def _with_more(self, bench: Bench) -> ScenarioFinding:
         """The form for all others: longer contexts at each step, until nothing is answered any more."""
         objectives = () if bench.is_derived else bench.objectives
+        # A server on this machine can be looked at; elsewhere there is only what it answers.
         before = _memory(bench)
 
         def tried(tokens: float) -> _Step:
@@ -169,6 +171,7 @@ class MemoryPressure:
             return _Step(tokens, stretch, _is_held(bench, stretch, objectives), held=_memory(bench))
 
         done: list[_Step] = []
+        # Upwards, and not on after nothing was answered: a server that is out of memory takes long to fail.
         for tokens in self.contexts:
             done.append(tried(tokens))
             if not done[-1].stretch.completed:
@@ -268,6 +271,7 @@ def _judge_crashes(bench: Bench, broken: _Step | None) -> list[ScenarioJudgement
     """A program that is started again and again has crashed; one that stays has refused."""
     if broken is None or broken.program is None or is_answered(bench, [broken.stretch]):
         return []
+    # A step that was answered, if late, is no question of crashing; and one process is the least that there is.
     restarts = max(0, len(broken.program.pids) - 1)
     is_graceful = restarts == 0 and broken.stretch.completed > 0
     if is_graceful:
@@ -278,6 +282,7 @@ def _judge_crashes(bench: Bench, broken: _Step | None) -> list[ScenarioJudgement
 
 
 def _memory(bench: Bench) -> int | None:
+    """What its processes hold now; None for a server elsewhere, or one of another user."""
     samples = bench.samples()
     return samples[-1].memory_bytes if samples else None
 

@@ -71,11 +71,13 @@ class SpikeLoad:
             judgements=[self._errors(bench, stretch.result.moments), _back(took, is_seen)],
             warnings=pressed.warnings,
             bands=[Band(self.before, ends, "spike")],
+            # Scores under pressure are those of requests that were due in the spike, whenever they were answered.
             pressed=[answer for answer in stretch.scored if self.before <= answer.due < ends],
         )
 
     def _errors(self, bench: Bench, moments: Sequence[Moment]) -> ScenarioJudgement:
         """The share that failed during the spike, with Wilson's interval; fine up to a twentieth, or as in calm."""
+        # Moments are as long as slices of the tally, so the edges of the spike are known only to the width of one.
         inside = [moment for moment in moments if self.before <= moment.begin < self.before + self.spike]
         failed = sum(moment.failed for moment in inside)
         ended = failed + sum(moment.completed for moment in inside)

@@ -46,6 +46,7 @@ class SustainedLoad:
         return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
+        # No recovery is watched: nothing was pressed. What counts is whether the end is like the beginning.
         rate = bench.base
         stages = ((self.seconds, rate, rate),)
         stretch = bench.put(Load(Arrivals.CONSTANT, stages=stages, seconds=self.seconds))
@@ -107,6 +108,7 @@ def _drift(
 
     `is_felt` says whether the change matters to anybody, whatever its certainty.
     """
+    # By the minute, as slopes by the second are too small to read; certainty is judged over the whole scenario.
     value, low, high = (_MINUTE * end for end in (line.slope, line.low, line.high))
     is_certain = is_felt and line.level > 0 and line.low * length / line.level > _NOTABLE
     is_drift = line.low > 0 or line.high < 0

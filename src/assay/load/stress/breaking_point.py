@@ -328,6 +328,7 @@ def is_bound_by_us(load: Load, result: LoadResult, calm: Calm) -> bool:
     ended = result.requests_completed + sum(result.errors.values())
     if not load.is_open or calm.latency is None or not ended or not _is_full(load, result):
         return False
+    # Little's law: requests in flight ÷ requests per second is how long each took, the failed ones included.
     each = result.concurrency * result.duration / ended
     return each <= _SLOWED * calm.latency.mean
 

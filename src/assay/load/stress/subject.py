@@ -109,6 +109,7 @@ class StressSubject:
     def number_prompts(self, number: int) -> list[object]:
         """So many prompts or a few more, so that every one is asked as often as the others, each with a mark of its own."""
         own = self.prompts
+        # Rounded up to whole rounds: a suite's cases are scored by their numbers modulo how many there are.
         return [mark_prompt(own[place % len(own)], place) for place in range(number + -number % len(own))]
 
     def loaded(

@@ -129,6 +129,7 @@ def _usage(turn: SimTurn) -> dict[str, object]:
 
 
 def _is_result(message: Mapping[str, object]) -> bool:
+    """Whether a message brings what a tool returned: then the model has called it already, and is to answer in words."""
     content = message.get("content")
     return isinstance(content, list) and any(
         isinstance(part, dict) and part.get("type") == "tool_result" for part in content

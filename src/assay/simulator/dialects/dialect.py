@@ -20,6 +20,7 @@ json_text: Callable[[object], str] = json.JSONEncoder(
 
 
 def json_bytes(document: object) -> bytes:
+    """JSON in UTF-8. Half a surrogate pair, which a client may send and UTF-8 cannot express, becomes a question mark."""
     return json_text(document).encode(errors="replace")
 
 

@@ -107,6 +107,7 @@ class OllamaChat(OllamaDialect):
 
     def _build_text_fields(self, turn: SimTurn, text: str) -> dict[str, object]:
         message: dict[str, object] = {"role": "assistant", "content": text}
+        # In a stream each call has had a line of its own.
         if turn.reply.calls and not turn.ask.is_streamed:
             message["tool_calls"] = self._calls(turn)
         return {"message": message}
@@ -191,11 +192,13 @@ def _ns(seconds: float) -> int:
 
 
 def tags(created: float) -> object:
+    """/api/tags: the models that could be loaded. There is one, which stands for all names."""
     model = {"name": MODEL, "model": MODEL, "modified_at": _time(created), "size": 0, "digest": "sim"}
     return {"models": [{**model, "details": _DETAILS}]}
 
 
 def running(loaded: list[LoadedModel], now: float, created: float) -> object:
+    """/api/ps: the models in memory. `now` is on the monotonic clock, `created` the same moment since the epoch."""
     return {"models": [_running(model, now, created) for model in loaded]}
 
 

@@ -170,6 +170,7 @@ def _finish(turn: SimTurn) -> str:
 
 
 def _calls(turn: SimTurn) -> Iterator[dict[str, Any]]:
+    """Arguments are JSON within JSON in this API: text that a client has to parse once more."""
     for index, call in enumerate(turn.reply.calls):
         yield {
             "id": f"call_sim_{turn.number}_{index}",
@@ -187,6 +188,7 @@ def _usage(turn: SimTurn) -> str:
 
 
 def models(created: float) -> object:
+    """/v1/models: some clients ask for it before they ask anything else."""
     return {
         "object": "list",
         "data": [{"id": MODEL, "object": "model", "created": int(created), "owned_by": "assay"}],

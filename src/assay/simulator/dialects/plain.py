@@ -20,6 +20,7 @@ class Plain(Dialect):
             raise BadAsk("'params' is not an object.")
         if "input" not in document:
             raise BadAsk("'input' is missing.")
+        # Whatever JSON it is: agents of this type take structures as well as text.
         question = document["input"]
         prompt = question if isinstance(question, str) else json_bytes(question).decode()
         return SimQuestion(

@@ -82,7 +82,10 @@ class Responses(OpenAIDialect):
 
 
 class Embeddings(OpenAIDialect):
-    """A few numbers that follow from the text; nothing is streamed."""
+    """A few numbers that follow from the text; nothing is streamed.
+
+    They mean nothing, but the same text always has the same ones, so that a client can check what it got.
+    """
 
     stream_type = "application/json"
 
@@ -133,6 +136,7 @@ def _part(turn: SimTurn) -> dict[str, object]:
 
 
 def _response(turn: SimTurn, status: str) -> dict[str, object]:
+    """The whole answer, as it stands by itself and at the end of a stream."""
     given, said = turn.ask.input_tokens, turn.reply.output_tokens
     return {
         "id": _id(turn),
