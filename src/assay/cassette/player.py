@@ -63,6 +63,7 @@ class Player:
         path, body = self._redaction.redact_path(path), self._redaction.redact_body(body)
         key = self._find_recorded_key(method, path, body)
         alike = self._alike.get(key, [])
+        # Counted also where nothing is left: each further time is a miss of its own, and the message says how many there were.
         turn = self._used[key]
         self._used[key] += 1
         if turn < len(alike):

@@ -74,6 +74,7 @@ class CassetteWriter:
         try:
             with open_private(copy) as file:
                 file.writelines(map(line_of, redacted))
+            # The file keeps the mode that its owner gave it, and its name always leads to a whole cassette.
             copy.chmod(self._path.stat().st_mode & 0o777)
             copy.replace(self._path)
         finally:

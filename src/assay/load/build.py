@@ -221,6 +221,7 @@ def metrics_source(options: LoadOptions, target: Target | None) -> MetricsSource
     is_checked = not options.insecure if target is None else target.is_checked
     ca_file = options.ca_file if target is None else target.ca_file
     tls = trusting(ca_file, is_checked) if parts.scheme == "https" else None
+    # Scheme and host with port: another port of the same machine may be another service.
     is_same = target is not None and urlsplit(target.url)[:2] == parts[:2]
     return MetricsSource(url, target.headers if target is not None and is_same else {}, tls)
 

@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from urllib.parse import urlsplit
 
 from assay.load.priorities import lower_priority
@@ -128,9 +127,7 @@ class MetricsReader:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_over.set()
         # The thread is a daemon: one that hangs in a read is left alone, and what it may still find is ignored.
         self._thread.join(_LAST_SECONDS)

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from types import TracebackType
 from typing import Self
 
 from assay.errors import AssayError
@@ -87,9 +86,7 @@ class SimServer:
         self.url = self._running.start(self.options)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._running.stop()
 
 
@@ -142,6 +139,7 @@ class _Thread:
     def start(self, options: SimOptions) -> str:
         self._thread = LoopThread("sim-llm")
         self._thread.start()
+        # A server that cannot listen must not leave its thread behind.
         try:
             self._simulation, url = self._thread.run(start(options))
         except BaseException:

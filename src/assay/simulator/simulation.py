@@ -145,6 +145,7 @@ class Simulation:
             client.send(client.whole(200, self._exposition(), content_type=EXPOSITION_TYPE))
             client.finish()
         elif dialect is not None or page is not None:
+            # The path is known and the method is not: a client is told which one is, as HTTP demands of a 405.
             allowed = "POST" if dialect else "GET"
             message = f"{path} takes {allowed}, not {request.method}."
             client.answer(405, openai.error(405, message), {"allow": allowed})

@@ -133,6 +133,7 @@ class ServingParams(BaseModel):
                 "start: cold needs Ollama, which can unload a model on request; this URL is OpenAI-compatible"
             )
         assert self.url is not None
+        # Before the host is judged: that message would repeat the URL.
         if plain_secrets({"url": self.url}):
             raise ValueError("the url would be stored with a secret in it: write that as ${NAME}")
         if not _FROM_ENVIRONMENT.search(self.url) and (problem := self.refusal(self.url)):
@@ -199,6 +200,7 @@ def params_of(use: AgentUse) -> dict[str, Any]:
 def agent_use(params: ServingParams) -> AgentUse:
     """The agent that asks with these params: once, because a second try would be measured as part of the first."""
     url = str(expand_variables(params.url or LOCAL_URL, os.environ, params.model))
+    # Judged once more: what a variable holds is known only now, and may name any host.
     if problem := params.refusal(url):
         raise PlanError(problem)
     options: dict[str, object] = {

@@ -82,6 +82,7 @@ class TeamExperiment(Experiment):
         return outcome_of(walked)
 
     def teardown(self, context: ExperimentContext) -> None:
+        # A setup that failed half way may have made neither.
         for member in getattr(self, "_members", ()):
             member.close()
         if hasattr(self, "_pool"):

@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
+T = TypeVar("T")
 CLOSE = 1.05
 """Within a twentieth a breaking point is known well enough."""
 
@@ -45,3 +47,22 @@ def bisect_load(
         else:
             broke = middle
     return Bracket(held, broke)
+
+
+def probe_between(
+    held: float,
+    broke: float,
+    attempt: Callable[[float], T],
+    is_held: Callable[[T], bool],
+    steps: int,
+    *,
+    is_whole: bool = True,
+) -> tuple[Bracket, list[T]]:
+    """The same with what each try came to: `attempt` makes one, and `is_held` judges it."""
+    probes: list[T] = []
+
+    def holds(load: float) -> bool:
+        probes.append(attempt(load))
+        return is_held(probes[-1])
+
+    return bisect_load(held, broke, holds, steps, is_whole=is_whole), probes

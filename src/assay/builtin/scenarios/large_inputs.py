@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.builtin.scenarios.bisection import bisect_load
+from assay.builtin.scenarios.bisection import probe_between
 from assay.model.load import Arrivals, Load, Objective
 from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
@@ -118,15 +118,15 @@ class LargeInputs:
         # The largest that held, also where a smaller one did not: that was a hiccup, or refused by its content.
         held = max((attempt.size for attempt in tries if attempt.is_held(objectives)), default=0)
         above = [attempt.size for attempt in tries if attempt.size > held]
-        probes: list[Try] = []
+        if not above:
+            return []
 
-        def holds(length: float) -> bool:
-            probes.append(self._try_size(bench, int(length), objectives))
-            return probes[-1].is_held(objectives)
+        def try_size(length: float) -> Try:
+            return self._try_size(bench, int(length), objectives)
 
-        if above:
-            bisect_load(held, min(above), holds, self.halvings)
-        return probes
+        return probe_between(
+            held, min(above), try_size, lambda probe: probe.is_held(objectives), self.halvings
+        )[1]
 
 
 @dataclass(frozen=True, slots=True)

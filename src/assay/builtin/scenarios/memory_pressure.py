@@ -8,11 +8,11 @@ keeps what it has read of a conversation in memory. In both forms the breaking p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from assay.builtin.scenarios.bisection import bisect_load
+from assay.builtin.scenarios.bisection import probe_between
 from assay.load.stress.memory_limit import bound_options, data_bytes, is_enforced
 from assay.load.stress.resources import find_agent_processes
 from assay.model.bottleneck import MOST_ERRORS
@@ -104,7 +104,15 @@ class MemoryPressure:
         probes: list[_Step] = []
         if worked is not None:
             below = max((step.load for step in done if step.load < worked), default=worked)
-            probes = self._bisect_memory(worked, below, tried)
+            # The gap is halved in pressure, the inverse of memory, as the search goes from what holds to larger loads.
+            _, probes = probe_between(
+                1 / worked,
+                1 / below,
+                lambda pressure: tried(1 / pressure),
+                lambda step: step.is_held,
+                self.halvings,
+                is_whole=False,
+            )
         # From much memory to little: the first that failed below all that worked is where it broke.
         known = sorted((*done, *probes), key=lambda step: -step.load)
         smallest = min((step.load for step in known if step.is_held), default=None)
@@ -134,17 +142,6 @@ class MemoryPressure:
                 [size(step.load * free.most) for step in done], [step.stretch for step in done]
             ),
         )
-
-    def _bisect_memory(self, worked: float, below: float, tried: Callable[[float], _Step]) -> list[_Step]:
-        """Halve the gap in pressure, the inverse of memory, as the search goes from what holds to larger loads."""
-        probes: list[_Step] = []
-
-        def holds(pressure: float) -> bool:
-            probes.append(tried(1 / pressure))
-            return probes[-1].is_held
-
-        bisect_load(1 / worked, 1 / below, holds, self.halvings, is_whole=False)
-        return probes
 
     def _too_little(self, broken: _Step, done: Sequence[_Step], working_set: int) -> Breach:
         """The breach, at the time when the regular steps came to that little memory: probes have no place on the time axis."""
@@ -179,13 +176,9 @@ class MemoryPressure:
         held = max((step.load for step in done if step.is_held), default=0.0)
         above = [step.load for step in done if step.load > held]
         probes: list[_Step] = []
-
-        def holds(tokens: float) -> bool:
-            probes.append(tried(tokens))
-            return probes[-1].is_held
-
         if above:
-            held = bisect_load(held, min(above), holds, self.halvings).held
+            found, probes = probe_between(held, min(above), tried, lambda step: step.is_held, self.halvings)
+            held = found.held
         known = sorted((*done, *probes), key=lambda step: step.load)
         broken = next((step for step in known if step.load > held), None)
         stretches = [step.stretch for step in done]

@@ -42,4 +42,5 @@ class Plain(Dialect):
             yield f'{{"delta":{quoted(token)}}}\n'.encode(errors="replace")
 
     def closing(self, turn: SimTurn) -> bytes:
+        """The last line of a stream is the whole answer, with its usage: deltas alone would not tell that."""
         return self.whole(turn) + b"\n"
