@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.load.faulty import Guest, faulty, with_length
 
-from assay.load.agents import target_of_agent
 from assay.load.build import Data, LoadOptions, build_prepared_load
 from assay.load.quality import Checker
 from assay.load.request import LoadPrompt, Target, body_for
+from assay.load.targets import target_of_agent
 from assay.model import AgentUse, Benchmark, Case, ScorerUse
 
 

@@ -15,7 +15,7 @@ from tests.wording import Wording
 
 from assay.analysis.load.judgement import judge_load
 from assay.load.capacity import Search
-from assay.load.overload import breach
+from assay.load.saturation import breach
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Capacity, Load, LoadResult
 from assay.report.capacity import step_text

@@ -11,9 +11,8 @@ from tests.load.faulty import DONE, FINISH, JSON, Guest, always, delta, faulty, 
 from tests.suites.project import numbers, suite
 from tests.wording import Wording
 
-from assay.load import unscored_answers as keeping
-from assay.load.answer_text import LONGEST_JUDGED
-from assay.load.unscored_answers import Kept
+from assay.load import answer_text as keeping
+from assay.load.answer_text import LONGEST_JUDGED, Kept
 
 
 def asked(guest: Guest) -> str:

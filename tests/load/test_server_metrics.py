@@ -15,8 +15,7 @@ from tests.load.faulty import ANSWER, Guest, always, faulty, until
 from tests.sim_llm.asking import quick
 from tests.wording import Wording
 
-from assay.load.prometheus import read_samples
-from assay.load.server_metrics import MOST_POINTS, MetricsReader, MetricsSource
+from assay.load.server_metrics import MOST_POINTS, MetricsReader, MetricsSource, read_samples
 from assay.report.charts.load_times import charts_of
 from assay.report.stored_loads import StoredLoad
 

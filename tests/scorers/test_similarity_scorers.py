@@ -11,7 +11,7 @@ from tests.computing import at_most
 from tests.scorers.asking import judgement, made, shown, value
 from tests.wording import Wording
 
-from assay.builtin.scorers.distance import common_length, edit_distance
+from assay.builtin.scorers.similarity import common_length, edit_distance
 from assay.errors import MissingExtra
 
 LIKENESSES = ("f1", "rouge_l", "edit")

@@ -26,7 +26,7 @@ from assay.builtin.scenarios.large_inputs import LargeInputs
 from assay.builtin.scenarios.memory_pressure import MemoryPressure
 from assay.builtin.scenarios.rate_limiting import RateLimiting
 from assay.builtin.scenarios.spike_load import SpikeLoad
-from assay.load import unscored_answers as keeping
+from assay.load import answer_text as keeping
 from assay.load.build import Data, LoadOptions
 from assay.load.quality import Checker
 from assay.load.stress import bench as benching

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -47,6 +46,8 @@ class NotRecorded(HttpError):
 
 
 class ReplayClient(HttpClient):
+    """A client without a network. It overrides `stream`, which is all that an agent needs to answer."""
+
     def __init__(self, player: Player, pace: float) -> None:
         super().__init__()
         self._player, self._pace = player, pace
@@ -58,6 +59,7 @@ class ReplayClient(HttpClient):
         path = parts.path + (f"?{parts.query}" if parts.query else "")
         document = json.loads(body) if body else None
         exchange = self._player.find(method, path, document)
+        # Before anything is awaited, so that a request that was never recorded fails as one that cannot be sent does.
         if exchange is None:
             raise NotRecorded(self._player.misses[-1])
         return Replayed(_renumber_answer(exchange, document), self._pace)
@@ -76,7 +78,11 @@ def _renumber_answer(exchange: RecordedExchange, asked: Any) -> RecordedExchange
 
 
 class Replayed(Stream):
-    """A recorded answer that arrives as if it came from the server now, with the recorded delays times `pace`."""
+    """A recorded answer that arrives as if it came from the server now, with the recorded delays times `pace`.
+
+    Delays count from the moment at which the answer is asked for, not from piece to piece, so that a reader who is slow finds
+    the later pieces already there, as with a real connection. One that was cut off when it was recorded is cut off again.
+    """
 
     def __init__(self, exchange: RecordedExchange, pace: float) -> None:
         self._recorded = exchange
@@ -89,9 +95,7 @@ class Replayed(Stream):
         self.started = perf_counter()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         return None
 
     @property

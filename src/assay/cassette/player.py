@@ -63,6 +63,7 @@ class Player:
         path, body = self._redaction.redact_path(path), self._redaction.redact_body(body)
         key = self._find_recorded_key(method, path, body)
         alike = self._alike.get(key, [])
+        # Counted also where nothing is left: each further time is a miss of its own, and the message says how many there were.
         turn = self._used[key]
         self._used[key] += 1
         if turn < len(alike):
@@ -79,6 +80,7 @@ class Player:
         for key in (cleaned, whole):
             if key in self._alike:
                 return key
+        # The slow way, a pattern for every recording with a removed secret, only where neither key is known.
         similar = [key for key, pattern in self._redacted.items() if pattern.fullmatch(whole)]
         unused = (key for key in similar if self._used[key] < len(self._alike[key]))
         return next(unused, similar[0] if similar else whole)

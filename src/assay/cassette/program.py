@@ -70,6 +70,7 @@ async def run_program(
             for provider in PROVIDERS.values():
                 if provider.key_variable:
                     environment.setdefault(provider.key_variable, PLACEHOLDER_KEY)
+        # Before the program is started: a signal in between would otherwise end us and leave the program without a proxy.
         signals = Signals()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -78,6 +79,7 @@ async def run_program(
         except OSError as error:
             raise AssayError(f"'{command[0]}' cannot be executed: {error.strerror}.") from None
         signals.pass_on_to(process)
+        # As a shell reports it, so that scripts around the command see what they would have seen without it.
         code = await process.wait()
         return code if code >= 0 else 128 - code
 

@@ -21,7 +21,7 @@ from assay.http.errors import HttpError
 from assay.http.server import HttpRequest, ServerConnection, TaskServer
 
 _HOP_BY_HOP = frozenset(
-    {
+    [
         "connection",
         "keep-alive",
         "transfer-encoding",
@@ -31,9 +31,9 @@ _HOP_BY_HOP = frozenset(
         "content-length",
         "accept-encoding",
         "expect",
-    }
+    ]
 )
-
+"""Headers that are about one connection, or that our own client writes: they are not passed on."""
 OPENAI_PATH = "/v1"
 """Where programs are told to look for OpenAI; what comes after it is added to the real address."""
 
@@ -116,7 +116,11 @@ class _Taken:
 
 
 class Recorder:
-    """Forwards requests to the server they are meant for, and stores each exchange without secrets when it is over."""
+    """Forwards requests to the server they are meant for, and stores each exchange without secrets when it is over.
+
+    The keys that a request carries are learned before it is sent: by the time its answer is stored, one that repeats them is
+    redacted. Exchanges stand in the cassette in the order in which they ended, which is how a replay hands them out.
+    """
 
     def __init__(self, cassette: CassetteWriter, upstreams: Mapping[str, str]) -> None:
         self._cassette, self._upstreams = cassette, upstreams
@@ -140,6 +144,7 @@ class Recorder:
                 taken.is_cut = False
                 await outgoing.end()
         except HttpError as error:
+            # Before the answer has begun the program can still be told; afterwards its connection can only break.
             if not taken.status:
                 self.unreachable.append(str(error))
                 outgoing.fail(502, f"The provider could not be reached: {error}", "proxy_error")
@@ -151,6 +156,7 @@ class Recorder:
                 self._write(request, taken)
 
     def _write(self, request: HttpRequest, taken: _Taken) -> None:
+        # Bytes that are no text travel as characters of the same numbers (latin-1), which JSON and redaction can handle.
         is_binary = _is_binary(taken)
         pieces = _texts(taken.pieces)
         if is_binary:
@@ -191,6 +197,7 @@ def _texts(pieces: list[tuple[float, bytes]]) -> tuple[tuple[float, str], ...]:
 
 def _whole(data: bytes) -> int:
     """How much of the bytes ends with a whole character."""
+    # In UTF-8 the first byte of a character says how many it has, and the others begin with the bits 10.
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
         if byte < 0x80:
@@ -215,6 +222,7 @@ class Replayer:
         if found is None:
             outgoing.fail(404, self._player.misses[-1], "cassette_miss")
             return
+        # After the look-up, which may take long in a large cassette: delays are those of the provider alone.
         started = perf_counter()
         outgoing.begin(found.status, headers_at(self._pace, found))
         for at, data in found.raw_pieces:

@@ -39,6 +39,7 @@ class ExchangeRedaction:
     def learn_request(self, headers: Mapping[str, str], path: str, body: Any) -> Redaction | None:
         """Learn the keys that a program sends, because the server may repeat them; returns the new ones, if any."""
         sent = Redaction()
+        # A value that is new in every request is no key, and 32 of them would push the keys out of the list.
         sent.learn_headers({k: v for k, v in headers.items() if k not in _NEW_FOR_EVERY_REQUEST})
         sent.learn_url(path)
         if isinstance(body, str) and _is_form(body):
@@ -188,6 +189,7 @@ def spread_changes(texts: Sequence[str], changes: Sequence[tuple[str, str]]) -> 
         before, after = _common_ends(old, new)
         start, stop = at + before, at + len(old) - after
         last = next(n for n, end in enumerate(ends) if end >= stop)
+        # A secret may reach over many pieces: each loses its part, and the last one gets what stands in its place.
         for n in range(len(texts)):
             begin = ends[n] - len(texts[n])
             low, high = max(start, begin) - begin, min(stop, ends[n]) - begin
@@ -277,6 +279,7 @@ def _find_streamed_strings(parts: Sequence[_AnswerPart], documents: list[Any]) -
 
 def _collect(value: Any, place: tuple[Any, ...], found: dict[tuple[Any, ...], list[_Leaf]]) -> None:
     if isinstance(value, dict):
+        # Deltas of several choices or calls alternate in a stream; their index keeps their texts apart.
         place = (*place, value["index"]) if isinstance(value.get("index"), int) else place
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
         here = (*place, key if isinstance(value, dict) else "*")
@@ -342,15 +345,14 @@ def _find_issued_secrets(document: Any) -> Iterator[str]:
         for name, item in document.items():
             if not isinstance(item, str):
                 yield from _find_issued_secrets(item)
-            elif _is_named(str(name)) and "logprob" not in document and _may_be_issued(item):
-                yield item
+            elif _is_named(str(name)) and "logprob" not in document:
+                # Short values and sentences are no keys, whatever their field is called.
+                is_word = len(item) >= SHORTEST_SECRET and not any(sign.isspace() for sign in item)
+                if is_word and item != REDACTED:
+                    yield item
     elif isinstance(document, list):
         for item in document:
             yield from _find_issued_secrets(item)
-
-
-def _may_be_issued(value: str) -> bool:
-    return len(value) >= SHORTEST_SECRET and not any(sign.isspace() for sign in value) and value != REDACTED
 
 
 def _replace_strings(value: Any, secrets: Mapping[str, None]) -> Any:

@@ -73,6 +73,7 @@ def prompt_of(body: Any) -> str:
 
 def line_of(exchange: RecordedExchange) -> str:
     """A line of a cassette; the exchange has to be redacted already."""
+    # A microsecond is finer than any replay keeps, and digits beyond it make every recording a larger diff.
     pieces = [(round(at, 6), text) for at, text in exchange.pieces]
     if exchange.is_binary:
         pieces = [(at, base64.b64encode(text.encode("latin-1")).decode()) for at, text in pieces]
@@ -106,6 +107,7 @@ def read_tape(path: Path) -> list[RecordedExchange]:
         raise CassetteError(f"The cassette {error}{hint}") from None
     if lines == [b""]:
         raise CassetteError(f"The cassette '{path}' is empty.")
+    # All damaged lines are named at once, as mistakes in a spec are.
     exchanges, damaged = [], []
     for number, line in enumerate(lines, 1):
         try:
@@ -169,6 +171,7 @@ def _depth(value: Any) -> int:
 
 
 def _exchange(line: str) -> RecordedExchange:
+    """One line. A cassette may come from anywhere, so its depth is bounded, as `Player` compares bodies recursively."""
     document = json.loads(line)
     if document["assay_cassette"] not in (VERSION, VERSION_WITH_BINARY):
         raise ValueError(

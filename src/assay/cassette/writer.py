@@ -44,6 +44,7 @@ class CassetteWriter:
             self._appends = True
         redacted = self._redaction.redact(exchange)
         self._file.write(line_of(redacted))
+        # A program that is recorded may be killed at any time: what was exchanged until then is on the disk.
         self._file.flush()
         if self._texts is not None:
             self._texts.append(searchable_text(redacted))
@@ -73,6 +74,7 @@ class CassetteWriter:
         try:
             with open_private(copy) as file:
                 file.writelines(map(line_of, redacted))
+            # The file keeps the mode that its owner gave it, and its name always leads to a whole cassette.
             copy.chmod(self._path.stat().st_mode & 0o777)
             copy.replace(self._path)
         finally:

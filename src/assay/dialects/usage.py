@@ -1,6 +1,6 @@
 """Tokens as servers count them: the names in each dialect, and a search for them in bytes.
 
-Load workers import this module and no other of the dialects: it has to stay small.
+Load workers import this module and `text`, and no other of the dialects: both have to stay small.
 """
 
 from __future__ import annotations

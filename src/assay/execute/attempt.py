@@ -14,10 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from time import time
 
-from assay.execute.auto_repetitions import Enough
-from assay.execute.early_stop import Patience
+from assay.execute.early_stop import Enough, Patience
 from assay.execute.error_text import format_error
-from assay.execute.remaining_work import first_due
+from assay.execute.job_progress import first_due
 from assay.execute.subject import INTERRUPTED, Subject, blame_for_start
 from assay.execute.teardown import can_run_alone, tidy_up
 from assay.execute.worker_channel import Pulse, WorkerStage

@@ -36,8 +36,7 @@ from assay.execute.early_stop import DEFAULT_SECONDS
 from assay.execute.error_text import format_error, message_of
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.output_capture import Printed, capture_prints
-from assay.execute.peak_memory import Peak
-from assay.execute.resource_usage import UsageMeter, peak_memory
+from assay.execute.resource_usage import Peak, UsageMeter, peak_memory
 from assay.execute.scoring import Panel, score_detail, score_measurements
 from assay.execute.subject import INTERRUPTED
 from assay.execute.threads import CallingThread, describe_contention
@@ -203,6 +202,7 @@ class Asker:
         for phase, number in numbers:
             case, repetition = self._job.case_at(phase, number)
             started, talk = now(), Talk(repetition=repetition)
+            # From here on the supervisor counts the execution's time, and blames it if the process dies.
             pulse.begin(phase, number)
             try:
                 with self._watch_execution(phase, repetition, talk) if self._instruments.any else _UNWATCHED:
@@ -210,6 +210,7 @@ class Asker:
                 ending = WELL
             except BaseException as error:
                 ending = _ending(error, talk)
+            # Metered before it is judged: what scorers compute is no work of the agent.
             if phase is Phase.MEASURED:
                 self._meter_talk(talk)
             if ending is WELL:
@@ -296,6 +297,7 @@ class Asker:
         self._meter.see_peak(talk.peak_bytes)
 
     def _converse_and_measure(self, converse: Callable[[Case, Talk], None], case: Case, talk: Talk) -> None:
+        # Reading the peak sets it back, so that what is read afterwards is the peak of this case alone.
         if self._peak:
             self._peak()
         cpu = self._cpu_clock() if self._cpu_clock else 0.0
@@ -398,13 +400,7 @@ class Asker:
             talk.answers.append(valid(answer))
 
     def _execution(
-        self,
-        phase: Phase,
-        case: Case,
-        repetition: int,
-        started: float,
-        talk: Talk,
-        ending: Ending,
+        self, phase: Phase, case: Case, repetition: int, started: float, talk: Talk, ending: Ending
     ) -> Execution:
         """What is stored of a talk. Limits that only show afterwards, of tokens, cost and recorded time, decide here."""
         status, error = ending

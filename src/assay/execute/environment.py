@@ -82,6 +82,7 @@ def doubts_about(facts: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _noise(facts: Mapping[str, object]) -> str | None:
+    """Two signs, because a virtual machine may lose time to its neighbours without its own times spreading."""
     noise = _part(facts, "noise")
     spread, lost = noise.get("spread", 0.0), noise.get("lost", 0.0)
     signs = []
@@ -99,6 +100,7 @@ def _noise(facts: Mapping[str, object]) -> str | None:
 
 
 def _load(facts: Mapping[str, object]) -> str | None:
+    """The load average of the last minute: what the noise probe, which takes a moment, may have missed."""
     load, cores = facts.get("load"), _part(facts, "cpu").get("cores_logical")
     if not isinstance(load, list) or not cores or load[0] <= _LOAD_PER_CORE * cores:
         return None
@@ -275,6 +277,7 @@ _GIT_STATUS = ("--no-optional-locks", "-c", "core.fsmonitor=false", "status", "-
 
 def read_vcs(folder: Path) -> dict[str, object]:
     """Commit, branch and whether tracked files were changed; empty outside a repository and without git."""
+    # Without locks and file system monitor: looking at a repository must not write to it, or start a daemon for it.
     try:
         answer = subprocess.run(
             ["git", "-C", str(folder), *_GIT_STATUS, "--untracked-files=no"],

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from assay.execute.blocks import blocks
 from assay.execute.checkout import from_checkout
 from assay.execute.instruments import slows
-from assay.execute.job_progress import account_of
-from assay.execute.remaining_work import select_remaining
+from assay.execute.job_progress import account_of, select_remaining
 from assay.model import Benchmark, ExecutionRange, Isolation, Job, Order, Phase, Plan, Trial
 from assay.plugin import lookup
 from assay.plugin.agent_pool import make_agent

@@ -66,6 +66,7 @@ def _reap(worker: int, report_fd: int, is_ready: int) -> None:
     for number in (CANCEL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1):
         signal.signal(number, forward)
     report = _open_report(report_fd)
+    # Orphans that were handed to us are reaped on the way; without that they would stay as zombies until the end.
     while (ended := os.waitpid(-1, 0))[0] != worker:
         continue
     if report is not None:
@@ -100,6 +101,7 @@ def _end_children() -> tuple[int, int]:
     left: set[int] = set()
     deadline = time.monotonic() + KILL_SECONDS
     while _has_children():
+        # Looked for anew in each round: a process that is being killed may have forked meanwhile.
         found = find_descendants(os.getpid())
         left |= found
         if time.monotonic() > deadline:

@@ -27,8 +27,7 @@ from assay.execute.answer_limits import (
 from assay.execute.clock import Timed, find_loop_count, time_await, time_call
 from assay.execute.error_text import format_error, summary
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
-from assay.execute.peak_memory import Peak
-from assay.execute.resource_usage import UsageMeter, cpu_time, peak_memory
+from assay.execute.resource_usage import Peak, UsageMeter, cpu_time, peak_memory
 from assay.execute.worker_channel import Pulse, WorkerStage
 from assay.model import Batch, Execution, Isolation, Job, Phase, Status
 from assay.plugin import lookup
@@ -128,6 +127,7 @@ class Subject:
             watching = self._instruments.watching(phase, repetition) if failed is None else None
             states = watching.start(self.context) if watching else []
             status, outcome, error = failed or self._try_execute(phase)
+            # Also after a failure: what the instruments saw until then belongs to it, and they must not run on.
             if watching:
                 outcome.measurements.update(watching.stop(states, self.files))
         except InstrumentFailed as failure:

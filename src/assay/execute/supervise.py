@@ -110,6 +110,7 @@ class SupervisedWorker:
 
     def _start(self, attempt: str, opened: contextlib.ExitStack) -> int:
         """Start the process; returns the end of the pipe to read from. What has to be closed at the end goes to `opened`."""
+        # The job is handed over as a file in memory: a pipe would have to be fed while the worker starts, and is limited.
         pulse_fd, job_fd = create_shared_memory(), memory_file(encode_order(self.job, self._secret))
         with _closing(pulse_fd, job_fd):
             self._pulse = Pulse(pulse_fd)
@@ -123,6 +124,7 @@ class SupervisedWorker:
             os.set_blocking(read, False)
             with _closing(write):
                 _widen(write)
+                # Only these three: a process that held the write end of another worker's pipe would hide that one's end.
                 inherited = (write, log_fd, pulse_fd)
                 self._process = subprocess.Popen(
                     [
@@ -230,6 +232,7 @@ class SupervisedWorker:
             return
         self._next_look = now + LOOK_SECONDS
         self._log.drain_flood()
+        # Time first: it is read from shared memory, while memory means a look at every process of the tree.
         beat = self._pulse.read()
         if beat.since_ns and beat.seconds() > (allowed := self._seconds_allowed(beat.stage)):
             self._end(Status.TIMEOUT, f"took longer than {allowed:g} s", beat)
@@ -246,6 +249,7 @@ class SupervisedWorker:
         return limit if stage is WorkerStage.EXECUTING else max(SETUP_SECONDS, 10 * limit)
 
     def _end(self, status: Status, text: str, beat: Beat | None = None) -> None:
+        """Kill the worker and note why; the first reason stays. The reaper above it lives on, to end and count the rest."""
         beat = beat or self._pulse.read()
         self._ending = self._ending or Ending(status, text, beat, beat.seconds())
         kill_descendants(self._process.pid) if reaper.IS_SUPPORTED else self._process.kill()
@@ -258,6 +262,8 @@ class SupervisedWorker:
 
     def close(self) -> Remains:
         """End the worker and all that it started; returns what is left of it and of its job."""
+        # The order matters: first the worker, by itself or by force, then what is left of its tree, then the guardian is told,
+        # which until then would end the same processes if we were killed. What the worker wrote last is still in the pipe.
         if self.is_done:
             self._let_exit()
         outlived = self._kill_all()
@@ -374,6 +380,7 @@ class SupervisedWorker:
             return Remains(
                 [Batch(artifacts=(build_teardown_failure(self.job, ending.text),), settled=settled)]
             )
+        # The worker goes on until the signal reaches it, so the execution under way may be another than the one that was judged.
         killed_in = (ending.beat.since_ns, ending.beat.phase, ending.beat.repetition)
         if ending.status is Status.TIMEOUT and killed_in != (beat.since_ns, beat.phase, beat.repetition):
             # The execution that took too long ended at the very moment it was to be killed; the next one is not to blame.
@@ -392,6 +399,7 @@ class SupervisedWorker:
             return Remains(
                 [self._instead(replace(ending, status=Status.HARNESS_ERROR))], self._account.rest()
             )
+        # A warm-up is nobody's result; the new process does without, or it would die there again and again.
         if self._account.is_rehearsal(beat.phase):
             return Remains([], self._account.rest(warm_up=False))
         after = [self._instead(ending)]

@@ -35,6 +35,8 @@ MODULE_FOLDERS = "ASSAY_MODULE_FOLDERS"
 
 
 def main() -> None:
+    # Our own files first, then the signal and the fork handler: from the moment at which code of the experiment is imported
+    # the channel to the supervisor must stand, whatever that code does.
     results, log_fd = (_move_descriptor_up(int(word)) for word in sys.argv[1:3])
     pulse_fd = int(sys.argv[3])
     pulse = Pulse(pulse_fd)
@@ -65,6 +67,7 @@ def main() -> None:
         traceback.print_exc()
         pulse.enter(WorkerStage.BROKEN)
     _flush()
+    # Not sys.exit: threads that do not end and exit handlers of the experiment would keep the process.
     os._exit(0)
 
 
@@ -156,6 +159,7 @@ class Cancellation:
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
         self.is_requested = True
+        # Only the experiment's own code is interrupted: an exception within ours could leave half of a line in the pipe.
         if self._pulse.read().stage in (WorkerStage.SETUP, WorkerStage.PREPARING, WorkerStage.EXECUTING):
             raise Cancelled
 

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
 from typing import Any, Self
 
 from assay.http.connection import Connection, Exchange
@@ -137,6 +136,8 @@ class HttpClient:
         try:
             await (exchange.end() if to_the_end else exchange.head())
         except BaseException as error:
+            # Also when the caller is cancelled: the place in the pool is free again, and the connection, in the middle of an
+            # answer that nobody reads any more, is closed by the pool.
             pool.give_back(connection)
             is_stale = isinstance(error, Disconnected) and connection.served > 1 and not exchange.first_byte
             if is_stale and not is_retry:
@@ -145,6 +146,7 @@ class HttpClient:
         return connection, exchange
 
     def _prepare(self, method: str, url: str, headers: Mapping[str, str]) -> PreparedRequest:
+        # An agent sends the same head again and again. A program that varies it endlessly must not fill the memory.
         key = (method, url, frozenset(headers.items()))
         prepared = self._prepared.get(key)
         if prepared is None:
@@ -162,6 +164,7 @@ class HttpClient:
 
     def _tls_context(self) -> ssl.SSLContext:
         if self._tls is None:
+            # Made once and late: to read the certificates of the system takes tens of milliseconds, which plain HTTP can spare.
             self._tls = ssl.create_default_context(cafile=self._ca_file)
             self._tls.set_alpn_protocols(["http/1.1"])
         return self._tls
@@ -189,9 +192,7 @@ class Stream:
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._client._pool(self._prepared.origin).give_back(self._connection)
 
     @property
@@ -237,6 +238,8 @@ class Stream:
 
 
 class _Pieces:
+    """Iterates over an answer while it arrives. A class and not a generator, which would need to be closed when left half way."""
+
     __slots__ = ("_exchange", "_next")
 
     def __init__(self, exchange: Exchange) -> None:

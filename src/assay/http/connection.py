@@ -34,25 +34,10 @@ class Exchange:
     """
 
     __slots__ = (
-        "_awaits_end",
-        "_body",
-        "_ends_at_close",
-        "_head",
-        "_loop",
-        "_max_bytes",
-        "_method",
-        "_size",
-        "_waiter",
-        "ended",
-        "error",
-        "first_byte",
-        "headers",
-        "is_over",
-        "keeps_alive",
-        "pieces",
-        "sent",
+        "_awaits_end", "_body", "_ends_at_close", "_head", "_loop", "_max_bytes", "_method", "_size",
+        "_waiter", "ended", "error", "first_byte", "headers", "is_over", "keeps_alive", "pieces", "sent",
         "status",
-    )
+    )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, method: str, max_bytes: int) -> None:
         self._loop = loop
@@ -73,6 +58,11 @@ class Exchange:
         self.sent = self.first_byte = self.ended = 0.0
 
     def receive(self, data: bytes, at: float) -> None:
+        """Take what one read brought; FramingError or ResponseTooLarge where it cannot be an answer that was agreed to.
+
+        Bytes after the end of the answer (`excess`) cannot belong to anything that was asked for, so the connection is not used
+        again: a later answer would be mistaken for another.
+        """
         if not self.first_byte:
             self.first_byte = at
         body = self._body
@@ -107,6 +97,7 @@ class Exchange:
         if isinstance(body, OpenBody):
             self.keeps_alive = False
             self._ends_at_close = True
+        # Refused by what is announced, before gigabytes are received.
         if body.left > self._max_bytes:
             raise ResponseTooLarge(
                 f"An answer of {body.left:,} bytes was announced; {self._max_bytes:,} are allowed."
@@ -146,11 +137,13 @@ class Exchange:
         self._wake()
 
     def _wake(self) -> None:
+        """Wake the task that waits, unless it waits for the end and this is none: each wake-up is a turn of the event loop."""
         waiter = self._waiter
         if waiter is not None and (self.is_over or not self._awaits_end) and not waiter.done():
             waiter.set_result(None)
 
     async def head(self) -> None:
+        """Wait for the head; an answer that breaks off after it has one, and its error is raised by whoever reads on."""
         while self.status is None and not self.is_over:
             await self._change(awaits_end=False)
         if self.error is not None and self.status is None:
@@ -182,16 +175,8 @@ class Connection(asyncio.BufferedProtocol):
     """A connection to an origin; at most one exchange is under way. `served` counts its exchanges."""
 
     __slots__ = (
-        "_buffer",
-        "_exchange",
-        "_loop",
-        "_transport",
-        "is_open",
-        "lost",
-        "on_lost",
-        "origin",
-        "served",
-    )
+        "_buffer", "_exchange", "_loop", "_transport", "is_open", "lost", "on_lost", "origin", "served",
+    )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, origin: Origin, buffer: memoryview) -> None:
         """All connections on a loop may share the buffer: what is read into it is copied out at once.
@@ -210,6 +195,7 @@ class Connection(asyncio.BufferedProtocol):
         self.on_lost: Callable[[Connection], None] | None = None
 
     def send(self, message: bytes, method: str, max_bytes: int) -> Exchange:
+        """Begin an exchange. The time of sending is taken before the write, which sends at once where the socket accepts it."""
         assert self._transport is not None
         self._exchange = exchange = Exchange(self._loop, method, max_bytes)
         self.served += 1

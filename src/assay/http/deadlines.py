@@ -39,6 +39,7 @@ class Deadlines:
         )
 
     def at(self, when: float, call: Callable[[], None]) -> None:
+        # The running number keeps the order of equal times, and keeps the heap from comparing functions.
         heapq.heappush(self._heap, (when, next(self._ties), call))
         if not self._is_firing and when < self._armed:
             self._arm()
@@ -57,6 +58,7 @@ class Deadlines:
 
     def _fire(self) -> None:
         """Call all that is due. What they schedule meanwhile does not set the alarm each time, only once at the end."""
+        # The clock is read once: what falls due during these calls waits for the next round, and the event loop gets its turn.
         self._is_firing = True
         now = monotonic()
         try:

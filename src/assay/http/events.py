@@ -49,6 +49,7 @@ class LineSplitter:
         self._since = 0.0
 
     def feed(self, data: bytes, at: float) -> list[tuple[bytes, float]]:
+        # The common case is a read of whole lines: then nothing is joined, and `_parts` stays empty.
         *ended, rest = data.split(b"\n")
         lines = [(line, at) for line in ended]
         if lines and self._parts:
@@ -117,6 +118,7 @@ class SseParser:
     def _events(self, lines: list[tuple[bytes, float]]) -> list[SseEvent]:
         events = []
         for line, at in lines:
+            # Nearly all lines are of this form: they need not be taken apart as fields are.
             if line.startswith(b"data: "):
                 self._add(line[6:], at)
             elif line:
@@ -147,6 +149,8 @@ class SseParser:
 
 
 class NdjsonParser:
+    """JSON lines as text, without blank ones; whether each is JSON is for the reader to find out."""
+
     __slots__ = ("_lines",)
 
     def __init__(self) -> None:

@@ -53,6 +53,7 @@ class HeadReader:
 
     def feed(self, data: bytes) -> tuple[MessageHead, bytes] | None:
         """The head and the bytes that follow it, once it is complete."""
+        # The blank line may have been cut in two: up to three of its four bytes may be in the buffer already.
         searched = max(0, len(self._buffer) - 3)
         data = self._buffer + data
         end = _HEAD_END.search(data, searched)
@@ -76,6 +77,7 @@ def parse_headers(lines: Iterable[str]) -> dict[str, str]:
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
+        # A blank before the colon, or a folded line, is read differently by different servers: a way to smuggle requests.
         if not colon or not name or name[0] in " \t" or name[-1] in " \t":
             raise FramingError(f"{line[:80]!r} is not a header")
         name, value = name.lower(), value.strip(" \t")
@@ -201,6 +203,7 @@ def _whole_chunk(data: bytes, at: int) -> tuple[int, bytes] | None:
 
 @lru_cache(maxsize=1024)
 def chunk_size(line: bytes) -> int:
+    """The size in front of a chunk, without extensions. `int` alone would also take signs, underscores and blanks."""
     size = line.partition(b";")[0].strip(b" \t")
     if not _CHUNK_SIZE.fullmatch(size):
         raise FramingError(f"{line[:20]!r} is not the size of a chunk")
@@ -209,6 +212,7 @@ def chunk_size(line: bytes) -> int:
 
 def build_body(headers: Mapping[str, str]) -> SizedBody | ChunkedBody | None:
     """The body as its headers announce it; None if they say nothing."""
+    # The transfer encoding goes before a length, where both are given (RFC 9112, section 6.3).
     encoding = headers.get("transfer-encoding")
     if encoding is not None:
         if encoding.strip().lower() != "chunked":
@@ -277,6 +281,7 @@ def decode_body(body: Body, headers: Mapping[str, str], most_bytes: int) -> Body
 
 @lru_cache(maxsize=64)
 def content_length(text: str) -> int:
+    """The length in the header; equal ones that were sent several times are one (RFC 9110, section 8.6), different ones an error."""
     lengths = {part.strip() for part in text.split(",")}
     length = lengths.pop()
     if lengths or not (length.isascii() and length.isdigit() and len(length) <= 15):

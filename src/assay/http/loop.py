@@ -40,6 +40,7 @@ class LoopThread:
 
     def start(self) -> None:
         self._thread.start()
+        # The loop exists only once the thread runs, and `run` needs it.
         self._is_ready.wait()
 
     def stop(self) -> None:

@@ -52,6 +52,7 @@ class ConnectionPool:
             if self._places:
                 self._places -= 1
                 return await self._connect()
+            # None is a free place. A connection may have been closed between being handed on and this task's turn.
             handed = await self._turn()
             if handed is None:
                 return await self._connect()
@@ -74,6 +75,7 @@ class ConnectionPool:
             self._places += 1
 
     def _wake_next(self, handed: Connection | None) -> bool:
+        """Hand a connection or a place to the one who has waited longest; False where nobody waits. Cancelled ones are skipped."""
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
@@ -128,6 +130,7 @@ class ConnectionPool:
         return connection
 
     def _forget(self, connection: Connection) -> None:
+        """A connection was lost, whoever closed it: only then is its place free. Closing alone does not free it."""
         self._all.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)

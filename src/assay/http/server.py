@@ -57,26 +57,10 @@ class ServerConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_answers_half_closed",
-        "_body",
-        "_common",
-        "_has_body",
-        "_head",
-        "_headers",
-        "_is_busy",
-        "_is_reading",
-        "_keeps_alive",
-        "_on_request",
-        "_parts",
-        "_request_line",
-        "_size",
-        "_transport",
-        "_uses_chunks",
-        "_waiting",
-        "_writable",
-        "is_gone",
-        "on_gone",
-    )
+        "_answers_half_closed", "_body", "_common", "_has_body", "_head", "_headers", "_is_busy",
+        "_is_reading", "_keeps_alive", "_on_request", "_parts", "_request_line", "_size", "_transport",
+        "_uses_chunks", "_waiting", "_writable", "is_gone", "on_gone",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -134,9 +118,15 @@ class ServerConnection(asyncio.Protocol):
         if not self._is_busy:
             self._read(monotonic())
         elif len(self._waiting) > _MAX_WAITING:
+            # Requests ahead of their turn wait in the client's own buffers from here on, not in our memory.
             self._transport.pause_reading()
 
     def _read(self, now: float) -> None:
+        """Take requests out of what waits, until one has to be answered first.
+
+        A loop and no recursion: `finish` of a request that is answered at once returns into it (`_is_reading`), so that a client
+        that sends thousands of requests ahead does not exhaust the stack.
+        """
         self._is_reading = True
         try:
             while self._waiting and not self._is_busy and not self._transport.is_closing():
@@ -162,6 +152,7 @@ class ServerConnection(asyncio.Protocol):
             part = body.feed(data)
             self._parts.append(part)
             self._size += len(part)
+        # Also by what is announced: a client that will send too much is told before it does.
         if self._size + body.left > MAX_BODY:
             self.refuse(413, f"A request has at most {MAX_BODY:,} bytes.")
         elif body.is_done:
@@ -242,6 +233,7 @@ class ServerConnection(asyncio.Protocol):
 
     async def drain(self) -> None:
         """Wait for a client that reads more slowly than it is sent to; ConnectionResetError when it has gone."""
+        # The loop has to run once for `connection_lost` to be called, which says that the client has gone.
         if self._transport.is_closing():
             await asyncio.sleep(0)
         if self._writable is not None:
@@ -361,6 +353,7 @@ class TaskServer(HttpServer):
         self.tasks[connection] = task
 
         def end(done: asyncio.Task[None]) -> None:
+            # The next request of the connection may have begun before this callback runs.
             if self.tasks.get(connection) is done:
                 del self.tasks[connection]
 

@@ -34,6 +34,7 @@ def _open_timer_of_libc() -> tuple[int, Callable[[int], None]]:
     fd = libc.timerfd_create(_CLOCK_MONOTONIC, _CLOSE_ON_EXEC | _NONBLOCKING)
     if fd < 0:
         raise OSError(ctypes.get_errno(), "timerfd_create failed")
+    # struct itimerspec: seconds and nanoseconds of the interval, which stays 0, and of the time to ring.
     interval_and_value = (ctypes.c_long * 4)()
     settime, pointer = libc.timerfd_settime, ctypes.byref(interval_and_value)
 

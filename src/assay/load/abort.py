@@ -64,6 +64,7 @@ class AbortMonitor:
         return self.reason is not None
 
     def _keep(self, chunk: Chunk) -> None:
+        """Add the requests of a chunk that count, and drop the oldest chunks that the window does not reach any more."""
         kinds = chunk.facts["kinds"]
         assert isinstance(kinds, list)
         columns = {name: np.frombuffer(values) for name, values in chunk.columns.items()}
@@ -93,6 +94,7 @@ class AbortMonitor:
         return _Window(columns["kind"] == OK, columns, lasts, is_whole)
 
     def _judge(self) -> str | None:
+        """The first condition that holds, in words with its number; None while none does."""
         window = self._window()
         for condition in self._conditions:
             value = _value(condition, window)
@@ -128,5 +130,6 @@ def _value(condition: Objective, window: _Window) -> float | None:
         return float(values.mean())
     if condition.statistic == "max":
         return float(values.max())
+    # A value that was really seen, and none between two: a condition is about what happened.
     share = QUANTILES[condition.statistic or "p50"]
     return float(np.quantile(values, share, method="inverted_cdf"))

@@ -76,6 +76,7 @@ class AgentWorker:
         sending = asyncio.create_task(self._run_closed_loop() if is_closed else self._follow_timetable())
         watching = asyncio.create_task(self._watch_for_the_end(sending))
         await asyncio.wait([sending])
+        # All requests are started by now; what is still under way is waited for, or was cancelled by `_watch_for_the_end`.
         if self._tasks:
             await asyncio.wait(self._tasks)
         if not sending.cancelled():
@@ -85,6 +86,7 @@ class AgentWorker:
         self._tell(is_last=True)
 
     async def _watch_for_the_end(self, sending: asyncio.Task[None]) -> None:
+        """The engine closes our standard input to end the load: requests under way are cancelled and count as cut off."""
         reader = asyncio.StreamReader()
         await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         await reader.read()
@@ -93,6 +95,7 @@ class AgentWorker:
             task.cancel()
 
     async def _follow_timetable(self) -> None:
+        """The open loop. Where no place is free a request waits for one, and its time counts from when it was due all the same."""
         give_up_at = self._begin + self._order["seconds"] + self._order["seconds_each"]
         for number, due in timetable(self._order):
             await self._sleep_until(self._begin + due)
@@ -124,6 +127,7 @@ class AgentWorker:
             number += order["concurrency"]
             failures = 0 if is_answered else failures + 1
             think = order["think_times"][number % len(order["think_times"])]
+            # An agent that fails at once would otherwise be asked thousands of times a second.
             pause = max(think, pause_after(failures) if failures else 0.0)
             if pause and not self._stopping.is_set():
                 await asyncio.sleep(pause)
@@ -134,6 +138,7 @@ class AgentWorker:
             await asyncio.sleep(left)
 
     async def _ask(self, number: int, due: float) -> bool:
+        """Send one request and write down what became of it; returns whether it was answered. Agents may raise anything."""
         self._in_flight += 1
         self._sent += 1
         begun = time.monotonic()
@@ -156,6 +161,7 @@ class AgentWorker:
         return kind is None
 
     def _request(self, number: int) -> Request:
+        """Request n asks prompt n modulo their number; a row of a trace, where there is one, says more about its lengths."""
         prompts, bounds = self._order["prompts"], self._order["max_tokens"]
         most = bounds[number % len(bounds)]
         row = self._lengths(number) if self._order["replays"] else NO_LENGTHS
@@ -166,6 +172,7 @@ class AgentWorker:
         return Request(str(number), prompts[number % len(prompts)], max_tokens=most)
 
     async def _answer(self, request: Request) -> Answer:
+        """Of a plain function in a thread, which cannot be stopped: after its time limit it goes on and keeps its thread."""
         if self._threads is not None:
             answer: Any = await self._loop.run_in_executor(self._threads, self._agent.answer, request)
         else:
@@ -176,6 +183,7 @@ class AgentWorker:
     def _write_down(
         self, number: int, due: float, begun: float, answer: Answer | None, kind: str | None
     ) -> None:
+        """Add the row of a request, in the order of `worker_report.COLUMNS`; when it was sent is when it was handed over."""
         now, begin = time.monotonic(), self._begin
         first = output = given = _NOT_KNOWN
         if answer is not None:
@@ -195,6 +203,7 @@ class AgentWorker:
         self._rows.append((number, *times, output, given, outcome, self._lag, 0))
 
     async def _report_regularly(self) -> None:
+        """Ten times a second; how much later than that this task wakes is the lag of all requests since the last time."""
         while True:
             before = time.monotonic()
             await asyncio.sleep(_TICK)
@@ -208,6 +217,7 @@ class AgentWorker:
             "at": time.monotonic() - self._begin,
             "in_flight": self._in_flight,
             "sent": self._sent,
+            # Of the thread that sends: what an agent computes in other threads is no work of the load generator.
             "cpu": time.thread_time(),
             "kinds": list(self._kinds),
             "reconnects": 0,
@@ -244,10 +254,12 @@ def main() -> None:
     # What the agent prints must not mix with the chunks.
     os.dup2(2, 1)
     sys.path.append(str(Path.cwd()))
+    # Files of the project first: they may define the agent's type, or functions that it calls by name.
     for file in order["load"]:
         lookup.load_file(Path(file))
     use = AgentUse(**order["agent"])
     with asyncio.Runner() as runner:
+        # Opened on the loop that will run the load: connections of an agent belong to the loop that made them.
         agent = make_agent(use, _most_at_once(order))
         opening: Any = agent.open()
         if inspect.isawaitable(opening):

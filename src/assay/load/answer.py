@@ -24,6 +24,8 @@ LARGEST_PIECE = 8 * 2**20
 """Of an answer in one piece, which has to be kept."""
 _LARGEST_HEAD = 64 * 2**10
 _LOOKED_AT_BEYOND = 256 * 2**10
+_LONGEST_LINE = 1024
+"""Of the size of a chunk with its extensions."""
 
 _NAMES = (
     "content", "response", "text", "delta", "reasoning_content", "reasoning", "thinking", "arguments", "refusal"
@@ -71,23 +73,19 @@ class Trust:
 
 
 class Reply:
-    """One answer while it arrives; looked at less closely when the server is known to be in order."""
+    """One answer while it arrives; looked at less closely when the server is known to be in order.
+
+    `feed` takes the framing off and keeps the payload, with the time of every read beside it. There are two ways through it. An
+    answer that comes whole in its first read, and in chunks, stays as it is in `_framed`: `plain_counts` finds all that a
+    report needs by searching those bytes. Any other is unchunked into `_pieces`, and `tokens` parses it at the end. Of a long
+    stream `_look_early` parses what has come so far and forgets it, so `_gone` bytes are no longer there, and positions in
+    `reach` count from the beginning of the payload all the same.
+    """
 
     __slots__ = (
-        "_early",
-        "_framed",
-        "_gone",
-        "_is_close_look",
-        "_kept",
-        "_left",
-        "_pieces",
-        "_rest",
-        "_texts",
-        "_trails",
-        "head",
-        "reach",
-        "reads",
-    )
+        "_early", "_framed", "_gone", "_is_close_look", "_kept", "_left", "_pieces", "_rest", "_texts",
+        "_trails", "head", "reach", "reads",
+    )  # fmt: skip
 
     def __init__(self, is_close_look: bool = True, keeps_text: bool = False) -> None:
         self._is_close_look = is_close_look
@@ -113,7 +111,7 @@ class Reply:
         return self.head is not None or bool(self._rest)
 
     def feed(self, data: bytes, at: float) -> bool:
-        """Whether the reply is whole with this."""
+        """Take what one read brought, and when; returns whether the reply is whole with this. Raises BadReply."""
         head = self.head
         if head is None:
             begin = self._begin(data)
@@ -128,6 +126,7 @@ class Reply:
                 self._framed = data
                 self.reads.append(at)
                 return True
+        # A read that brought only framing, as the last chunk alone, is no arrival of content.
         before = self._kept
         is_whole = self._unchunk(data) if head.is_chunked else self._plain(data, head)
         if self._kept > before:
@@ -138,6 +137,7 @@ class Reply:
         return is_whole
 
     def _begin(self, data: bytes) -> tuple[bytes, ResponseHead] | None:
+        """The head and what follows it, once it has all come; interim heads (100 Continue) are skipped."""
         if self._rest:
             data, self._rest = self._rest + data, b""
         at = 0
@@ -148,12 +148,14 @@ class Reply:
             if not 100 <= head.status < 200:
                 self.head = head
                 return data[at:], head
+        # The first bytes tell whether this is HTTP at all: a server that speaks something else need not be waited for.
         if len(data) - at > _LARGEST_HEAD or not b"HTTP/1.".startswith(data[at : at + 7]):
             raise BadReply("malformed_http")
         self._rest = data[at:]
         return None
 
     def _plain(self, data: bytes, head: ResponseHead) -> bool:
+        """Without chunks: up to the length that the head gives, or until the connection is closed."""
         self._keep(data)
         if head.length is None:
             return head.status in (204, 304)
@@ -178,12 +180,19 @@ class Reply:
         return self._trails and self._has_trailed(data[at:])
 
     def _take_chunks(self, data: bytes, pieces: list[bytes]) -> int:
+        """Append the contents of the chunks in the data to `pieces`; returns where the trailers begin, or the end.
+
+        A chunk may be cut anywhere, also within its line end, so the two bytes of that are counted as part of it and left out
+        of the content. Local names in the place of attributes: this loop runs once for every token.
+        """
         at, end, left = 0, len(data), self._left
         while at < end and not self._trails:
             if not left:
                 line = data.find(b"\r\n", at)
                 if line < 0:
-                    self._rest = _check_line_length(data[at:])
+                    self._rest = data[at:]
+                    if len(self._rest) > _LONGEST_LINE:
+                        raise BadReply("malformed_http")
                     break
                 left = _chunk_size(data[at:line]) + 2
                 self._trails = left == 2
@@ -198,6 +207,7 @@ class Reply:
         return at
 
     def _has_trailed(self, data: bytes) -> bool:
+        """Whether the trailers after the last chunk are over; bytes after them belong to no answer that we asked for."""
         end = data.find(b"\r\n\r\n")
         if end >= 0:
             if end + 4 < len(data):
@@ -222,6 +232,7 @@ class Reply:
         return b"".join(self._pieces)
 
     def _look_early(self) -> None:
+        """Parse the whole lines that have come and forget them; the rest of the last line stays for the next look."""
         head = self.head
         if head is None or not head.is_streamed:
             return
@@ -348,12 +359,6 @@ def _chunk_size(line: bytes) -> int:
         raise BadReply("malformed_http") from None
 
 
-def _check_line_length(text: bytes) -> bytes:
-    if len(text) > 1024:
-        raise BadReply("malformed_http")
-    return text
-
-
 @dataclass(slots=True)
 class Tokens:
     """Pieces of content that a stream brought, by the time of the read that brought the first byte of each."""
@@ -368,6 +373,10 @@ class Tokens:
     """Whether counting alone would have found the same, as far as it can tell."""
 
     def with_more(self, text: bytes, reads: list[float], reach: list[int], offset: int) -> Tokens:
+        """Add what a further part of a stream brought. `reach` says where each read ended, `offset` where this part begins.
+
+        Usage is told at the end by most servers, and at the beginning by Anthropic for the input, so both ends are searched.
+        """
         if len(reads) == 1:
             self.stamps.extend(reads * _pieces_in(text))
         else:
@@ -375,7 +384,9 @@ class Tokens:
             last = len(reads) - 1
             self.stamps.extend([reads[min(bisect_right(reach, end + offset), last)] for end in ends])
         self.is_error = self.is_error or (b'"error"' in text and _tells_error(text))
-        tail = text[min(max(0, len(text) - _TAIL), _last_line(text)) :]
+        # From the last line that is not empty, at the latest: Ollama's last may be longer than any tail.
+        last_line = text.rfind(b"\n", 0, len(text.rstrip())) + 1
+        tail = text[min(max(0, len(text) - _TAIL), last_line) :]
         output, given, cached = usage_in(tail)
         if output is not None:
             self.output = output
@@ -386,11 +397,6 @@ class Tokens:
         over = _RESPONSE_OVER if _is_responses(text) else _OVER
         self.is_over = self.is_over or b"[DONE]" in tail or over.search(tail) is not None
         return self
-
-
-def _last_line(text: bytes) -> int:
-    """Where the last line that is not empty begins: Ollama's last may be longer than any tail."""
-    return text.rfind(b"\n", 0, len(text.rstrip())) + 1
 
 
 def _tells_error(text: bytes) -> bool:
@@ -432,7 +438,10 @@ def _is_responses(text: bytes) -> bool:
 
 
 def _may_share_a_line(text: bytes, pieces: int) -> bool:
-    """Whether a line may hold several: of choices, or thoughts that a server gives under two names."""
+    """Whether a line may hold several: of choices, or thoughts that a server gives under two names.
+
+    A cheap question before `_one_a_line`, which walks through all pieces; in server-sent events every piece has two line ends.
+    """
     return (
         b'"index":1' in text
         or b'"reasoning' in text

@@ -1,18 +1,25 @@
-"""Takes the text out of an answer, in whatever dialect and framing it came.
+"""Keeps answers until they are scored, and takes their text out, in whatever dialect and framing they came.
 
 Workers keep answers as they arrived, because reading them would take time from the load. When the load is over, `quality`
-and the stress bench read the text here and hand it to scorers.
+and the stress bench read the text here and hand it to scorers. A load may bring back millions; a random sample of them, drawn
+as they come (`Kept`), is enough to estimate their quality.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from assay.dialects.text import plain_text, text_in
 from assay.plugin.json_path import value_at
 
+MOST_ANSWERS = 5000
+MOST_CHARACTERS = 256 * 2**20
+"""Of what they say together."""
+T = TypeVar("T")
 LONGEST_JUDGED = 2**20
 """Characters of an answer that is scored; a part of a longer one would be judged wrongly."""
 TOO_LONG = "\ud800 too long to be judged"
@@ -43,17 +50,13 @@ def text_of(payload: str, output: str | None = None) -> str:
     if not documents and not payload.startswith(("data:", "event:", ":", "{")):
         return payload.strip()
     if output is None:
-        return "".join(_text_in(document) for document in documents)
+        return "".join(map(text_in, documents))
     texts = []
     for document in documents:
         # In a stream only some documents have the output.
         with contextlib.suppress(LookupError):
-            texts.append(_plain(value_at(document, output)))
+            texts.append(plain_text(value_at(document, output)))
     return "".join(texts)
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _documents(payload: str) -> Iterator[Any]:
@@ -72,31 +75,33 @@ def _documents(payload: str) -> Iterator[Any]:
                 continue
 
 
-def _text_in(document: Any) -> str:
-    """The text in a document of OpenAI, Anthropic, Ollama or plain HTTP; "" where it has none, such as one with usage only."""
-    if not isinstance(document, dict):
-        return str(document)
-    if str(document.get("type")).startswith("response.") or document.get("object") == "response":
-        return _text_of_response(document)
-    for choice in document.get("choices") or ():
-        part = choice.get("delta") or choice.get("message") or choice
-        return str(part.get("content") or part.get("text") or "")
-    for name in ("message", "delta", "content_block"):
-        part = document.get(name)
-        if isinstance(part, dict):
-            return str(part.get("content") or part.get("text") or "") if part.get("content") != [] else ""
-    content = document.get("content")
-    if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    for name in ("response", "output", "text", "delta", "content"):
-        if isinstance(document.get(name), str):
-            return str(document[name])
-    return _plain(document["output"]) if document.get("output") is not None else ""
+class Kept(Generic[T]):
+    """A random sample of bounded size: of more than can be kept, each answer has the same chance to be among them.
 
+    This is reservoir sampling (Vitter's algorithm R), with a fixed seed. Where answers are so long that the sample would
+    take too many characters, half of it is dropped at random, and it stays that small.
+    """
 
-def _text_of_response(document: dict[str, Any]) -> str:
-    """The text of a document of OpenAI's Responses API: what an event adds, or all of a whole answer."""
-    if "type" in document:
-        return str(document.get("delta") or "") if document["type"] == "response.output_text.delta" else ""
-    parts = [part for item in document.get("output") or () for part in item.get("content") or ()]
-    return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "output_text")
+    def __init__(self) -> None:
+        self._kept: list[tuple[T, int]] = []
+        self._seen, self._most, self._characters = 0, MOST_ANSWERS, 0
+        self._chance = random.Random(1)
+
+    def __iter__(self) -> Iterator[T]:
+        return (answer for answer, _ in self._kept)
+
+    def add(self, answer: T, characters: int) -> None:
+        self._seen += 1
+        if len(self._kept) < self._most:
+            self._kept.append((answer, characters))
+        elif (place := self._chance.randrange(self._seen)) < self._most:
+            self._characters -= self._kept[place][1]
+            self._kept[place] = (answer, characters)
+        else:
+            return
+        self._characters += characters
+        while self._characters > MOST_CHARACTERS and len(self._kept) > 1:
+            self._chance.shuffle(self._kept)
+            del self._kept[len(self._kept) // 2 :]
+            self._most = len(self._kept)
+            self._characters = sum(size for _, size in self._kept)

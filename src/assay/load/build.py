@@ -1,13 +1,14 @@
 """Turns options, as people write them, into a load that is ready to start.
 
-`build_prepared_load` is for servers and `build_prepared_agent_load` for agents that run their own code; both check
-everything before the first byte is sent. What they return, a `PreparedLoad`, is carried out by its method `measured`: once
+`build_prepared_load_for` chooses: `build_prepared_load` is for servers and `build_prepared_agent_load` for agents that run
+their own code. Both check everything before the first byte is sent. What they return, a `PreparedLoad`, is carried out by its method `measured`: once
 by `assay load`, once per step by a search for capacity, and once per stretch by a stress test.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -29,19 +30,14 @@ from assay.load.histogram_bounds import Bounds
 from assay.load.load_shape import load_for
 from assay.load.options import LoadOptions as LoadOptions
 from assay.load.options import load_options, wrong_option
-from assay.load.prompts import (
-    read_inputs,
-    requests_order,
-    salt_of,
-    sessions_order,
-    with_output_rules,
-)
+from assay.load.prompts import read_inputs, requests_order, salt_of, sessions_order, with_output_rules
 from assay.load.request import LoadPrompt, Target, check_address, check_allowed
-from assay.load.targets import more_targets, target_for, with_options
+from assay.load.targets import KINDS, more_targets, target_for, target_of_agent, with_options
 from assay.load.worker_report import Chunk
 from assay.model import AgentUse, Benchmark, Case
 from assay.model.load import Load, LoadResult, Objective
 from assay.model.user_session import SessionTurn, UserSession, are_conversations
+from assay.plugin.agent_pool import make_agent
 from assay.spec.load_settings import check_prompt
 
 if TYPE_CHECKING:
@@ -84,6 +80,7 @@ class PreparedLoad:
         It ends early when `is_stopped` returns True or a condition of `abort_on` holds. `watch` and `watch_chunk` see what
         workers report while the load runs, and `once_begun` is called when requests are under way (see `engine.carry_out`).
         """
+        # Both import numpy or `ssl`, so only where they are asked for: the first request waits for every import.
         monitor: AbortMonitor | None = None
         if self.load.abort_on:
             from assay.load.abort import AbortMonitor
@@ -104,6 +101,7 @@ class PreparedLoad:
         with metrics as reader:
             tally = carry_out(
                 self.load,
+                # Another salt for each load: the server's prompt cache still holds the prompts of the one before.
                 {**self.order, "salt": salt_of(self.prompt_seed, next(self.loads))},
                 watch,
                 module=self.module,
@@ -122,6 +120,7 @@ class PreparedLoad:
         )
         if reader is not None and tally.began is not None:
             result = replace(result, server=reader.summarize(tally.began))
+        # A condition that holds only when all is over has ended nothing.
         if monitor is not None and monitor.reason is not None and result.is_cut:
             result = replace(result, aborted=monitor.reason)
         if self.check is None:
@@ -135,6 +134,19 @@ class PreparedLoad:
         return replace(self, load=load)
 
 
+def build_prepared_load_for(
+    options: LoadOptions, use: AgentUse | None, files: Sequence[str], data: Data | None
+) -> PreparedLoad:
+    """A load of a URL (`use` is None), of an agent behind a server, or of one that is asked through its own code."""
+    if use is None:
+        return build_prepared_load(options, data=data)
+    if use.type in KINDS:
+        return build_prepared_load(options, target_of_agent(use, options, os.environ), data)
+    # Made once here, so that mistakes in its definition show before workers start.
+    make_agent(use)
+    return build_prepared_agent_load(options, use, files, data)
+
+
 def build_prepared_load(
     options: LoadOptions, target: Target | None = None, data: Data | None = None
 ) -> PreparedLoad:
@@ -146,11 +158,13 @@ def build_prepared_load(
     load = load_for(options, has_sessions=_has_sessions(data))
     metrics = metrics_source(options, server)
     check = data.check if data is not None else None
+    # Prompts of a suite are sent as written: its scores would not be those of `assay run` otherwise.
     inputs = read_inputs(options, is_unique=server.dialect != "http" and check is None)
     has_rows = load.trace is not None and check is None
     if load.has_sessions:
         requests = sessions_order(server, sessions_of(load, data, options), options, inputs)
     else:
+        # Without prompts there is one request, a GET: that is what a plain page without anything to send to it gets.
         asks: list[LoadPrompt] = []
         is_page = server.dialect == "http" and options.prompt is None and data is None
         if not is_page or has_rows or inputs.lengths:
@@ -207,6 +221,7 @@ def metrics_source(options: LoadOptions, target: Target | None) -> MetricsSource
     is_checked = not options.insecure if target is None else target.is_checked
     ca_file = options.ca_file if target is None else target.ca_file
     tls = trusting(ca_file, is_checked) if parts.scheme == "https" else None
+    # Scheme and host with port: another port of the same machine may be another service.
     is_same = target is not None and urlsplit(target.url)[:2] == parts[:2]
     return MetricsSource(url, target.headers if target is not None and is_same else {}, tls)
 
@@ -215,6 +230,7 @@ def build_prepared_agent_load(
     options: LoadOptions, use: AgentUse, files: Sequence[str], data: Data | None = None
 ) -> PreparedLoad:
     """A load of an agent without a server: workers call its own code."""
+    # Options that would be ignored are refused: whoever gives --header expects it to be sent.
     needing_server = (option for option in load_options() if option.written.needs_server)
     if ignored := [option.flag for option in needing_server if getattr(options, option.name)]:
         raise wrong_option(
@@ -289,6 +305,7 @@ def bounds_of(objectives: Sequence[Objective]) -> Bounds:
     """The limits that each single request has to keep to count towards goodput, from the objectives of the whole load."""
     limits: dict[str, float] = {}
     for objective in objectives:
+        # A single answer has many gaps and one TPOT, which is their mean: that is what it is held against.
         name = "tpot" if objective.metric == "itl" else objective.metric
         if objective.is_upper and name in ("ttft", "tpot", "latency"):
             limits[name] = min(objective.limit, limits.get(name, objective.limit))

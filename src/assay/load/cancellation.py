@@ -27,6 +27,7 @@ class Cancellations:
 
     def __init__(self, after: float | None, share: float, seed: int) -> None:
         self.after = after
+        # Shuffled and not drawn one by one: of any thousand requests exactly the share is given up.
         chosen = round(_DRAWN * share)
         self._is_chosen = [True] * chosen + [False] * (_DRAWN - chosen)
         random.Random(f"cancel {seed}").shuffle(self._is_chosen)

@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from assay.load.overload import breach
 from assay.load.saturation import (
     PooledRate,
     RateSample,
+    breach,
     combine,
     compute_pooled_mean,
     estimate_spread,
@@ -127,10 +127,12 @@ class Search:
         knee, highest, is_full = self._climb()
         if highest <= 0 or self._is_stopped():
             return self._conclude(knee, highest, SustainedRate(None), confirmed=False)
+        # Up to the knee requests do not wait for each other, so their times are service times and not times in a queue.
         self._spread = estimate_spread(
             [step.result for step in self._steps if (step.concurrency or 0) <= (knee or 1)]
         )
         last = self._steps[-1]
+        # Where this machine is the limit, all that can be said is that the server sustains at least so much.
         if last.broken_by == "generator":
             return self._conclude(knee, highest, SustainedRate(highest, highest), confirmed=False)
         if any(objective.metric != "error_rate" for objective in self._base.objectives) or last.broken_by:
@@ -157,10 +159,12 @@ class Search:
             if step.result.is_cut:
                 break
             rate = _compute_closed_rate(step)
+            # A gain begins the count anew: throughput often stands still for a step by chance, and then goes on growing.
             if rate > best * _GROWTH:
                 best, knee, poor = rate, at_once, 0
             else:
                 poor += 1
+            # How long steps have to be follows from the latency of a single request, so it is needed first.
             if at_once == 1 and "latency" in step.result.times:
                 self._latency = step.result.times["latency"].mean
             if step.broken_by in ("errors", "generator") or (step.broken_by == "latency" and poor):
@@ -215,6 +219,7 @@ class Search:
             reserve = self._seconds_of_trials(best)
             if self._samples:
                 now = combine(self._samples)
+                # An interval narrows with the square root of time: from that follows how much more is needed.
                 if now.half <= _PRECISE or self._seconds_left < reserve + 3 * wait + self.seconds:
                     break
                 seconds = now.seconds * ((now.half / _PRECISE) ** 2 * 1.1 - 1)
@@ -237,6 +242,8 @@ class Search:
                 held, _ = self._sides()
                 return SustainedRate(max(held, default=None)), False
         answer = _rate_of(estimate)
+        # By chance n arrivals are off by √n, so with few of them the timetables stay further away from the estimate. They
+        # lie outside its interval in any case: inside, the server may hold or break without contradicting it.
         number = estimate.rate * self._seconds_at(estimate.rate)
         above = max(1 + min(0.5, max(0.15, 5 / math.sqrt(number))), 1.02 * estimate.high / estimate.rate)
         below = min(1 - min(0.2, max(0.1, 2 / math.sqrt(number))), 0.98 * estimate.low / estimate.rate)
@@ -247,6 +254,7 @@ class Search:
         low = None if self._is_stopped() else self._offer(estimate.rate * below)
         if low is None or low.result.is_cut:
             return answer, False
+        # It breaks even below its capacity: random arrivals, or errors, set a lower limit than saturation does.
         if low.broken_by not in (None, "generator"):
             return self._find_threshold(low.rate or best), False
         is_broken = high is not None and high.broken_by != "generator"
@@ -279,6 +287,7 @@ class Search:
             if step.broken_by != "saturation":
                 rate *= 1.4
                 continue
+            # Only now is every slot busy, and what comes back is the server's own pace; a queue makes it no faster.
             sample = sample_open(step.result, self._spread)
             if sample is None:
                 break
@@ -291,6 +300,7 @@ class Search:
 
     def _find_threshold(self, best: float) -> SustainedRate:
         """The rate at which an objective, or the server itself, begins to break."""
+        # From just below the highest throughput: an objective about latency breaks before the server is full.
         rate, points = best * 0.9, self._points()
         for turn in range(_MOST_STEPS):
             if self._is_stopped():
@@ -375,6 +385,7 @@ class Search:
         self, knee: int | None, highest: float, answer: SustainedRate, *, confirmed: bool
     ) -> Capacity:
         held, broken = self._sides()
+        # A rate that broke below the answer was a hiccup, unless nothing above it was tried.
         above = [rate for rate in broken if answer.rate is None or rate >= answer.rate]
         breaking = min(above or broken, default=None)
         last = next(

@@ -99,6 +99,7 @@ class Channel:
         self.payload = b""
         self._unsent = memoryview(b"")
         self.reply = Reply()
+        # A socket that does not block connects in the background; the poller reports it as writable when that has ended.
         failed = self.socket.connect_ex(address[1])  # type: ignore[arg-type]
         if failed not in (0, errno.EINPROGRESS):
             self.socket.close()
@@ -131,6 +132,7 @@ class Channel:
             self._send_all()
 
     def _send_all(self) -> None:
+        # The time of sending is taken before the system call: on loopback the server may answer before that returns.
         payload = self.payload
         self.sent = time.monotonic()
         try:
@@ -161,6 +163,7 @@ class Channel:
             data, extra, _, _ = self.socket.recvmsg(READ_BYTES, _STAMP_SPACE)
         except BlockingIOError:
             return None
+        # The kernel stamps segments, and the end of a connection is none.
         if not extra:
             return data, time.monotonic()
         seconds, nanoseconds = _unpack_stamp(extra[0][2])
@@ -178,6 +181,7 @@ class Channel:
 
 
 def kind_of(error: OSError) -> str:
+    """The kind of error that a report counts it as; one of this machine's own limits is told from those of the server."""
     if isinstance(error, TlsError):
         return "tls"
     return _KINDS.get(error.errno or 0, "connection")

@@ -60,6 +60,7 @@ class Conversations:
         session, place = self.position_of(number)
         turn = self._turns(session)[place]
         said = self._said.setdefault(session, [])
+        # Two entries for each turn before this one, the question and the answer; a turn that is sent again is written anew.
         del said[2 * place :]
         said.append(self._encode(session, number, turn, is_first=not place))
         parts = []
@@ -105,6 +106,7 @@ class Conversations:
         if place + 1 >= len(turns):
             return None
         turn = turns[place + 1]
+        # A trace may say both how long a user thought and when a turn came: the later of the two is due.
         delay = think if turn["delay"] is None else turn["delay"]
         return number + 1, max(now + delay, self._begun[session] + turn["at"])
 

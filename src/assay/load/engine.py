@@ -182,6 +182,7 @@ def carry_out(
     with _Crew(module, workers, orders, _SECONDS_OF_SILENCE + load.seconds_each) as crew:
         if workers == 1 and _ahead(load) <= _FEW_CONNECTIONS:
             crew.head_start = SHORT_HEAD_START
+        # With one core, work beside the load would take it from the workers: it is done before the load begins.
         if _shares_its_only_core():
             once_begun()
             import_module(_TALLY)
@@ -234,6 +235,7 @@ class _Crew:
         self.head_start = HEAD_START
 
     def __enter__(self) -> _Crew:
+        # All are started before the first order is written, so that they start side by side.
         for _ in range(self._workers):
             self._processes.append(self._start())
         for process, order in zip(self._processes, self._orders, strict=True):
@@ -260,6 +262,7 @@ class _Crew:
         return process
 
     def __exit__(self, *_: object) -> None:
+        # Closing its input is how a worker is told to end, also one that was never given a moment to begin.
         self._close_inputs()
         try:
             for process in self._processes:
@@ -279,11 +282,7 @@ class _Crew:
         _stdout(process).close()
 
     def work(
-        self,
-        tally: Tally,
-        watch: Watch,
-        is_stopped: Callable[[], bool],
-        watch_chunk: WatchChunk | None,
+        self, tally: Tally, watch: Watch, is_stopped: Callable[[], bool], watch_chunk: WatchChunk | None
     ) -> None:
         """Add up what the workers report, until the last of them is done, or until the grace period after `is_stopped`."""
         stop_at = float("inf")
@@ -315,6 +314,7 @@ class _Crew:
                         return None
             if time.monotonic() >= deadline or _stdout(process).readline() != b"ready\n":
                 raise PlanError("A worker of the load engine could not start; its message is above.")
+        # One moment for all workers: CLOCK_MONOTONIC is the same in every process of a machine.
         begin = time.monotonic() + self.head_start
         for process in self._processes:
             with contextlib.suppress(BrokenPipeError):
@@ -340,6 +340,7 @@ class _Crew:
                 selector.register(_stdout(process), selectors.EVENT_READ, (number, Unpacker()))
             while selector.get_map():
                 asleep_since = time.monotonic()
+                # How late this returns shows how much of the processor is left for us: see `BackgroundPriority.adapt`.
                 ready = selector.select(_LOOK_AROUND)
                 self.priority.adapt(delay=time.monotonic() - asleep_since - _LOOK_AROUND)
                 if not ready:

@@ -47,12 +47,14 @@ class LoadCounters:
         self._sums = dict.fromkeys(_HISTOGRAMS, 0.0)
 
     def add(self, chunk: Chunk) -> None:
+        """Add one worker's chunk; arrays are made before the lock is taken, so that a scrape hardly waits."""
         facts = chunk.facts
         load = facts.get("load", 0)
         of = (load, facts.get("worker", 0))
         columns = {name: np.frombuffer(values) for name, values in chunk.columns.items()}
         with self._lock:
             self._sent[of] = int(str(facts["sent"]))
+            # A worker's last chunk may still count what it gave up; nothing of it is under way any more.
             self._in_flight[of] = 0 if facts["is_last"] else int(str(facts["in_flight"]))
             self._seconds[load] = max(self._seconds.get(load, 0.0), float(str(facts["at"])))
             if len(chunk):
@@ -70,6 +72,7 @@ class LoadCounters:
         for name, buckets in self._buckets.items():
             values = times[name][is_ok]
             values = values[np.isfinite(values)]
+            # "left", because a bucket of Prometheus includes its upper edge (le: less or equal).
             places = np.searchsorted(np.asarray(BUCKETS), values, side="left")
             buckets += np.bincount(places, minlength=len(buckets))
             self._sums[name] += float(values.sum())
@@ -95,6 +98,7 @@ class LoadCounters:
         return "\n".join(lines) + "\n"
 
     def _histogram(self, name: str, help_text: str) -> list[str]:
+        """Buckets are cumulative in Prometheus: each counts all values up to its edge."""
         counts = np.cumsum(self._buckets[name])
         edges = [*(f"{edge:g}" for edge in BUCKETS), "+Inf"]
         full = f"assay_load_{name}_seconds"
@@ -127,6 +131,7 @@ def serve_metrics(counters: LoadCounters, port: int) -> Iterator[int]:
         client.finish()
 
     async def close() -> None:
+        # In the thread of the loop: transports may not be closed from another.
         server.close()
 
     server = HttpServer(show)

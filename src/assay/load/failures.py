@@ -31,6 +31,7 @@ class Failures:
         self._new: dict[Key, list[Any]] = {}
 
     def add(self, kind: str, error: BaseException, at: float) -> None:
+        # Numbers are left out of the key: a message with a port or a time in it would otherwise be new each time.
         message = message_of(error)
         key = (kind, without_numbers(message))
         if key in self._new:

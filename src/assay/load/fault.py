@@ -50,6 +50,8 @@ class Fault:
         if not self.bytes_per_second > 0:
             raise ValueError(f"A rate is above 0 bytes a second, not {self.bytes_per_second!r}.")
 
+    # Of the many combinations those that scenarios use have names; `__post_init__` refuses those that mean nothing.
+
     @classmethod
     def rate_limited(cls, share: float = 0.5, retry_after: float = 1.0) -> Self:
         return cls(FaultKind.ANSWER, share, 429, retry_after)

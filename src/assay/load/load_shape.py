@@ -20,12 +20,14 @@ from assay.units import seconds as seconds_text
 
 _LONGEST = 7 * 24 * 3600.0
 _MOST_WORKERS = 256
+"""More processes than any machine has cores: who writes a larger number means something else."""
 _FASTEST = 1e6
 
 
 def load_for(options: LoadOptions, *, has_sessions: bool = False) -> Load:
     """The load that the options describe; with sessions, the timetable is that of their starts."""
     load = _load(options, has_sessions)
+    # Only here: how long a load lasts is known once its stages, its rate or its trace have been read.
     if load.warmup is not None and load.warmup >= load.seconds:
         lasts = f"the load lasts {seconds_text(load.seconds)}"
         raise wrong_option("--warmup", f"{seconds_text(load.warmup)} leaves nothing to measure: {lasts}.")
@@ -33,6 +35,11 @@ def load_for(options: LoadOptions, *, has_sessions: bool = False) -> Load:
 
 
 def _load(options: LoadOptions, has_sessions: bool) -> Load:
+    """A closed loop, an open one by rate or stages, or a trace.
+
+    First everything that all three share is read into `common`, so that a mistake in any option is found whichever it is; then
+    the option `--arrivals` and whether there is a rate decide.
+    """
     if options.rate is not None and options.stages is not None:
         raise wrong_option("--stages", "Give either --rate or --stages.")
     seconds = _duration(options)
@@ -112,6 +119,7 @@ def _follow_trace(common: Load, path: Path, options: LoadOptions) -> Load:
         raise wrong_option("--dataset", "Give either sessions in the data set, or a trace.")
     if options.requests is not None:
         trace = trace.part(slice(options.requests))
+    # After --window and --speed: both limits are of the time that is really replayed.
     if options.duration is not None:
         trace = trace.before(common.seconds)
     # The last request has as long as one takes on average.
@@ -139,6 +147,7 @@ def _part_of_trace(trace: Trace, options: LoadOptions) -> Trace:
 
 
 def _cancel_after(options: LoadOptions) -> float | None:
+    """When requests are given up on purpose; a share of them without a time would do nothing, and is refused."""
     if options.cancel_after is None:
         if options.cancel_share is not None:
             raise wrong_option("--cancel-share", "Say when they are cancelled: --cancel-after 500ms")
@@ -151,6 +160,7 @@ def _cancel_after(options: LoadOptions) -> float | None:
 
 def _duration(options: LoadOptions) -> float:
     if options.duration is None:
+        # A number of requests ends the load by itself; without either there has to be some end.
         return _LONGEST if options.requests is not None else 10.0
     seconds = seconds_of(options.duration, "--duration")
     if not 0 < seconds <= _LONGEST:

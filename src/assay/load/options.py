@@ -55,12 +55,18 @@ class LoadOption:
 
 
 def _option(default: Any, group: Group, help: str, metavar: str | None = None, **more: Any) -> Any:
+    """A field of `LoadOptions` with its help in the metadata, so that the option is declared in one place; `more` as in
+    `WrittenOption`. It returns Any, as `dataclasses.field` does, so that the type of the field is the one that is written."""
     return field(default=default, metadata={"written": WrittenOption(group, help, metavar, **more)})
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """As written on the command line or in a spec; what is None was not given."""
+    """As written on the command line or in a spec; what is None was not given.
+
+    Values stay as people write them, as in "500ms" or "10%", and are read where the load is built: a default that follows from
+    other options is decided there, and messages can quote what was written. The order of the fields is that of the help.
+    """
 
     target: str = field(
         metadata={"written": WrittenOption("params", "A URL, or the name of an agent of the project.")}
@@ -240,4 +246,5 @@ def load_options(group: Group | None = None) -> Iterator[LoadOption]:
 
 
 def wrong_option(option: str, text: str) -> SpecError:
+    """A mistake in an option, which is named as on the command line, also where it was written as a param."""
     return SpecError([Mistake(option, None, "", text)])

@@ -59,6 +59,8 @@ def build_payloads_with_openings(
         (request[:place], request[place + OPENING_BYTES :])
         for request, place in zip(requests, places, strict=True)
     ]
+    # The opening of request n is a word for n modulo 256 and more words for n // 256, which 256 requests in a row share: both
+    # halves are made once and looked up for each request.
     first, rest, rest_of, size = openings.first, openings.rest, openings.rest_of, len(parts)
 
     def one_of_several(number: int) -> bytes:

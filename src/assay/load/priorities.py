@@ -78,6 +78,7 @@ class BackgroundPriority:
         is_short_of_time = delay > _LATE or backlog > _PILED_UP
         self._punctual = 0 if is_short_of_time else self._punctual + 1
         if is_short_of_time and self._is_idle:
+            # Each time that it was wrong to be idle, it takes ten times as many punctual wake-ups to try again.
             self._is_idle = False
             self._patience *= 10
             _schedule(os.SCHED_BATCH)

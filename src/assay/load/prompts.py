@@ -79,6 +79,7 @@ def read_inputs(options: LoadOptions, *, is_unique: bool) -> Inputs:
 
 
 def _check(options: LoadOptions) -> None:
+    """Refuse options that exclude each other; what each says by itself is checked where it is read."""
     if options.prompt_cache not in (None, "unique", "keep"):
         raise wrong_option(
             "--prompt-cache", f"'{options.prompt_cache}' is not known. There are unique and keep."
@@ -125,6 +126,7 @@ def _find_one_token_words(file: str) -> tuple[str, ...]:
     known = (token.lstrip("Ġ▁ ") for token in tokenizer.get_vocab())
     others = sorted({word for word in known if len(word) == _LETTERS and word.isascii() and word.isalpha()})
     candidates = list(dict.fromkeys((*WORDS, *others)))[:_MOST_TRIED]
+    # Alone, between others, and all together: some tokenizers join a word with its neighbour, or count a blank as a token.
     words = [word for word in candidates if count_tokens(word) == 1]
     words = [word for word in words if count_tokens(f"{word} {word} {word}") == 3][:_MOST_WORDS]
     if len(words) < _FEWEST_WORDS or count_tokens(" ".join(words)) != len(words):
@@ -152,6 +154,7 @@ def _read_tokenizer(file: str) -> Any:
 
 
 def _draw_lengths(tokens: Variate, seed: int, less: int) -> list[int]:
+    """Lengths by request number, drawn here and not in workers, so that they do not depend on how many workers there are."""
     if tokens.kind == "constant":
         return [max(1, int(tokens.first) - less)]
     return [max(1, min(MOST_TOKENS, round(value)) - less) for value in tokens.draws(DRAWN, seed, least=1)]
@@ -187,6 +190,7 @@ def with_output_rules(target: Target, options: LoadOptions) -> Target:
         rules["min_tokens"] = options.min_tokens
     if not rules:
         return target
+    # Other dialects would take the param for a setting of the model, and most servers ignore what they do not know.
     if target.dialect != "openai":
         option = "--ignore-eos" if options.ignore_eos else "--min-tokens"
         raise wrong_option(

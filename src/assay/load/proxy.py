@@ -81,6 +81,8 @@ class FaultProxy:
         self._upstreams: dict[ServerConnection, _Upstream] = {}
         self._server = _ThrottledServer(self._answer, self._end_connection, self)
         self._thread = LoopThread("assay-fault-proxy")
+        self._changed = asyncio.Event()
+        """Set when there is another fault."""
 
     def __enter__(self) -> Self:
         # Bound and never listened to: the port stays ours while connections to it are refused.
@@ -88,7 +90,7 @@ class FaultProxy:
         self._port = int(self._keeper.getsockname()[1])
         self._thread.start()
         try:
-            self._thread.run(self._begin(), _CALL_SECONDS)
+            self._thread.run(self._listen(), _CALL_SECONDS)
         except BaseException:
             self._thread.stop()
             self._keeper.close()
@@ -127,12 +129,10 @@ class FaultProxy:
         passages = tuple(map(replace, self._passages))
         return Traffic(passages, tuple(self._changes), self._connections, self._unread)
 
-    async def _begin(self) -> None:
-        self._changed = asyncio.Event()
-        await self._listen()
-
     async def _impose(self, fault: Fault) -> float:
+        """Set the fault, wake whoever waits at the old pace, and open or close the port; the time is taken when all is done."""
         self._fault, self._drawn = fault, 0
+        # A new event for every fault: those who wait for the old one wake up, later ones wait for the next change.
         self._changed.set()
         self._changed = asyncio.Event()
         self._server.hurry()
@@ -148,6 +148,7 @@ class FaultProxy:
         await self._server.listen(sock=_bound(self._port), backlog=1024)
 
     async def _vanish(self) -> None:
+        """Resets and no orderly end: a server that is gone does not say goodbye."""
         self._server.close(resets=True)
 
     def admit(self, connection: _ThrottledConnection) -> None:
@@ -187,6 +188,7 @@ class FaultProxy:
             client.reset()
             return False
         if passage.fault is FaultKind.STALL:
+            # For ever: only the client's leaving cancels this task.
             await asyncio.Event().wait()
         passage.forwarded = self._clock()
         try:
@@ -195,6 +197,7 @@ class FaultProxy:
             if passage.first_byte is not None:
                 client.reset()
                 return False
+            # It never reached the upstream, so it must not look as if that had been asked.
             passage.forwarded = None
             return await self._tell(passage, client, 502, f"The proxy cannot reach the upstream: {error}")
 
@@ -221,12 +224,14 @@ class FaultProxy:
     async def _forward(
         self, passage: Passage, request: HttpRequest, client: _ThrottledConnection, upstream: _Upstream
     ) -> bool:
+        """Ask the upstream and hand its bytes on as they come, framing and all; a fault CUT ends it within the body."""
         if self._unseen is not None:
             request = request._replace(body=self._unseen.sub(b"", request.body))
         answer = await upstream.ask(request)
         passage.status = answer.status
         is_cut = passage.fault is FaultKind.CUT
         async for piece, body_bytes in answer.pieces():
+            # The head passes whole, so that the client believes in an answer; of the body, half of its first piece.
             if is_cut and (body_bytes or answer.is_over):
                 await self._write(client, piece[: len(piece) - max(1, body_bytes // 2)], passage)
                 client.reset()
@@ -259,6 +264,7 @@ class FaultProxy:
 
 
 def _bound(port: int) -> socket.socket:
+    """A socket with the port, which several may have: one keeps it for us while another listens, or none does."""
     place = socket.socket()
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -288,6 +294,7 @@ class _ThrottledConnection(ServerConnection):
         if self._timer is None:
             self._read_step()
         elif len(self._held) > _READ_BYTES:
+            # The client has to feel that nobody reads: what the kernel's buffers do not take, it cannot send.
             self._transport.pause_reading()
 
     def _read_step(self) -> None:
@@ -329,6 +336,8 @@ class _ThrottledConnection(ServerConnection):
 
 
 class _ThrottledServer(TaskServer):
+    """A task server whose connections know the proxy, which says how fast they may read."""
+
     def __init__(
         self,
         handle: Callable[[ServerConnection, HttpRequest], Awaitable[None]],
@@ -429,6 +438,7 @@ class _Answer:
             await self._head()
 
     async def _head(self) -> None:
+        """Read one head; `_first` is then what is passed on first: the bytes of the final head and of the body behind it."""
         reader, raw, data = HeadReader(), b"", self._first
         while not data or (found := reader.feed(data)) is None:
             raw += data

@@ -1,4 +1,8 @@
-"""How good answers are that were given under load."""
+"""How good answers are that were given under load.
+
+The scorers are those of `assay run` and judge in this process, after the load: a judge that calls a model, or code that is
+executed, would compete with the workers. The same answer to the same case is judged once, as a load repeats its cases.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +56,7 @@ class Checker:
             (self.case_of(number), payload if payload == TOO_LONG else text_of(payload, self.output))
             for number, payload in answers
         ]
+        # Judges are agents, and the pool closes them. Scorers are made once for each benchmark, however often it is asked.
         with contextlib.closing(AgentPool()) as pool:
             panels = {
                 id(benchmark): Panel(benchmark.scorers, benchmark.cases, pool)

@@ -94,6 +94,7 @@ def _compute_closed_rates(tally: Tally, load: Load, window: MeasuredWindow) -> R
         widening = math.sqrt(1 + 2 * cycle / window.seconds)
         times = together(slices_between(tally, window.times_from, window.end)).times["latency"]
         least = max(least, _relative_half_width(times, total.answers))
+    # Rates of answers, good answers and tokens come from the same blocks, each with an interval of its own.
     blocks = [together(block).by_life for block in blocks_of(slices, size)]
     figures = []
     for value, values in _by_quantity(total, blocks):

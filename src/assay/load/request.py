@@ -21,8 +21,7 @@ from assay.dialects import anthropic, ollama, openai, plain
 from assay.dialects.lookup import endpoint_at, takes_messages
 from assay.errors import PlanError
 from assay.http.errors import HttpError
-from assay.http.loopback import is_loopback
-from assay.http.request import PreparedRequest, prepare
+from assay.http.request import PreparedRequest, is_loopback, prepare
 from assay.load.payload import MAX_TOKENS, MESSAGES, OPENING, PROMPT
 from assay.load.synthetic import OPENING_BYTES
 from assay.model.conversation import as_text, is_conversation
@@ -112,7 +111,11 @@ def requests_for(target: Target, asks: Iterable[LoadPrompt], max_tokens: int | N
 def build_requests_with_openings(
     target: Target, asks: Iterable[LoadPrompt], max_tokens: int | None, prefix: Prefix
 ) -> tuple[list[bytes], list[int]]:
-    """Whole requests, and where in each of them its opening goes: what stands there is to be written over."""
+    """Whole requests, and where in each of them its opening goes: what stands there is to be written over.
+
+    The marker has the length of an opening, so that the content length is right for every request, and is random, so that it
+    is found at one place only whatever the prompt says.
+    """
     mark = secrets.token_hex(OPENING_BYTES // 2)
     opened = [with_prefix(target, ask, prefix.before(mark)) for ask in asks]
     requests = [requests_for(there, [ask], max_tokens)[0] for there, ask in opened]
@@ -135,6 +138,7 @@ def with_prefix(target: Target, ask: LoadPrompt, text: str) -> tuple[Target, Loa
 
 
 def _prepare_post(target: Target) -> PreparedRequest:
+    """The head of a request with JSON; headers of the target come last, so that a user's own Accept or type wins."""
     if target.streams:
         accept = ollama.STREAM_TYPE if target.dialect == "ollama" else openai.STREAM_TYPE
     else:
@@ -157,6 +161,7 @@ def template_for(
     A body is a list: text, the name of a hole, text, and so on, as in `['{"input":"', 'prompt', '"}']`. `synthetic` is for requests of which only the length is
     known, `given` for the others, in turn; each of them with a bound on the tokens of the answer and without.
     """
+    # A bound is a number in JSON, so its marker is one as well: one of 19 digits, which nobody asks for.
     opening = secrets.token_hex(OPENING_BYTES // 2)
     prompt, most = secrets.token_hex(16), 10**18 + secrets.randbelow(10**18)
     holes = {opening: OPENING, prompt: PROMPT, str(most): MAX_TOKENS}
@@ -217,6 +222,8 @@ def _json(value: object) -> str:
 
 
 def body_for(target: Target, ask: LoadPrompt, max_tokens: int | None) -> dict[str, object]:
+    """What is asked, in the dialect of the target. An agent over plain HTTP gets the protocol of `assay run`; a URL that
+    nobody knows gets the prompt as `input`, which is as good a guess as any."""
     max_tokens = ask.max_tokens or max_tokens
     match target.dialect:
         case "openai":
@@ -246,6 +253,7 @@ def _messages(target: Target, ask: LoadPrompt) -> list[Mapping[str, object]]:
 
 
 def _openai(target: Target, ask: LoadPrompt, max_tokens: int | None) -> dict[str, object]:
+    """One dialect, four shapes: the end of the address says whether it is embeddings, responses, chat or completions."""
     model, params, streams = target.model or _ANY_MODEL, target.params, target.streams
     path = urlsplit(target.url).path.rstrip("/")
     if path.endswith(openai.EMBEDDINGS_PATH):
@@ -294,6 +302,7 @@ def place_of(url: str) -> ServerAddress:
         reason = getattr(error, "strerror", None) or error
         raise PlanError(f"The host '{host}' is not known: {reason}.") from None
     family, _, _, _, address = candidates[0]
+    # A single address is not tried: the first connection of a worker would find out the same, and say why.
     for candidate in candidates if len(candidates) > 1 else ():
         with socket.socket(candidate[0], candidate[1]) as attempt:
             attempt.settimeout(_SECONDS_TO_ACCEPT)
@@ -310,6 +319,7 @@ def is_allowed(url: str, allowed: Sequence[str]) -> bool:
 
 
 def check_allowed(url: str, allowed: Sequence[str]) -> None:
+    """Raise PlanError for a host that is neither this machine nor named by the user: nobody loads a server by a typing error."""
     if is_allowed(url, allowed):
         return
     host = urlsplit(url).hostname or ""

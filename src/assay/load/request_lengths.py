@@ -72,6 +72,7 @@ class Lengths:
         drawn_output = self._output[number % len(self._output)]
         if self._workers is None:
             return RequestLengths(drawn_input, drawn_output)
+        # Rows are dealt out in turn, so of w workers each has every w-th, in order.
         place = number // self._workers
         in_row, out_row = self._rows_input[place], self._rows_output[place]
         blocks: Sequence[int] = ()

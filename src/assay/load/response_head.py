@@ -8,14 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.http.events import EVENT_STREAM, JSON_LINES
-from assay.http.framing import (
-    ChunkedBody,
-    FramingError,
-    build_body,
-    content_length,
-    parse_head,
-    status_of,
-)
+from assay.http.framing import ChunkedBody, FramingError, build_body, content_length, parse_head, status_of
 
 _STREAMED = (EVENT_STREAM, *JSON_LINES)
 
@@ -26,6 +19,8 @@ class BadReply(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ResponseHead:
+    """What of a head decides how the answer is read, and whether its connection can be used again."""
+
     status: int
     length: int | None
     is_chunked: bool
@@ -45,6 +40,7 @@ def head_of(text: bytes) -> ResponseHead:
     """The parsed head; BadReply where it is no HTTP."""
     found = known_heads.get(text)
     if found is None:
+        # A server that puts a date or a request's id into each head would fill the memory.
         if len(known_heads) > 256:
             known_heads.clear()
         found = known_heads[text] = _parse_head(text)

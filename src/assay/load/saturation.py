@@ -1,4 +1,4 @@
-"""A server that has more to do than it can: how fast it answers then, and whether the work piles up.
+"""A server that has more to do than it can: how fast it answers then, whether work piles up, and who is to blame (`breach`).
 
 As long as every slot of a server is busy, the rate of its answers is its capacity, whatever the service times are: that is
 the figure to measure, with an interval, instead of narrowing down the rate at which a queue begins to grow by chance.
@@ -13,7 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.load.rates import BLOCKS, blocks_of
-from assay.model.load import Distribution, LoadResult, Moment
+from assay.model.bottleneck import (
+    FOR_STEPS,
+    KEPT_UP,
+    MOST_ERRORS,
+    OWN_LIMITS,
+    falls_behind,
+    is_generator_limit,
+)
+from assay.model.load import UNFINISHED, Arrivals, Distribution, Load, LoadResult, Moment, ObjectiveResult
 from assay.stats.means import mean_half_width, t_quantile
 
 _FEWEST_BLOCKS = 5
@@ -71,6 +79,7 @@ def combine(samples: Sequence[RateSample]) -> PooledRate:
         abs(sample.rate - rate) <= _APART / 2 * max(sample.half, half * math.sqrt(seconds / sample.seconds))
         for sample in samples
     )
+    # A server whose capacity changes has no single rate; an interval around the mean would promise one.
     if not is_stable:
         low = min(low, *(sample.rate - sample.half for sample in samples))
         high = max(high, *(sample.rate + sample.half for sample in samples))
@@ -159,6 +168,7 @@ def is_piling_up(result: LoadResult, seconds: float, spread: float) -> bool | No
     third = len(due) // 3
     if not third:
         return None
+    # The first third against the last, by medians of short stretches: a single slow answer moves neither.
     grown = (
         (_mean_latency(due[-third:]) - _mean_latency(due[:third]))
         * result.requests_completed
@@ -171,3 +181,57 @@ def is_piling_up(result: LoadResult, seconds: float, spread: float) -> bool | No
 def _mean_latency(moments: Sequence[Moment]) -> float:
     sent = sum(one.sent for one in moments)
     return sum((one.latency_p50 or 0.0) * one.sent for one in moments) / max(1, sent)
+
+
+def breach(result: LoadResult, load: Load, spread: float = 1.0) -> tuple[str | None, str]:
+    """What broke first: the cause, and in words with its number.
+
+    `spread` is the standard deviation of service times ÷ their mean, which says how far a queue may grow by chance.
+    """
+    # The order of the questions is that of what explains the others: errors of the server make it look quick, and a machine
+    # that cannot keep up makes every server look slow.
+    failed = {kind: number for kind, number in result.errors.items() if kind not in UNFINISHED}
+    own = sum(failed.get(kind, 0) for kind in OWN_LIMITS)
+    servers = result.error_rate.value * (1 - own / max(1, sum(failed.values())))
+    broken = next((held for held in result.held if held.is_met is False), None)
+    has_own_limit = any(_is_about_errors(held) for held in result.held)
+    if (servers > MOST_ERRORS and not has_own_limit) or (
+        _is_about_errors(broken) and servers > result.error_rate.value / 2
+    ):
+        kind = max((one for one in failed if one not in OWN_LIMITS), key=lambda one: failed[one], default="")
+        return "errors", f"{servers:.1%} of the requests failed, most of them as {kind}"
+    is_short = _is_short(result, load, spread)
+    if own and (broken or is_short or result.error_rate.value > MOST_ERRORS):
+        return "generator", f"this machine had no more descriptors or ports for {own} requests"
+    is_late = is_generator_limit(result, FOR_STEPS) or _was_sent_late(result, load)
+    if (is_short or broken) and is_late:
+        return "generator", "this machine could not send or read more"
+    if broken and broken.figure:
+        return "latency", f"{broken.objective.text} was not met"
+    if is_short:
+        return "saturation", f"work piled up at {load.offered or 0:.4g} requests/s"
+    if not result.requests_completed:
+        return "errors", "nothing was answered"
+    return None, ""
+
+
+def _is_about_errors(held: ObjectiveResult | None) -> bool:
+    return held is not None and held.objective.metric == "error_rate"
+
+
+def _is_short(result: LoadResult, load: Load, spread: float) -> bool:
+    """Whether the server fell behind what was offered, beyond what chance explains."""
+    if load.offered is None:
+        return False
+    if (grows := is_piling_up(result, load.seconds, spread)) is not None and result.error_rate.value < 1:
+        return grows or _was_sent_late(result, load)
+    return falls_behind(result, load.offered)
+
+
+def _was_sent_late(result: LoadResult, load: Load) -> bool:
+    """Whether fewer requests were sent in time than were due; by chance the timetable itself may have had a few less."""
+    if load.offered is None:
+        return False
+    due = load.offered * load.seconds
+    chance = 3 * math.sqrt(due) if load.arrivals is Arrivals.POISSON else 0.0
+    return result.achieved_rate * load.seconds < KEPT_UP * due - chance

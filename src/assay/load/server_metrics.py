@@ -1,6 +1,6 @@
 """Reads a server's own metrics once a second while it is under load, without getting in the way of the load.
 
-With `--server-metrics URL`, queue length, cache usage and the like (`prometheus.KNOWN`) stand beside the figures of the load.
+With `--server-metrics URL`, queue length, cache usage and the like (`KNOWN`) stand beside the figures of the load.
 A reading that fails is counted, and the load goes on.
 """
 
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import math
+import re
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from urllib.parse import urlsplit
 
 from assay.load.priorities import lower_priority
-from assay.load.prometheus import KNOWN, read_samples
 from assay.model.server_metrics import MetricSeries, ServerMetrics
 
 EVERY_SECONDS = 1.0
@@ -27,6 +27,76 @@ _LAST_SECONDS = 1.0
 _MOST_BYTES = 8 * 2**20
 MOST_POINTS = 600
 """Of each metric; of a long load every second, fourth, … sample is kept."""
+_SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{[^\n]*\})?[ \t]+(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownMetric:
+    """A metric that is shown under a title that servers share: "waiting at the server", whoever calls it what."""
+
+    name: str
+    software: str
+    """Empty for what any server may expose."""
+    title: str
+    unit: str
+    is_counter: bool = False
+    is_highest: bool = False
+    """Whether the highest of several samples counts (of engines or models) instead of their sum."""
+
+
+def _known() -> Iterator[KnownMetric]:
+    for software, running, waiting, cache, prompt, output in (
+        # docs.vllm.ai, "Production Metrics"; up to 0.9 the cache is gpu_cache_usage_perc.
+        ("vLLM", "vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc",
+         "vllm:prompt_tokens_total", "vllm:generation_tokens_total"),
+        # llama.cpp, tools/server/README.md, "GET /metrics".
+        ("llama.cpp", "llamacpp:requests_processing", "llamacpp:requests_deferred", "llamacpp:kv_cache_usage_ratio",
+         "llamacpp:prompt_tokens_total", "llamacpp:tokens_predicted_total"),
+        # docs.sglang.io, "Production Metrics".
+        ("SGLang", "sglang:num_running_reqs", "sglang:num_queue_reqs", "sglang:token_usage",
+         "sglang:prompt_tokens_total", "sglang:generation_tokens_total"),
+    ):  # fmt: skip
+        yield KnownMetric(running, software, "running at the server", "requests")
+        yield KnownMetric(waiting, software, "waiting at the server", "requests")
+        yield KnownMetric(cache, software, "KV cache", "share", is_highest=True)
+        yield KnownMetric(prompt, software, "prompt tokens", "tokens", is_counter=True)
+        yield KnownMetric(output, software, "output tokens", "tokens", is_counter=True)
+    yield KnownMetric("vllm:gpu_cache_usage_perc", "vLLM", "KV cache", "share", is_highest=True)
+    # huggingface.co/docs/text-generation-inference, "Metrics".
+    yield KnownMetric("tgi_batch_current_size", "TGI", "running at the server", "requests")
+    yield KnownMetric("tgi_queue_size", "TGI", "waiting at the server", "requests")
+    # What Prometheus' own client libraries expose of the process.
+    yield KnownMetric("process_resident_memory_bytes", "", "resident memory", "bytes")
+    yield KnownMetric("process_cpu_seconds_total", "", "processor time", "cores", is_counter=True)
+
+
+KNOWN = {metric.name: metric for metric in _known()}
+_PREFIXES = tuple({re.split("[:_]", name)[0] for name in KNOWN})
+
+
+def read_samples(text: str) -> dict[str, float]:
+    """The known metrics in a server's answer; of several samples their sum or, of shares, the highest.
+
+    >>> read_samples('vllm:num_requests_running{engine="0"} 3.0\\nvllm:num_requests_running{engine="1"} 2.0')
+    {'vllm:num_requests_running': 5.0}
+    """
+    found: dict[str, float] = {}
+    for line in text.splitlines():
+        # A server may expose thousands of lines: most are passed over by their beginning, without a regular expression.
+        if not line.startswith(_PREFIXES) or (sample := _SAMPLE.match(line)) is None:
+            continue
+        name = sample[1]
+        metric = KNOWN.get(name)
+        try:
+            value = float(sample[2])
+        except ValueError:
+            continue
+        if metric is None or not math.isfinite(value):
+            continue
+        if name in found:
+            value = max(found[name], value) if metric.is_highest else found[name] + value
+        found[name] = value
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +127,9 @@ class MetricsReader:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_over.set()
+        # The thread is a daemon: one that hangs in a read is left alone, and what it may still find is ignored.
         self._thread.join(_LAST_SECONDS)
         if self._thread.is_alive():
             self._failed += 1
@@ -82,6 +151,7 @@ class MetricsReader:
                 return
 
     def _read(self, now: float) -> None:
+        """One reading; of a long load every second one kept is dropped when there are too many, and fewer are kept from then on."""
         self._scrapes += 1
         try:
             sample = read_samples(_fetch(self._source))

@@ -43,6 +43,7 @@ def summarise_load(tally: Tally, load: Load) -> LoadResult:
     """The figures alone; `analysis.load` says what to make of them."""
     if load.trace is not None and load.trace.sessions:
         load = replace(load, seconds=max(load.seconds, _whole_slices(tally.last_due, tally.width)))
+    # From here on a load that was cut short is one that was meant to be as short as that.
     if tally.stopped_at is not None:
         load = until(load, _known_until(tally, tally.stopped_at))
     window = find_measured_window(tally, load)

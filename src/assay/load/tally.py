@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.load.answer_text import Kept
 from assay.load.cancellation import CANCELLED
 from assay.load.failures import failures_in
 from assay.load.histogram_bounds import SHORTEST
 from assay.load.histogram_bounds import Bounds as Bounds
-from assay.load.unscored_answers import Kept
 from assay.load.worker_report import COLUMNS, OK, Chunk
 from assay.model.error_details import gather, merge, reason_of
 from assay.model.load import UNFINISHED
@@ -92,6 +92,11 @@ class LoadProgress:
 class Tally:
     """Adds up the chunks of all workers of one load.
 
+    A request is counted in several ways, because each question needs another one. `completed`, `errors` and `good` of a slice
+    count what ended in it: what a live view shows. `sent`, `answered`, `by_due` and all times are of what was due in it,
+    whenever that ended: a server that falls behind cannot hide slow answers in later slices. `by_life` spreads every answer
+    over the time it took: the rate of a closed loop, whose answers come in waves (see `rates`).
+
     `add` takes counters over at once but only queues the rows of requests. `_settle` sorts them into slices when many are
     waiting or when a property needs them, because that takes the processor from workers that have to be on time. Facts such
     as `sent` are totals of a worker since its start, so the latest of each worker replaces the one before.
@@ -149,6 +154,7 @@ class Tally:
         self._waiting_values = 0
 
     def add(self, worker: int, chunk: Chunk) -> None:
+        """Take over a chunk. Counts that a live view shows are brought up to date here, without numpy; all else waits."""
         facts = chunk.facts
         self.seconds = max(self.seconds, float(str(facts["at"])))
         self.sent[worker] = int(str(facts["sent"]))
@@ -282,12 +288,14 @@ class Tally:
             name: np.concatenate([np.frombuffer(chunk.columns[name]) for chunk in chunks]) for name in COLUMNS
         }
         is_ok = columns["kind"] == OK
+        # What was cut off, or given up on purpose, is neither an answer nor a failure of the server.
         is_cut = np.isin(columns["kind"], [number for number, kind in enumerate(kinds) if kind in UNFINISHED])
         is_cancelled = np.isin(
             columns["kind"], [number for number, kind in enumerate(kinds) if kind == CANCELLED]
         )
         has_failed = ~is_ok & ~is_cut & ~is_cancelled
         self.unfinished_from = float(np.min(columns["due"][is_cut], initial=self.unfinished_from))
+        # A closed loop sends its first requests all at once; how they come back shows whether the server queues them.
         self._first_wave.append(
             np.stack([columns[name] for name in ("begun", "number", "end")])[
                 :, is_ok & (columns["due"] < 1e-6)
@@ -326,6 +334,7 @@ class Tally:
         self, columns: dict[str, Values], is_ok: NDArray[np.bool_], good: NDArray[np.bool_]
     ) -> None:
         """Counts a request in every slice that it reaches into, in proportion to the time it spends there."""
+        # Every request is busy time, also one that failed: it occupied a place in flight.
         begun, end = columns["begun"], columns["end"]
         for here, seconds in self._spread(begun, end, end - begun):
             here.busy_seconds += seconds
@@ -350,6 +359,7 @@ class Tally:
                 yield self._slices.setdefault(place, Slice()), share
 
     def _shorten(self) -> None:
+        """Merge neighbours until there are few enough slices. They begin at 0, so slice n becomes slice n // 2."""
         while self._slices and max(self._slices) >= self._most_slices:
             merged: dict[int, Slice] = {}
             for place, slice_ in self._slices.items():
@@ -408,6 +418,8 @@ def spread(begin: Values, end: Values, amounts: Values, width: float) -> tuple[i
     >>> spread(np.array([0.5]), np.array([2.5]), np.array([4.0]), 1.0)
     (0, array([1., 2., 1.]))
     """
+    # In four steps without a loop over requests: those within one slice, then of the others what falls into their first
+    # slice, into their last, and into all slices in between.
     begin = np.maximum(begin, 0.0)
     end = np.maximum(end, begin)
     first, last = (begin / width).astype(int), (end / width).astype(int)

@@ -1,7 +1,10 @@
-"""Turns options into targets: the servers that requests go to, with their dialect, headers and trust in certificates.
+"""Turns options and agents into targets: the servers that requests go to, with dialect, headers and trust in certificates.
 
 Values of headers are read from the environment here and are never stored; a header that looks like a secret has to name a
 variable.
+
+Behind most agents there is a server too (a model provider's API, or plain HTTP): `target_of_agent` says where it is, so that the
+engine can send the requests itself. Any other agent runs its own code in `agent_worker`.
 """
 
 from __future__ import annotations
@@ -9,16 +12,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 from assay.dialects import openai
+from assay.dialects.lookup import PROVIDERS
 from assay.errors import PlanError
-from assay.http.loopback import is_loopback
+from assay.http.request import is_loopback
 from assay.load.options import LoadOptions, wrong_option
 from assay.load.prompts import with_output_rules
 from assay.load.request import Target, check_allowed, target_of
+from assay.model import AgentUse
 from assay.model.secret import NAMED, is_secret
 from assay.plugin.agent_pool import expand_variables
+
+KINDS = (*PROVIDERS, "http")
+"""Types of agents that the engine can speak to by itself."""
 
 
 def more_targets(options: LoadOptions, first: Target) -> list[Target]:
@@ -45,6 +54,7 @@ def _endpoint(target: Target) -> str:
 
 
 def target_for(options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:
+    """The server at the URL of the options. The key of OPENAI_API_KEY is sent along only where a provider is meant."""
     target = with_options(target_of(options.target, options.model, options.stream), options, environment)
     names = {name.lower() for name in target.headers}
     if target.dialect != "openai" or "authorization" in names:
@@ -54,6 +64,31 @@ def target_for(options: LoadOptions, environment: Mapping[str, str] = os.environ
         return target
     sent = openai.PROVIDER.headers(openai.PROVIDER.key(None, environment))
     return replace(target, headers={**target.headers, **sent})
+
+
+def target_of_agent(use: AgentUse, options: LoadOptions, environment: Mapping[str, str]) -> Target:
+    """Where the agent's server is and how `assay run` would speak to it; headers may hold secrets from the environment."""
+    given: dict[str, Any] = expand_variables(dict(use.options), environment, use.name)
+    headers = {str(name): str(value) for name, value in (given.get("headers") or {}).items()}
+    if use.type == "http":
+        url, streams = str(given["url"]), False
+    else:
+        provider = PROVIDERS[use.type]
+        named = given.get("base_url") or given.get("url")
+        url = provider.base_url(str(named) if named else None, environment) + provider.chat_path
+        headers = {**provider.headers(provider.key(given.get("api_key"), environment)), **headers}
+        streams = options.stream and bool(given.get("stream", True))
+    return Target(
+        url=url,
+        dialect=use.type,
+        model=options.model or given.get("model"),
+        headers=headers,
+        params=given.get("params") or given.get("options") or {},
+        system=given.get("system"),
+        streams=streams,
+        is_agent=True,
+        output=given.get("output") if use.type == "http" else None,
+    )
 
 
 def with_options(target: Target, options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:

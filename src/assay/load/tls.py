@@ -46,7 +46,11 @@ def failure_reason(error: ssl.SSLError) -> str:
 
 
 class TlsChannel(Channel):
-    """A channel whose bytes are encrypted; the state stays CONNECTING until the handshake is done."""
+    """A channel whose bytes are encrypted; the state stays CONNECTING until the handshake is done.
+
+    Encrypted bytes go from the socket to `_incoming` and from `_outgoing` to the socket. Whatever is asked of `_tls` may
+    write to `_outgoing`, as an answer to a renegotiation or a key update, so each such call is followed by `_push`.
+    """
 
     __slots__ = ("_fault", "_incoming", "_is_shaking_hands", "_outgoing", "_tls")
 
@@ -74,10 +78,12 @@ class TlsChannel(Channel):
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
+            # It is the server's turn; the handshake goes on with what it sends.
             self._push()
             return
         except ssl.SSLError as error:
             raise TlsError(failure_reason(error)) from None
+        # The client's last message of the handshake must leave before the request that may already be waiting.
         self._push()
         self.state = State.IDLE
         if self.number >= 0:
@@ -98,6 +104,12 @@ class TlsChannel(Channel):
         self.send_rest()
 
     def read(self) -> tuple[bytes, float] | None:
+        """As of a plain channel: decrypted bytes, with the time at which the last encrypted ones of them arrived.
+
+        A read from the socket may hold several records, parts of one, or only what the handshake needs, in which case there
+        is nothing to return. All records are taken at once: what stayed in `_incoming` would wait for the next event of the
+        socket, which may never come. A fault that follows good data is raised by the next read, after the data.
+        """
         arrived = super().read()
         if arrived is None:
             return None
@@ -114,6 +126,7 @@ class TlsChannel(Channel):
         try:
             while piece := self._tls.read(READ_BYTES):
                 pieces.append(piece)
+            # Nothing without an error is the end that TLS itself announces (close_notify).
             self._stop_reading()
             return b"".join(pieces), at
         except ssl.SSLWantReadError:

@@ -25,6 +25,7 @@ class TokenGaps:
 
     def add(self, stamps: list[float]) -> int:
         """The pieces of one answer, by the time of the read that brought each; how many reads there were."""
+        # All in one read, as short answers mostly are: nothing is known about the times between them.
         at = stamps[0]
         if at == stamps[-1]:
             self.zeros += len(stamps) - 1

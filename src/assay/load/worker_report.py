@@ -43,6 +43,8 @@ def columns_of(rows: Sequence[tuple[float, ...]]) -> dict[str, array[float]]:
 
 
 def pack_chunk(chunk: Chunk) -> bytes:
+    """Columns as raw doubles: to write a number as text and to parse it again would take longer than all else that is done
+    with it, and the doubles that the engine reads are exactly those that were measured."""
     head = json.dumps({"n": len(chunk), "zero_gaps": chunk.zero_gaps, **chunk.facts}).encode()
     body = [head, *(chunk.columns[name].tobytes() for name in COLUMNS), chunk.gaps.tobytes()]
     return struct.pack("<II", len(head), sum(map(len, body))) + b"".join(body)
@@ -61,6 +63,7 @@ class ChunkWriter:
     def send(self, chunk: Chunk, is_last: bool) -> None:
         self._unsent += pack_chunk(chunk)
         if is_last:
+            # Nothing is being measured any more, and whatever is unsent when this process ends would be lost.
             os.set_blocking(self._fd, True)
         try:
             while self._unsent:
@@ -68,6 +71,7 @@ class ChunkWriter:
         except BlockingIOError:
             return
         except BrokenPipeError:
+            # Not an exception, which would have to pass through the code of an agent that may catch it.
             os._exit(0)
 
 

@@ -42,7 +42,7 @@ class FinishedLoad:
 
 def prepare_load(options: LoadOptions, settings: Settings, store: Store) -> PreparedLoad:
     """The load of a URL, or of an agent that is known by its name, checked and ready to start."""
-    from assay.load.agents import build_prepared_load_for
+    from assay.load.build import build_prepared_load_for
     from assay.plan.load import find_agent
 
     found = find_agent(options.target, settings, store.agents())

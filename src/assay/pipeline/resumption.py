@@ -36,7 +36,7 @@ def read_spending(run: Run, budget: Budget, store: Store) -> Spending:
 
 def read_progress(store: Store, run: Run) -> StoredProgress:
     """What is stored; a process of `measured: auto` that had seen enough counts as having done all it may."""
-    from assay.execute.auto_repetitions import Enough
+    from assay.execute.early_stop import Enough
 
     progress = dict(store.progress(run.id))
     for stored in run.trials:

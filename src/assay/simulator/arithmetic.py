@@ -1,4 +1,8 @@
-"""Finds and computes the sums in a prompt: the questions whose right answer the simulated model knows."""
+"""Finds and computes the sums in a prompt: the questions whose right answer the simulated model knows.
+
+A sum is a chain of two to eight numbers with + − × ÷ between them, without brackets. The patterns are bounded everywhere, in digits,
+terms and in how much of a prompt is searched, because prompts come from outside and may be long or made to be slow.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,7 @@ def sum_in(prompt: str) -> Number | None:
     >>> sum_in("What is 3*4?"), sum_in("2 + 3 * 4 ="), sum_in("born 2024-01-05, 1-2 words"), sum_in("1/0?")
     (12, 14, None, None)
     """
+    # The question stands at the end of a prompt; examples with sums of their own come before it.
     text = prompt[-_LONGEST:]
     sums = [*_SPACED.finditer(text), *_ASKED.finditer(text)]
     if not sums:
@@ -46,6 +51,7 @@ def _value(expression: str) -> Number:
         if sign in "*×x":
             terms[-1] = mul(terms[-1], _number(text))
         elif sign in "/÷":
+            # What divides evenly stays a whole number: a model answers 4, not 4.0, to 8 / 2.
             top, bottom = terms[-1], _number(text)
             is_exact = isinstance(top, int) and isinstance(bottom, int) and top % bottom == 0
             terms[-1] = int(top // bottom) if is_exact else top / bottom
@@ -63,7 +69,8 @@ def _number(text: str) -> Number:
 
 
 def format_number(value: Number) -> str:
-    """
+    """As a model would write it: at most six decimals, and no zeros at the end.
+
     >>> format_number(19), format_number(2.5), format_number(1 / 3)
     ('19', '2.5', '0.333333')
     """

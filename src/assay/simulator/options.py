@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SimOptions:
-    """The truth that a client of the simulated server is to find."""
+    """The truth that a client of the simulated server is to find.
+
+    A benchmark of benchmarks needs a server whose figures are known: what a load test, an agent or `serving` measures is held
+    against these. The names are those of the command's options.
+    """
 
     host: str = "127.0.0.1"
     port: int = 0

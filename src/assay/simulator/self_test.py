@@ -34,6 +34,7 @@ class Punctuality:
 
 
 def question(is_streamed: bool, max_tokens: int | None = None) -> bytes:
+    """A body that is the same each time, so that the server's cache of questions works as in a load test."""
     document = {"model": "sim-llm", "messages": [{"role": "user", "content": "Say something."}]}
     return json.dumps({**document, "stream": is_streamed, "max_tokens": max_tokens}).encode()
 
@@ -75,6 +76,7 @@ def measure_throughput(url: str, *, connections: int = 64, seconds: float = 2.0)
     try:
         done = 0
         started = perf_counter()
+        # All requests are written before the first answer is read, so the server always has work waiting.
         while perf_counter() - started < seconds:
             for connection in sockets:
                 connection.sendall(message)
@@ -94,6 +96,7 @@ def punctuality(url: str, *, ttft: float, itl: float, rate: float, seconds: floa
     look does not make the server late. Choose a rate whose interval is no simple multiple of the ITL: at 200/s and 5 ms
     every stream's tokens fall due at the same instants, and all but one of them wait for the others.
     """
+    # The first moments are left out, in which connections are made and both processes fill their caches.
     total = _WARM_UP + seconds
     target = target_of(f"{url}/v1", "sim-llm", streams=True)
     requests = requests_for(target, [LoadPrompt("Say something.")], None)

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from types import TracebackType
 from typing import Self
 
 from assay.errors import AssayError
@@ -35,6 +34,7 @@ def run_until_signal(options: SimOptions, on_ready: Callable[[str], None]) -> di
 
 
 async def _serve_until_signal(options: SimOptions, on_ready: Callable[[str], None]) -> dict[str, object]:
+    # Handlers first: a signal that comes while the server starts must end it in order as well.
     signalled = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, signalled.set)
@@ -52,6 +52,7 @@ async def start(options: SimOptions) -> tuple[Simulation, str]:
     simulation = Simulation(options, asyncio.get_running_loop())
     try:
         port = await simulation.server.listen(options.host, options.port, backlog=_BACKLOG)
+    # OverflowError: a port above 65535 never reaches the system.
     except (OSError, OverflowError) as error:
         simulation.close()
         reason = getattr(error, "strerror", None) or str(error)
@@ -85,13 +86,13 @@ class SimServer:
         self.url = self._running.start(self.options)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._running.stop()
 
 
 class _Process:
+    """Started as users start it, so that the command line is tested as well; its first line of JSON has the address."""
+
     def __init__(self) -> None:
         self._process: subprocess.Popen[str]
 
@@ -101,6 +102,7 @@ class _Process:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
         )
         assert self._process.stdout is not None
+        # It blocks until the server listens. One that cannot start says so on standard error and ends.
         line = self._process.stdout.readline()
         if not line:
             _, complaint = self._process.communicate()
@@ -108,6 +110,7 @@ class _Process:
         return str(json.loads(line)["url"])
 
     def stop(self) -> None:
+        # It prints its figures at the end, so its pipes are read until it has; one that hangs must not hang the tests.
         self._process.terminate()
         try:
             self._process.communicate(timeout=5)
@@ -131,9 +134,12 @@ def arguments(options: SimOptions) -> list[str]:
 
 
 class _Thread:
+    """An event loop beside the caller's code: it answers late whenever that holds the interpreter."""
+
     def start(self, options: SimOptions) -> str:
         self._thread = LoopThread("sim-llm")
         self._thread.start()
+        # A server that cannot listen must not leave its thread behind.
         try:
             self._simulation, url = self._thread.run(start(options))
         except BaseException:

@@ -25,19 +25,9 @@ class Service:
     """One answer on its way. `is_over` ends it: it is done, it hung up as a simulated fault, or the client has gone."""
 
     __slots__ = (
-        "_client",
-        "_cut_after",
-        "_delays",
-        "_dialect",
-        "_due",
-        "_sent",
-        "_simulation",
-        "_steps",
-        "_turn",
-        "_unsent",
-        "arrived",
-        "is_over",
-    )
+        "_client", "_cut_after", "_delays", "_dialect", "_due", "_sent", "_simulation", "_steps", "_turn",
+        "_unsent", "arrived", "is_over",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -63,12 +53,14 @@ class Service:
 
     def begin(self, at: float) -> None:
         """Every delay counts from `at`, the time when a slot was free for this."""
+        # Everything is decided before the first byte: the figures that a dialect reports at the end are these plans.
         turn = self._turn
         delays = self._delays = self._plan_delays()
         turn.queued = at - self.arrived
         turn.reading, turn.writing = sum(delays[:1]), sum(delays[1:])
         turn.loading = self._load_model(at)
         simulation = self._simulation
+        # Somewhere within the answer, but never before its first step: that would be a refused connection.
         if simulation.happens("disconnect", simulation.options.disconnect_rate, turn.number):
             luck = simulation.luck("cut", turn.number)
             self._cut_after = 1 + int(luck * max(1, turn.reply.steps - 1))
@@ -84,6 +76,7 @@ class Service:
 
     def _plan_delays(self) -> list[float]:
         """Seconds before each token, each counted from the one before; jitter stretches them by even chance."""
+        # An embedding sends nothing but takes the time of reading; a question that only loads a model takes none.
         options, steps = self._simulation.options, self._turn.reply.steps
         if not steps and not self._turn.ask.is_embedding:
             return []
@@ -112,6 +105,7 @@ class Service:
         if ask.is_empty and ask.keep_alive == 0:
             memory.unload(ask.model)
             return 0.0
+        # Kept from the end of the answer on, not from its beginning: a model does not expire while it answers.
         loading = memory.load(ask.model, at, ask.num_ctx, ask.num_gpu)
         memory.keep(ask.model, at + loading + turn.reading + turn.writing + ask.keep_alive)
         return loading
@@ -123,6 +117,8 @@ class Service:
         parts = [self._unsent]
         self._unsent = b""
         now, total = monotonic(), self._turn.reply.steps
+        # A process that wakes late sends all that is due by then, and the next moment follows from the plan, so that one
+        # late token does not delay those after it.
         while self._due <= now:
             if self._sent < total:
                 parts.append(self._client.chunk(next(self._steps)))
@@ -140,6 +136,7 @@ class Service:
         self._simulation.deadlines.at(self._due, self._stream)
 
     def _answer(self) -> None:
+        """A whole answer at its time; as a simulated fault, three quarters of its bytes and then nothing."""
         if self.is_over:
             return
         if self._due > monotonic():
@@ -152,12 +149,14 @@ class Service:
             self._hang_up(message[: -len(message) // 4])
 
     def _finish(self, message: bytes) -> None:
+        """Send the end. The slot is given back before the connection goes on, which may bring the client's next question."""
         self.is_over = True
         self._client.send(message)
         self._simulation.done(self._client, self._due, "completed", self._turn.reply.output_tokens)
         self._client.finish()
 
     def _hang_up(self, message: bytes) -> None:
+        """A simulated fault: what was to be sent by now is sent, and then the connection is closed."""
         self.is_over = True
         self._client.send(message)
         self._client.close()

@@ -23,14 +23,13 @@ from assay.http.server import HttpRequest, HttpServer, ServerConnection
 from assay.simulator.chance import chance
 from assay.simulator.dialects import anthropic, ollama, openai, plain, responses
 from assay.simulator.dialects.dialect import Dialect
-from assay.simulator.exposition import EXPOSITION_TYPE, exposition
-from assay.simulator.loaded_models import ModelMemory
+from assay.simulator.memory import ModelMemory, PromptCache
 from assay.simulator.options import SimOptions
-from assay.simulator.prompt_cache import PromptCache
 from assay.simulator.service import Service
 from assay.simulator.turn import BadAsk, SimQuestion, SimTurn
 from assay.simulator.writer import Writer
 
+EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BURST_SECONDS = 0.1
 _MAX_KNOWN_ASKS = 256
 _MAX_KNOWN_BODY = 4096
@@ -47,6 +46,7 @@ class Bucket:
 
     def wait(self, now: float) -> float:
         """0 if this one may pass, else the seconds until one may."""
+        # Requests may be shown out of order by some microseconds: time never goes backwards here.
         self._level = min(self._size, self._level + max(0.0, now - self._since) * self._rate)
         self._since = max(now, self._since)
         if self._level < 1:
@@ -77,6 +77,7 @@ class Simulation:
         self._freed: list[float] = []
         """A heap, used while requests are let in: since when each free slot has been free."""
         self._known_asks: dict[tuple[str, bytes], SimQuestion] = {}
+        """Questions by path and body, parsed once: see `_understood`."""
         self.server = HttpServer(self._on_request, self._on_gone, common="x-assay-simulated: 1\r\n")
         self._asks: dict[str, Dialect] = {
             f"/v1{openai_api.CHAT_PATH}": openai.OpenAIChat(),
@@ -105,6 +106,7 @@ class Simulation:
         self.deadlines.close()
 
     def stats(self) -> dict[str, object]:
+        """What happened so far: the truth that a client's own counts are held against."""
         kinds = ("bad_requests", "rate_limited", "injected_errors", "disconnects", "abandoned")
         return {
             "requests": self.counts["requests"],
@@ -118,6 +120,7 @@ class Simulation:
         }
 
     def _exposition(self) -> bytes:
+        # The share of slots in use stands for that of the cache: a simulated server has no other memory.
         slots = self.options.slots
         return exposition(
             {
@@ -131,6 +134,7 @@ class Simulation:
         )
 
     def _on_request(self, client: ServerConnection, request: HttpRequest) -> None:
+        """Route a request by its path; only questions pass the rate limit and the simulated faults."""
         path = request.path
         dialect = self._asks.get(path)
         if dialect is not None and request.method == "POST":
@@ -141,6 +145,7 @@ class Simulation:
             client.send(client.whole(200, self._exposition(), content_type=EXPOSITION_TYPE))
             client.finish()
         elif dialect is not None or page is not None:
+            # The path is known and the method is not: a client is told which one is, as HTTP demands of a 405.
             allowed = "POST" if dialect else "GET"
             message = f"{path} takes {allowed}, not {request.method}."
             client.answer(405, openai.error(405, message), {"allow": allowed})
@@ -148,6 +153,10 @@ class Simulation:
             client.answer(404, openai.error(404, f"There is no {path[:200]} here."))
 
     def _on_ask(self, client: ServerConnection, request: HttpRequest, dialect: Dialect) -> None:
+        """Let a question in or refuse it, in the order of a real server: the limit before anything is parsed, then faults.
+
+        The number of the request decides what goes wrong with it, so that a run with the same seed has the same faults.
+        """
         self.counts["requests"] += 1
         number = self.counts["requests"]
         if (wait := self._bucket.wait(request.arrived) if self._bucket else 0.0) > 0:
@@ -172,6 +181,7 @@ class Simulation:
             client.answer(404, dialect.error(404, f"model '{ask.model}' not found"))
             return
         self.counts["prompt_tokens"] += ask.input_tokens
+        # What is said is decided now and not when a slot is free, so that it depends on the order of arrival alone.
         turn = SimTurn(ask, self._writer.reply(ask), number, time.time())
         service = Service(self, client, dialect, turn, request.arrived)
         self._under_way[client] = service
@@ -199,6 +209,7 @@ class Simulation:
         if self._is_admitting:
             return
         self._is_admitting = True
+        # A heap, because answers that end within this loop free their slots at moments that are in no order.
         slots = self.options.slots
         self._freed = [] if slots is None else [now] * (slots - self._serving)
         while self._queue and (slots is None or self._freed):
@@ -209,6 +220,7 @@ class Simulation:
 
     def done(self, client: ServerConnection, at: float, outcome: str, output_tokens: int = 0) -> None:
         """A service has ended. Its slot is free since `at`, when the last token was due, so lateness does not add up."""
+        # Within `_admit` the slot joins those that it hands out; else `_admit` counts all that are free by itself.
         self.counts[outcome] += 1
         self.counts["output_tokens"] += output_tokens
         self._under_way.pop(client, None)
@@ -218,6 +230,7 @@ class Simulation:
         self._admit(at)
 
     def _on_gone(self, client: ServerConnection) -> None:
+        """A client has left: what waited is taken out of the queue, and what was being served frees its slot at once."""
         service = self._under_way.pop(client, None)
         if service is None:
             return
@@ -229,13 +242,16 @@ class Simulation:
             self.done(client, monotonic(), "abandoned")
 
     def happens(self, what: str, rate: float, number: int) -> bool:
+        """Whether a fault of that rate hits the request with that number; without a rate nothing is computed."""
         return rate > 0 and self.luck(what, number) < rate
 
     def luck(self, *about: object) -> float:
+        """A number from 0 up to 1 for one decision; the same for the same seed."""
         return chance(self.options.seed, *about)
 
 
 def _document(body: bytes) -> Mapping[str, object]:
+    # Bodies come from outside: one nested too deeply must not end the server.
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -243,3 +259,18 @@ def _document(body: bytes) -> Mapping[str, object]:
     if not isinstance(document, dict):
         raise BadAsk("The body is not a JSON mapping.")
     return document
+
+
+def exposition(values: Mapping[str, float]) -> bytes:
+    """The server's metrics under the names that vLLM gives them, in Prometheus' text format.
+
+    >>> print(exposition({"num_requests_running": 3}).decode(), end="")
+    # TYPE vllm:num_requests_running gauge
+    vllm:num_requests_running{model_name="sim-llm"} 3.0
+    """
+    lines = []
+    for name, value in values.items():
+        kind = "counter" if name.endswith("_total") else "gauge"
+        lines.append(f"# TYPE vllm:{name} {kind}")
+        lines.append(f'vllm:{name}{{model_name="sim-llm"}} {float(value)!r}')
+    return ("\n".join(lines) + "\n").encode()

@@ -44,6 +44,8 @@ class SimQuestion:
 
 @dataclass(frozen=True, slots=True)
 class SimToolCall:
+    """A call that the simulated model makes because its prompt tells it to (see `writer`)."""
+
     name: str
     arguments: Mapping[str, object]
 
@@ -72,6 +74,7 @@ class SimReply:
 
     @property
     def output_tokens(self) -> int:
+        """Words of the text; a call counts its name as one and its arguments by their words."""
         if not self.calls:
             return len(self.tokens)
         return sum(1 + len(call.arguments_text.split()) for call in self.calls)
@@ -119,6 +122,7 @@ def whole_number(document: Mapping[str, object], *names: str) -> int | None:
 
 
 def flag(document: Mapping[str, object], name: str, default: bool = False) -> bool:
+    """A switch; null means that it was not given. A client that sends "true" as text has a mistake, and is told."""
     value = document.get(name)
     if value is not None and not isinstance(value, bool):
         raise BadAsk(f"'{name}' is neither true nor false.")
@@ -126,11 +130,13 @@ def flag(document: Mapping[str, object], name: str, default: bool = False) -> bo
 
 
 def seed_in(document: Mapping[str, object]) -> int | None:
+    """The request's own seed, which makes its answer the same however often it is asked."""
     value = document.get("seed")
     return value if isinstance(value, int) else None
 
 
 def messages_in(document: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """The messages of a conversation; each has a role, or the client is told."""
     messages = document.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadAsk("'messages' is not a list with at least one message.")
@@ -140,9 +146,11 @@ def messages_in(document: Mapping[str, object]) -> list[Mapping[str, object]]:
 
 
 def last_from_user(messages: list[Mapping[str, object]]) -> str:
+    """The question that is answered: what came before it is context, and system prompts ask nothing."""
     from_user = [message for message in messages if message["role"] == "user"]
     return text_of(from_user[-1].get("content")) if from_user else ""
 
 
 def words(*texts: str) -> int:
+    """Tokens of the simulated model: a word is one, so that anybody can check a count by hand."""
     return sum(len(text.split()) for text in texts)

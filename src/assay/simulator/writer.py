@@ -47,11 +47,13 @@ class Writer:
             return SimReply([])
         if ask.may_call and (calls := _calls_in(ask.prompt)):
             return SimReply([], calls)
+        # The same few prompts come again and again in a load test; long ones would fill the cache.
         study = _study_again if len(ask.prompt) <= _MAX_KNOWN_PROMPT else _study
         key, known = study(ask.prompt)
         about = self._occasion(key, ask.seed)
         if known is None:
             return self._filler(ask.max_tokens, about)
+        # Drawn for each occasion and not for each prompt: asked again, the model may know better, as real ones do.
         is_right = chance(self._seed, "skill", *about) < self._skill
         text = known if is_right else wrong(known, chance(self._seed, "mistake", *about))
         tokens = _TOKEN.findall(text)
@@ -68,6 +70,7 @@ class Writer:
         return key, times
 
     def _filler(self, max_tokens: int | None, about: Sequence[object]) -> SimReply:
+        """Words from a random place of an endless sentence, which was cut into tokens once for all answers."""
         wanted = self._tokens
         length = wanted if max_tokens is None else min(wanted, max_tokens)
         start = int(chance(self._seed, "filler", *about) * len(WORDS))
@@ -94,6 +97,7 @@ def wrong(right: str, luck: float) -> str:
     >>> wrong("19", 0.0), wrong("Yes", 0.5), wrong("B", 0.9), wrong("Lima", 0.9)
     ('9', 'no', 'D', 'unknown')
     """
+    # In the shape of the right answer, so that scorers have to read it: a yes for a no, another letter, a near number.
     if right.lower() in _OPPOSITES:
         return _OPPOSITES[right.lower()]
     if len(right) == 1 and right in "ABCD":
@@ -113,6 +117,7 @@ def _calls_in(prompt: str) -> tuple[SimToolCall, ...]:
             arguments, end = json.JSONDecoder().raw_decode(prompt, found.end())
         except ValueError:
             continue
+        # What is no complete call is part of the prompt, and asks for nothing.
         if isinstance(arguments, dict) and prompt[end : end + 10].lstrip().startswith("]]"):
             calls.append(SimToolCall(found[1], arguments))
     return tuple(calls)

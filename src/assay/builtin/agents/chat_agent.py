@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
-from assay.builtin.agents.http_calls import Caller
+from assay.builtin.agents.http_calls import (
+    AgentOverHttp,
+    Assembly,
+    Caller,
+    assemble_answer,
+    is_json,
+    whole_text,
+)
 from assay.builtin.agents.messages import Message, chat_messages
 from assay.dialects.provider import Provider
-from assay.dialects.reading import excerpt, json_bytes
+from assay.dialects.reading import excerpt, json_bytes, parse_json
 from assay.http.client import Stream
+from assay.http.events import SseEvent, SseParser
 from assay.model import Answer, Request
 from assay.model.tool import read_tools
 from assay.plugin.agent import BadAgent, InvalidAnswer
 
 
-class ChatAgent(ABC):
+class ChatAgent(AgentOverHttp, ABC):
     """Base of the agents that call a chat model behind a server.
 
     A subclass says how its protocol writes a request and reads an answer.
@@ -41,8 +48,6 @@ class ChatAgent(ABC):
         tools: Tools that the model may call in every case, besides those of the case; OpenAI's and Anthropic's form are read.
     """
 
-    is_simulated: ClassVar[bool] = False
-    is_free: ClassVar[bool] = False
     provider: str | None = None
     """Whose price list holds; None for a server that is not the public one."""
 
@@ -55,19 +60,6 @@ class ChatAgent(ABC):
         except ValueError as problem:
             raise BadAgent(str(problem)) from None
         self._answered_by = ""
-
-    @property
-    def is_remote(self) -> bool:
-        return self._caller.is_remote
-
-    def answer_from(self, cassette: object, folder: Path) -> None:
-        self._caller.answer_from(cassette, folder)
-
-    def open(self) -> None:
-        self._caller.open()
-
-    async def close(self) -> None:
-        await self._caller.close()
 
     def found_version(self) -> str:
         """The model that answered; until one has, the model that is asked for."""
@@ -96,11 +88,53 @@ class ChatAgent(ABC):
         """The answer in a response that is no error; InvalidAnswer where it breaks the protocol."""
 
 
-def key_for(provider: Provider, given: str | None, is_public: bool) -> str | None:
-    """The key, given or from the environment; a public server cannot do without."""
-    key = provider.key(given, os.environ)
-    if is_public and not key:
-        raise BadAgent(
-            f"it needs a key for '{provider.public_url}'. Set the environment variable {provider.key_variable}, or base_url."
-        )
-    return key
+class WholeReply(Assembly[SseEvent], Protocol):
+    """An answer that comes as server-sent events, or as one document."""
+
+    def __init__(self, sent: float) -> None: ...
+
+    def take_whole(self, document: Any) -> None: ...
+
+
+class PublicChatAgent(ChatAgent):
+    """Base of the agents of a provider with a public server, which demands a key, and of the servers that speak its protocol."""
+
+    _provider: ClassVar[Provider]
+    _reply: ClassVar[type[WholeReply]]
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        system: str | None = None,
+        params: Mapping[str, object] | None = None,
+        stream: bool = True,
+        headers: Mapping[str, object] | None = None,
+        retries: int = 3,
+        backoff: float = 0.5,
+        concurrency: int = 1,
+        tools: Sequence[object] | None = None,
+    ) -> None:
+        provider = self._provider
+        base_url = provider.base_url(base_url, os.environ)
+        is_public = base_url == provider.public_url
+        self.provider = provider.name if is_public else None
+        key = provider.key(api_key, os.environ)
+        if is_public and not key:
+            raise BadAgent(
+                f"it needs a key for '{provider.public_url}'. Set the environment variable {provider.key_variable}, or base_url."
+            )
+        # Headers of the user's own come last: a server may want its key in another one.
+        sent = {**provider.headers(key), **(headers or {})}
+        caller = Caller(base_url + provider.chat_path, sent, retries, backoff, concurrency)
+        super().__init__(model, system, caller, tools)
+        self._is_streamed = stream
+        self._params = dict(params or {})
+
+    async def _read(self, stream: Stream) -> Answer:
+        reply = self._reply(stream.sent)
+        if self._is_streamed and not is_json(stream):
+            return await assemble_answer(stream, SseParser(), reply)
+        reply.take_whole(parse_json(await whole_text(stream)))
+        return reply.answer()

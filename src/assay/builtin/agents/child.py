@@ -1,6 +1,6 @@
 """A program that answers over its pipes: started, written to, read from, ended.
 
-Nothing here waits: reads and writes take what is possible now, and `pipe_wait` waits between them. Only `end` may take time,
+Nothing here waits: reads and writes take what is possible now, and `command` waits between them. Only `end` may take time,
 and it is bounded.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import clock_gettime
 
-from assay.execute.peak_memory import Peak
+from assay.execute.resource_usage import Peak
 from assay.execute.worker_log import Log
 from assay.http.events import LineSplitter
 from assay.plugin.agent import AgentError

@@ -1,16 +1,19 @@
 """An agent that is a program in any language: it reads requests as JSON lines and answers in kind.
 
 The parts: `child` is one process with its pipes; `dialogue` has the steps of one request and its answer, as a generator
-that says what it waits for; `pipe_wait` does the waiting, by polling or on an event loop. This module keeps the processes:
+that says what it waits for; `Polling` or `ready` does the waiting. This module keeps the processes:
 idle ones are used again, one that ended or misbehaved is replaced, and a request that a program never read is sent to a new
 one, because that cannot have been the request's fault.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
+import select
 import shutil
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +21,16 @@ from time import monotonic, sleep
 from typing import ClassVar, Literal
 
 from assay.builtin.agents.child import Child
-from assay.builtin.agents.dialogue import Dialogue, DialogueState, RequestUnread, in_lines, once
-from assay.builtin.agents.pipe_wait import Polling, ready
+from assay.builtin.agents.dialogue import (
+    LONGEST_WAIT,
+    MOMENT,
+    Dialogue,
+    DialogueState,
+    RequestUnread,
+    Wait,
+    in_lines,
+    once,
+)
 from assay.builtin.agents.version import version_of
 from assay.dialects.plain import request_line
 from assay.execute.process_tree import find_descendants, is_at_work
@@ -37,6 +48,9 @@ _LOOK_SECONDS = 0.05
 _QUIET_LOOKS = 4
 _LOG_IN_ERROR = 2000
 _HIDDEN = (".assay",)
+_MILLISECONDS = int(LONGEST_WAIT * 1000)
+_LOOKS = 60 if hasattr(os, "sched_yield") else 0
+"""They take about a tenth of a millisecond."""
 """Folders of a project that a program in a sandbox sees empty: the database of results."""
 
 
@@ -304,3 +318,61 @@ def _check_command(command: object, folder: Path) -> list[str]:
     if program is None and shutil.which(words[0]) is None:
         raise BadAgent(f"there is no program '{words[0]}' in the PATH.")
     return words
+
+
+class Polling:
+    """Waits for one program at a time, without a thread or an event loop, which would add to the time that is measured.
+
+    Like `ready`, it takes what a dialogue yields and returns when that may have come, at the latest after `LONGEST_WAIT`.
+    """
+
+    def __init__(self, child: Child) -> None:
+        self.child = child
+        self._poll = select.poll()
+        self._poll.register(child.stdout, select.POLLIN)
+
+    def wait(self, wait: Wait) -> None:
+        if wait is Wait.READABLE:
+            self._look_again() or self._poll.poll(_MILLISECONDS)
+        elif wait is Wait.READABLE_OR_WRITABLE:
+            self._poll.register(self.child.stdin, select.POLLOUT)
+            self._poll.poll(_MILLISECONDS)
+            self._poll.unregister(self.child.stdin)
+        else:
+            time.sleep(MOMENT)
+
+    def _look_again(self) -> bool:
+        """Look for a moment before going to sleep: waking up from that takes longer than a quick program's answer.
+
+        The core is offered to others at every look, so that a program on the same one is not kept waiting.
+        """
+        for _ in range(_LOOKS):
+            if self._poll.poll(0):
+                return True
+            os.sched_yield()
+        return False
+
+
+async def ready(child: Child, wait: Wait) -> None:
+    """The same on the running loop, so that other requests go on meanwhile."""
+    if wait is Wait.MOMENT:
+        await asyncio.sleep(MOMENT)
+        return
+    loop = asyncio.get_running_loop()
+    woken: asyncio.Future[None] = loop.create_future()
+    at_latest = loop.call_later(LONGEST_WAIT, _wake, woken)
+    loop.add_reader(child.stdout, _wake, woken)
+    if wait is Wait.READABLE_OR_WRITABLE:
+        loop.add_writer(child.stdin, _wake, woken)
+    try:
+        await woken
+    finally:
+        at_latest.cancel()
+        loop.remove_reader(child.stdout)
+        if wait is Wait.READABLE_OR_WRITABLE:
+            loop.remove_writer(child.stdin)
+
+
+def _wake(woken: asyncio.Future[None]) -> None:
+    if not woken.done():
+        woken.set_result(None)

@@ -50,18 +50,9 @@ class DialogueState:
     """Where a dialogue stands: with whom, what is still to be said, what was heard."""
 
     __slots__ = (
-        "_late_until",
-        "_most_bytes",
-        "_received",
-        "_sent",
-        "_unsent",
-        "answer",
-        "child",
-        "is_last",
-        "is_settled",
-        "number",
-        "started",
-    )
+        "_late_until", "_most_bytes", "_received", "_sent", "_unsent", "answer", "child", "is_last",
+        "is_settled", "number", "started",
+    )  # fmt: skip
 
     def __init__(self, child: Child, line: bytes, most_bytes: int, is_last: bool) -> None:
         self.child = child

@@ -13,7 +13,9 @@ EXPECTED_CALLS = "expected_calls"
 """The key of a case under which the calls that must be made are written."""
 
 
-class _InstantAgent:
+class InstantAgent:
+    """An agent that has nothing to open or to close, and no version of its own."""
+
     is_simulated: ClassVar[bool] = False
     is_free: ClassVar[bool] = True
 
@@ -27,7 +29,7 @@ class _InstantAgent:
         return ""
 
 
-class Oracle(_InstantAgent):
+class Oracle(InstantAgent):
     """Gives the `solution` of a case or else its expected output, and makes the expected calls.
 
     Where `expected` is not an answer but tests or a pattern, it has nothing right to give; see: assay suite check.
@@ -68,7 +70,7 @@ def _calls(listed: Any) -> list[Any]:
     return list(listed) if isinstance(listed, (list, tuple)) else []
 
 
-class Nop(_InstantAgent):
+class Nop(InstantAgent):
     """Gives an empty answer; a suite on which it scores above 0.0 has a mistake.
 
     Example:
@@ -79,7 +81,7 @@ class Nop(_InstantAgent):
         return Answer("")
 
 
-class Stub(_InstantAgent):
+class Stub(InstantAgent):
     """Gives the same answer to everything. Its figures are marked as simulated.
 
     Args:

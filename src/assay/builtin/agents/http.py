@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from assay.builtin.agents.http_calls import MAX_BYTES, Caller, assemble_answer, whole_text
+from assay.builtin.agents.http_calls import MAX_BYTES, AgentOverHttp, Caller, assemble_answer, whole_text
 from assay.dialects.plain import answer_of, request_line
 from assay.dialects.reading import Pieces, excerpt, parse_json
 from assay.http.client import Stream
@@ -16,7 +15,7 @@ from assay.plugin.agent import InvalidAnswer
 from assay.plugin.json_path import value_at
 
 
-class Http:
+class Http(AgentOverHttp):
     """An HTTP endpoint of your own: each case is sent by POST as JSON, and the answer is JSON, JSON lines or plain text.
 
     Args:
@@ -31,9 +30,6 @@ class Http:
     Example:
         - {name: web, type: http, url: "http://127.0.0.1:9000/ask", headers: {Authorization: "Bearer ${WEB_TOKEN}"}}
     """
-
-    is_simulated: ClassVar[bool] = False
-    is_free: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -50,19 +46,6 @@ class Http:
         self._place = output or None
         self._params = dict(params or {})
         self._asked = 0
-
-    @property
-    def is_remote(self) -> bool:
-        return self._caller.is_remote
-
-    def answer_from(self, cassette: object, folder: Path) -> None:
-        self._caller.answer_from(cassette, folder)
-
-    def open(self) -> None:
-        self._caller.open()
-
-    async def close(self) -> None:
-        await self._caller.close()
 
     def found_version(self) -> str:
         return ""

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, perf_counter
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from assay.builtin.agents.retries import LONGEST_WAIT, Backoff, Refusal, retry_after
@@ -29,7 +29,7 @@ from assay.http.errors import (
     ResponseTooLarge,
 )
 from assay.http.events import Parser
-from assay.http.request import prepare
+from assay.http.request import is_loopback, prepare
 from assay.model import Answer, Span
 from assay.model.redaction import known_secrets, redact
 from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
@@ -42,6 +42,27 @@ _SIMULATED = "x-assay-simulated"
 _FEWEST_CONNECTIONS = 100
 _EXCERPT = 500
 _NOTICEABLE = 0.001
+
+
+class AgentOverHttp:
+    """What agents behind a URL have in common: a caller that is opened, closed, or replaced by a cassette."""
+
+    is_simulated: ClassVar[bool] = False
+    is_free: ClassVar[bool] = False
+    _caller: Caller
+
+    @property
+    def is_remote(self) -> bool:
+        return self._caller.is_remote
+
+    def answer_from(self, cassette: object, folder: Path) -> None:
+        self._caller.answer_from(cassette, folder)
+
+    def open(self) -> None:
+        self._caller.open()
+
+    async def close(self) -> None:
+        await self._caller.close()
 
 
 class Caller:
@@ -81,8 +102,6 @@ class Caller:
     @property
     def is_remote(self) -> bool:
         """Whether the server is on another machine, as far as its name tells."""
-        from assay.http.loopback import is_loopback
-
         return not is_loopback(urlsplit(self._url).hostname or "")
 
     def answer_from(self, cassette: object, folder: Path) -> None:
@@ -253,11 +272,7 @@ class _Course:
     def complete_answer(self, answer: Answer) -> Answer:
         spans, attempts = (*self._spans, *answer.spans), tuple(self.attempts)
         return replace(
-            answer,
-            spans=spans,
-            attempts=attempts,
-            is_simulated=self.is_simulated,
-            seconds=self.answered_in,
+            answer, spans=spans, attempts=attempts, is_simulated=self.is_simulated, seconds=self.answered_in
         )
 
     def __enter__(self) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from assay.builtin.agents.fixed import InstantAgent
 from assay.builtin.agents.version import version_of
 from assay.dialects.plain import answer_of, seconds_of
 from assay.dialects.reading import decode_utf8, parse_json
@@ -26,7 +27,7 @@ _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens",
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class Recorded:
+class Recorded(InstantAgent):
     """Answers that were made earlier, by any program.
 
     Each line of the file is {"id", "output", "seconds"?, "usage"?, "error"?, "usd"?, "model"?, "tool_calls"?, "turn"?}. The
@@ -43,18 +44,11 @@ class Recorded:
         - {name: past, type: recorded, answers: answers.jsonl}
     """
 
-    is_simulated: ClassVar[bool] = False
     is_free: ClassVar[bool] = False
 
     def __init__(self, answers: str, folder: str = "") -> None:
         self._file = Path(folder) / answers
         self._answers = _read(self._file, answers)
-
-    def open(self) -> None:
-        return None
-
-    def close(self) -> None:
-        return None
 
     def found_version(self) -> str:
         return version_of([self._file])

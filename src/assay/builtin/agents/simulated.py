@@ -6,14 +6,14 @@ import asyncio
 from random import Random
 from typing import ClassVar
 
-from assay.builtin.agents.fixed import right_output
+from assay.builtin.agents.fixed import InstantAgent, right_output
 from assay.model import Answer, Request, Usage
 from assay.plugin.agent import AgentError, BadAgent
 
 WRONG = "I do not know."
 
 
-class Simulated:
+class Simulated(InstantAgent):
     """An agent of known quality, speed, price and reliability, to see whether a measurement finds them.
 
     What it does follows from its seed, the seed of the run, the case and the repetition: a run with the same seed repeats
@@ -56,15 +56,6 @@ class Simulated:
         self._quality, self._seconds, self._jitter = quality, seconds, jitter
         self._tokens, self._usd = tokens, usd
         self._failure_rate, self._seed = failure_rate, seed
-
-    def open(self) -> None:
-        return None
-
-    def close(self) -> None:
-        return None
-
-    def found_version(self) -> str:
-        return ""
 
     async def answer(self, request: Request) -> Answer:
         turn = len(request.history)

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 from zlib import crc32
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model, field_validator
 
 from assay.analysis.load.judgement import judge_load
 from assay.errors import AssayError
-from assay.load.agents import build_prepared_load_for
-from assay.load.build import Data
+from assay.load.build import Data, build_prepared_load_for
 from assay.load.options import LoadOption, LoadOptions, load_options
 from assay.load.request import check_address
 from assay.load.targets import check_ca_file, check_header
@@ -48,6 +47,15 @@ def _read_dataset(name: str) -> Data:
     return Data.of(dataset.prompts, dataset.scored, dataset.sessions)
 
 
+_CHECKS: Mapping[str, Callable[[str], object]] = {
+    "target": check_address,
+    "more_targets": check_address,
+    "server_metrics": check_address,
+    "ca_file": check_ca_file,
+    "dataset": _read_dataset,
+    "header": check_header,
+}
+"""By param: what raises AssayError for a value that cannot be used, or may not be stored."""
 _MOST_LOADS = 10**6
 """Of one process of a trial."""
 
@@ -73,35 +81,16 @@ class LoadParams(BaseModel):
                 given[option.name] = str(value)
         return LoadOptions(**given)
 
-    @field_validator("server_metrics", check_fields=False)
+    @field_validator(*_CHECKS, check_fields=False)
     @classmethod
-    def _can_be_read_and_kept(cls, server_metrics: str | None) -> str | None:
-        return None if server_metrics is None else _check_option(server_metrics, check_address)
-
-    @field_validator("target", check_fields=False)
-    @classmethod
-    def _can_be_asked_and_kept(cls, target: str) -> str:
-        return _check_option(target, check_address) if "://" in target else target
-
-    @field_validator("more_targets", check_fields=False)
-    @classmethod
-    def _are_addresses(cls, more_targets: list[str]) -> list[str]:
-        return [_check_option(target, check_address) for target in more_targets]
-
-    @field_validator("ca_file", check_fields=False)
-    @classmethod
-    def _holds_certificates(cls, ca_file: str | None) -> str | None:
-        return None if ca_file is None else _check_option(ca_file, check_ca_file)
-
-    @field_validator("dataset", check_fields=False)
-    @classmethod
-    def _can_be_read(cls, dataset: str | None) -> str | None:
-        return None if dataset is None else _check_option(dataset, _read_dataset)
-
-    @field_validator("header", check_fields=False)
-    @classmethod
-    def _may_be_kept(cls, header: list[str]) -> list[str]:
-        return [_check_option(text, check_header) for text in header]
+    def _can_be_used_and_kept(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse what a worker could not use, or must not store, while the run is planned; a target may also be a name."""
+        check = _CHECKS[str(info.field_name)]
+        if value is None or (info.field_name == "target" and "://" not in value):
+            return value
+        if isinstance(value, list):
+            return [_check_option(text, check) for text in value]
+        return _check_option(value, check)
 
 
 def _build_params() -> type[LoadParams]:
@@ -178,6 +167,7 @@ class LoadExperiment(Experiment):
         return (agent.use, agent.files) if agent is not None else (None, ())
 
     def execute_once(self, context: ExperimentContext) -> dict[str, object]:
+        # A load without a single answer has no figures, and is a failed execution rather than one with a rate of 0.
         result = judge_load(self._asked.measured(), self._asked.load)
         if not result.requests_completed:
             raise RuntimeError(f"No request was answered: {dict(result.errors)}")

@@ -115,6 +115,7 @@ class OllamaServer:
 
     async def unload(self) -> None:
         """Ask for it, then watch until the model is gone: the server answers before it has unloaded."""
+        # Asking for a model that is not loaded would load it first.
         if await self._entry() is None:
             return
         await self._ask({"keep_alive": 0})
@@ -204,6 +205,7 @@ class OpenAIServer:
         if slot is None:
             return ServerReport()
         params = slot.get("params")
+        # Settings are called as in Ollama's API by all but the context, which belongs to the slot and not to its task.
         settings = {"num_ctx": slot.get("n_ctx"), **(params if isinstance(params, Mapping) else {})}
         for name, value in settings.items():
             if isinstance(value, float):
@@ -219,5 +221,6 @@ class OpenAIServer:
             return None
         slots = [slot for slot in document if isinstance(slot, Mapping)] if isinstance(document, list) else []
         self._has_slots = bool(slots)
+        # Tasks are numbered as they come, and one that is idle keeps the number of its last: the highest was ours.
         tasks = [task if isinstance(task := slot.get("id_task"), int) else -1 for slot in slots]
         return slots[tasks.index(max(tasks))] if slots else None

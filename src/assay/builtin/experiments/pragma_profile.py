@@ -66,6 +66,8 @@ _BATCH = 1000
 
 
 class PragmaProfileParams(BaseModel):
+    """A profile and a workload; sizes are those at which the differences between profiles show within seconds."""
+
     profile: Literal["balanced", "performance", "safety", "memory"] = Field(
         default="balanced", description="A set of SQLite settings by name."
     )
@@ -141,6 +143,7 @@ class PragmaProfile(Experiment):
     def _open_database(self, name: str) -> sqlite3.Connection:
         assert self._folder is not None
         connection = sqlite3.connect(self._folder / name)
+        # In the order of the profile: some pragmas decide what later ones may do.
         for pragma, value in PROFILES[self.params.profile].items():
             connection.execute(f"PRAGMA {pragma} = {value}").close()
         connection.execute(_TABLE)
@@ -151,6 +154,7 @@ class PragmaProfile(Experiment):
         begin = perf_counter()
         operations = work(connection, self._rows)
         written, size = connection.total_changes, size_of(connection)
+        # Within the time: closing writes back what a write-ahead log has put off.
         connection.close()
         return _compute_metrics(perf_counter() - begin, operations, written, size)
 
@@ -183,6 +187,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> Pragma:
 
 
 def rows(first: int, number: int, characters: int, chance: random.Random) -> list[Row]:
+    """Rows with ids from `first` on. They share one text: to draw another for each would take longer than to write it."""
     text = "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=characters))
     return [(i, text, chance.uniform(0, 100), 1_700_000_000 + i) for i in range(first, first + number)]
 

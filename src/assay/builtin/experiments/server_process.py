@@ -16,7 +16,7 @@ import psutil
 
 from assay.builtin.instruments.psutil import descendants
 from assay.builtin.instruments.sampling import Row, Sampler
-from assay.http.loopback import is_loopback
+from assay.http.request import is_loopback
 
 _INTERVAL = 0.1
 """Seconds between two looks: a look takes up to a millisecond, in which the client may be late to see a token."""
@@ -64,6 +64,7 @@ class ServerProcess:
     @contextmanager
     def watched(self) -> Iterator[Used]:
         """What it uses meanwhile; looked at in a thread, so that a peak between beginning and end is seen."""
+        # A look before and one after give the CPU time; those in between are for the peak of memory.
         used = Used(self._process)
         sampler = Sampler({}, used.look, _INTERVAL, most=2).start()
         try:
@@ -102,6 +103,7 @@ class Used:
     def _take_sample(self) -> _Seen | None:
         if self._process is None:
             return None
+        """One look at the process and its children; None where it is gone. One server may be many processes."""
         at = time.perf_counter()
         try:
             seen = [_of_one(self._process)]

@@ -103,6 +103,7 @@ class Serving(Experiment):
             context.remark(self._process.problem)
 
     async def prepare_once(self, context: ExperimentContext) -> None:
+        """Untimed. A server that cannot be made ready fails this execution and no other: the next one tries again."""
         self._unready = None
         try:
             await (self._server.unload() if self.params.start == "cold" else self._server.load())
@@ -111,6 +112,7 @@ class Serving(Experiment):
             self._unready = str(error)
 
     async def execute_once(self, context: ExperimentContext) -> Served:
+        # Errors are returned and not raised, so that `read` can tell a server that failed from one that talks nonsense.
         if self._unready is not None:
             return Served(failure=self._unready)
         request = Request(
@@ -145,6 +147,7 @@ class Serving(Experiment):
         """Another beginning each time, so that a server which keeps what it has read of a prompt has to read it."""
         if self.params.same_prompt:
             return self.params.prompt
+        # From the place of the execution in the run, so that a run repeated with another id meets no cache of this one.
         place = f"{context.run_id} {context.run_dir} {context.process} {self._asked}"
         drawn = hashlib.sha256(place.encode()).digest()[:_SALT_WORDS]
         words = " ".join(_WORDS[byte % len(_WORDS)] for byte in drawn)

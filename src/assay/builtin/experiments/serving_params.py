@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, field_va
 from assay.dialects import openai
 from assay.dialects.ollama import LOCAL_URL, local_url
 from assay.errors import PlanError
-from assay.http.loopback import is_loopback
+from assay.http.request import is_loopback
 from assay.model import AgentUse
 from assay.model.secret import NAMED, is_secret, plain_secrets
 from assay.plugin.agent import BadAgent
@@ -109,6 +109,7 @@ class ServingParams(BaseModel):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         """Fill in the server, its API and the options of the profile, in this order: each depends on the one before."""
+        # The server of this machine's own variable is one that the user named, wherever it is.
         if self.url is None:
             self.url = (
                 openai.PROVIDER.public_url
@@ -132,6 +133,7 @@ class ServingParams(BaseModel):
                 "start: cold needs Ollama, which can unload a model on request; this URL is OpenAI-compatible"
             )
         assert self.url is not None
+        # Before the host is judged: that message would repeat the URL.
         if plain_secrets({"url": self.url}):
             raise ValueError("the url would be stored with a secret in it: write that as ${NAME}")
         if not _FROM_ENVIRONMENT.search(self.url) and (problem := self.refusal(self.url)):
@@ -171,6 +173,7 @@ def params_of(use: AgentUse) -> dict[str, Any]:
         raise BadAgent(
             f"Agent '{use.name}' has {what}: there would be no server, or no first token, to time."
         )
+    # Limits go to `max_tokens`, which both APIs share; known options get params of their own, so that they can be swept.
     params = given.get("params")
     inner: dict[str, Any] = dict(params) if isinstance(params, Mapping) else {}
     most = next((inner.pop(name) for name in ("num_predict", "max_tokens") if name in inner), None)
@@ -197,6 +200,7 @@ def params_of(use: AgentUse) -> dict[str, Any]:
 def agent_use(params: ServingParams) -> AgentUse:
     """The agent that asks with these params: once, because a second try would be measured as part of the first."""
     url = str(expand_variables(params.url or LOCAL_URL, os.environ, params.model))
+    # Judged once more: what a variable holds is known only now, and may name any host.
     if problem := params.refusal(url):
         raise PlanError(problem)
     options: dict[str, object] = {

@@ -24,6 +24,8 @@ from assay.plugin.outcome import Outcome
 
 
 class TeamParams(BaseModel):
+    """A leg of a team, as plain data: what a worker needs is all here, and no team file has to be found again."""
+
     leg: Leg = Field(description="sequential or concurrent")
     agents: list[dict[str, Any]] = Field(
         min_length=1, description="Definitions of agents, each with its cases"
@@ -47,6 +49,7 @@ class TeamExperiment(Experiment):
             fields["options"] = asking_once(str(fields["type"]), fields.get("options", {}))
             cases = [_case(case) for case in definition["cases"]]
             self._members.append(Member(AgentUse(**fields), cases, context.seed - context.process, None, sem))
+        # All are started before the first is waited for, so that agents with a model to read do so at the same time.
         for member in self._members:
             member.await_ready()
         # Only now: members are forks, and must not inherit a connection.
@@ -79,6 +82,7 @@ class TeamExperiment(Experiment):
         return outcome_of(walked)
 
     def teardown(self, context: ExperimentContext) -> None:
+        # A setup that failed half way may have made neither.
         for member in getattr(self, "_members", ()):
             member.close()
         if hasattr(self, "_pool"):

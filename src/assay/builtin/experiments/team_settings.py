@@ -48,6 +48,7 @@ class TeamSettings:
             reader = self._readers[name]
             own = [stint for stint in stints if stint.agent == name]
             report = self._pool.wait(reader.report())
+            # Whoever shares the model on the same server may have changed its settings after this agent's last answer.
             neighbours = [self._readers[other] for other in names - {name}]
             neighbours = [other for other in neighbours if other.place == reader.place]
             settings |= {f"{name}.{option}": value for option, value in reader.of_the_client.items()}
@@ -73,6 +74,7 @@ class _Reader:
         self.place: tuple[str, ...] = (name,)
         self._turns = {case["id"]: max(1, len(case.get("turns", ()))) for case in definition["cases"]}
         self._server: ModelServer | None = None
+        # Whatever goes wrong here makes the settings unknown and nothing else: the agent itself has its own way to say it.
         use = AgentUse(**{key: value for key, value in definition.items() if key != "cases"})
         with suppress(AssayError, BadAgent, ValueError):
             self._meant = expand_variables(self.asked, os.environ, name)
@@ -110,6 +112,7 @@ class _Reader:
         return self.asked[option] if str(value) == str(self._meant[option]) else value
 
     async def report(self) -> ServerReport:
+        """What the server says of its settings; nothing where it cannot be asked, which spoils no result."""
         if self._server is None:
             return ServerReport()
         try:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from assay.builtin.instruments.options import at_least, whole
-from assay.builtin.instruments.sampling import Row, Sampler, json_lines
+from assay.builtin.instruments.sampling import Row, SampledExecution, Sampler
 from assay.model import Better, Metric
 from assay.plugin.experiment import ExperimentContext
-from assay.plugin.instrument import File, NotMeasurable, Reading
+from assay.plugin.instrument import NotMeasurable, Reading
 from assay.plugin.steady_clock import SteadyClock
 
 
@@ -45,23 +45,13 @@ class Gpu:
         if not self._devices:
             raise NotMeasurable("This machine has no NVIDIA device.")
 
-    def start(self, context: ExperimentContext) -> _GpuWatch:
+    def start(self, context: ExperimentContext) -> SampledExecution:
         devices = _Devices(self._nvml, self._devices)
         sampler = Sampler(devices.sample(), devices.sample, self._interval, self._max_samples)
-        return _GpuWatch(context, devices, sampler.start())
+        return SampledExecution(context, devices.measurements, sampler.start())
 
-    def stop(self, state: _GpuWatch) -> Reading:
-        samples = state.sampler.stop()
-        content = json_lines(samples.rows, state.context)
-        measurements = {**state.devices.measurements(), "gpu_samples": samples.taken}
-        return Reading(measurements, (File("gpu.jsonl", "gpu", content),))
-
-
-@dataclass(frozen=True, slots=True)
-class _GpuWatch:
-    context: ExperimentContext
-    devices: _Devices
-    sampler: Sampler
+    def stop(self, state: SampledExecution) -> Reading:
+        return state.stop("gpu")
 
 
 @dataclass(slots=True)

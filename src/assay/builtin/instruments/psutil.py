@@ -18,10 +18,10 @@ from typing import ClassVar
 import psutil
 
 from assay.builtin.instruments.options import at_least, whole
-from assay.builtin.instruments.sampling import Row, Sampler, json_lines
+from assay.builtin.instruments.sampling import Row, SampledExecution, Sampler
 from assay.model import Better, Metric
 from assay.plugin.experiment import ExperimentContext
-from assay.plugin.instrument import File, Reading
+from assay.plugin.instrument import Reading
 from assay.plugin.steady_clock import SteadyClock
 
 
@@ -53,23 +53,13 @@ class Psutil:
         self._interval = at_least("psutil", "interval_ms", interval_ms, 1) / 1000
         self._max_samples = whole("psutil", "max_samples", max_samples, 2)
 
-    def start(self, context: ExperimentContext) -> _ProcessWatch:
+    def start(self, context: ExperimentContext) -> SampledExecution:
         tree = _Tree()
         sampler = Sampler(tree.first_row(), tree.sample, self._interval, self._max_samples)
-        return _ProcessWatch(context, tree, sampler.start())
+        return SampledExecution(context, tree.measurements, sampler.start())
 
-    def stop(self, state: _ProcessWatch) -> Reading:
-        samples = state.sampler.stop()
-        content = json_lines(samples.rows, state.context)
-        measurements = {**state.tree.measurements(), "psutil_samples": samples.taken}
-        return Reading(measurements, (File("psutil.jsonl", "psutil", content),))
-
-
-@dataclass(frozen=True, slots=True)
-class _ProcessWatch:
-    context: ExperimentContext
-    tree: _Tree
-    sampler: Sampler
+    def stop(self, state: SampledExecution) -> Reading:
+        return state.stop("psutil")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.plugin.experiment import ExperimentContext
+from assay.plugin.instrument import File, Reading
 
 Row = dict[str, Any]
 
@@ -67,6 +68,22 @@ class Sampler:
             if self._taken % self._stride == 0:
                 self._rows.append(row)
         self._taken += 1
+
+
+@dataclass(frozen=True, slots=True)
+class SampledExecution:
+    """An execution that is being sampled: the context it has, what adds up its figures, and the thread that takes samples."""
+
+    context: ExperimentContext
+    measurements: Callable[[], dict[str, float]]
+    sampler: Sampler
+
+    def stop(self, instrument: str) -> Reading:
+        """The figures over all samples, their number, and those that were kept as a file."""
+        samples = self.sampler.stop()
+        measured = {**self.measurements(), f"{instrument}_samples": samples.taken}
+        content = json_lines(samples.rows, self.context)
+        return Reading(measured, (File(f"{instrument}.jsonl", instrument, content),))
 
 
 def json_lines(rows: Iterable[Row], context: ExperimentContext) -> bytes:

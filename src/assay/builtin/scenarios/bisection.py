@@ -1,11 +1,17 @@
-"""The breaking point between a step that held and one that did not, by halving the gap."""
+"""The breaking point between a step that held and one that did not, by halving the gap.
+
+Each try is a load of its own and takes as long as a step of the scenario, so their number is bounded by the scenario, and the
+search also ends where the gap is too small to matter, or has no whole number left in it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
+T = TypeVar("T")
 CLOSE = 1.05
 """Within a twentieth a breaking point is known well enough."""
 
@@ -28,6 +34,8 @@ def bisect_load(
     >>> bisect_load(4, 8, lambda level: level < 6, 8)
     Bracket(held=5, broke=6)
     """
+    # Loads differ by factors, so the middle is the geometric mean: 100 and 1000 have it at 316. Without a load that held
+    # there is nothing to halve.
     for _ in range(steps if held > 0 else 0):
         middle = math.sqrt(held * broke)
         if is_whole:
@@ -39,3 +47,22 @@ def bisect_load(
         else:
             broke = middle
     return Bracket(held, broke)
+
+
+def probe_between(
+    held: float,
+    broke: float,
+    attempt: Callable[[float], T],
+    is_held: Callable[[T], bool],
+    steps: int,
+    *,
+    is_whole: bool = True,
+) -> tuple[Bracket, list[T]]:
+    """The same with what each try came to: `attempt` makes one, and `is_held` judges it."""
+    probes: list[T] = []
+
+    def holds(load: float) -> bool:
+        probes.append(attempt(load))
+        return is_held(probes[-1])
+
+    return bisect_load(held, broke, holds, steps, is_whole=is_whole), probes

@@ -55,11 +55,13 @@ class ConcurrentRequests:
         return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
+        # Levels that are climbed are the scenario itself; those of the search are probes, which count in no total.
         done = self._climb_levels(bench)
         asked = self._levels(bench)
         levels = asked[: len(done)]
         search = _LevelSearch(self, bench, dict(zip(levels, done, strict=True)))
         borne, breach = search.run()
+        # A probe breaks at a moment of its own; on the time axis of the scenario it stands where the levels above it began.
         if breach is not None:
             above = [
                 at for level, at in zip(levels, compute_begins(done), strict=True) if level >= breach.load
@@ -98,6 +100,7 @@ class ConcurrentRequests:
     def _climb_levels(self, bench: Bench) -> list[Stretch]:
         """One load for each level, until `_HOPELESS` in a row broke."""
         done: list[Stretch] = []
+        # One that breaks may be followed by one that holds, so two in a row are needed to end the climb.
         for level in self._levels(bench):
             done.append(self.put(bench, level))
             last = done[-_HOPELESS:]
@@ -106,15 +109,20 @@ class ConcurrentRequests:
         return done
 
     def put(self, bench: Bench, level: int) -> Stretch:
+        """One closed loop at this level, for the usual time."""
         return bench.put(Load(Arrivals.CLOSED, concurrency=level, seconds=self.seconds))
 
 
 def is_broken(stretch: Stretch) -> bool:
+    """A breach that the load caused; what is as bad at the base rate, or our own doing, breaks no level."""
     return stretch.breach is not None and stretch.breach.is_by_pressure
 
 
 class _LevelSearch:
-    """For the breaking point. A level that broke while a higher one held was a hiccup."""
+    """For the breaking point. A level that broke while a higher one held was a hiccup.
+
+    `tried` has the last load at each level, whether it was climbed or probed, and `probes` those that were added here.
+    """
 
     def __init__(self, scenario: ConcurrentRequests, bench: Bench, tried: dict[int, Stretch]) -> None:
         self._scenario, self._bench = scenario, bench
@@ -125,9 +133,11 @@ class _LevelSearch:
         """The highest level that held, and how the lowest above it broke."""
         held = max((level for level, stretch in self.tried.items() if not is_broken(stretch)), default=0)
         above = [level for level in self.tried if level > held]
+        # One level alone above all that held may have been bad luck, so it gets a second try before the gap is searched.
         if len(above) == 1 and held and self._holds(above[0]):
             # Only the last broke, and tried again it held.
             held, above = above[0], []
+        # Nothing broke under pressure; where an objective is not met even in calm, that is told instead.
         if not above:
             return held, next(
                 (
@@ -148,6 +158,7 @@ class _LevelSearch:
 
 def speedup(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
     """Throughput at each level ÷ that of one at a time."""
+    # Against what was measured at one at a time, even where that broke: it is the only fixed point that every agent has.
     rates = [stretch.result.throughput.value for stretch in done]
     curve = ", ".join(
         f"{level} at a time {significant(rate / rates[0])} ×"
@@ -166,6 +177,7 @@ def knee(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
     levels, done = [levels[place] for place in held], [done[place] for place in held]
     rates = [stretch.result.throughput.value for stretch in done]
     place = next(place for place, rate in enumerate(rates) if rate >= _NEARLY_ALL * max(rates))
+    # The highest level tried may not be the knee: with more, throughput might have gone on growing.
     found, rate = levels[place], rates[place]
     told = f"Throughput grows up to {found} at a time ({significant(rate)} answers/s)"
     beyond = "" if found != levels[-1] else ", the most that was tried"
@@ -174,6 +186,7 @@ def knee(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
 
 def quality_by_level(levels: Sequence[int], done: Sequence[Stretch]) -> list[ScenarioJudgement]:
     """Mean score of the answers at each level that has any."""
+    # By case first: a level with more answers to easy cases would look better than it is.
     means = [
         (level, average_by_case((answer.case, answer.value) for answer in stretch.scored))
         for level, stretch in zip(levels, done, strict=True)

@@ -17,16 +17,7 @@ from typing import ClassVar
 import psutil
 
 from assay.load.build import bounds_of
-from assay.load.fault import (
-    NOTHING,
-    REFUSING,
-    RESETTING,
-    STALLING,
-    Fault,
-    FaultKind,
-    Passage,
-    Traffic,
-)
+from assay.load.fault import NOTHING, REFUSING, RESETTING, STALLING, Fault, FaultKind, Passage, Traffic
 from assay.load.proxy import FaultProxy
 from assay.load.request import check_allowed
 from assay.load.stress.resources import find_agent_processes
@@ -82,19 +73,23 @@ class FailureRecovery:
 
     def _load(self, bench: Bench, length: float) -> Load:
         """By the clock, with room for all the requests that hang until their patience is over."""
+        # At a high rate seconds of a stall would leave thousands of requests hanging, which tell no more than dozens.
         rate = min(bench.base, self.most_per_second)
         at_once = max(64, int(2 * rate * self._patience(bench)))
         return Load(Arrivals.CONSTANT, concurrency=at_once, stages=((length, rate, rate),), seconds=length)
 
     def _run_kills(self, bench: Bench) -> ScenarioFinding:
         """Kill the program `rounds` times under a constant rate, with as much calm before and after each kill."""
+        # Calm, kill, calm, kill …, calm: each kill is followed by as long a time to come back as the one before.
         times = [self.seconds * (2 * number + 1) for number in range(self.rounds)]
         lasted = self.seconds * (2 * self.rounds + 1)
         killing = _Killing(times)
+        # An objective that was derived from calm would be broken by the kill itself; the user's own are held.
         objectives = () if bench.is_derived else bench.objectives
         load = self._load(bench, lasted)
         patience = self._patience(bench)
         stretch = bench.put(load, during=killing, objectives=objectives, grace=patience, limit=patience)
+        # A kill happens when a process is there, so its real moment is known only afterwards.
         took = [next((end - at for end in stretch.ends if end > at), None) for at in killing.done]
         judgements = [_first_success("it was killed", took), lost(stretch, bench)]
         bands = [
@@ -113,6 +108,7 @@ class FailureRecovery:
         lasted = timetable[-1][0] + self.seconds
         objectives = () if bench.is_derived else bench.objectives
         load = self._load(bench, lasted)
+        # Each request is marked, so that the proxy knows one that is sent again from another with the same text.
         prompts = subject.number_prompts(int(lasted * (load.offered or 1)) + 1)
         with subject.proxy_before(upstream) as proxy:
             if subject.use is None:
@@ -127,6 +123,7 @@ class FailureRecovery:
             )
             traffic = proxy.traffic()
         took = measure_recoveries(traffic)
+        # A bare server can do nothing about our faults. An agent in front of one can: it is expected to try again.
         offered, warnings = stretch.offered, []
         if subject.use is None:
             ours = count_injected_failures(traffic, stretch, bounds_of(objectives))
@@ -182,6 +179,7 @@ class FailureRecovery:
                 f"after {count(len(took) - len(back))} of {count(len(took))} {unit} nothing more was answered"
             )
             breach = Breach(self.seconds, float(len(back) + 1), unit, "errors", why)
+        # Where it did not come back after every fault, the time until it did is unknown and at least the whole scenario.
         worst = max(back, default=None) if len(back) == len(took) else lasted
         recovery = Recovery(worst, is_seen=len(back) == len(took), is_dead=not back and bool(took))
         found = build_finding(
@@ -200,7 +198,10 @@ class FailureRecovery:
 
 
 class _Switching:
-    """Imposes each fault when its time has come."""
+    """Imposes each fault when its time has come; called about ten times a second, so a fault begins up to 0.1 s late.
+
+    The proxy notes when each really began, and recovery times count from there.
+    """
 
     def __init__(self, proxy: FaultProxy, timetable: Sequence[tuple[float, Fault]]) -> None:
         self._proxy, self._left = proxy, list(timetable)
@@ -219,6 +220,7 @@ class _Killing:
         self.done: list[float] = []
 
     def __call__(self, seconds: float) -> None:
+        # Between the seconds that we are told and now the workers' reports were under way: the monotonic clock has no such delay.
         now = time.monotonic()
         if self._begun is None:
             self._begun = now - seconds
@@ -226,6 +228,7 @@ class _Killing:
             return
         processes = find_agent_processes()
         for process in processes:
+            # SIGKILL: a program that can clean up has not failed.
             with contextlib.suppress(psutil.Error):
                 process.kill()
         if processes:
@@ -239,6 +242,7 @@ def measure_recoveries(traffic: Traffic) -> list[float | None]:
     for change in traffic.changes:
         if change.fault != NOTHING:
             continue
+        # An answer that came only after the next fault had begun may have been sent before it: it shows no recovery.
         later = [other.at for other in traffic.changes if other.at > change.at]
         took = traffic.first_success_after(change.at)
         recoveries.append(None if took is None or (later and change.at + took > later[0]) else took)
@@ -246,6 +250,7 @@ def measure_recoveries(traffic: Traffic) -> list[float | None]:
 
 
 def _first_success(since: str, took: Sequence[float | None], worst: str = "") -> ScenarioJudgement:
+    """The longest time to the first answer after a fault; not fine where it did not come back after each of them."""
     known = [one for one in took if one is not None]
     if not known:
         return ScenarioJudgement(
@@ -282,6 +287,7 @@ def judge_duplicates(traffic: Traffic) -> ScenarioJudgement:
 def count_injected_failures(traffic: Traffic, stretch: Stretch, bounds: Bounds) -> int:
     """Requests that did not end well by our own doing: those a fault was chosen for, that found nobody, were read too slowly
     to be answered in time, or were cut off when we left."""
+    # No more than failed at all: a request may be counted by the proxy and by us, and one that we disturbed may have succeeded.
     slow = traffic.while_imposed(FaultKind.SLOW)
     ours = sum(_is_ours(passage, slow, bounds) for passage in traffic.passages)
     ours += traffic.unread + stretch.errors.get("refused", 0)

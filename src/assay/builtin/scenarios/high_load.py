@@ -44,9 +44,11 @@ class HighLoad:
         return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
+        # What this machine can put on may be less; `plan_pressure` says so in a warning, and the finding is about that rate.
         meant = bench.base * self.times if bench.base > 0 else self.rate
         pressed = plan_pressure(bench, meant, self.concurrency)
         rate = pressed.rate
+        # Evenly spaced: by chance a random timetable would be harder at some moments than ten times the base.
         load = Load(
             Arrivals.CONSTANT,
             concurrency=pressed.in_flight,
@@ -56,9 +58,7 @@ class HighLoad:
         stretch = bench.put(load)
         borne = compute_delivered_rate(stretch, rate, self.seconds)
         judgement = ScenarioJudgement(
-            "load_borne",
-            f"{percent(borne / rate)} of the offered load was answered",
-            borne / rate,
+            "load_borne", f"{percent(borne / rate)} of the offered load was answered", borne / rate
         )
         found = build_finding(
             self,
@@ -71,4 +71,5 @@ class HighLoad:
             judgements=[judgement],
             warnings=pressed.warnings,
         )
+        # The limit was derived from latency and rate, so it is shown with the parameters that the user could have set.
         return replace(found, parameters={**found.parameters, "in_flight": pressed.in_flight})

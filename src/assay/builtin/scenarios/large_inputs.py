@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.builtin.scenarios.bisection import bisect_load
+from assay.builtin.scenarios.bisection import probe_between
 from assay.model.load import Arrivals, Load, Objective
 from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
@@ -65,10 +65,13 @@ class LargeInputs:
         tries: list[Try] = []
         for length in self.sizes:
             tries.append(self._try_size(bench, length, objectives))
+            # Ten times as much will hardly fare better, and may take the agent down for good.
             if not tries[-1].first.completed:
                 break
+        # Of a size that was asked twice only the first load counts in the totals; the second is a probe.
         done = [attempt.first for attempt in tries]
         probes = self._bisect(bench, tries, objectives)
+        # In the order of their sizes, whether they were steps or probes: so the first refused is the smallest.
         known = sorted((*tries, *probes), key=lambda attempt: attempt.size)
         held = [attempt.size for attempt in known if attempt.is_held(objectives)]
         accepted = [attempt.size for attempt in known if attempt.is_accepted]
@@ -103,6 +106,7 @@ class LargeInputs:
 
     def _try_size(self, bench: Bench, length: int, objectives: Sequence[Objective]) -> Try:
         """Where some fail and some do not, once more: by chance it may be those that fail at the base rate."""
+        # By number and not by time: a large input may take longer than any time that would do for a small one.
         load = Load(Arrivals.CLOSED, concurrency=1, seconds=3600.0, count=self.each)
         stretches = [bench.put(load, prompts=[make_text(length)], objectives=objectives)]
         if stretches[0].errors and stretches[0].completed:
@@ -111,17 +115,18 @@ class LargeInputs:
 
     def _bisect(self, bench: Bench, tries: Sequence[Try], objectives: Sequence[Objective]) -> list[Try]:
         """Between the largest that was borne and the smallest above it that was not."""
+        # The largest that held, also where a smaller one did not: that was a hiccup, or refused by its content.
         held = max((attempt.size for attempt in tries if attempt.is_held(objectives)), default=0)
         above = [attempt.size for attempt in tries if attempt.size > held]
-        probes: list[Try] = []
+        if not above:
+            return []
 
-        def holds(length: float) -> bool:
-            probes.append(self._try_size(bench, int(length), objectives))
-            return probes[-1].is_held(objectives)
+        def try_size(length: float) -> Try:
+            return self._try_size(bench, int(length), objectives)
 
-        if above:
-            bisect_load(held, min(above), holds, self.halvings)
-        return probes
+        return probe_between(
+            held, min(above), try_size, lambda probe: probe.is_held(objectives), self.halvings
+        )[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +153,7 @@ def first_refused(known: Sequence[Try], objectives: Sequence[Objective], held: i
     if refused is None:
         return None
     at = sum(attempt.first.result.duration for attempt in known if attempt.size < refused.size)
+    # A size is refused by errors or by lateness; errors say more, so they go first.
     if not refused.is_accepted:
         share = percent(refused.first.error_rate)
         why = f"{share} of the requests failed as {find_frequent_error(refused.first)}"
@@ -158,6 +164,7 @@ def first_refused(known: Sequence[Try], objectives: Sequence[Objective], held: i
 
 def growth(known: Sequence[Try]) -> list[ScenarioJudgement]:
     """The slope of log latency over log size; a fault only where even its lower bound is above `_FASTER_THAN_INPUT`."""
+    # Of accepted sizes only: a refusal is quick, whatever the size.
     points = [
         (attempt.size, took) for attempt in known if attempt.is_accepted for took in attempt.first.latencies
     ]
@@ -192,6 +199,7 @@ def refusal(known: Sequence[Try]) -> list[ScenarioJudgement]:
     if refused is None:
         return []
     kind, details = find_frequent_error(refused.first), refused.first.details
+    # With an exit code the agent's process has ended, which is no way to refuse an input.
     is_proper = kind.startswith("http_4") or bool(
         details and all(detail.exit_code is None for detail in details)
     )

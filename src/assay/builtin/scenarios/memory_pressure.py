@@ -8,11 +8,11 @@ keeps what it has read of a conversation in memory. In both forms the breaking p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from assay.builtin.scenarios.bisection import bisect_load
+from assay.builtin.scenarios.bisection import probe_between
 from assay.load.stress.memory_limit import bound_options, data_bytes, is_enforced
 from assay.load.stress.resources import find_agent_processes
 from assay.model.bottleneck import MOST_ERRORS
@@ -82,12 +82,14 @@ class MemoryPressure:
 
     def _with_less(self, bench: Bench) -> ScenarioFinding:
         """The form for a program: less memory at each step, then halving between the last that held and the next below."""
+        # First without a limit: the working set is what every step is a multiple of.
         free = _Program()
         load = Load(Arrivals.CLOSED, concurrency=1, seconds=self.seconds)
         objectives = () if bench.is_derived else bench.objectives
         bench.put(load, asked=bench.subject.through_its_own_code(), during=free.look, objectives=objectives)
 
         def tried(left: float) -> _Step:
+            """One load with this multiple of the working set; the program is started anew, so the limit holds from its start."""
             use = bench.subject.use
             assert use is not None  # of a command
             use = replace(use, options=bound_options(use.options, int(left * free.most)))
@@ -96,12 +98,22 @@ class MemoryPressure:
             stretch = bench.put(load, asked=asked, during=program.look, objectives=objectives)
             return _Step(left, stretch, _is_held(bench, stretch, objectives), program)
 
+        # All steps are tried, also after one that failed: a program that crashes once may work with less by chance.
         done = [tried(left) for left in self.steps]
         worked = min((step.load for step in done if step.is_held), default=None)
         probes: list[_Step] = []
         if worked is not None:
             below = max((step.load for step in done if step.load < worked), default=worked)
-            probes = self._bisect_memory(worked, below, tried)
+            # The gap is halved in pressure, the inverse of memory, as the search goes from what holds to larger loads.
+            _, probes = probe_between(
+                1 / worked,
+                1 / below,
+                lambda pressure: tried(1 / pressure),
+                lambda step: step.is_held,
+                self.halvings,
+                is_whole=False,
+            )
+        # From much memory to little: the first that failed below all that worked is where it broke.
         known = sorted((*done, *probes), key=lambda step: -step.load)
         smallest = min((step.load for step in known if step.is_held), default=None)
         broken = next(
@@ -131,17 +143,8 @@ class MemoryPressure:
             ),
         )
 
-    def _bisect_memory(self, worked: float, below: float, tried: Callable[[float], _Step]) -> list[_Step]:
-        probes: list[_Step] = []
-
-        def holds(pressure: float) -> bool:
-            probes.append(tried(1 / pressure))
-            return probes[-1].is_held
-
-        bisect_load(1 / worked, 1 / below, holds, self.halvings, is_whole=False)
-        return probes
-
     def _too_little(self, broken: _Step, done: Sequence[_Step], working_set: int) -> Breach:
+        """The breach, at the time when the regular steps came to that little memory: probes have no place on the time axis."""
         left = size(broken.load * working_set)
         cause, why = _broken_by(
             broken.stretch, f"{percent(broken.stretch.error_rate)} of the requests failed"
@@ -153,9 +156,11 @@ class MemoryPressure:
     def _with_more(self, bench: Bench) -> ScenarioFinding:
         """The form for all others: longer contexts at each step, until nothing is answered any more."""
         objectives = () if bench.is_derived else bench.objectives
+        # A server on this machine can be looked at; elsewhere there is only what it answers.
         before = _memory(bench)
 
         def tried(tokens: float) -> _Step:
+            """A few requests at a time with contexts of this length, about four bytes for a token of English."""
             at_once = min(self.at_once, self.each)
             load = Load(Arrivals.CLOSED, concurrency=at_once, seconds=3600.0, count=self.each)
             prompt = make_text(int(tokens) * _BYTES_PER_TOKEN)
@@ -163,6 +168,7 @@ class MemoryPressure:
             return _Step(tokens, stretch, _is_held(bench, stretch, objectives), held=_memory(bench))
 
         done: list[_Step] = []
+        # Upwards, and not on after nothing was answered: a server that is out of memory takes long to fail.
         for tokens in self.contexts:
             done.append(tried(tokens))
             if not done[-1].stretch.completed:
@@ -170,13 +176,9 @@ class MemoryPressure:
         held = max((step.load for step in done if step.is_held), default=0.0)
         above = [step.load for step in done if step.load > held]
         probes: list[_Step] = []
-
-        def holds(tokens: float) -> bool:
-            probes.append(tried(tokens))
-            return probes[-1].is_held
-
         if above:
-            held = bisect_load(held, min(above), holds, self.halvings).held
+            found, probes = probe_between(held, min(above), tried, lambda step: step.is_held, self.halvings)
+            held = found.held
         known = sorted((*done, *probes), key=lambda step: step.load)
         broken = next((step for step in known if step.load > held), None)
         stretches = [step.stretch for step in done]
@@ -219,6 +221,7 @@ def _is_held(bench: Bench, stretch: Stretch, objectives: Sequence[Objective]) ->
 
 
 def _describe_long_context(broken: _Step, done: Sequence[_Step]) -> Breach:
+    """The breach of a context that is too long, at the time when its step would have begun."""
     failed = f"{percent(broken.stretch.error_rate)} of the requests failed, most of them as {find_frequent_error(broken.stretch)}"
     cause, why = _broken_by(broken.stretch, failed)
     at = sum(step.stretch.result.duration for step in done if step.load < broken.load)
@@ -226,7 +229,10 @@ def _describe_long_context(broken: _Step, done: Sequence[_Step]) -> Breach:
 
 
 class _Program:
-    """The processes of the agent while a load runs: which there were, and how much they held."""
+    """The processes of the agent while a load runs: which there were, and how much they held.
+
+    More than one process in a load of one request at a time means that the one before has died: see `_judge_crashes`.
+    """
 
     def __init__(self) -> None:
         self.pids: set[int] = set()
@@ -258,6 +264,7 @@ def _judge_crashes(bench: Bench, broken: _Step | None) -> list[ScenarioJudgement
     """A program that is started again and again has crashed; one that stays has refused."""
     if broken is None or broken.program is None or is_answered(bench, [broken.stretch]):
         return []
+    # A step that was answered, if late, is no question of crashing; and one process is the least that there is.
     restarts = max(0, len(broken.program.pids) - 1)
     is_graceful = restarts == 0 and broken.stretch.completed > 0
     if is_graceful:
@@ -268,6 +275,7 @@ def _judge_crashes(bench: Bench, broken: _Step | None) -> list[ScenarioJudgement
 
 
 def _memory(bench: Bench) -> int | None:
+    """What its processes hold now; None for a server elsewhere, or one of another user."""
     samples = bench.samples()
     return samples[-1].memory_bytes if samples else None
 

@@ -72,6 +72,7 @@ class RateLimiting:
         load = Load(Arrivals.CONSTANT, stages=stages, seconds=self.seconds)
         # A wait that was ordered is no fault of the agent's: a limit derived from the calm does not hold here.
         objectives = () if bench.is_derived else bench.objectives
+        # The fault is there before the agent is: what it does when it starts is refused as well.
         with subject.proxy_before(upstream) as proxy:
             proxy.impose(Fault.rate_limited(self.share, self.retry_after))
             lifting = _Lifting(proxy, self.seconds)
@@ -79,6 +80,7 @@ class RateLimiting:
             asked = subject.through_its_own_code(prompts, subject.with_upstream_at(proxy.url), is_own=True)
             stretch = bench.put(load, asked=asked, during=lifting, objectives=objectives, grace=self.patience)
             traffic = proxy.traffic()
+        # With objectives of the user's own only what is in time counts as done; retries take theirs.
         done = stretch.punctual if objectives else stretch.completed
         lost = max(0, stretch.offered - stretch.completed)
         is_as_in_calm = fails_as_in_calm(bench, lost, stretch.offered)
@@ -119,6 +121,7 @@ def _recovery(traffic: Traffic, lifted: float | None, stretch: Stretch, ordered:
     """Beyond the wait that was ordered; where all was done when the fault ended, there is nothing to recover from."""
     if lifted is None:
         return Recovery()
+    # A call that was told to wait just before the end may come back only when that wait is over, and is not late for it.
     first = traffic.first_success_after(lifted)
     if first is not None:
         return Recovery(max(0.0, first - ordered))
@@ -151,6 +154,7 @@ def storm(traffic: Traffic, stretch: Stretch, share: float) -> ScenarioJudgement
     """Where a share p is refused at random, each request needs 1 / (1 − p) calls on average, and of a few requests by chance
     more: three standard deviations of that are no storm."""
     asked = max(1, stretch.offered)
+    # The number of calls until one passes is geometric: its mean is 1 / (1 − p) and its variance p / (1 − p)².
     sent = traffic.compute_retry_amplification(asked)
     needed = 1 / (1 - share) if share < 1 else float("inf")
     chance = 3 * math.sqrt(share / asked) / (1 - share) if share < 1 else 0.0

@@ -47,6 +47,7 @@ class SpikeLoad:
 
     def run(self, bench: Bench) -> ScenarioFinding:
         pressed = plan_pressure(bench, bench.base * self.times, self.most_at_once)
+        # One load of three stages and not three loads: what the spike leaves in queues meets the requests after it.
         base, high = min(bench.base, pressed.rate), pressed.rate
         stages = ((self.before, base, base), (self.spike, high, high), (self.after, base, base))
         lasted = self.before + self.spike + self.after
@@ -54,6 +55,7 @@ class SpikeLoad:
         stretch = bench.put(load)
         ends = self.before + self.spike
         took, is_seen = find_recovery_time(stretch.result.moments, ends, bench.calm, bench.calm_errors)
+        # An agent that answers nothing more after the spike has not recovered slowly: it is dead.
         later = [moment for moment in stretch.result.moments if moment.begin >= ends]
         recovery = Recovery(
             took, is_seen, is_dead=bool(later) and not any(moment.completed for moment in later)
@@ -69,11 +71,13 @@ class SpikeLoad:
             judgements=[self._errors(bench, stretch.result.moments), _back(took, is_seen)],
             warnings=pressed.warnings,
             bands=[Band(self.before, ends, "spike")],
+            # Scores under pressure are those of requests that were due in the spike, whenever they were answered.
             pressed=[answer for answer in stretch.scored if self.before <= answer.due < ends],
         )
 
     def _errors(self, bench: Bench, moments: Sequence[Moment]) -> ScenarioJudgement:
         """The share that failed during the spike, with Wilson's interval; fine up to a twentieth, or as in calm."""
+        # Moments are as long as slices of the tally, so the edges of the spike are known only to the width of one.
         inside = [moment for moment in moments if self.before <= moment.begin < self.before + self.spike]
         failed = sum(moment.failed for moment in inside)
         ended = failed + sum(moment.completed for moment in inside)

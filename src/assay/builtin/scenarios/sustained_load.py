@@ -46,6 +46,7 @@ class SustainedLoad:
         return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
+        # No recovery is watched: nothing was pressed. What counts is whether the end is like the beginning.
         rate = bench.base
         stages = ((self.seconds, rate, rate),)
         stretch = bench.put(Load(Arrivals.CONSTANT, stages=stages, seconds=self.seconds))
@@ -76,6 +77,7 @@ def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> Scenar
     line = fit_line([at for at, _ in told], [latency for _, latency in told]) if told else None
     if line is None:
         return None
+    # A slope may be certain and still be felt by nobody: latency has to end above what it is at the base rate now and then.
     last = [latency for at, latency in told if at >= _LAST * length]
     is_felt = bool(last) and median(last) > max(calm.p95, calm.p50 + NOISE)
     return _drift("latency_drift", "Latency", line, length, "s", seconds, is_felt)
@@ -106,6 +108,7 @@ def _drift(
 
     `is_felt` says whether the change matters to anybody, whatever its certainty.
     """
+    # By the minute, as slopes by the second are too small to read; certainty is judged over the whole scenario.
     value, low, high = (_MINUTE * end for end in (line.slope, line.low, line.high))
     is_certain = is_felt and line.level > 0 and line.low * length / line.level > _NOTABLE
     is_drift = line.low > 0 or line.high < 0
@@ -124,6 +127,7 @@ def late_errors(stretch: Stretch, length: float) -> ScenarioJudgement:
         for part in thirds
     )
     first, last = early / early_n if early_n else 0.0, late / late_n if late_n else 0.0
+    # Worse only where the two intervals do not overlap, which is stricter than a test of the difference.
     low, high = wilson(last, late_n)
     is_worse = low > (wilson(first, early_n)[1] if early_n else 0.0)
     text = f"{percent(last)} failed in the last third, {percent(first)} in the first"

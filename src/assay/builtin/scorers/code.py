@@ -248,6 +248,7 @@ class _Attempt:
         with contextlib.ExitStack() as stack:
             requests, replies = _pipe(stack), _pipe(stack)
             limits = [str(self.seconds), str(self.memory_bytes)]
+            # The subject has nothing but the two pipes to the tester: neither the order nor the report passes through it.
             subject = self._start(stack, "subject", limits, stdin=requests.output, stdout=replies.input)
             ends = (requests.input, replies.output)
             piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "pass_fds": ends}
@@ -256,6 +257,7 @@ class _Attempt:
             for pipe in (requests, replies):
                 pipe.close()
             report, ending = _exchange(tester, order, deadline)
+            # A report of all sources and tests is complete, whatever became of the processes afterwards.
             is_whole = len(_read_report(report)) >= len(self.sources) + len(self.tests)
             return report, "" if is_whole else ending or _cause(subject) or _cause(tester)
 

@@ -1,6 +1,6 @@
 """The marks in a judge's answer: as JSON by itself, in a fence or in prose, or in words such as “score: 4”.
 
-Judges are asked for one JSON object (see `judge_prompt`), but small models often write more. Whatever they write is read
+Judges are asked for one JSON object (see `judge.Prompt`), but small models often write more. Whatever they write is read
 from its end, because what a judge quotes comes before what it concludes. A mark outside the scale is never guessed at:
 the output then stays unscored.
 """

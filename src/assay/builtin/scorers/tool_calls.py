@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from assay.builtin.scorers.matching import common_in_order, placements
 from assay.builtin.scorers.options import flag, number, one_of
 from assay.builtin.scorers.text_normalization import RIGHT
-from assay.builtin.scorers.values import Likeness
+from assay.builtin.scorers.values import Likeness, common_in_order, placements
 from assay.model import Answer, Case, ToolCall
 from assay.plugin.scorer import Judged, Judgement
 

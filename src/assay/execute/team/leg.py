@@ -67,6 +67,7 @@ def run_leg(
 
 def _together(members: Sequence[Member], repetition: int, how_many: int | None) -> list[Answered]:
     """Have these members work at the same time; times count from the moment at which they were to begin."""
+    # A moment in the future and not a message when to begin: messages reach members one after the other.
     go = perf_counter() + LEAD_SECONDS
     for member in members:
         member.begin(go, repetition, how_many)

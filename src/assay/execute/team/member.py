@@ -174,6 +174,7 @@ def _job(use: AgentUse, cases: tuple[Case, ...], seed: int, limit: float | None)
 
 def _serve(job: Job, pipe: Connection[Any, Any], of_worker: Connection[Any, Any], sem: Any) -> None:
     """The process of a member: opens its agent, then carries out orders until the worker sends None or is gone."""
+    # The worker's end, which the fork has inherited: with it open, this process would not notice that the worker is gone.
     of_worker.close()
     for number in (CANCEL, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -197,6 +198,7 @@ def _serve(job: Job, pipe: Connection[Any, Any], of_worker: Connection[Any, Any]
 
 def _carry_out_order(asker: Asker, order: _Order, sem: Any, job: Job) -> tuple[str, Any]:
     assert job.agent is not None
+    """Wait for the moment, then ask the cases; the permit is given back after each, also where one failed."""
     meter, stints = _Meter(sem), []
     sleep(max(0.0, order.go - perf_counter()))
     try:

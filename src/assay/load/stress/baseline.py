@@ -37,6 +37,8 @@ _LEAST_SLACK = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Comfort:
+    """The rate that scenarios begin with, and in words where it comes from."""
+
     rate: float
     text: str
 
@@ -56,6 +58,7 @@ def comfortable(
     def is_over() -> bool:
         return is_stopped() or time.monotonic() - began > max(budget, _STEPS * search.seconds)
 
+    # Without objectives: comfort is about what the agent can do, and the user's objectives are for the scenarios.
     base = replace(asked.load, concurrency=subject.most_at_once, objectives=(), warmup=None, count=None)
     step = budget * (_STEP if subject.is_server else _LONG_STEP)
     search = Search(base, max(0.2, step), probe, is_over)
@@ -93,6 +96,7 @@ def deliverable(steps: Sequence[Step], most_in_flight: int) -> float | None:
 
 
 def target_name(asked: PreparedLoad) -> str:
+    """How messages call what is asked: host and port of a server, else the agent's name."""
     if isinstance(places := asked.order.get("places"), list):
         host, port, *_ = places[0]["address"][1]
         return f"{host}:{port}"
@@ -101,6 +105,7 @@ def target_name(asked: PreparedLoad) -> str:
 
 
 def latency_of(result: LoadResult, name: str) -> Distribution:
+    """The latency at the base rate; PlanError where nothing was answered, as there is nothing to compare stress with."""
     found = result.times.get("latency")
     if found is None:
         kinds = ", ".join(f"{kind} {n}" for kind, n in result.errors.items()) or "nothing came back"

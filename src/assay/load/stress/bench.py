@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from math import nan
 from typing import Any
 
+from assay.load.answer_text import Kept
 from assay.load.build import PreparedLoad, bounds_of
 from assay.load.engine import SERVER_WORKER
 from assay.load.failures import failures_in
@@ -22,7 +23,6 @@ from assay.load.stress.breaking_point import Calm, breach_of, compute_due_betwee
 from assay.load.stress.resources import Gauge
 from assay.load.stress.subject import StressSubject
 from assay.load.tally import NOT_COUNTED, Bounds, LoadProgress, Tally, in_time
-from assay.load.unscored_answers import Kept
 from assay.load.worker_report import OK, Chunk
 from assay.model.bottleneck import MOST_ERRORS
 from assay.model.error_details import gather
@@ -53,6 +53,13 @@ Look = Callable[[LoadProgress, Load], None]
 
 @dataclass(slots=True)
 class StressBench:
+    """What a scenario is given: the agent, what is known of it at the base rate, and `put` to load it.
+
+    `base` is the comfortable rate, and `calm`, `calm_errors`, `calm_quality` and `calm_unmet` are what was measured there: what is
+    no worse under pressure is no doing of the pressure. Objectives are the user's, or one derived from `calm` (`is_derived`),
+    and have to be broken for `sustain` seconds to count as broken.
+    """
+
     subject: StressSubject
     base: float
     calm: Distribution
@@ -89,6 +96,7 @@ class StressBench:
         for after the last request was due, both in seconds.
         """
         held = tuple(self.objectives if objectives is None else objectives)
+        # The usual load is built once: to read and encode a data set for every step would take longer than short steps.
         if asked is None and not prompts:
             asked = self._held = self._held or self.subject.loaded()
         carried = (asked or self.subject.loaded(prompts)).at(self._adapt_load(load, held, limit))
@@ -109,6 +117,7 @@ class StressBench:
         breach = breach or watch.find_starved_callers()
         punctual = sum(slice_.good for slice_ in tally.slices.values())
         offered = result.requests_sent
+        # What a timetable had due and nobody could send any more was offered as well: leaving it out would flatter the agent.
         if carried.load.is_open:
             offered = max(round(compute_due_between(carried.load, 0.0, carried.load.seconds)), offered)
         if breach is not None and not breach.is_theirs:
@@ -149,6 +158,7 @@ class StressBench:
         return tuple(one for one in self.gauge.since(watch.began) if one.at <= watch.seconds)
 
     def _until(self, load: Load, grace: float | None) -> float:
+        """Seconds after the start at which the load is ended, whatever is still under way."""
         if load.count is not None and not load.is_open:
             return float("inf")
         if grace is not None:
@@ -248,6 +258,7 @@ class _LoadWatch:
         return self._now > self._until or self._is_stopped()
 
     def take(self, chunk: Chunk) -> None:
+        """One worker's chunk, before it is forgotten: latencies, ends, turns of each caller, and silences of the worker."""
         if self._answers is not None:
             self._answers.take(chunk)
         self.failures += failures_in(chunk.facts)
@@ -258,6 +269,7 @@ class _LoadWatch:
         self.closely.add(worker, self._drop_unneeded_times(chunk))
         before = self._heard.get(worker, 0.0)
         self._heard[worker] = at
+        # Workers report ten times a second. One that was late was kept from working, and so were its requests.
         if at - before > _SILENCE:
             self._silences.append((before, at))
         rows = zip(*(chunk.columns[name] for name in ("number", "due", "end", "kind")), strict=True)

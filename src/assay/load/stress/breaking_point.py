@@ -1,4 +1,10 @@
-"""Where a load broke what it was put on: the first breach of the objective, or of 5 % errors, that lasted."""
+"""Where a load broke what it was put on: the first breach of the objective, or of 5 % errors, that lasted.
+
+The load is cut into windows, a sixth of the time that a breach has to last (`windows`). Each is judged by itself (`broken_by`);
+as many bad windows in a row as make up that time are a breach. Errors are also judged over longer spans, because a few
+requests a second say little in one window (`_errors_throughout`). What is found is then laid at the right door (`breach_of`):
+the agent's, or our own where this machine could not keep up, or nobody's where it was no better at the base rate.
+"""
 
 from __future__ import annotations
 
@@ -85,10 +91,12 @@ def first_breach(
     as_in_calm: Breach | None = None
     for place, window in enumerate(looked_at):
         found = broken_by(window, objectives, calm)
+        # One good window ends a run of bad ones: a breach is what lasts without a break.
         bad = [*bad, (window, *found)] if found else []
         if bad and sum(one.seconds for one, _, _ in bad) >= lasting - 1e-9:
             first, cause, why = bad[0]
             breach = Breach(first.begin, *load_at(load, first.begin), cause, why)
+            # Errors are the agent's whenever they come; lateness in a pause of this machine is not.
             if cause == "errors" or not any(_is_in(one, pauses) for one, _, _ in bad):
                 return breach
             ours = ours or our_own(breach)
@@ -169,6 +177,7 @@ def our_own(breach: Breach) -> Breach:
 
 def windows(tally: Tally, load: Load, length: float) -> Iterator[Window]:
     """Of whole slices; what does not fill one at the end is left out."""
+    # A long load has wider slices than it began with, and a window is never narrower than one.
     size = max(1, round(length / tally.width))
     last = max(1, int(min(load.seconds, max(tally.last_end, tally.width)) / tally.width))
     for first in range(0, max(1, last - size + 1), size):
@@ -248,6 +257,7 @@ def _by_figures(window: Window, objectives: Sequence[Objective]) -> tuple[str, s
 
 
 def _figure(objective: Objective, window: Window) -> float | None:
+    """What the window has of the objective's metric; None where nothing was measured of it."""
     slice_ = window.slice
     if objective.metric in _RATES:
         counts = {"throughput": slice_.completed, "goodput": slice_.good, "tokens": slice_.output}
@@ -293,6 +303,7 @@ def breach_of(
         return replace(breach, cause="in_flight", why=why)
     if not is_generator_limit(result, FOR_STRESS):
         return _beside_calm(breach, calm)
+    # Where we were only late now and then, what is broken even with that lateness forgiven is the agent's after all.
     if not is_busy(result):
         theirs = first_breach(tally, load, forgiving(objectives, result.lag_p99), sustain, pauses, calm)
         if theirs is not None and (theirs.cause != "saturation" or _is_full(load, result)):
@@ -317,6 +328,7 @@ def is_bound_by_us(load: Load, result: LoadResult, calm: Calm) -> bool:
     ended = result.requests_completed + sum(result.errors.values())
     if not load.is_open or calm.latency is None or not ended or not _is_full(load, result):
         return False
+    # Little's law: requests in flight ÷ requests per second is how long each took, the failed ones included.
     each = result.concurrency * result.duration / ended
     return each <= _SLOWED * calm.latency.mean
 

@@ -1,4 +1,8 @@
-"""Starts a program with a ceiling on its memory: `bounded.py BYTES COMMAND…`. Run as a file, it needs nothing of Assay."""
+"""Starts a program with a ceiling on its memory: `memory_limit.py BYTES COMMAND…`.
+
+Run as a file, with Python's own start-up files left out, it needs nothing of Assay and leaves no trace in the program: it sets the
+limit for itself, which the program inherits, and then becomes the program.
+"""
 
 from __future__ import annotations
 

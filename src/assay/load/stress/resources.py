@@ -34,6 +34,7 @@ def listening_on(port: int) -> psutil.Process | None:
 
 
 def with_children(process: psutil.Process) -> list[psutil.Process]:
+    """Servers may compute in processes of their own; empty where it has ended."""
     try:
         return [process, *process.children(recursive=True)]
     except psutil.Error:
@@ -68,7 +69,11 @@ def _names(process: psutil.Process, module: str | tuple[str, ...]) -> bool:
 
 
 class Gauge:
-    """Looks every tenth of a second, and less often once there is much to keep."""
+    """Looks every tenth of a second, and less often once there is much to keep.
+
+    `find` gives the processes anew for each look, because an agent under stress starts and loses some. A look that fails, as
+    processes end while they are read, is left out: a gap is better than a figure that leaves one of them out.
+    """
 
     def __init__(self, name: str, find: Find, every: float = EVERY) -> None:
         self._name, self._find, self._every = name, find, every
@@ -100,6 +105,7 @@ class Gauge:
                 self._every *= 2
 
     def _look(self) -> None:
+        """Add a sample: memory now, and CPU as cores, the time that all processes worked since the last sample ÷ that time."""
         memory, cpu = 0, dict[int, float]()
         for process in self._find():
             try:
@@ -114,6 +120,7 @@ class Gauge:
         # To find all processes may take longer than to read them.
         at = time.monotonic() - self._begun
         since = at - self._samples[-1].at if self._samples else 0.0
+        # A process that is new since the last look has worked all of its time meanwhile; at the first look nobody knows.
         worked = sum(
             spent - self._cpu.get(pid, spent if not self._samples else 0.0) for pid, spent in cpu.items()
         )

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from assay.dialects.lookup import PROVIDERS
-from assay.http.loopback import is_loopback
+from assay.http.request import is_loopback
 from assay.load.agent_worker import MOST_AT_ONCE
-from assay.load.agents import KINDS, target_of_agent
 from assay.load.build import (
     Data,
     LoadOptions,
@@ -25,7 +24,7 @@ from assay.load.engine import order_for
 from assay.load.proxy import FaultProxy
 from assay.load.quality import Checker
 from assay.load.request import LoadPrompt, Target, check_allowed, requests_for
-from assay.load.targets import target_for, with_options
+from assay.load.targets import KINDS, target_for, target_of_agent, with_options
 from assay.load.tls import trusting
 from assay.model import AgentUse
 from assay.plugin.agent_pool import expand_variables
@@ -37,6 +36,12 @@ _UPSTREAM = ("OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL", "OLLAMA
 
 @dataclass(frozen=True, slots=True)
 class StressSubject:
+    """What a stress test is about, and the ways in which it can be asked.
+
+    A server is asked by the engine itself (`loaded`), anything else through its own code (`through_its_own_code`). A scenario that
+    judges an agent's retries always takes its own code, with its model's address led through a proxy (`with_upstream_at`).
+    """
+
     options: LoadOptions
     use: AgentUse | None = None
     """None where a URL was given."""
@@ -104,6 +109,7 @@ class StressSubject:
     def number_prompts(self, number: int) -> list[object]:
         """So many prompts or a few more, so that every one is asked as often as the others, each with a mark of its own."""
         own = self.prompts
+        # Rounded up to whole rounds: a suite's cases are scored by their numbers modulo how many there are.
         return [mark_prompt(own[place % len(own)], place) for place in range(number + -number % len(own))]
 
     def loaded(

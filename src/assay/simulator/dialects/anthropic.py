@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from assay.dialects.anthropic import STREAM_TYPE
 from assay.dialects.usage import ANTHROPIC as USAGE
-from assay.simulator.dialects.dialect import json_bytes, quoted
+from assay.simulator.dialects.dialect import Dialect, json_bytes, named_event, quoted
 from assay.simulator.turn import (
     BadAsk,
     SimQuestion,
@@ -21,15 +21,16 @@ from assay.simulator.turn import (
 )
 
 MODEL = "sim-llm"
-_KINDS = {
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    500: "api_error",
-}
+_KINDS = {404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 500: "api_error"}
 
 
-class Messages:
+class Messages(Dialect):
+    """The endpoint /v1/messages.
+
+    A stream tells the usage twice, as the real API does: `message_start` has the input and one token of output, `message_delta` the
+    final number. Whoever adds both up, or reads only the first, is found out by a test against this server.
+    """
+
     stream_type = STREAM_TYPE
 
     def ask(self, document: Mapping[str, object]) -> SimQuestion:
@@ -66,15 +67,17 @@ class Messages:
             "stop_sequence": None,
             "usage": usage,
         }
-        start = _event("message_start", {"message": message})
+        start = named_event("message_start", {"message": message})
         if turn.reply.calls:
+            # Blocks of calls begin with each call.
             return start
         block = {"index": 0, "content_block": {"type": "text", "text": ""}}
-        return start + _event("content_block_start", block) + _event("ping", {})
+        return start + named_event("content_block_start", block) + named_event("ping", {})
 
     def steps(self, turn: SimTurn) -> Iterator[bytes]:
         for index, call in enumerate(turn.reply.calls):
             yield _call(turn, index, call)
+        # Written by hand but for the token: this is done for every token of every answer.
         before = (
             "event: content_block_delta\n"
             'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":'
@@ -83,34 +86,26 @@ class Messages:
             yield f"{before}{quoted(token)}}}}}\n\n".encode(errors="replace")
 
     def closing(self, turn: SimTurn) -> bytes:
-        ended = b"" if turn.reply.calls else _event("content_block_stop", {"index": 0})
+        ended = b"" if turn.reply.calls else named_event("content_block_stop", {"index": 0})
         change = {"delta": _stop(turn), "usage": {USAGE.output: turn.reply.output_tokens}}
-        return ended + _event("message_delta", change) + _event("message_stop", {})
+        return ended + named_event("message_delta", change) + named_event("message_stop", {})
 
     def error(self, status: int, message: str) -> object:
         kind = _KINDS.get(status, "invalid_request_error")
         return {"type": "error", "error": {"type": kind, "message": message}}
 
 
-def _event(kind: str, document: Mapping[str, object]) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), json_bytes({"type": kind, **document}))
-
-
 def _message(turn: SimTurn) -> dict[str, object]:
-    return {
-        "id": f"msg_sim_{turn.number}",
-        "type": "message",
-        "role": "assistant",
-        "model": turn.ask.model,
-    }
+    return {"id": f"msg_sim_{turn.number}", "type": "message", "role": "assistant", "model": turn.ask.model}
 
 
 def _call(turn: SimTurn, index: int, call: SimToolCall) -> bytes:
+    """A call of a tool as three events: its block begins with empty arguments, which then come as text, and it ends."""
     delta = {"type": "input_json_delta", "partial_json": call.arguments_text}
     return (
-        _event("content_block_start", {"index": index, "content_block": _block(turn, index, call, {})})
-        + _event("content_block_delta", {"index": index, "delta": delta})
-        + _event("content_block_stop", {"index": index})
+        named_event("content_block_start", {"index": index, "content_block": _block(turn, index, call, {})})
+        + named_event("content_block_delta", {"index": index, "delta": delta})
+        + named_event("content_block_stop", {"index": index})
     )
 
 
@@ -124,6 +119,7 @@ def _stop(turn: SimTurn) -> dict[str, object]:
 
 
 def _usage(turn: SimTurn) -> dict[str, object]:
+    """In this API cached tokens stand beside the input and are not part of it."""
     return {
         USAGE.input: turn.ask.input_tokens - turn.cached,
         USAGE.written: 0,
@@ -133,6 +129,7 @@ def _usage(turn: SimTurn) -> dict[str, object]:
 
 
 def _is_result(message: Mapping[str, object]) -> bool:
+    """Whether a message brings what a tool returned: then the model has called it already, and is to answer in words."""
     content = message.get("content")
     return isinstance(content, list) and any(
         isinstance(part, dict) and part.get("type") == "tool_result" for part in content

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from assay.dialects.ollama import STREAM_TYPE
 from assay.dialects.usage import OLLAMA as USAGE
-from assay.simulator.dialects.dialect import json_bytes, quoted
-from assay.simulator.loaded_models import LoadedModel
+from assay.simulator.dialects.dialect import Dialect, json_bytes, quoted
+from assay.simulator.memory import LoadedModel
 from assay.simulator.turn import (
     BadAsk,
     SimQuestion,
@@ -32,14 +32,15 @@ _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DETAILS = {"format": "simulated", "family": "sim", "parameter_size": "0", "quantization_level": "none"}
 
 
-class OllamaDialect(ABC):
-    """What /api/generate and /api/chat have in common."""
+class OllamaDialect(Dialect):
+    """What /api/generate and /api/chat have in common.
+
+    They differ in how a question is asked and in the field that holds the text; `around_token` is the JSON before and after
+    that field's value, so that a line for a token is put together without an encoder. The last line has the server's figures.
+    """
 
     stream_type = STREAM_TYPE
     around_token: ClassVar[tuple[str, str]]
-
-    def opening(self, turn: SimTurn) -> bytes:
-        return b""
 
     def steps(self, turn: SimTurn) -> Iterator[bytes]:
         if turn.reply.calls:
@@ -60,9 +61,6 @@ class OllamaDialect(ABC):
             {**_frame(turn), **self._build_text_fields(turn, turn.reply.text), **_figures(turn)}
         )
 
-    def error(self, status: int, message: str) -> object:
-        return {"error": message}
-
     @abstractmethod
     def _build_text_fields(self, turn: SimTurn, text: str) -> dict[str, object]: ...
 
@@ -71,6 +69,8 @@ class OllamaDialect(ABC):
 
 
 class Generate(OllamaDialect):
+    """A prompt without a conversation; without a prompt the model is only loaded, or with a keep-alive of 0 unloaded."""
+
     around_token = ('"response":', "")
 
     def ask(self, document: Mapping[str, object]) -> SimQuestion:
@@ -87,6 +87,8 @@ class Generate(OllamaDialect):
 
 
 class OllamaChat(OllamaDialect):
+    """A conversation; an empty one loads or unloads the model, as an empty prompt does."""
+
     around_token = ('"message":{"role":"assistant","content":', "}")
 
     def ask(self, document: Mapping[str, object]) -> SimQuestion:
@@ -105,12 +107,14 @@ class OllamaChat(OllamaDialect):
 
     def _build_text_fields(self, turn: SimTurn, text: str) -> dict[str, object]:
         message: dict[str, object] = {"role": "assistant", "content": text}
+        # In a stream each call has had a line of its own.
         if turn.reply.calls and not turn.ask.is_streamed:
             message["tool_calls"] = self._calls(turn)
         return {"message": message}
 
 
 def _common(document: Mapping[str, object]) -> dict[str, Any]:
+    """What both endpoints read alike. A limit of tokens of 0 or less means none, and answers are streamed unless refused."""
     options = document.get("options", {})
     if not isinstance(options, dict):
         raise BadAsk("'options' is not a mapping.")
@@ -132,6 +136,7 @@ def _common(document: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _whole(options: Mapping[str, object], name: str) -> int | None:
+    """A whole number or nothing; in Python True is a number as well, and in JSON it is none."""
     value = options.get(name)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         raise BadAsk(f"option '{name}' must be of type integer.")
@@ -162,6 +167,10 @@ def _time(seconds: float) -> str:
 
 
 def _figures(turn: SimTurn) -> dict[str, object]:
+    """What the last line says: why the answer ended, and the durations as they were planned, not as they were delivered.
+
+    So a client that measures from outside can be held against the truth. Loading is told as exact 0 where nothing was loaded.
+    """
     if turn.ask.is_empty:
         return {"done": True, "done_reason": "unload" if turn.ask.keep_alive == 0 else "load"}
     total = turn.queued + turn.loading + turn.reading + turn.writing
@@ -183,11 +192,13 @@ def _ns(seconds: float) -> int:
 
 
 def tags(created: float) -> object:
+    """/api/tags: the models that could be loaded. There is one, which stands for all names."""
     model = {"name": MODEL, "model": MODEL, "modified_at": _time(created), "size": 0, "digest": "sim"}
     return {"models": [{**model, "details": _DETAILS}]}
 
 
 def running(loaded: list[LoadedModel], now: float, created: float) -> object:
+    """/api/ps: the models in memory. `now` is on the monotonic clock, `created` the same moment since the epoch."""
     return {"models": [_running(model, now, created) for model in loaded]}
 
 

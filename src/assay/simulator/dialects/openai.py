@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.dialects.openai import STREAM_TYPE
 from assay.dialects.usage import OPENAI as USAGE
-from assay.simulator.dialects.dialect import json_text, quoted
+from assay.simulator.dialects.dialect import Dialect, json_text, quoted
 from assay.simulator.turn import (
     BadAsk,
     SimQuestion,
@@ -26,8 +26,17 @@ _DONE = "data: [DONE]\n\n"
 _KINDS = {429: "rate_limit_error", 500: "server_error"}
 
 
-class OpenAIChat:
+class OpenAIDialect(Dialect):
+    """What all of OpenAI's endpoints have in common."""
+
     stream_type = STREAM_TYPE
+
+    def error(self, status: int, message: str) -> object:
+        return error(status, message)
+
+
+class OpenAIChat(OpenAIDialect):
+    """The endpoint /v1/chat/completions; a stream begins with a chunk that has a role and no content, as OpenAI's does."""
 
     def ask(self, document: Mapping[str, object]) -> SimQuestion:
         messages = messages_in(document)
@@ -57,6 +66,7 @@ class OpenAIChat:
             for index, call in enumerate(_calls(turn)):
                 yield self._call(turn, index, call)
             return
+        # All chunks are the same but for their token: one is written with a hole, at a character that JSON text cannot hold.
         before, after = self._chunk(turn, '{"content":\0}', "null").split("\0")
         for token in turn.reply.tokens:
             yield f"{before}{quoted(token)}{after}".encode(errors="replace")
@@ -78,12 +88,9 @@ class OpenAIChat:
     def _chunk(self, turn: SimTurn, delta: str, finish: str) -> str:
         return _event(turn, _frame(turn, "chat.completion.chunk"), _choice("delta", delta, finish))
 
-    def error(self, status: int, message: str) -> object:
-        return error(status, message)
 
-
-class Completions:
-    stream_type = STREAM_TYPE
+class Completions(OpenAIDialect):
+    """The older endpoint /v1/completions: text in, text out, no tools."""
 
     def ask(self, document: Mapping[str, object]) -> SimQuestion:
         prompt = document.get("prompt")
@@ -101,9 +108,6 @@ class Completions:
         choice = _choice("text", quoted(turn.reply.text), _finish(turn))
         return _with_usage(turn, _frame(turn, "text_completion"), choice).encode(errors="replace")
 
-    def opening(self, turn: SimTurn) -> bytes:
-        return b""
-
     def steps(self, turn: SimTurn) -> Iterator[bytes]:
         for token in turn.reply.tokens:
             yield self._chunk(turn, quoted(token), "null").encode(errors="replace")
@@ -115,11 +119,9 @@ class Completions:
     def _chunk(self, turn: SimTurn, text: str, finish: str) -> str:
         return _event(turn, _frame(turn, "text_completion"), _choice("text", text, finish))
 
-    def error(self, status: int, message: str) -> object:
-        return error(status, message)
-
 
 def _common(document: Mapping[str, object]) -> dict[str, Any]:
+    """What both endpoints read alike; usage comes with a stream only where the client asks for it, as at OpenAI."""
     if document.get("n") not in (None, 1):
         raise BadAsk("Only one choice is simulated: 'n' is 1.")
     options = document.get("stream_options")
@@ -144,6 +146,7 @@ def _choice(key: str, value: str, finish: str) -> str:
 
 
 def _event(turn: SimTurn, frame: str, choice: str) -> str:
+    """One chunk of a stream; with usage to come at its end, every chunk before says that it has none."""
     usage = ',"usage":null' if turn.ask.includes_usage else ""
     return f"data: {frame},{choice}{usage}}}\n\n"
 
@@ -153,6 +156,7 @@ def _with_usage(turn: SimTurn, frame: str, choice: str) -> str:
 
 
 def _usage_chunk(turn: SimTurn, frame: str) -> str:
+    """The chunk after the last one with a choice: it has no choice, and clients that expect one stumble over it."""
     if not turn.ask.includes_usage:
         return ""
     last = _with_usage(turn, frame, '"choices":[]')
@@ -166,6 +170,7 @@ def _finish(turn: SimTurn) -> str:
 
 
 def _calls(turn: SimTurn) -> Iterator[dict[str, Any]]:
+    """Arguments are JSON within JSON in this API: text that a client has to parse once more."""
     for index, call in enumerate(turn.reply.calls):
         yield {
             "id": f"call_sim_{turn.number}_{index}",
@@ -183,6 +188,7 @@ def _usage(turn: SimTurn) -> str:
 
 
 def models(created: float) -> object:
+    """/v1/models: some clients ask for it before they ask anything else."""
     return {
         "object": "list",
         "data": [{"id": MODEL, "object": "model", "created": int(created), "owned_by": "assay"}],

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from assay.dialects.plain import STREAM_TYPE
-from assay.simulator.dialects.dialect import json_bytes, quoted
+from assay.simulator.dialects.dialect import Dialect, json_bytes, quoted
 from assay.simulator.turn import BadAsk, SimQuestion, SimTurn, flag, seed_in, whole_number, words
 
 
-class Plain:
+class Plain(Dialect):
     """{"input": …} gives {"output", "usage", "model"}; with "stream": true among the `params`, lines of deltas first."""
 
     stream_type = STREAM_TYPE
@@ -20,6 +20,7 @@ class Plain:
             raise BadAsk("'params' is not an object.")
         if "input" not in document:
             raise BadAsk("'input' is missing.")
+        # Whatever JSON it is: agents of this type take structures as well as text.
         question = document["input"]
         prompt = question if isinstance(question, str) else json_bytes(question).decode()
         return SimQuestion(
@@ -36,15 +37,10 @@ class Plain:
         usage = {"input_tokens": turn.ask.input_tokens, "output_tokens": turn.reply.output_tokens}
         return json_bytes({"output": turn.reply.text, "usage": usage, "model": turn.ask.model})
 
-    def opening(self, turn: SimTurn) -> bytes:
-        return b""
-
     def steps(self, turn: SimTurn) -> Iterator[bytes]:
         for token in turn.reply.tokens:
             yield f'{{"delta":{quoted(token)}}}\n'.encode(errors="replace")
 
     def closing(self, turn: SimTurn) -> bytes:
+        """The last line of a stream is the whole answer, with its usage: deltas alone would not tell that."""
         return self.whole(turn) + b"\n"
-
-    def error(self, status: int, message: str) -> object:
-        return {"error": message}

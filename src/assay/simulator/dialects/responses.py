@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from assay.dialects.openai import STREAM_TYPE
 from assay.simulator.chance import chance
-from assay.simulator.dialects.dialect import json_bytes, quoted
-from assay.simulator.dialects.openai import MODEL, error
+from assay.simulator.dialects.dialect import json_bytes, named_event, quoted
+from assay.simulator.dialects.openai import MODEL, OpenAIDialect
 from assay.simulator.turn import (
     BadAsk,
     SimQuestion,
@@ -23,12 +22,11 @@ from assay.simulator.turn import (
 _DIMENSIONS = 8
 
 
-class Responses:
+class Responses(OpenAIDialect):
     """Streams named events, and repeats the whole text at the end, as OpenAI does."""
 
-    stream_type = STREAM_TYPE
-
     def ask(self, document: Mapping[str, object]) -> SimQuestion:
+        """`input` is text or messages; `instructions` are read before it."""
         given = document.get("input")
         if isinstance(given, str):
             texts, prompt = [given], given
@@ -57,12 +55,12 @@ class Responses:
         begun = {"id": _id(turn), "object": "response", "status": "in_progress", "output": []}
         part = {"type": "output_text", "text": "", "annotations": []}
         return (
-            _event("response.created", {"response": begun})
-            + _event("response.in_progress", {"response": begun})
-            + _event(
+            named_event("response.created", {"response": begun})
+            + named_event("response.in_progress", {"response": begun})
+            + named_event(
                 "response.output_item.added", {"output_index": 0, "item": {**_item(turn), "content": []}}
             )
-            + _event("response.content_part.added", {"item_id": _item(turn)["id"], "part": part})
+            + named_event("response.content_part.added", {"item_id": _item(turn)["id"], "part": part})
         )
 
     def steps(self, turn: SimTurn) -> Iterator[bytes]:
@@ -72,21 +70,22 @@ class Responses:
             yield f"{before}{quoted(token)}}}\n\n".encode(errors="replace")
 
     def closing(self, turn: SimTurn) -> bytes:
+        """The whole text once more in each of four events: clients that count every text they see count it five times."""
         item = _item(turn)
         name = "incomplete" if turn.reply.is_cut else "completed"
         return (
-            _event("response.output_text.done", {"item_id": item["id"], "text": turn.reply.text})
-            + _event("response.content_part.done", {"item_id": item["id"], "part": _part(turn)})
-            + _event("response.output_item.done", {"item": {**item, "content": [_part(turn)]}})
-            + _event(f"response.{name}", {"response": _response(turn, name)})
+            named_event("response.output_text.done", {"item_id": item["id"], "text": turn.reply.text})
+            + named_event("response.content_part.done", {"item_id": item["id"], "part": _part(turn)})
+            + named_event("response.output_item.done", {"item": {**item, "content": [_part(turn)]}})
+            + named_event(f"response.{name}", {"response": _response(turn, name)})
         )
 
-    def error(self, status: int, message: str) -> object:
-        return error(status, message)
 
+class Embeddings(OpenAIDialect):
+    """A few numbers that follow from the text; nothing is streamed.
 
-class Embeddings:
-    """A few numbers that follow from the text; nothing is streamed."""
+    They mean nothing, but the same text always has the same ones, so that a client can check what it got.
+    """
 
     stream_type = "application/json"
 
@@ -117,21 +116,11 @@ class Embeddings:
         usage = {"prompt_tokens": turn.ask.input_tokens, "total_tokens": turn.ask.input_tokens}
         return json_bytes({"object": "list", "data": data, "model": turn.ask.model, "usage": usage})
 
-    def opening(self, turn: SimTurn) -> bytes:
-        return b""
-
     def steps(self, turn: SimTurn) -> Iterator[bytes]:
         return iter(())
 
     def closing(self, turn: SimTurn) -> bytes:
         return b""
-
-    def error(self, status: int, message: str) -> object:
-        return error(status, message)
-
-
-def _event(kind: str, document: Mapping[str, object]) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), json_bytes({"type": kind, **document}))
 
 
 def _id(turn: SimTurn) -> str:
@@ -147,6 +136,7 @@ def _part(turn: SimTurn) -> dict[str, object]:
 
 
 def _response(turn: SimTurn, status: str) -> dict[str, object]:
+    """The whole answer, as it stands by itself and at the end of a stream."""
     given, said = turn.ask.input_tokens, turn.reply.output_tokens
     return {
         "id": _id(turn),

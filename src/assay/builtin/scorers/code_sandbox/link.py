@@ -111,6 +111,10 @@ class Link:
                 self._answer(*content)
 
     def _answer(self, op: str, number: int | None, given: list[Any], named: dict[str, Any]) -> None:
+        """Do what the other end asks for, and answer in any case: while it waits, it does nothing else.
+
+        Arguments came as copies. What the call changed in them is sent back, as the caller expects of its own objects.
+        """
         kind, found = "value", None
         changes: list[Any] = []
         try:
@@ -184,6 +188,7 @@ class Link:
             return {"own": number_of(value)}
         if value is NotImplemented or value is Ellipsis:
             return {"constant": repr(value)}
+        # By the exact type: a subclass may answer for its base, and is then an object that stays where it is.
         name = f"{kind.__module__}.{kind.__qualname__}"
         if name in _CONSTRUCTED:
             return {"made": [name, [self.encode(part) for part in _CONSTRUCTED[name][0](value)]]}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .link import Link
 
-_OPERATORS = (
+_OPERATORS = [
     "add",
     "sub",
     "mul",
@@ -39,7 +39,7 @@ _OPERATORS = (
     "and",
     "or",
     "xor",
-)
+]
 _ARITHMETIC = frozenset(f"__{before}{name}__" for name in _OPERATORS for before in ("", "r", "i"))
 FORWARDED = _ARITHMETIC | {
     f"__{name}__"
@@ -161,6 +161,7 @@ class _Doc:
 
 
 def make_stand_in(kind: Any, link: Link, number: int) -> Any:
+    # Past `__setattr__`, which sends every attribute to the other process.
     made = object.__new__(kind)
     object.__setattr__(made, "_standin_link", link)
     object.__setattr__(made, "_standin_number", number)
@@ -208,6 +209,7 @@ def _is_raised_by_tests(error: Any, trace: Any) -> bool:
     """By a `raise` of theirs, and not because something that the code returned went wrong."""
     if trace is None or isinstance(error, AssertionError):
         return False
+    # By the instruction that raised: an error that came out of a call, or of an operator on a stand-in, is the code's.
     import opcode
 
     while trace.tb_next is not None:
