@@ -6,10 +6,9 @@ run and its budget, the findings, and single trials.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from assay.analysis.estimates.budget import budget_doubts
 from assay.analysis.estimates.completion import count_without_result
 from assay.analysis.estimates.scorer_failures import scorer_doubts
 from assay.analysis.estimates.treatment import (
@@ -27,9 +26,11 @@ from assay.model import (
     Report,
     Run,
     RunState,
+    Status,
     Suite,
     TrialReport,
 )
+from assay.model.metric import JUDGING
 from assay.plugin.finding import Finding, finding_class
 from assay.units import count
 
@@ -88,8 +89,7 @@ def _of_sweep(
     """What each axis did, and the best points; one trial alone has neither, and need not load what finds them."""
     if len(trials) < 2:
         return (), ()
-    from assay.analysis.estimates.axes import axis_effects
-    from assay.analysis.estimates.best_point import best_points
+    from assay.analysis.estimates.axes import axis_effects, best_points
 
     return axis_effects(trials), best_points(run, trials)
 
@@ -225,3 +225,52 @@ def _first_error(trial: TrialReport) -> str:
         return ""
     # The last line of a traceback is the one that says what happened.
     return f" The first error: {error.strip().splitlines()[-1]}"
+
+
+# A cost that nobody knows counts as nothing against the budget, so more may have been spent than it allowed.
+_CALLS, _TOKENS, _USD = JUDGING
+_PRICE = "Give its price (price: {input: X, output: Y}), or say that it costs nothing (price: free)."
+
+
+def budget_doubts(run: Run, trials: Sequence[TrialReport]) -> Iterator[Doubt]:
+    """Warnings about unknown costs and tokens of agents and judges; none without a budget."""
+    if run.budget.usd is None and run.budget.tokens is None:
+        return
+    for trial in (one for one in trials if one.stored.trial.agent_use is not None):
+        made = [(e.status is Status.OK, e.measurements) for e in trial.executions if e.status.is_settled]
+        judged = [measured for _, measured in made if _CALLS in measured]
+        if run.budget.usd is not None:
+            # If the agent is free, its failures cost nothing either.
+            is_free = _is_free(made)
+            unpriced = sum("usd" not in measured and (is_ok or not is_free) for is_ok, measured in made)
+            yield from _doubt(trial, "the agent's cost", unpriced, len(made), _PRICE)
+            yield from _doubt(trial, "the judge's cost", _lacking(_USD, judged), len(judged), _PRICE)
+        if run.budget.tokens is not None:
+            uncounted = 0 if _is_free(made) else _lacking("tokens", [measured for _, measured in made])
+            yield from _doubt(trial, "the agent's use of tokens", uncounted, len(made))
+            yield from _doubt(trial, "the judge's use of tokens", _lacking(_TOKENS, judged), len(judged))
+
+
+_Made = Sequence[tuple[bool, Mapping[str, float]]]
+"""For each settled execution, whether it was ok, and its measurements."""
+
+
+def _is_free(made: _Made) -> bool:
+    """Whether all costs that are known are 0."""
+    costs = [measured["usd"] for _, measured in made if "usd" in measured]
+    return bool(costs) and not any(costs)
+
+
+def _lacking(metric: str, measured: Sequence[Mapping[str, float]]) -> int:
+    return sum(metric not in one for one in measured)
+
+
+def _doubt(trial: TrialReport, what: str, missing: int, total: int, hint: str = "") -> Iterator[Doubt]:
+    if missing:
+        yield Doubt(
+            "budget",
+            f"In {count(missing)} of {count(total)} executions {what} is unknown and not counted: more than the "
+            "budget may have been spent.",
+            hint,
+            trial.name,
+        )

@@ -18,7 +18,7 @@ import click
 
 from assay.cli.pages import format_names, page_options, write
 from assay.cli.session import Session, common
-from assay.cli.shares import share_of
+from assay.cli.values import share_of
 from assay.text import shell_command
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ def detect(session: Session, file: str, lines: bool) -> int:
     with _show_progress(session) as report:
         found = changepoint.detect(values, report)
     if session.is_json:
-        from assay.report.documents.change_points import change_points_document
+        from assay.report.documents.answers import change_points_document
 
         session.emit(change_points_document(found))
         return 0
@@ -98,7 +98,7 @@ def _detect_lines(file: str) -> int:
 
 
 def _answer(line: bytes, number: int) -> dict[str, Any]:
-    from assay.report.documents.change_points import change_points_document
+    from assay.report.documents.answers import change_points_document
     from assay.stats import changepoint
 
     try:

@@ -22,7 +22,7 @@ from assay.spec.settings import FILE as SETTINGS_FILE
 def doctor(session: Session) -> int:
     """Check versions, extras and how to install them, the database, the machine's noise and clock."""
     from assay.execute.environment import environment
-    from assay.report.documents.machine import machine_document
+    from assay.report.documents.answers import machine_document
 
     found = environment(Path.cwd(), packages=False)
     doubts = list(found.doubts)

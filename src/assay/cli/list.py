@@ -41,7 +41,7 @@ def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...
         print_list(session)
         return
     _load_files(session, load)
-    from assay.report.documents.plugins import plugins_document
+    from assay.report.documents.answers import plugins_document
 
     listed = {
         kind: plugins_document(kind, with_params=params)

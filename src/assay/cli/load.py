@@ -20,10 +20,11 @@ from assay.cli.session import Session, common
 from assay.load.options import Group, LoadOption, LoadOptions, load_options
 
 if TYPE_CHECKING:
-    from assay.load.build import PreparedLoad
+    from assay.load.build import LoadOptions, PreparedLoad
     from assay.load.engine import Watch, WatchChunk
     from assay.load.worker_report import Chunk
-    from assay.model.load import Arrivals
+    from assay.model.load import Arrivals, Step
+    from assay.store.store import Store
 
 
 def options_of(group: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -130,9 +131,8 @@ def load(
         if find_capacity:
             if asked.load.has_sessions:
                 raise click.UsageError("--find-capacity sends single requests: leave out sessions.")
-            from assay.cli.capacity import find
 
-            return find(session, open_store(), options, asked, tags, arrivals)
+            return _find_capacity(session, open_store(), options, asked, tags, arrivals)
         with (
             _raw_records(raw) as keep,
             _serve_own_metrics(session, metrics_port) as count,
@@ -324,3 +324,38 @@ def looking_on(session: Session, load: Any) -> Iterator[Watch]:
             yield watch
     else:
         yield plain_view(session.say)
+
+
+def _find_capacity(
+    session: Session,
+    store: Store,
+    options: LoadOptions,
+    asked: PreparedLoad,
+    tags: tuple[str, ...],
+    arrivals: Arrivals,
+) -> int:
+    """Run the search and print its answer. The exit code is 0 if a rate was sustained, else 1."""
+    from functools import partial
+
+    from assay.execute.signals import interrupt_exit_code
+    from assay.model.load_document import capacity_document
+    from assay.pipeline.capacity import CapacityRequest, find_capacity
+    from assay.report.capacity import print_capacity, step_text
+
+    def tell(step: Step) -> None:
+        if not session.is_json:
+            session.say(step_text(step))
+
+    request = CapacityRequest(options, asked, arrivals)
+    found = find_capacity(request, store, session.settings, tell, partial(looking_on, session), tags)
+    if session.is_json:
+        from assay.report.documents.answers import capacity_answer_document
+
+        session.emit(capacity_answer_document(found.run_id, capacity_document(found.capacity)))
+    else:
+        print_capacity(capacity_document(found.capacity), session.console())
+    resume = [f"assay run --resume {found.run_id}"] if found.is_interrupted else []
+    session.next(*resume, f"assay report {found.run_id} --format html", f"assay show {found.run_id}")
+    if found.is_interrupted:
+        return interrupt_exit_code()
+    return 0 if found.capacity.sustained else 1

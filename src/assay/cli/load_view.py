@@ -163,6 +163,7 @@ def view_lines(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight,
     """Progress, rate, in flight, percentiles and errors; charts of the last slices, one column each."""
     from assay.load.tally import Slice
 
+    # The slice of this moment is left out: it is not over yet, and its rate would dip at every refresh.
     width = tally.width
     last = int(pulse.seconds / width)
     places = range(max(0, last - room), last)

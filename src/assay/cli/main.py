@@ -122,6 +122,7 @@ def main(arguments: list[str] | None = None) -> None:
     prepare_streams()
     check_imports()
     code = _exit_code(arguments)
+    # Flushed here and not at exit, where Python would print a traceback for a pipe that is closed and change the exit code.
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -132,6 +133,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _exit_code(arguments: list[str] | None) -> int:
     """Run the command, and turn each kind of error into a message and an exit code. No other place does this."""
+    # The order of the clauses matters: click's errors and ours are the user's, an OSError may be either, and whatever is left
+    # is a bug. SystemExit is caught because code that the user loads may call sys.exit, which would look like success.
     threads = ThreadWatch()
     try:
         with threads:
@@ -146,6 +149,7 @@ def _exit_code(arguments: list[str] | None) -> int:
     except AssayError as error:
         return _refuse(error)
     except OSError as error:
+        # `assay runs list | head` closes the pipe when it has seen enough. That is no error of anybody.
         if error.errno == errno.EPIPE:
             discard(sys.__stdout__)
             return 0

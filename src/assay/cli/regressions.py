@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from assay.cli.session import Session, common
-from assay.cli.shares import share_of
+from assay.cli.values import share_of
 from assay.text import shell_command
 
 if TYPE_CHECKING:

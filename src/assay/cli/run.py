@@ -190,6 +190,8 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
     from assay.pipeline import run as running
     from assay.pipeline.planning import prepare
 
+    # Everything that can be refused comes before the first execution: the plan, the formats of reports, and what a user would
+    # want to know before paying.
     with session.store() as store:
         with flags_named(str(target)):
             plan = prepare(_request(str(target), options, store), session.settings, store)
@@ -308,7 +310,7 @@ def changes(options: dict[str, Any]) -> dict[str, Any]:
 
 def _until(options: dict[str, Any]) -> dict[str, Any]:
     """The key `until` of a spec: run pairs until the metric is decided, at most `max` of them. Teams lack these options."""
-    from assay.cli.shares import share_of
+    from assay.cli.values import share_of
 
     text = options.get("tolerance")
     until = {
@@ -355,7 +357,7 @@ def preview(session: Session, plan: Plan, store: Store) -> int:
     """Print the plan with the expected time and cost, for --dry-run."""
     from assay.pipeline.forecast import forecast
     from assay.report.console.preview import print_preview
-    from assay.report.documents.preview import preview_document
+    from assay.report.documents.answers import preview_document
 
     if session.is_json:
         from assay.model import Doubt
@@ -393,6 +395,7 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
     from assay.report.documents.result import run_document
     from assay.units import format_count
 
+    # The database may have gone away just now; the run is stored, so it is worth waiting to show it.
     report = store.insist(lambda: reporting.report_of(store, run_id))
     folder = out or Path(report.run.output_dir or f"report-{run_id}")
     files = reporting.write_reports(report, reporters, folder) if reporters else []

@@ -63,6 +63,7 @@ class Session:
         """
         from assay.store.revisions import will_open
 
+        # Importing SQLAlchemy would delay the first request of a load, and a SQLite file can be checked without it.
         with contextlib.ExitStack() as until_done:
 
             @functools.cache
@@ -75,7 +76,10 @@ class Session:
 
     @contextlib.contextmanager
     def output_reserved(self) -> Iterator[None]:
-        """With --json, whatever is printed goes to standard error, except what `emit` writes."""
+        """With --json, whatever is printed goes to standard error, except what `emit` writes.
+
+        Agents and experiments of the user run in this process too, and any `print` of theirs would break the document.
+        """
         if not self.is_json:
             yield
             return
@@ -101,6 +105,8 @@ class Session:
         """Write the JSON document of a command with --json, without secrets. It is the only text on standard output."""
         from assay.model.redaction import known_secrets
 
+        # One line for programs, indented for people. Secrets are looked for in the text first, which is quick; only where one
+        # may be is the document walked through, since replacing within JSON text could break its escapes.
         was_reserved = self._release_output()
         indent = 2 if sys.stdout.isatty() else None
         written = json.dumps(document, indent=indent, allow_nan=False, default=str)

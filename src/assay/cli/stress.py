@@ -110,6 +110,7 @@ def _live_line(session: Session) -> tuple[Callable[[LoadProgress, Load], None], 
         if now - last_update < _EVERY:
             return
         last_update = now
+        # The carriage return and the code for "erase line" (ECMA-48 EL) overwrite the line in place.
         target = "{:.4g} {}".format(*load_at(load, pulse.seconds))
         whole = f" of {load.seconds:.0f}" if load.count is None else ""
         line = f"  {target}  {pulse.seconds:.1f}{whole} s  {pulse.completed} answered  {pulse.failed} failed  {pulse.in_flight} in flight"

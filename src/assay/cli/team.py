@@ -83,6 +83,7 @@ def team(session: Session, spec: str, dry_run: bool, permits: int | None, **opti
     from assay.pipeline.planning import prepare
     from assay.plan.target import RunRequest
 
+    # `changes` reads the options of `assay run`; those that a team does not have are as if they were not given.
     whole = {**options, "processes": None, "isolation": None, "executor": None}
     with session.store() as store:
         with flags_named(spec):

@@ -125,6 +125,11 @@ def _dataclass_encoder(kind: type) -> Convert:
 
 
 def _encoder(hint: Any) -> Convert | None:
+    """How values of an annotated type become plain.
+
+    The work is done once for each type and not for each value. A field whose type is plain already, as most are, costs
+    nothing at all when a noun is encoded: the store and the pipes to workers do this for every execution.
+    """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in _UNIONS:
         return _of_optional(hint, _encoder)
@@ -165,6 +170,7 @@ def _dataclass_decoder(kind: type) -> Convert:
     converted = _of_fields(kind, _decoder)
 
     def decode(data: Any) -> Any:
+        # Nested nouns may be there already, as where a row of the database is completed by hand.
         if type(data) is kind:
             return data
         if type(data) is list and len(data) <= len(names):
@@ -177,6 +183,7 @@ def _dataclass_decoder(kind: type) -> Convert:
                     values[name] = convert(values[name])
                 except (ValueError, TypeError) as error:
                     raise UnreadableData(f"{name}: {error}") from error
+        # The constructor itself finds unknown keys and missing fields, so these need no check of their own.
         try:
             return kind(**values)
         except TypeError as error:
@@ -186,6 +193,11 @@ def _dataclass_decoder(kind: type) -> Convert:
 
 
 def _decoder(hint: Any) -> Convert | None:
+    """How plain data becomes a value of an annotated type; the mirror of `_encoder`, with checks.
+
+    The order of the questions follows from the annotations: a union and a container are known by their origin, and only
+    what has none is a class. Sequences of plain values stay lists, since nobody changes what was decoded.
+    """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in _UNIONS:
         return _of_optional(hint, _decoder)

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from assay.model.conversation import UserSession
 from assay.model.figure import Figure
 from assay.model.server_metrics import ServerMetrics
-from assay.model.user_session import UserSession
 from assay.model.variate import Variate
 
 UNFINISHED = ("cut_off", "worker_lost")

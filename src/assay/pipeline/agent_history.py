@@ -155,6 +155,7 @@ def past_of(store: Store, record: Record, current: Chosen, metrics: Mapping[str,
     for label, newest in current.items():
         trials = [one for one in record.trials if label_of(one) == label]
         alike = [one for one in trials if not unlikeness(one, newest)]
+        # Times and memory have a history only on one kind of machine; scores and tokens have one everywhere.
         here = [one for one in alike if machine_of(one) == machine_of(newest)]
         chosen = metrics[label]
         values = _values(store, alike, chosen)
@@ -194,7 +195,11 @@ def _series(columns: Columns) -> dict[str, Series]:
 
 
 def _points(record: Record, trials: Sequence[AgentTrial], values: Values, metric: str) -> tuple[Point, ...]:
-    """In the order of versions, and of runs within each: a version that is run again later stays in its place."""
+    """In the order of versions, and of runs within each: a version that is run again later stays in its place.
+
+    A step in this sequence then lies between two versions. In the order of time, an old version that somebody runs again
+    today would look like a change, and one back right after it.
+    """
     places = {version: place for place, version in enumerate(record.versions)}
     ordered = sorted(trials, key=lambda trial: (places[trial.version], trial.started))
     return tuple(

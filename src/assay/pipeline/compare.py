@@ -13,9 +13,8 @@ from pathlib import Path
 
 from assay.analysis.comparison.comparable import by_runs, comparable
 from assay.analysis.comparison.compare import compare_reports, matching_trials
-from assay.analysis.comparison.over_time import over_time
 from assay.analysis.comparison.policy import Tolerances
-from assay.analysis.comparison.showdown import contender, showdowns
+from assay.analysis.comparison.showdown import contender, over_time, showdowns
 from assay.analysis.estimates.case_results import case_series, tally_of
 from assay.analysis.estimates.completion import incomplete_trials
 from assay.analysis.estimates.trial import add_estimates
@@ -133,6 +132,8 @@ def courses(
 
 def find_sides(store: Store, refs: Sequence[str], suite: str | None = None) -> ComparisonSides:
     """Reports in the order of `refs`; results of agents are chosen together, from one run where it has all of them."""
+    # A word that is both an agent and a run means the agent, as names are what people remember. The suite is settled before:
+    # results of different suites could not be compared.
     suite = suite or find_shared_suite(store, refs)
     agents = [
         ref for ref in dict.fromkeys(refs) if Path(ref).suffix != ".json" and trials_of(store, ref, suite)

@@ -70,6 +70,9 @@ def gate_sides(
 
     Sides that took turns in one run are judged without the noise between runs.
     """
+    # Sides are refused twice: first for what holds whatever is measured, so that the message is about the real difference and
+    # not about a metric that one of them lacks; then again once it is known whether times are among the metrics, because only
+    # these tie a comparison to one kind of machine.
     asked = [inner_name(name) for name in metrics]
     a, b = with_completion(*sides, always=COMPLETION in asked)
     shared = find_common_metrics(a, b)
@@ -85,6 +88,7 @@ def gate_sides(
     _refuse_unlike(a, b, baseline, [shared[_base(name, shared)] for name in chosen])
     if not chosen and not broken:
         raise Unlike(f"Run '{b.run.id}' and the baseline '{baseline}' have no metric in common.")
+    # The others are shown without a verdict: each further test would make all verdicts less certain (Holm's correction).
     others = [name for name in judgeable(shared.values()) if name not in chosen] if not asked else []
     widths = asked_widths.without({*named} - {*chosen})
     known = read_noise(store, a, b)
@@ -151,7 +155,10 @@ def _base(name: str, shared: dict[str, Metric]) -> str:
 
 
 def unlike(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
-    """Why two sides are not comparable, with what to do about it; empty if they are."""
+    """Why two sides are not comparable, with what to do about it; empty if they are.
+
+    The reasons go from the general to the particular, so that the user learns of another suite before other params.
+    """
     if reason := _other_suite(a, b) or _nothing_in_common(a, b):
         return reason
     for first, second in matching_trials(a, b):

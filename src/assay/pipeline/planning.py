@@ -38,8 +38,11 @@ _log = logging.getLogger(__name__)
 
 def prepare(request: RunRequest | str, settings: Settings, store: Store | None = None) -> Plan:
     """Plan what is asked for: every name is known to exist, and every agent can be made, before anything runs."""
+    # `module:attribute` in a spec means a module of the user's project. At the end of the path, so that a file of the project
+    # that is called like a package does not take its place.
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
+    # A program that plans twice, as a notebook does, may have committed in between.
     forget_commits()
     request = RunRequest(request) if isinstance(request, str) else request
     start = perf_counter()
@@ -141,6 +144,7 @@ def _check_agents_and_scorers(uses: Sequence[AgentUse], suite: Suite | None) -> 
     from assay.plugin.agent_pool import agent_key, make_agent
     from assay.plugin.scorers import make_scorer
 
+    # Each different agent once, however many trials it has, and all problems at once instead of the first one.
     agents = {agent_key(use): use for use in uses}
     makings: list[Callable[[], object]] = [partial(make_agent, use) for use in agents.values()]
     makings += [partial(make_scorer, use) for use in (scorers_of(suite) if suite else ())]

@@ -39,6 +39,7 @@ def measure_recovery(found: ScenarioFinding, bench: StressBench, patience: float
 
 def settle(bench: StressBench, patience: float) -> float | None:
     """Seconds until single requests are as fast as at the base rate, or None if they are not within `patience` seconds."""
+    # The same limit by which scenarios decide that the agent is calm again, so that both mean the same by "recovered".
     limit, began = longest_in_calm(bench.calm), time.monotonic()
     while (left := began + patience - time.monotonic()) > 0:
         # One at a time adds next to nothing to a queue, and the first is answered when the queue is empty.

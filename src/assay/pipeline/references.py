@@ -78,6 +78,8 @@ def _establish(store: Store, scope: RatingScope, ending: Sequence[CompletedTrial
     known = {one.quantity: one for one in store.references(scope.suite) if one.scope == scope}
     # If there are references, earlier runs have already been looked at.
     candidates = list(ending) if known else [*store.read_completed_trials(scope), *ending]
+    # Runs of all cases come before runs of some, and within both the earliest: the sort is stable. Each quantity takes its
+    # reference from the first run that has it, as a run without prices has no cost to refer to.
     candidates.sort(key=lambda trial: not trial.is_whole)
     found: dict[str, Reference] = {}
     for (run_id, is_whole), group in groupby(candidates, lambda trial: (trial.run_id, trial.is_whole)):
@@ -89,6 +91,7 @@ def _establish(store: Store, scope: RatingScope, ending: Sequence[CompletedTrial
         for name, value in values.items():
             if name not in found and (name not in known or (is_whole and not _is_settled(known[name]))):
                 found[name] = Reference(scope, name, value, run_id, trials[0].ended, origin)
+    # Every trial of the scope is rated again, and not only those without a rating: what they were relative to has changed.
     if found:
         store.keep_references(found.values())
         rate_by_latest_rubric(store, store.read_rated_trials(scope), scope, watch)
@@ -195,6 +198,7 @@ def set_references(store: Store, suite: Suite, ref: str, watch: Watch = ignore_p
         raise PlanError(
             f"Run '{run.id}' cannot be a reference: none of its executions succeeded. Name another run."
         )
+    # Read before anything is stored, so that the user is shown what the change did to references and ratings.
     shown = {(one.scope, one.quantity): one.reference for one in list_references(store, suite)}
     trials = [trial for scope in chosen for trial in store.read_rated_trials(scope)]
     ratings = store.ratings([trial_id for _, trial_id in trials])

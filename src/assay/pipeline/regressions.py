@@ -39,7 +39,12 @@ class Inquiry:
 
 
 def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) -> RegressionReport:
-    """Search for regressions and store them, each in its state."""
+    """Search for regressions and store them, each in its state.
+
+    The order of the steps matters. Both searches come first, and what they find is merged by id, so that one loss that both
+    found is one regression. Then everything open is held against the newest version: what it has undone is no finding any
+    more. Only then are the states carried over, since a regression that is found again after it was resolved is reopened.
+    """
     record = record_of(store, inquiry.agent, inquiry.suite)
     current = record.latest(record.version)
     past = past_of(

@@ -45,6 +45,7 @@ from assay.spec.read import KeyOrigin, LocatedEntry, Spec
 from assay.spec.schema import ExperimentEntry, IterationsSection, UntilSection
 
 MAX_TRIALS = 100_000
+"""More than a year of trials of five minutes: nobody means that. Plan, store and report work up to here."""
 
 
 def expand(spec: Spec, agents: Sequence[AgentUse] = ()) -> Plan:
@@ -52,6 +53,7 @@ def expand(spec: Spec, agents: Sequence[AgentUse] = ()) -> Plan:
 
     With agents, each of them at each point; then every experiment must be one that takes agents.
     """
+    # Files first: they may define the executor, the experiments and the instruments that are looked up below.
     mistakes = list(spec.mistakes)
     load = _load_files(spec, mistakes)
     try:
@@ -139,6 +141,7 @@ def trials_of_entry(
     if own_mistakes:
         mistakes += own_mistakes
         return []
+    # Only now is the sweep written out: `_axis_mistakes` has refused one that would not fit into memory.
     swept = points(axes, entry.strategy, entry.samples, seed)
     trials: list[Trial] = []
     for use, own in tested:
@@ -362,6 +365,7 @@ def _short(value: Any) -> str:
 
 def _iterations(section: IterationsSection, member: Any) -> Iterations:
     """What the spec says; where it is silent, what the experiment itself was declared with."""
+    # Key by key: `@benchmark(iterations=50)` keeps its 50 in a spec that only says `warmup: 5`.
     declared: Iterations = getattr(member, "defaults", Iterations())
     written = section.model_fields_set
     until = None

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from assay.errors import LookupFailed, PlanError, did_you_mean
 from assay.model import AgentUse, Benchmark, Case
+from assay.model.conversation import UserSession
 from assay.model.settings import RECORDED
-from assay.model.user_session import UserSession
 from assay.plan.suite import function_agent
 from assay.plan.suite_agents import DOCUMENTS, SuiteAgents, format_path, suite_files
 from assay.plan.target import Registry, known_agents, load_files, load_project_files, load_suite

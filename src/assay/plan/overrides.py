@@ -75,6 +75,7 @@ def _target(located: LocatedEntry, folder: Path) -> _Target:
 
 def _find_targets(key: str, targets: Sequence[_Target], agents: set[str]) -> tuple[str, list[_Target]]:
     """The param that a key names, and the experiments it is meant for."""
+    # The longest name that fits: experiment `cache` and experiment `cache.lru` may both be in one spec.
     experiments = {name for target in targets for name in target.names}
     scopes = sorted((name for name in experiments if key.startswith(f"{name}.")), key=len)
     if scopes:

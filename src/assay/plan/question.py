@@ -35,6 +35,7 @@ def add_question(plan: Plan, section: UntilDecidedSection) -> Plan:
         max=pairs,
         min=FEWEST,
     )
+    # The plan has room for the largest number of pairs; the runner ends it as soon as the question is decided.
     trials = (trial if plan.suite else replace(trial, processes=pairs) for trial in plan.trials)
     return replace(plan, trials=tuple(trials), question=question)
 

@@ -95,7 +95,11 @@ def _jsonl(path: Path, mistakes: list[Mistake]) -> Iterator[WrittenCase]:
 
 
 def _parse_line(line: str) -> Any:
-    """The JSON of a line; the error says what it is not."""
+    """The JSON of a line; the error says what it is not.
+
+    Bytes that are no UTF-8 are read as lone surrogates, so that one bad line is a mistake with its number and not the end of
+    the whole file.
+    """
     if _ESCAPED.search(line):
         raise ValueError("UTF-8 text.")
     try:
@@ -117,6 +121,7 @@ def _no_number(word: str) -> NoReturn:
 
 def _csv(path: Path, mistakes: list[Mistake]) -> Iterator[WrittenCase]:
     """A case for each row. A cell may span several lines, so the line of a row is where it begins."""
+    # Python's own limit is 128 KiB, less than a document that an agent is asked about.
     csv.field_size_limit(_LARGEST_CELL)
     reader = csv.DictReader(io.StringIO(read_text(path, limit=None), newline=""), strict=True)
     first = 2
@@ -163,6 +168,7 @@ def cases_of(
 
     `seen` receives the places of the rows by the ids of their cases.
     """
+    # A case with an id that is taken is kept all the same, so that counts of cases in later messages are right.
     cases: list[Case] = []
     seen = {} if seen is None else seen
     for number, row in enumerate(rows):

@@ -99,10 +99,12 @@ class Schedule:
         minutes, hours, days, months, weekdays = (
             field.values(written) for field, written in zip(_FIELDS, fields, strict=True)
         )
+        # A rule of cron that surprises everybody once (crontab(5)): "0 0 13 * 5" is every 13th and every Friday.
         either_day = not fields[2].startswith("*") and not fields[4].startswith("*")
         schedule = cls(
             minutes, hours, days, months, frozenset(day % 7 for day in weekdays), either_day=either_day
         )
+        # 30 February passes every check of single fields.
         if schedule.next_after(datetime(2000, 1, 1)) is None:
             raise ValueError(f"'{text}' never comes: there is no such day")
         return schedule

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.model.user_session import SessionTurn, UserSession
+from assay.model.conversation import SessionTurn, UserSession
 from assay.spec.load_settings import MOST_TOKENS, sendable
 from assay.spec.rows import FileMistakes, csv_rows, first_of, is_json_lines, json_rows, kind_of_file, readable
 from assay.spec.traces import SESSION, delay_of

@@ -66,6 +66,7 @@ class Settings:
 
 def find_settings(start: Path, environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings that hold in a folder; the environment variable `ASSAY_DB` overrides the file."""
+    # Up to the root, as git and pytest look for theirs, so that commands work in every folder of a project.
     start = start.resolve()
     folder = next((f for f in (start, *start.parents) if (f / FILE).is_file()), None)
     table = _read(folder / FILE) if folder is not None else {}
@@ -149,7 +150,11 @@ def _is_whole(value: Any, least: int, most: float = math.inf) -> bool:
 
 
 def _line(text: str, key: str, section: str | None = None) -> int | None:
-    """The line of a key within its section, or of a section or key at the top."""
+    """The line of a key within its section, or of a section or key at the top.
+
+    The standard library's parser keeps no lines. The file is a page of flat keys, so a search by pattern finds them; where it
+    does not, as in an inline table, the message goes without a line.
+    """
     current = None
     for number, line in enumerate(text.splitlines(), 1):
         heading = re.match(r"\s*\[+\s*\"?([^\]\".]+)", line)

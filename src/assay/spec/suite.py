@@ -563,6 +563,8 @@ def _benchmark(
             problem = f"Two scores are called '{use.score_name}'. Name one of them: as: NAME"
             mistakes.append(document.mistake((*place, "scorer", index), problem))
         mistakes += secret_mistakes(use.options, document, (*place, "scorer", index))
+    # What the hash leaves out does not change a score: the memory limit, repetitions, instruments, titles, and the rubric,
+    # by which results can be rated again. Limits of time, tokens and cost are in it, as a case that exceeds one fails.
     limits = _limits(section)
     identity = [
         [scorers.identity_of(use) for use in uses],
@@ -646,6 +648,7 @@ def _cases(
         rows: Iterable[cases.WrittenCase] = cases.rows_in_file(folder / section.cases, mistakes)
     else:
         root, rows = folder, cases.rows_written(section.cases, document, here)
+    # Only here are the rows needed all at once, to compare their number.
     outputs = section.expected_outputs
     if outputs is not None:
         rows = list(rows)
@@ -656,6 +659,7 @@ def _cases(
     read = cases.cases_of(rows, outputs, root, mistakes, origins)
     document.cases |= {(section.id, case): origin for case, origin in origins.items()}
     read = _with_tools(read, section, document, place, mistakes)
+    # If every case was wrong, that there are none is no further mistake.
     if not read and before == len(mistakes):
         mistakes.append(document.mistake(here, "has no cases."))
     return read

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import Mistake, SpecError
+from assay.model.conversation import SessionTurn, UserSession
 from assay.model.load import Trace
-from assay.model.user_session import SessionTurn, UserSession
 from assay.spec.load_settings import MOST_TOKENS
 from assay.spec.rows import FileMistakes, csv_rows, first_of, is_json_lines, json_rows
 

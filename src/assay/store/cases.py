@@ -102,6 +102,11 @@ def _read_metric(
 
 
 def write_ratings(connection: sa.Connection, trial_id: int, ratings: Ratings) -> None:
+    """Store ratings twice: as columns of the trial, for views, and whole, for rankings.
+
+    The update comes first because it locks the row of the trial. Two processes that rate one trial at the same moment, as
+    two runs that end together may, then replace its standing one after the other.
+    """
     values = {dimension: ratings.dimensions[dimension].value for dimension in DIMENSIONS}
     chosen = trials.update().where(trials.c.id == trial_id)
     connection.execute(
@@ -112,6 +117,7 @@ def write_ratings(connection: sa.Connection, trial_id: int, ratings: Ratings) ->
 
 def write_judgements(connection: sa.Connection, trial_id: int, judged: Sequence[Judgement]) -> int:
     """Replace old scores by new ones; returns how many of the executions exist."""
+    # What the judges used goes with the scores that they gave, so that the stored cost is that of the stored scores.
     old = [*filter(_is_score, read_metrics(connection, trial_id)), *JUDGING]
     latest = list({judgement[0]: judgement for judgement in judged}.values())
     starts = range(0, len(latest), _CHUNK)

@@ -130,6 +130,7 @@ def read_past_figures(connection: sa.Connection, trial: Trial) -> PastFigures | 
         .limit(_LOOKED_AT)
     )
     found = connection.execute(query).all()
+    # Sorting is stable: trials with the same params come first, and within both groups the newest does.
     for row in sorted(found, key=lambda row: dict(row.params) != dict(trial.params)):
         figures = _figures(connection, row.id, row.run_id)
         if figures.seconds:

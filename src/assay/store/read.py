@@ -68,6 +68,7 @@ def read_progress(connection: sa.Connection, run_id: str) -> dict[Work, int]:
         .group_by(*work)
     )
     counted = connection.execute(query).all()
+    # Repetitions count from 0, so there is no gap if the last one is one less than their number; only otherwise are they read.
     return {
         (trial, process, phase): count
         if count == last + 1
@@ -134,6 +135,7 @@ class OkMeasured:
         chosen = column.trial_id == self._trial_id, column.metric == metric
         query = sa.select(column.seq, column.value).where(*chosen).order_by(column.seq)
         for seqs, measured in columns(connection, query):
+            # Both are sorted by seq, so the executions of a chunk are one stretch of the arrays.
             span = slice(bisect_left(self._seqs, seqs[0]), bisect_right(self._seqs, seqs[-1]))
             kept = self._seqs[span]
             if kept == array("q", seqs):

@@ -323,6 +323,8 @@ trials = sa.Table(
     sqlite_autoincrement=True,  # an id that was deleted is never given again: a runner may still be writing to it
 )
 
+# The two long tables have composite keys and, in SQLite, no row number beside them: a key is stored once, and the executions
+# of a trial lie together on the disk.
 executions = sa.Table(
     "executions",
     metadata,

@@ -154,6 +154,8 @@ def matching_trials(a: Report, b: Report) -> list[Pair]:
 
     If no agent is on both sides, agents are ignored; and if nothing matches then, the only two trials there are match.
     """
+    # The same agents first: of two runs with three agents each, everybody is compared with itself. Only if that gives
+    # nothing is it a comparison of different agents.
     matched = _match_trials(a, b, lambda trial: f"{trial.stored.trial.agent.name} {_point(trial)}")
     matched = matched or _match_trials(a, b, _point)
     if not matched and len(a.trials) == len(b.trials) == 1:
@@ -206,6 +208,9 @@ def _contrasts(a: TrialReport, b: TrialReport, interleaved: bool, question: _Que
     shared = {metric.name: metric for metric in _find_common_metrics(a, b)}
     lone = lone_part(shared)
     judged_names = question.judged(a, b, shared)
+    # The choice of the test is the choice of what is independent. Two answers to one case are not, so scores of two agents
+    # are tested over cases. Two cases in one slow minute are not, so times are tested over rounds. Two executions in one
+    # process are not, as they share its memory layout, so code is tested over processes.
     for metric in shared.values():
         if question.is_wanted(metric.name, lone):
             if is_score(metric) and question.are_cases_fixed(a, b, metric.name):
@@ -286,6 +291,7 @@ def _contrast(metric: Metric, a: TrialReport, b: TrialReport, interleaved: bool,
         medians_a, medians_b = first.by_process, second.by_process
         can_be_paired = interleaved or unit == "case"
         shared = sorted(medians_a.keys() & medians_b.keys()) if can_be_paired else []
+        # A paired test of fewer pairs could never be significant, so the sides are then taken as two samples.
         if len(shared) < FEWEST_PAIRS:
             sides = _Sides(list(medians_a.values()), list(medians_b.values()), is_paired=False)
         else:
@@ -481,7 +487,11 @@ class _Sides:
 
 
 def _scores(a: Observed, b: Observed) -> _Sides:
-    """Mean scores of the cases that both sides have, or unpaired of all cases if there are too few of those."""
+    """Mean scores of the cases that both sides have, or unpaired of all cases if there are too few of those.
+
+    Pairing removes how hard the cases are, which is most of what scores vary by. It needs no minimum if both sides have the
+    very same cases: then nothing is lost by pairing, however few they are.
+    """
     first, second = a.means, b.means
     executions = (a.values.size, b.values.size)
     cases = sorted(first.keys() & second.keys())

@@ -21,9 +21,9 @@ from assay.analysis.comparison.severity import depends_on_machine
 from assay.analysis.estimates.replication import observe
 from assay.model import Metric, Series
 from assay.model.metric import is_score
-from assay.stats.paired_variances import compute_paired_variances
 from assay.stats.pass_rates import UNSEEN, PassRates, fit_one, fit_pair, tilt
 from assay.stats.sample import Array
+from assay.stats.variance import compute_paired_variances
 
 TIED = 0.1
 """If more than this share of cases do not differ at all, a larger difference means more cases that differ, not a little

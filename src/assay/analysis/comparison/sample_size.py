@@ -27,10 +27,10 @@ from assay.analysis.estimates.replication import observe
 from assay.model import AgentVersion, Comparison, Metric, Series, TrialReport, Verdict
 from assay.model.metric import is_score
 from assay.model.precision import Need, SimulatedPower
-from assay.stats.paired_variances import compute_paired_variances
 from assay.stats.sample import Array
 from assay.stats.search import FINAL as SIMULATIONS
 from assay.stats.search import Successes, smallest_size
+from assay.stats.variance import compute_paired_variances
 from assay.stats.verdicts import wilson
 from assay.units import format_count, percent
 

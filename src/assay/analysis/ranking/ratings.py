@@ -84,6 +84,7 @@ def rate(
     found = _rate_dimensions(tally, reference, draws)
     weights = {**WEIGHTS, **rubric.weights}
     marks = marks_of(tally, {name: one.value for name, one in reference.items()})
+    # Before the rounds: an agent that fails fast would otherwise be rated high on speed and cost for solving nothing.
     if has_solved_nothing(found["accuracy"].rating, weights):
         for name in _find_dimensions_of_solutions(found, reference):
             found[name] = Rated(Rating(name, 0.0, basis="nothing was solved"), np.zeros(DRAWS))
@@ -324,6 +325,7 @@ def _reliability(tally: CaseTotals, resample: Resample) -> Rated:
         return Rated(Rating("reliability", None, basis=basis))
     alike = float(tally.alike.sum()) / pairs
     value = completion * alike
+    # Both factors in the same draws of cases, because cases that fail are often those on which verdicts differ.
     draws = resample.ratios(tally.completed, tally.executions, completion)
     draws *= resample.ratios(tally.alike, tally.comparable, 1.0)
     worth = worth_of(value, float(draws.var()), len(tally.names), int(tally.executions.sum()))

@@ -39,9 +39,8 @@ from assay.report.figures import (
     when,
     with_interval,
 )
-from assay.report.findings import finding_sections, headlines
+from assay.report.findings import COLOURS, finding_sections, headlines, outcome, outcome_of
 from assay.report.leads import lead_sentence, main_lead, reason_text
-from assay.report.outcome import COLOURS, outcome, outcome_of
 from assay.report.profiles import print_profiles
 from assay.report.warnings import rank_warnings, run_warnings
 from assay.units import count, format_count, seconds, show, significant

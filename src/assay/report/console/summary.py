@@ -22,8 +22,8 @@ from assay.report.contests import (
     usd_text,
 )
 from assay.report.figures import NOTHING, lasted, question_text, total
+from assay.report.findings import COLOURS, outcome_of
 from assay.report.leads import lead_of, lead_sentence, main_lead, reason_text, verdict_text
-from assay.report.outcome import COLOURS, outcome_of
 from assay.report.warnings import run_warnings, split_warnings
 from assay.units import count, format_count, seconds, show
 

@@ -30,11 +30,9 @@ from assay.report.charts.run import POINTS, labels, run_charts, trial_charts
 from assay.report.charts.theme import config
 from assay.report.contests import Contest
 from assay.report.documents.result import run_document, strict_json
-from assay.report.findings import finding_sections, headlines, is_listed_on_pages, select_axes
-from assay.report.outcome import outcome_of
+from assay.report.findings import finding_sections, headlines, is_listed_on_pages, outcome_of, select_axes
 from assay.report.pages import suite as suites
-from assay.report.pages.gallery import ChartPlace, Gallery
-from assay.report.pages.html_contests import ContestView, contest_views, details
+from assay.report.pages.html_contests import ChartPlace, ContestView, Gallery, contest_views, details
 from assay.report.pages.tiles import tiles
 from assay.report.warnings import run_warnings, split_warnings
 from assay.text import make_visible

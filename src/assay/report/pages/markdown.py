@@ -42,12 +42,11 @@ from assay.report.figures import (
     when,
     with_interval,
 )
-from assay.report.findings import finding_sections, headlines, is_listed_on_pages, select_axes
+from assay.report.findings import finding_sections, headlines, is_listed_on_pages, outcome_of, select_axes
 from assay.report.leads import figures_text, lead_of, main_lead, reason_text, verdict_text
-from assay.report.outcome import outcome_of
 from assay.report.pages.markdown_contests import basis, contest_section
 from assay.report.pages.markdown_escape import format_code_block, table, text
-from assay.report.pages.markdown_sections import section_markdown
+from assay.report.pages.page import section_markdown
 from assay.report.pages.suite import suite_section
 from assay.report.profiles import profile_sections
 from assay.report.warnings import run_warnings
