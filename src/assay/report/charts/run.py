@@ -23,8 +23,11 @@ from assay.report.charts.vega import (
     axis_scale,
     build_name_axis,
     dot,
+    draw,
     frame,
     is_wide,
+    nominal,
+    numeric,
     quantity,
     short,
     tip,
@@ -98,20 +101,15 @@ def _strip(shown: Values, x: Spec) -> Spec:
         {"value": value, "height": round(0.12 + 0.76 * ((number * 0.6180339887) % 1), 3)}
         for number, value in enumerate(short(shown))
     ]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "point", "style": "sample", "filled": True},
-        "encoding": {
+    return draw(
+        rows,
+        {"type": "point", "style": "sample", "filled": True},
+        {
             "x": x,
-            "y": {
-                "field": "height",
-                "type": "quantitative",
-                "axis": None,
-                "scale": {"domain": [0, 1], "zero": False},
-            },
+            "y": numeric("height", axis=None, scale={"domain": [0, 1], "zero": False}),
             "tooltip": [tip("value", x["title"])],
         },
-    }
+    )
 
 
 def _histogram(shown: Values, x: Spec) -> Spec:
@@ -121,22 +119,17 @@ def _histogram(shown: Values, x: Spec) -> Spec:
         for low, high, count in zip(short(edges[:-1]), short(edges[1:]), counts, strict=True)
         if count
     ]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "rect", "style": "bin"},
-        "encoding": {
+    return draw(
+        rows,
+        {"type": "rect", "style": "bin"},
+        {
             "x": x,
             "x2": {"field": "to"},
-            "y": {
-                "field": "count",
-                "type": "quantitative",
-                "title": "executions",
-                "axis": {"tickCount": 4, "tickMinStep": 1},
-            },
+            "y": numeric("count", title="executions", axis={"tickCount": 4, "tickMinStep": 1}),
             "y2": {"field": "floor"},
             "tooltip": [tip("value", "from"), tip("to", "to"), tip("count", "executions")],
         },
-    }
+    )
 
 
 def _bins(shown: Values, *, wide: bool) -> tuple[NDArray[np.intp], Values]:
@@ -157,27 +150,27 @@ def _interval_band(estimate: Estimate, scale: UnitScale, x: Spec) -> list[Spec]:
     row = {"value": scale.of(estimate.low), "to": scale.of(estimate.high), "text": with_interval(estimate)}
     level = show(estimate.level * 100, "%")
     return [
-        {
-            "data": {"values": [row]},
-            "mark": {"type": "rect", "style": "interval"},
-            "encoding": {
+        draw(
+            [row],
+            {"type": "rect", "style": "interval"},
+            {
                 "x": x,
                 "x2": {"field": "to"},
                 "y": {"value": 0},
                 "y2": {"value": "height"},
                 "tooltip": [{"field": "text", "title": f"median [{level} interval]"}],
             },
-        }
+        )
     ]
 
 
 def _median_rule(estimate: Estimate, scale: UnitScale, x: Spec) -> Spec:
     row = {"value": scale.of(estimate.median), "text": with_interval(estimate)}
-    return {
-        "data": {"values": [row]},
-        "mark": {"type": "rule", "style": "median"},
-        "encoding": {"x": x, "tooltip": [{"field": "text", "title": "median"}]},
-    }
+    return draw(
+        [row],
+        {"type": "rule", "style": "median"},
+        {"x": x, "tooltip": [{"field": "text", "title": "median"}]},
+    )
 
 
 def iterations(trial: TrialReport, estimate: Estimate, points: int = POINTS) -> Spec:
@@ -187,13 +180,12 @@ def iterations(trial: TrialReport, estimate: Estimate, points: int = POINTS) -> 
     shown = values / scale.factor
     y = quantity("value", scale.label, shown)
     several = len(np.unique(order)) > 1
-    x = {
-        "field": "order",
-        "type": "quantitative",
-        "title": "repetition" if several else "execution",
-        "scale": {"zero": False, "nice": False, "padding": 6},
-        "axis": {"tickMinStep": 1, "format": "d"},
-    }
+    x = numeric(
+        "order",
+        title="repetition" if several else "execution",
+        scale={"zero": False, "nice": False, "padding": 6},
+        axis={"tickMinStep": 1, "format": "d"},
+    )
     if not several:
         order = np.arange(len(values))
     layers, note = (
@@ -232,7 +224,7 @@ def _dots(
     tips = [tip("value", y["title"]), tip("order", x["title"]), tip("process", "process")]
     encoding = {"x": x, "y": y, "tooltip": tips, **_process_colour(processes)}
     mark = {"type": "point", "style": "sample", "filled": True, "size": 26 if len(rows) < 400 else 14}
-    return [{"data": {"values": rows}, "mark": mark, "encoding": encoding}, _rolling_line(order, shown, x, y)]
+    return [draw(rows, mark, encoding), _rolling_line(order, shown, x, y)]
 
 
 def _process_colour(processes: NDArray[np.int64]) -> Spec:
@@ -242,9 +234,7 @@ def _process_colour(processes: NDArray[np.int64]) -> Spec:
         return {}
     few = count <= 8
     legend = {"title": "process"} if few else None
-    return {
-        "color": {"field": "process", "type": "nominal" if few else "ordinal", "legend": legend},
-    }
+    return {"color": {"field": "process", "type": "nominal" if few else "ordinal", "legend": legend}}
 
 
 def _rolling_line(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec) -> Spec:
@@ -256,11 +246,7 @@ def _rolling_line(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec) -> 
         {"order": int(place), "value": value}
         for place, value in zip(places, short(_rolling_median(middles)), strict=True)
     ]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "line", "style": "median", "interpolate": "monotone"},
-        "encoding": {"x": x, "y": y},
-    }
+    return draw(rows, {"type": "line", "style": "median", "interpolate": "monotone"}, {"x": x, "y": y})
 
 
 def _rolling_median(values: Values) -> Values:
@@ -287,16 +273,12 @@ def _buckets(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec, points: 
         ),
     ]
     return [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "area", "style": "band"},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "tooltip": tips},
-        },
-        {
-            "data": {"values": rows},
-            "mark": {"type": "line", "style": "median"},
-            "encoding": {"x": x, "y": y, "tooltip": tips},
-        },
+        draw(
+            rows,
+            {"type": "area", "style": "band"},
+            {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "tooltip": tips},
+        ),
+        draw(rows, {"type": "line", "style": "median"}, {"x": x, "y": y, "tooltip": tips}),
     ]
 
 
@@ -368,27 +350,24 @@ def _over_time(
 
 def _time_encoding(value: str, time: str, *, several: bool) -> Spec:
     encoding: Spec = {
-        "x": {
-            "field": "at",
-            "type": "quantitative",
-            "title": f"time ({time})",
-            "scale": {"nice": False},
-        },
-        "y": {"field": "value", "type": "quantitative", "title": value, "axis": {"tickCount": 4}},
-        "detail": {"field": "file", "type": "nominal"},
+        "x": numeric("at", title=f"time ({time})", scale={"nice": False}),
+        "y": numeric("value", title=value, axis={"tickCount": 4}),
+        "detail": nominal("file"),
         "tooltip": [tip("at", time), tip("value", value)],
     }
     if several:
-        encoding["color"] = {"field": "what", "type": "nominal", "legend": {"title": None}}
+        encoding["color"] = nominal("what", legend={"title": None})
     return encoding
 
 
 def axis(effect: AxisEffect) -> Spec:
     """The median with its interval at each value of one sweep axis."""
     scale = scale_for(effect.metric.unit, float(np.median(np.abs(effect.medians))))
-    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in effect.values)
-    rows = [_axis_row(effect, number, scale, numeric) for number in range(len(effect.values))]
-    x = _axis_x(effect, numeric)
+    is_numeric = all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in effect.values
+    )
+    rows = [_axis_row(effect, number, scale, is_numeric) for number in range(len(effect.values))]
+    x = _axis_x(effect, is_numeric)
     y = quantity("value", scale.label, np.array([row[end] for row in rows for end in ("low", "high")]))
     tips = [{"field": "label", "title": effect.axis}, {"field": "text", "title": effect.metric.name}]
     return {
@@ -398,7 +377,7 @@ def axis(effect: AxisEffect) -> Spec:
         "layer": [
             *(
                 [{"mark": {"type": "line", "style": "thread"}, "encoding": {"x": x, "y": y}}]
-                if numeric
+                if is_numeric
                 else []
             ),
             whisker("y", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "tooltip": tips}),
@@ -415,11 +394,11 @@ def _interval_note(lows: Iterable[float | None]) -> str:
     )
 
 
-def _axis_row(effect: AxisEffect, number: int, scale: UnitScale, numeric: bool) -> dict[str, Any]:
+def _axis_row(effect: AxisEffect, number: int, scale: UnitScale, is_numeric: bool) -> dict[str, Any]:
     value, median = effect.values[number], effect.medians[number]
     low, high = effect.lows[number], effect.highs[number]
     return {
-        "at": value if numeric else str(value),
+        "at": value if is_numeric else str(value),
         "label": str(value),
         "value": scale.of(median),
         "low": scale.of(median if low is None else low),
@@ -428,25 +407,13 @@ def _axis_row(effect: AxisEffect, number: int, scale: UnitScale, numeric: bool) 
     }
 
 
-def _axis_x(effect: AxisEffect, numeric: bool) -> Spec:
-    if not numeric:
-        return {
-            "field": "at",
-            "type": "nominal",
-            "title": effect.axis,
-            "sort": None,
-            "axis": {"labelAngle": 0},
-        }
+def _axis_x(effect: AxisEffect, is_numeric: bool) -> Spec:
+    if not is_numeric:
+        return nominal("at", title=effect.axis, sort=None, axis={"labelAngle": 0})
     values = np.array([value for value in effect.values if isinstance(value, int | float)], dtype=float)
     scale = {**axis_scale(wide=is_wide(values)), "padding": 24}
     shown = {"values": sorted(values.tolist()), "format": "~s"} if len(values) <= 10 else {"format": "~s"}
-    return {
-        "field": "at",
-        "type": "quantitative",
-        "title": effect.axis,
-        "scale": scale,
-        "axis": {**shown, "labelOverlap": True},
-    }
+    return numeric("at", title=effect.axis, scale=scale, axis={**shown, "labelOverlap": True})
 
 
 def overview(report: Report) -> Spec:
@@ -485,13 +452,12 @@ def _overview_row(rank: int, label: str, estimate: Estimate, scale: UnitScale) -
 
 
 def _build_rank_axis(count: int) -> Spec:
-    return {
-        "field": "rank",
-        "type": "quantitative",
-        "title": "trials by rank",
-        "scale": {"reverse": True, "domain": [0, count + 1], "nice": False},
-        "axis": {"grid": False},
-    }
+    return numeric(
+        "rank",
+        title="trials by rank",
+        scale={"reverse": True, "domain": [0, count + 1], "nice": False},
+        axis={"grid": False},
+    )
 
 
 def statuses(report: Report) -> Spec:
@@ -523,18 +489,8 @@ def _status_encoding(most: int) -> Spec:
     ticks: Spec = {"values": list(range(most + 1))} if most < 8 else {"tickCount": 6}
     return {
         "y": build_name_axis(),
-        "x": {
-            "field": "count",
-            "type": "quantitative",
-            "title": "executions",
-            "axis": {**ticks, "format": ",d"},
-        },
-        "color": {
-            "field": "status",
-            "type": "nominal",
-            "scale": {"range": "diverging"},
-            "legend": {"title": None},
-        },
+        "x": numeric("count", title="executions", axis={**ticks, "format": ",d"}),
+        "color": nominal("status", scale={"range": "diverging"}, legend={"title": None}),
         "tooltip": [
             {"field": "trial", "title": "trial"},
             {"field": "status", "title": "status"},

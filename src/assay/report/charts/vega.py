@@ -7,6 +7,7 @@ user named is ever read as an expression.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,21 @@ def _log_ticks(shown: Values) -> list[float]:
     steps = (1, 2, 5) if high - low < 2.5 else (1,)
     ticks = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
     return [tick for tick in ticks if 10**low * 0.9 <= tick <= 10**high * 1.1]
+
+
+def numeric(field: str, **channel: Any) -> Spec:
+    """A channel of numbers; `channel` may give its title, scale, axis, legend and format."""
+    return {"field": field, "type": "quantitative", **channel}
+
+
+def nominal(field: str, **channel: Any) -> Spec:
+    """A channel of names. Vega-Lite sorts them by the alphabet unless `sort` is None, which keeps the order of the rows."""
+    return {"field": field, "type": "nominal", **channel}
+
+
+def draw(rows: Sequence[Any], mark: Spec, encoding: Spec) -> Spec:
+    """A layer with rows of its own, beside layers that share those of the whole chart."""
+    return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
 
 
 def whisker(along: str, encoding: Spec) -> Spec:
