@@ -95,7 +95,7 @@ def gate(
     pass; the output says how much more to run to settle them. Exit 2 means that the two runs are not comparable.
     """
     from assay.pipeline.requirements import gate_with_requirements
-    from assay.report.documents.gate_junit import gate_junit
+    from assay.report.documents.junit import gate_junit
     from assay.report.pages.gate_markdown import gate_markdown
 
     if options["repetitions"] is not None and not options["is_rerun"]:

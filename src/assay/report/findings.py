@@ -38,6 +38,7 @@ def is_listed_on_pages(report: Report, trial: TrialReport) -> bool:
 
 def select_axes(report: Report) -> tuple[AxisEffect, ...]:
     """Effects of a sweep, without those that the charts of every trial's finding show better."""
+    # An axis is left out only if the findings of all trials show it: a trial without a finding has no chart of its own.
     found = [report.finding_of(trial) for trial in report.trials]
     hidden = [frozenset[str]() if finding is None else finding.hidden_axes for finding in found]
     if not hidden:

@@ -199,7 +199,10 @@ def _shares(contest: Contest, entry: ContestRow) -> list[dict[str, Any]]:
 
 
 def select_cases(rows: Sequence[CaseRow]) -> Sequence[CaseRow]:
-    """All of them, or so many at even distances from the hardest to the easiest."""
+    """All of them, or so many at even distances from the hardest to the easiest.
+
+    Cases are sorted by difficulty, so an even choice keeps the shape of the picture, which the first 300 would not.
+    """
     if len(rows) <= CASES:
         return rows
     places = np.linspace(0, len(rows) - 1, CASES).round().astype(int)

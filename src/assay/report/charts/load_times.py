@@ -129,6 +129,7 @@ def _series(document: Mapping[str, Any], unit: str) -> list[Mapping[str, Any]]:
 
 def _points(series: Mapping[str, Any], name: str, scale: float = 1.0) -> list[Row]:
     """Of a counter, what was added per second since the point before."""
+    # A counter that falls was reset because the server restarted: nothing is known of that stretch, so it counts as 0.
     points = series["points"]
     if series["kind"] == "counter":
         points = [
@@ -150,6 +151,8 @@ def _far_apart(points: Sequence[Sequence[float]]) -> list[Sequence[float]]:
 
 def errors_over_time(load: StoredLoad) -> Spec:
     """Stacked: the height of all is the rate of errors, each colour a kind."""
+    # A single kind beyond the limit gets a colour too, since "other kinds" for one of them would say less with as much ink.
+    # Rectangles are stacked here and not by Vega-Lite, whose stacking of steps leaves gaps where a kind is absent.
     kinds = _find_error_kinds(load.document)
     named = kinds[:_MOST_KINDS] if len(kinds) > _MOST_KINDS + 1 else kinds
     rows = []

@@ -34,6 +34,8 @@ def percentiles(loads: Sequence[StoredLoad]) -> Spec:
         for value, share in load.document["latency_curve_ms"]
         if share < 1
     ]
+    # The axis is one in how many requests is slower, on a logarithmic scale: P99 is 1 in 100, P99.9 is 1 in 1,000. Percentiles
+    # on a linear scale would squeeze the whole tail into the last pixel. Vega's labels are an expression over these numbers.
     ticks = [1 / (1 - share) for share in _SHARES]
     named = " : ".join(
         f"datum.value < {tick * 1.01:.6g} ? 'P{share * 100:g}'"

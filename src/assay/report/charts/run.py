@@ -50,6 +50,7 @@ _ROLLED = 5
 def run_charts(report: Report) -> list[Chart]:
     """Charts of the run as a whole: trials side by side, axes of a sweep, failures; contests have charts of their own."""
     axes = report.axes
+    # Trials can share an axis only if they lead with the same metric: seconds and bytes have no common scale.
     report = replace(report, trials=tuple(trial for trial in report.trials if trial.ratings is None))
     metrics = [estimate.metric for trial in report.trials if (estimate := leading(trial))]
     is_comparable = len(metrics) > 1 and len(set(metrics)) == 1
@@ -133,7 +134,11 @@ def _histogram(shown: Values, x: Spec) -> Spec:
 
 
 def _bins(shown: Values, *, wide: bool) -> tuple[NDArray[np.intp], Values]:
-    """Counts of all values in 12 to 60 equal bins, equal in ratio where the scale is logarithmic."""
+    """Counts of all values in 12 to 60 equal bins, equal in ratio where the scale is logarithmic.
+
+    Twice as many bins as Sturges (1926) proposes, since his number assumes a normal distribution and hides a second mode,
+    which is what people look for in the times of a program.
+    """
     axis = np.log(shown) if wide else shown
     by_sturges = 2 * (math.ceil(math.log2(len(axis))) + 2)
     edges = np.linspace(axis.min(), axis.max(), min(60, max(12, by_sturges)) + 1)
@@ -206,6 +211,8 @@ def iterations(trial: TrialReport, estimate: Estimate, points: int = POINTS) -> 
 
 
 def _in_order(series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64], Values]:
+    """Repetitions, processes and values, sorted by repetition. The sort is stable, so within a repetition processes stay in
+    the order in which they were stored."""
     values = np.asarray(series.values, dtype=float)
     kept = np.isfinite(values)
     repetitions = np.asarray(series.repetitions, dtype=np.int64)[kept]
@@ -258,6 +265,10 @@ def _rolling_median(values: Values) -> Values:
 
 
 def _buckets(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec, points: int) -> list[Spec]:
+    """Many executions as a band from minimum to maximum with the median in it.
+
+    A sample of the points would be as small, but would drop exactly the rare slow executions that one looks for.
+    """
     parts = np.array_split(np.arange(len(shown)), max(50, min(400, points // 4)))
     rows = []
     for part in parts:
@@ -332,6 +343,7 @@ def _over_time(
     ]
     if not any(row["value"] for row in found):
         return None
+    # Every n-th sample is drawn: resources change slowly between samples, unlike the times of executions above.
     every = math.ceil(len(found) / points)
     value, time = (scale_for(unit, max(row["value"] for row in found)), scale_for("s", rows[-1]["at"]))
     values = [

@@ -83,6 +83,7 @@ def errors(found: ScenarioFinding) -> Spec | None:
     rows = [*_step_rows(_wide_enough(found.moments), "failed/s", lambda one: one.failed / one.seconds)]
     y = numeric("value", title="failed per second", axis={"tickCount": 3})
     kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(found.errors.items(), key=lambda one: -one[1]))
+    # Lower than the others: that there are errors and when is what counts, and the kinds are in its subtitle.
     spec = _timeline(found, "Errors over time", kinds, rows, y, "per second", height=90)
     return {**spec, "layer": [_as_errors(layer) for layer in spec["layer"]]}
 
@@ -257,6 +258,7 @@ def _across(title: str, points: Sequence[LoadPoint], unit: str) -> Spec:
 
 def _speedup(points: Sequence[LoadPoint]) -> Spec:
     """Throughput ÷ that of one at a time, beside the line of a server without limits."""
+    # The ideal line is cut at twice the highest speedup, or it would press the measured points into the lower edge.
     first = points[0].throughput or 1.0
     rows = [{**_row(one), "value": float(f"{one.throughput / first:.5g}")} for one in points]
     most = max(row["value"] for row in rows)

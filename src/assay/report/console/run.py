@@ -102,6 +102,7 @@ def print_report(report: Report, console: Console) -> None:
     print_unrated(report, console)
     for trial in report.trials:
         print_profiles(trial, console)
+    # Warnings come last, next to the prompt: what a user reads first in a terminal is what was printed last.
     rated = {trial.name for trial in report.trials if trial.ratings is not None}
     for doubt in run_warnings(report):
         # A contest says what failed in more detail.

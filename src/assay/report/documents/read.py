@@ -221,7 +221,11 @@ def _with_series(
 
 
 def _series(measured: Iterable[Execution], *, by_case: bool) -> dict[str, Series]:
-    """Of a suite, the number of a case stands where otherwise that of the process does."""
+    """Of a suite, the number of a case stands where otherwise that of the process does.
+
+    The unit of replication comes first in a series: cases for suites, processes for code. What judging cost is left out, since
+    the harness paid it and not the agent.
+    """
     columns: dict[str, tuple[list[int], list[int], list[float], list[int]]] = {}
     places: dict[str, int] = {}
     for execution in measured:
@@ -280,7 +284,7 @@ def _flat_executions(flat: schema.Flat) -> Iterator[Execution]:
 
 
 def _numbers(duration: float | None, metrics: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Finite numbers by name, those of nested mappings with dotted names."""
+    """Finite numbers by name, those of nested mappings with dotted names. True is a number to Python and none to a reader."""
     for name, value in {"seconds": duration, **metrics}.items():
         if isinstance(value, Mapping):
             yield from ((f"{name}.{inner}", number) for inner, number in _numbers(None, value))

@@ -56,7 +56,11 @@ def run_document(report: Report, *, with_executions: bool = True) -> dict[str, A
 
 
 def write_document(report: Report, stream: IO[str]) -> None:
-    """Write what `run_document` returns execution by execution, so that memory does not grow with the run."""
+    """Write what `run_document` returns execution by execution, so that memory does not grow with the run.
+
+    JSON is put together by hand at three places only, where a list begins and ends: each part is encoded as a whole, its
+    closing bracket is cut off, and the list follows. Tests hold the result to be the same document.
+    """
     stream.write(strict_json(_frame(report), indent=1)[:-2] + ',\n "trials": [')
     for number, trial in enumerate(report.trials):
         head = strict_json(_trial(report, trial))[:-1]
@@ -103,7 +107,11 @@ def strict_json(value: object, indent: int | None = None) -> str:
 
 
 def plain(value: object) -> Any:
-    """Anything as JSON can hold it: what is not a finite number becomes null, what is unknown its text."""
+    """Anything as JSON can hold it: what is not a finite number becomes null, what is unknown its text.
+
+    Unlike the codec of the model it never fails, since it also gets what experiments and agents returned. NumPy's numbers are
+    known by their method `item`, so that NumPy need not be imported.
+    """
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

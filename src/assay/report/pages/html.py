@@ -75,7 +75,8 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # Names may hold control characters, and marks that reverse the text after them.
+        # Names may hold control characters, and marks that reverse the text after them. This runs for every value that a
+        # template prints, which no template can forget.
         finalize=lambda value: make_visible(value) if type(value) is str else value,
     )
     made.filters.update(
@@ -108,6 +109,8 @@ def script_and_style() -> dict[str, Any]:
 
 
 def _context(report: Report) -> dict[str, Any]:
+    # The gallery numbers charts in the order in which they hang, and templates refer to these numbers: contests come first,
+    # then what findings add, then the charts of the run and of each trial.
     gallery = Gallery()
     held = contests.contests(report)
     views = contest_views(report, held, gallery)
@@ -270,7 +273,11 @@ def pack_json(value: object) -> str:
 
 
 def raw_data(report: Report, room: int) -> str | None:
-    """Every execution by columns, and the document without them; None when there is no room for them."""
+    """Every execution by columns, and the document without them; None when there is no room for them.
+
+    Columns compress to a fraction of what rows take, because the values of a column resemble each other. The limit on cells is
+    checked on the way, so that a run of a million executions is given up early and not after all of it is in memory.
+    """
     tables: list[dict[str, Sequence[Any]]] = []
     cells = 0
     for trial in report.trials:

@@ -132,6 +132,8 @@ def details(report: Report, views: Sequence[ContestView]) -> dict[str, Any]:
         for tally in row.tallies
         if tally
     )
+    # Input, expectation and answer share the room, so each text gets a third of what an answer may take, but never less than
+    # a few words.
     limit = min(_TEXT, max(40, _DETAILS // max(1, 3 * answers)))
     return {view.contest.key: _details(report, view, limit) for view in views}
 

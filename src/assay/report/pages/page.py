@@ -23,7 +23,11 @@ from assay.report.warnings import rank_warnings, split_warnings
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All that is written: first the answer, then the figures behind it."""
+    """All that is written: first the answer, then the figures behind it.
+
+    A page holds texts, figures and charts, and no markup. What a user or an agent wrote is escaped by the renderer of each
+    format, so that a builder of pages cannot forget it.
+    """
 
     title: str
     kind: str
@@ -43,6 +47,7 @@ def write_page(page: Page, formats: Sequence[str], folder: Path) -> list[Path]:
     writers = {"html": page_html, "md": page_markdown}
     if unknown := [name for name in formats if name not in writers]:
         raise ReportError(f"There is no format '{unknown[0]}' here; there are {' and '.join(writers)}.")
+    # All names are checked before the first file is written: half of what was asked for would look like all of it.
     written = []
     try:
         make_folder(folder)
