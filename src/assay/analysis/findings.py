@@ -44,6 +44,10 @@ _NAMED = 4
 
 
 def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None) -> Report:
+    """The report of a run from the reports of its trials.
+
+    The order of the doubts is the order in which every format shows them, unless it ranks them by weight.
+    """
     trials, found = read_findings(trials)
     unswept = {experiment for experiment, finding in found.items() if not finding.is_swept}
     swept = [trial for trial in trials if trial.stored.trial.experiment not in unswept]
@@ -95,6 +99,8 @@ def _of_sweep(
 
 
 def _about_run(run: Run) -> Iterator[Doubt]:
+    """Warnings about the whole run: its machine, executions that shared it, a question that ended it, instruments that
+    failed."""
     for message in run.environment.doubts:
         yield Doubt("environment", message)
     if run.parallelism > 1:
@@ -118,6 +124,8 @@ def early_end(question: Question) -> Doubt:
 
 
 def _about_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
+    """Warnings that a trial did not get the settings that its name says: told by what was read back, or by arms that are
+    identical."""
     for trial in trials:
         for message in settings_not_taken(trial):
             yield Doubt(
@@ -149,6 +157,7 @@ def _not_told(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
 
 
 def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
+    """Warnings about one trial: failures, recorded times, an early end, and processes that were none."""
     yield from _failures(trial)
     yield from _check_recorded_times(trial)
     planned = trial.stored.trial
@@ -206,6 +215,7 @@ def _remarks(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
 
 
 def _failures(trial: TrialReport) -> Iterator[Doubt]:
+    """A warning about executions that were not ok, with their number by status and the first error."""
     total = sum(trial.counts.values())
     missing = {status: number for status, number in trial.counts.items() if status != "ok" and number}
     if not missing:

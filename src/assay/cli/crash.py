@@ -79,11 +79,13 @@ _OF_THE_SYSTEM = {
 
 def is_fault_of_system(error: OSError) -> bool:
     """Whether the user can put it right: a file, a permission or a limit, but not a file of Assay's own."""
+    # A file of Assay's own that is missing is a broken installation or a bug, and the user did not name it.
     is_own = str(error.filename or "").startswith(_PACKAGE)
     return error.errno in _OF_THE_SYSTEM and not is_own
 
 
 def describe_os_error(error: OSError) -> str:
+    """An error of the system as one sentence for the user, with the files that it is about."""
     from pathlib import Path
 
     try:

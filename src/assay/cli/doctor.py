@@ -24,6 +24,7 @@ def doctor(session: Session) -> int:
     from assay.execute.environment import environment
     from assay.report.documents.answers import machine_document
 
+    # The same probe that every run makes, so that what is shown here is what results will be stored with.
     found = environment(Path.cwd(), packages=False)
     doubts = list(found.doubts)
     if session.settings.server:

@@ -249,6 +249,7 @@ def _write(folder: Path) -> None:
     from assay.plugin.private_files import make_folder
     from assay.spec.schema import SpecFile
 
+    # The schema that the first line of the sample spec names, so that an editor completes its keys from the first minute.
     files = {**FILES, ".assay/spec.schema.json": json.dumps(SpecFile.model_json_schema(), indent=1)}
     for name, text in files.items():
         path = folder / name

@@ -124,6 +124,7 @@ def load(
         arrivals = _arrivals_of_search(given.pop("arrivals"))
     given["more_targets"] = targets[1:]
     options = _options(targets[0], {**given, "concurrency": levels[0] if levels else None})
+    # Workers start while this process imports the modules below.
     with _start_workers_early(options) as ready, session.store_when_needed() as open_store:
         from assay.pipeline import load as loading
 
@@ -131,7 +132,6 @@ def load(
         if find_capacity:
             if asked.load.has_sessions:
                 raise click.UsageError("--find-capacity sends single requests: leave out sessions.")
-
             return _find_capacity(session, open_store(), options, asked, tags, arrivals)
         with (
             _raw_records(raw) as keep,
@@ -258,6 +258,7 @@ def _finish(session: Session, done: Any, asked: Any, options: LoadOptions, level
     )
     if done.is_interrupted:
         return interrupt_exit_code()
+    # Before the objectives: figures of a load that was smaller than asked for must not pass as a result.
     if any(result.workers_lost for result in done.results):
         return 2
     return 1 if any(verdict in FAILURES for document in documents for verdict in verdicts_of(document)) else 0
@@ -342,6 +343,7 @@ def _find_capacity(
     from assay.pipeline.capacity import CapacityRequest, find_capacity
     from assay.report.capacity import print_capacity, step_text
 
+    # A search takes minutes, so every step is told when it ends; with --json only the answer is printed.
     def tell(step: Step) -> None:
         if not session.is_json:
             session.say(step_text(step))

@@ -141,6 +141,7 @@ class ViewLine:
 
 
 def picture(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight, width: int = 80) -> Table:
+    """The live view as a table: a row for each line, with its name, its figure and its chart."""
     from rich.table import Table
     from rich.text import Text
 

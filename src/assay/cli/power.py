@@ -100,6 +100,7 @@ def _runnable(store: Store, target: str) -> str:
 
 
 def _next(target: str, need: Need) -> tuple[str, ...]:
+    """The command that makes the run which the forecast asks for; if no size is enough, what could make the noise smaller."""
     if need.unit == "process":
         return (
             shell_command("noise", target)

@@ -46,6 +46,7 @@ def record(
     from assay.errors import AssayError
     from assay.model.redaction import known_secrets
 
+    # In this order, a program that does not exist leaves no empty cassette behind. Keys among its arguments are secrets too.
     find_program(command)
     destinations = upstreams(os.environ, upstream)
     known_secrets().learn_command(command)
@@ -124,6 +125,7 @@ def replay(session: Session, cassette: Path, match: str, delays: str, command: t
         session.next(
             f"assay record --append {again}" if player.misses else f"assay replay --delays original {again}"
         )
+    # A program may swallow the error of a missed call and exit with 0; the replay was incomplete all the same.
     return code or (1 if player.misses else 0)
 
 

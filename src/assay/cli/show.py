@@ -1,4 +1,7 @@
-"""`assay show`: print a stored run, one of its trials, or one case with all its outputs."""
+"""`assay show`: print a stored run, one of its trials, or one case with all its outputs.
+
+The report is made anew from the stored executions each time, so a run that is still going on can be shown, too.
+"""
 
 from __future__ import annotations
 

@@ -118,7 +118,9 @@ def _print_due(session: Session) -> None:
     with session.store() as store:
         names = find_due_suites(store, session.settings)
     if session.is_json:
-        session.emit({"due": names})
+        from assay.report.documents.answers import due_suites_document
+
+        session.emit(due_suites_document(names))
         return
     for name in names:
         echo(name)
@@ -199,6 +201,7 @@ def _definition(session: Session, store: Store, target: str) -> Suite:
     from assay.pipeline.references import find_definition
     from assay.plan.target import find_suite
 
+    # A suite whose file is gone still has ratings, and their references can be seen and changed.
     try:
         return find_suite(target, session.settings, registry_of(store)).suite
     except LookupFailed:

@@ -10,6 +10,8 @@ from assay.report.console.safe_console import SafeConsole
 
 
 class Terminal(SafeConsole):
+    """The console of commands. Names and outputs of whatever was measured cannot move its cursor or change its colours."""
+
     def on_broken_pipe(self) -> None:
         """Whoever read has enough. The command goes on, as its exit code is still to come; rich would exit with 1."""
         self.quiet = True

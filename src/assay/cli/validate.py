@@ -1,4 +1,8 @@
-"""`assay validate`: report every mistake of every file at once, without running anything."""
+"""`assay validate`: report every mistake of every file at once, without running anything.
+
+Files are planned as `assay run` would plan them, up to making each agent and scorer once, so that what passes here does not
+fail there before its first execution. Python files that they load are imported.
+"""
 
 from __future__ import annotations
 

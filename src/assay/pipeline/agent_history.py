@@ -240,6 +240,8 @@ def read_histories(store: Store, report: Report) -> TrialHistories:
 
 
 def _describe_excluded_trials(label: str, unlike: int, elsewhere: int) -> list[Doubt]:
+    """Say how many trials are not part of a history, and why: a history that is shorter than people remember looks like a
+    bug."""
     doubts = []
     if unlike:
         excluded = format_count(unlike, "earlier trial")

@@ -225,6 +225,10 @@ def _read_throughput(active: ActiveRun) -> float | None:
 
 
 def _plan(request: CapacityRequest, settings: Settings, tags: tuple[str, ...]) -> Plan:
+    """The plan of a search: one trial with more executions than any search takes.
+
+    The trial is marked as stopped at the end, so that the steps that were not needed do not count as missing.
+    """
     plan = plan_load(request.options, settings, MOST_STEPS, (*tags, CAPACITY_TAG))
     if request.arrivals is Arrivals.CONSTANT:
         return plan

@@ -161,6 +161,7 @@ def side(store: Store, ref: str, suite: str | None = None) -> Report:
 
 
 def _run_side(store: Store, ref: str, suite: str | None) -> Report:
+    """A run as a side. A word that is neither run nor agent gets a message about both, since either may have been meant."""
     try:
         return report_of(store, ref, is_brief=True)
     except RunNotFound:

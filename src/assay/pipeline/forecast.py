@@ -49,6 +49,7 @@ class _Past:
 
 
 def _forecast_trial(trial: Trial, past: _Past) -> TrialForecast:
+    """What one trial takes and costs, from the best basis that there is; each of the two figures has a basis of its own."""
     executions = trial.most_executions
     agent = make_agent(trial.agent_use, trial.concurrency) if trial.agent_use is not None else None
     is_concurrent = agent is not None and (

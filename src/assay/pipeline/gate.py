@@ -240,6 +240,7 @@ def _about_lost_metrics(a: Report, b: Report, asked: Sequence[str]) -> Iterator[
 
 
 def _about_runs(a: Report, b: Report) -> Iterator[Doubt]:
+    """Warnings about the two runs themselves: a run that is compared with itself, and runs that are not finished."""
     if a.run.id == b.run.id and not _is_one_run(a, b):
         yield Doubt(
             "itself", "This run is the baseline, so the gate passes trivially.", "Make a new one: assay run"

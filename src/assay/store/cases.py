@@ -92,6 +92,10 @@ def read_judging(connection: sa.Connection, trial_id: int) -> Judging | None:
 def _read_metric(
     connection: sa.Connection, trial_id: int, metric: str, seqs: array[int]
 ) -> Sequence[float | None]:
+    """The values of one metric in the order of `seqs`.
+
+    Measurements have the same order, so both are read once and aligned.
+    """
     column = measurements.c
     query = sa.select(column.seq, column.value).where(column.trial_id == trial_id, column.metric == metric)
     numbers, values = array("q"), array("d")
@@ -150,6 +154,7 @@ def _merge_details(
     known: Mapping[int, Mapping[str, object] | None],
     judged: Iterable[Judgement],
 ) -> None:
+    """Lay new details, such as the reasons of a score, over those that an execution has; what was there beside them stays."""
     merged = [
         {"number": seq, "merged": redact({**(known[seq] or {}), **detail})}
         for seq, _, detail in judged

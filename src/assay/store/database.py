@@ -58,6 +58,11 @@ def writing(engine: sa.Engine) -> sa.Engine:
 
 
 def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
+    """An engine for a file or for memory.
+
+    A database in memory has one connection, which all threads share: a second one would open another, empty database. Files
+    have a pool, and each connection waits for other writers instead of failing at once.
+    """
     if address.file:
         _make_room(address)
     options: dict[str, Any] = {} if address.file else {"poolclass": sa.StaticPool}
@@ -130,6 +135,10 @@ def _make_room(address: Address) -> None:
 
 
 def _postgres(address: Address) -> sa.Engine:
+    """An engine for a server.
+
+    JSON goes through our own functions, which write what PostgreSQL would refuse in a readable form.
+    """
     try:
         return sa.create_engine(
             address.url,

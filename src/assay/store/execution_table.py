@@ -118,6 +118,7 @@ def _rows(
 
 
 def _about(run: Run, stored: StoredTrial, params: Mapping[str, type]) -> Row:
+    """The columns that all executions of a trial share, params converted to the type of their column."""
     trial = stored.trial
     values = {name: trial.params.get(name.removeprefix("param.")) for name in params}
     converted = {

@@ -29,6 +29,10 @@ TABLES = (".parquet", ".csv", ".jsonl")
 
 
 def export(source: sa.Engine, path: Path, run_id: str | None) -> Path:
+    """Write everything, or one run, to a new file; the extension decides the format.
+
+    A file that exists is never overwritten.
+    """
     suffix = path.suffix.lower()
     if suffix not in (*DATABASES, *TABLES):
         raise StoreError(

@@ -95,6 +95,8 @@ def full(address: Address) -> StoreFull:
 
 
 def _sqlite_fault(name: str, address: Address) -> StoreError | None:
+    """The error for one of SQLite's result codes; None for a code that only a bug can cause, such as a misuse of the
+    library."""
     # A full disk may also show as an error of reading or writing.
     is_io_error = name.startswith("SQLITE_IOERR") and address.file is not None
     if name == "SQLITE_FULL" or (
@@ -108,6 +110,7 @@ def _sqlite_fault(name: str, address: Address) -> StoreError | None:
 
 
 def _postgres_fault(error: BaseException, address: Address) -> StoreError | None:
+    """The error for a SQLSTATE, or for a connection that was lost, which has none."""
     # SQLSTATE, appendix A of PostgreSQL's manual: 53100 disk_full, class 08 connection exceptions, 57P operator intervention,
     # as when the server is shut down.
     state = str(getattr(error, "sqlstate", None) or "")

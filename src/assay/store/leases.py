@@ -220,6 +220,10 @@ def _name(owner: Owner) -> str:
 
 
 def _build_lease_row(connection: sa.Connection, lease: Lease, owner: Owner) -> dict[str, Any]:
+    """The row of an owner that takes the lease now.
+
+    Both times come from the clock of the database, as those of all owners do.
+    """
     now = _now(connection)
     return {
         "token": lease.token,

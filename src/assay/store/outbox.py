@@ -130,6 +130,7 @@ class Outbox:
         self._has_spilled, self._file = False, None
 
     def _keep(self, batch: Batch) -> None:
+        """Let a batch wait, in memory or, once there is too much of it, in the file."""
         # The number that the lease will have counted to once this batch is stored, even if others wait before it.
         self._last = max(self._last, self._lease.batches) + 1
         self._waiting.append((self._last, batch))

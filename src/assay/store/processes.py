@@ -55,6 +55,7 @@ def _start_of(pid: int) -> str | None:
 
 
 def _start_without_proc(pid: int) -> str | None:
+    """When a process started on systems without /proc, such as macOS."""
     import psutil
 
     try:

@@ -130,6 +130,11 @@ class OkMeasured:
             self._repetitions.extend(repetitions)
 
     def series(self, connection: sa.Connection, metric: str) -> Series:
+        """The values of one metric for the executions that are ok, in the order of storing.
+
+        Measurements of failed executions are dropped here and not in SQL, where that would take the join that this class
+        avoids.
+        """
         processes, repetitions, values = array("q"), array("q"), array("d")
         column = measurements.c
         chosen = column.trial_id == self._trial_id, column.metric == metric
@@ -210,6 +215,11 @@ def _executions(trial_id: int) -> sa.Select[Any]:
 def _with_measurements(
     connection: sa.Connection, trial_id: int, found: Sequence[sa.Row[Any]]
 ) -> tuple[Execution, ...]:
+    """Executions from their rows.
+
+    All measurements of the chunk are read with one range over the key of the table; naming the metrics lets the database use
+    that key, which begins with them.
+    """
     if not found:
         return ()
     trial = _position(connection, trial_id)

@@ -131,6 +131,8 @@ def _refuse_secrets(suite: Suite, definition: Plain) -> None:
 
 
 def _list_benchmarks(connection: sa.Connection, suite_id: int, suite: Suite) -> None:
+    """Store which benchmarks a suite has, in their order, so that rankings need not read whole definitions to know what is
+    complete."""
     listed = [
         {
             "suite_id": suite_id,

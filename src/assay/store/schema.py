@@ -217,6 +217,10 @@ def _prepare_file(engine: sa.Engine, address: Address) -> None:
 
 
 def _choose_wal(cursor: sa.engine.interfaces.DBAPICursor) -> None:
+    """Switch the file to write-ahead logging, which lets readers go on while one process writes.
+
+    The mode is stored in the file.
+    """
     # SQLite does not wait for a lock here, whatever the timeout: another process may be making the same file.
     for _ in range(100):
         try:
@@ -229,6 +233,7 @@ def _choose_wal(cursor: sa.engine.interfaces.DBAPICursor) -> None:
 
 
 def _unfit(found: str, address: Address) -> StoreError:
+    """The message for a schema of another version: an older one can be upgraded, a newer one cannot be read at all."""
     if found in REVISIONS:
         return StoreError(
             f"'{address.place}' has the schema {found}, this Assay needs {HEAD}. Upgrade it: assay db upgrade"

@@ -248,6 +248,10 @@ def _case_names(connection: sa.Connection, one_of_each: Mapping[str, int]) -> di
 
 
 def _ratings_from(row: sa.Row[Any], names: tuple[str, ...]) -> Ratings:
+    """Ratings as they were stored.
+
+    Marks of all dimensions lie one after the other in one array, in the order that `dimensions` names.
+    """
     marks = array("f")
     marks.frombytes(row.marks)
     chosen = row.dimensions.split()

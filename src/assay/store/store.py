@@ -296,6 +296,8 @@ class Store:
             raise faults.build_damage_error(error, self._address) from error
 
     def _read_ledger(self, run_id: str) -> writing.Ledger:
+        """What to number the next executions of a run by, read from the database once when this process begins to write the
+        run."""
         last = (
             sa.select(sa.func.max(executions.c.seq))
             .where(executions.c.trial_id == trials.c.id)
@@ -391,6 +393,10 @@ class Store:
             self._outboxes.pop(run_id)
 
     def _finish(self, run_id: str, state: RunState, ended: datetime) -> None:
+        """End a run in one transaction: renew the lease, which fails if it was lost, give it up, and store the state.
+
+        A run that this process does not own is ended only if nobody else does.
+        """
         lease = self._leases.get(run_id)
         with self._writer.begin() as connection:
             refs.require(connection, run_id)

@@ -88,6 +88,8 @@ NAMING = {
 
 
 class _JsonText(sa.types.TypeDecorator[Any]):
+    """JSON as text for SQLite, which has no type for it. Numbers stay as they were written."""
+
     impl = sa.Text
     cache_ok = True
 

@@ -179,6 +179,7 @@ def missing(
 
 
 def _find_stored_repetitions(connection: sa.Connection, group: Group, low: int, high: int) -> Iterable[int]:
+    """Which repetitions of a group are stored, within a range; the unique key of the table answers it."""
     trial_id, process, phase, case = group
     column = executions.c
     return connection.scalars(

@@ -407,6 +407,11 @@ class _Tail:
     turns: _Turns
 
     def contrast(self, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
+        """The contrast of a percentile.
+
+        Percentiles are taken over all executions and not over medians of units, since the tail is what medians leave out.
+        The interval comes from resampling units, so that executions of one process do not count as independent.
+        """
         unit = a.series[self.metric.name].unit
         first, second = (observe(side.series[self.metric.name]) for side in (a, b))
         is_paired = (interleaved or unit == "case") and first.by_process.keys() == second.by_process.keys()
@@ -433,6 +438,7 @@ class _Tail:
         )
 
     def _round_contrast(self, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
+        """The same over rounds, for times of suites: a percentile of each round, compared by Student's t."""
         series = [side.series[self.metric.name] for side in (a, b)]
         found = compare_round_percentiles(
             series[0], series[1], self.q, are_interleaved=interleaved, session=self.turns.session
@@ -454,6 +460,7 @@ class _Tail:
         return _by_rounds(contrast, found)
 
     def _too_few(self, executions: int) -> str:
+        """Why there is no verdict on a percentile: with fewer than ten values beyond it, it is little more than the maximum."""
         if is_enough(executions, self.q):
             return ""
         return (
@@ -477,6 +484,7 @@ class _Sides:
     """How many executions are behind each side; only for scores."""
 
     def effect(self) -> Effect | None:
+        """The test for these sides: means for scores, which are 0 or 1 on many cases, and ranks for everything else."""
         if self.executions is not None:
             if self.is_paired:
                 return mean_difference(self.a, self.b)

@@ -249,6 +249,7 @@ def _rows(series: Series, are_scores: bool) -> dict[int, Row]:
 
 
 def _pass_rates(a: list[Row], b: list[Row], *, is_pair: bool) -> PassRates:
+    """A model of the chances to pass, fitted to how often each case was passed: of two agents together where there are two."""
     passed = np.array([[round(sum(x.values())), round(sum(y.values()))] for x, y in zip(a, b, strict=True)])
     tries = np.array([[len(x), len(y)] for x, y in zip(a, b, strict=True)])
     if not is_pair:

@@ -279,6 +279,8 @@ class _Family:
 def _find_null_contrasts(
     member: _Member, place: int, repetitions: int, sessions: Sessions | None
 ) -> list[list[Contrast]]:
+    """Contrasts of one member of the family in which nothing differs: simulated where a model exists, else those of the
+    data."""
     if member.model is None:
         return [member.contrasts(member.a, member.b, sessions)]
     model, size = member.model.plant(0.0), Size(max(member.there, _ENOUGH_UNITS), repetitions)

@@ -45,6 +45,11 @@ def showdowns(a: Report, b: Report, comparisons: Sequence[Comparison]) -> tuple[
 def _showdown(
     pairs: Sequence[tuple[TrialReport, TrialReport]], a: Report, b: Report, comparisons: Sequence[Comparison]
 ) -> Showdown:
+    """The showdown of one agent against another.
+
+    Winners are found by the ratings first and then withheld where the verdicts on metrics do not bear them out. If there is
+    a reason why the two cannot be compared at all, nobody wins, and the reason is the only advice.
+    """
     first, second = contender([x for x, _ in pairs], a), contender([y for _, y in pairs], b)
     if first.agent == second.agent:
         runs_of = (a.run_of(pairs[0][0]), b.run_of(pairs[0][1]))

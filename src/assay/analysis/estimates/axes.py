@@ -154,6 +154,7 @@ def _levels(trials: Sequence[TrialReport], axis: str, metric: Metric) -> list[_L
 
 
 def _effect(axis: str, metric: Metric, levels: Sequence[_Level]) -> AxisEffect:
+    """Medians and intervals at each value of an axis, with the best and the worst value by the direction of the metric."""
     ranked = sorted(levels, key=lambda level: level.median, reverse=metric.better is Better.HIGHER)
     return AxisEffect(
         axis=axis,

@@ -111,6 +111,11 @@ def by_breakage(sides: Sides, regressions: Iterable[Regression]) -> list[Regress
 
 
 def _build_from_breakage(benchmark: str, first: TrialReport, sides: Sides) -> Regression:
+    """A regression of a benchmark on which nothing works any more.
+
+    There are no times to compare, so the loss is the share that completed before, and its severity is critical whatever that
+    was.
+    """
     metric = Metric(COMPLETED, "", Better.HIGHER, Kind.DERIVED)
     before = first.ok / max(1, sum(n for status, n in first.counts.items() if Status(status).is_settled))
     loss = Loss(before, before, before)
@@ -137,6 +142,10 @@ def by_history(agent: str, shifts: Iterable[Shift]) -> list[Regression]:
 
 
 def _build_from_shift(agent: str, shift: Shift) -> Regression:
+    """A regression from a step or a drift in a history.
+
+    It is suspect if the machine itself became slower at the same time.
+    """
     before, after = range_of(shift)
     return Regression(
         # A drift goes on from run to run, so its end is no part of what it is.
@@ -220,6 +229,11 @@ def update_regression_states(
 
 
 def _carry_state_over(regression: Regression, known: Regression | None, now: datetime) -> Regression:
+    """A regression in the state that it had.
+
+    One that was resolved and is found again is open again, without its old note, unless a person had marked it: a person's
+    word is not overruled by data.
+    """
     if known is None:
         return replace(regression, detected=now, changed=now)
     is_reopened = not known.state.is_open and not known.is_marked

@@ -69,7 +69,7 @@ def suite_registration_document(suite: Suite) -> dict[str, Any]:
 
 
 def project_document(folder: Path, files: Iterable[str], steps: Iterable[str]) -> dict[str, Any]:
-    """Of `assay init`: the files that it wrote into the folder, and the commands to try next."""
+    """Of `assay init` and `assay plugin new`: the files that they wrote into the folder, and the commands to try next."""
     return {"folder": str(folder), "files": list(files), "next": list(steps)}
 
 
@@ -89,6 +89,10 @@ def schema_document(what: str) -> dict[str, Any]:
 
         schema = file_schema(what)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def due_suites_document(names: Iterable[str]) -> dict[str, Any]:
+    return {"due": list(names)}
 
 
 def files_document(files: Iterable[Path]) -> dict[str, Any]:
