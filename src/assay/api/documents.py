@@ -60,6 +60,7 @@ def _open_store(given: Mapping[str, Any]) -> Store:
 
 
 def _two(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
+    """Two sides, metric by metric. Whoever asks for certain metrics is not shown the ratings, which rest on all of them."""
     found = comparing.compare_refs(
         store,
         sides[0],
@@ -114,6 +115,7 @@ def gate(run: str | Path = "last", **options: Unpack[GateOptions]) -> GateResult
 
 
 def _gate(run: str, given: Mapping[str, Any]) -> Gate:
+    """The gate that `assay gate` makes of the same options."""
     width = given.get("tolerance")
     tolerances = Tolerances(None, width) if isinstance(width, Mapping) else Tolerances(width, {})
     asked: dict[str, Any] = {

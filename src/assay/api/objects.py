@@ -115,6 +115,10 @@ def build_suite(options: Mapping[str, Any], session: SessionFunctions) -> Docume
 
 
 def _cases(given: str | Path | Sequence[Any]) -> str | list[Any]:
+    """Cases as data.
+
+    They are stored with the run and sent to workers, so an object that JSON cannot hold is refused at once.
+    """
     if isinstance(given, str | Path):
         return str(given)
     cases = [dict(case) if isinstance(case, Mapping) else case for case in given]

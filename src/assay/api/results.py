@@ -160,7 +160,10 @@ class LeaderboardResult(list[dict[str, Any]]):
 
 
 def _plain(document: Any) -> Any:
-    """Exactly what the command prints with --json, times as text among it."""
+    """Exactly what the command prints with --json, times as text among it.
+
+    The way through JSON text makes a copy, so that a caller who changes the result changes nothing else.
+    """
     return json.loads(json.dumps(document, allow_nan=False, default=str))
 
 
@@ -173,6 +176,7 @@ def _frame(rows: Iterable[Any], columns: Sequence[str] | None = None) -> Frame:
 
 
 def _text(show: Print) -> str:
+    """What the command prints, without colours: results are printed in logs and doctests as well."""
     from assay.report.console.safe_console import SafeConsole
 
     file = io.StringIO()

@@ -72,6 +72,7 @@ def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunR
         result = run(cases=[{"input": "2+2", "expected": "4"}], agents={"mine": function}, scorer="exact")
     """
     given = check_options("run", RunOptions, options)
+    # A script that calls run() at its top level is imported by the workers of that very run, to find its functions.
     if (file := lookup.file_being_imported()) is not None:
         raise PlanError(
             f"assay.run() was called while Assay imported '{file}', which would start runs without end. "
@@ -104,6 +105,7 @@ def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> N
 
 
 def _run(target: str | None, given: Mapping[str, Any]) -> RunResult:
+    """Carry out the call: a new run, or the rest of an earlier one. The store is open only for the time of the call."""
     # A format that does not exist is refused before the run and not after an hour of it.
     settings = find_settings(Path.cwd())
     formats = as_list(given.get("report"))
@@ -136,6 +138,7 @@ def _run_new(target: str | None, given: Mapping[str, Any], settings: Settings, s
     with session_functions(session.all):
         with _naming_keywords():
             plan = prepare(request, settings, store)
+        # Experiments measure code in fresh processes, and functions of this session cannot get there.
         if session.all and plan.suite is None:
             raise PlanError(
                 f"'{plan.name}' starts processes of its own, and these cannot use {session.explain()} "

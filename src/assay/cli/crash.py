@@ -123,6 +123,10 @@ class ThreadWatch:
         threading.excepthook = self._before
 
     def _note(self, ended: threading.ExceptHookArgs) -> None:
+        """Python calls this with every exception that ends a thread.
+
+        The first one of ours counts; later ones often follow from it.
+        """
         if ended.exc_value is not None and _is_ours(ended.exc_traceback):
             self.error = self.error or ended.exc_value
         else:

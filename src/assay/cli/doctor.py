@@ -41,6 +41,10 @@ def doctor(session: Session) -> int:
 
 
 def _database(session: Session) -> dict[str, Any]:
+    """Whether the database can be opened, with its facts or the reason why not.
+
+    This creates it if it does not exist, as any command would.
+    """
     from assay.errors import AssayError
 
     try:

@@ -163,6 +163,7 @@ def tolerances_of(widths: tuple[str, ...]) -> Tolerances:
 
 
 def _write(path: Path, text: str) -> None:
+    """Write a file that CI collects; its folder is made if it does not exist."""
     from assay.errors import ReportError
     from assay.plugin.private_files import make_folder, write_private
 

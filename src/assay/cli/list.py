@@ -62,6 +62,7 @@ def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...
 
 
 def _next(what: str | None, params: bool) -> tuple[str, ...]:
+    """What to do with the things that were listed."""
     if what == "teams":
         return ("assay team NAME",)
     if what == "agents":

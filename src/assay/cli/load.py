@@ -220,6 +220,7 @@ def _levels(text: str | None) -> tuple[int, ...]:
 
 
 def _options(target: str, given: dict[str, Any]) -> LoadOptions:
+    """The options of a load. A rate may be written per minute, and is per second from here on."""
     from assay.spec.load_settings import rate_of
 
     if given.get("rate") is not None:

@@ -89,6 +89,7 @@ class InFlight:
         self._last = 0
 
     def add(self, pulse: LoadProgress) -> None:
+        """Note a progress report; several in one unit of time count as the last of them."""
         place = int(pulse.seconds / SHORTEST)
         if place < self._last:
             self._counts.clear()

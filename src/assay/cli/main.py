@@ -84,6 +84,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the one command that was called, and nothing of the others."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
@@ -91,6 +92,7 @@ class LazyGroup(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find the command, with a message of our own for one that does not exist."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             hint = did_you_mean(args[0], COMMANDS) or "See: assay --help"
             raise click.UsageError(f"There is no command '{args[0]}'. {hint}")
@@ -179,6 +181,10 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _refuse(error: AssayError) -> int:
+    """Print what the user has to put right; the exit code is 2.
+
+    Several mistakes are counted and listed, one below the other.
+    """
     if isinstance(error, SpecError) and len(error.mistakes) > 1:
         echo(style_text(f"{len(error.mistakes)} mistakes:", fg="red"), f"\n{error}", err=True)
     else:

@@ -57,6 +57,7 @@ def power(
     from assay.pipeline.precision import compute_needs
 
     size = share_of(effect, "--effect")
+    # Only 0 is refused: a tiny effect has an answer, however large.
     if not size:
         raise click.UsageError("--effect must be above 0: no number of cases finds a difference of zero.")
     with session.store() as store, _progress(session) as progress:

@@ -130,6 +130,7 @@ def replay(session: Session, cassette: Path, match: str, delays: str, command: t
 
 
 def pace_of(delays: str) -> float:
+    """By how much recorded delays are stretched; a mistake is one of the command line and not of the cassette."""
     from assay.cassette.tape import CassetteError, read_pace
 
     try:

@@ -234,6 +234,8 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
     from assay.model import Budget
     from assay.pipeline import run as running
 
+    # Anything else would make the second half of the run differ from the first. An option that is ignored would be worse
+    # than one that is refused.
     taken = ("formats", "out", "budget_usd", "budget_tokens")
     if any(value not in ((), None) for name, value in options.items() if name not in taken):
         raise click.UsageError(
@@ -275,6 +277,7 @@ def flags_named(target: str) -> Iterator[None]:
 
 def _by_flag(mistake: Mistake, target: str) -> Mistake:
     """`params.size` becomes `--set: size`; keys without an entry in FLAGS have an option of the same name."""
+    # A mistake about the experiment is one about the target, which is where the user named it.
     top, _, rest = mistake.key.partition(".")
     if top in ("experiment", "experiments"):
         return replace(mistake, file=target, key="")
@@ -345,6 +348,7 @@ def _warn_of_blind_spots(session: Session, plan: Plan) -> None:
 
 def _announce(session: Session, plan: Plan, store: Store) -> None:
     """Say what will run and what it may cost, so that whoever pays for it can still stop it."""
+    # Code costs nothing but time on this machine, so only runs of agents are announced.
     if session.is_quiet or all(trial.agent_use is None for trial in plan.trials):
         return
     from assay.pipeline.forecast import forecast

@@ -32,6 +32,7 @@ def list_runs(session: Session, limit: int, tag: str | None) -> None:
 
 
 def print_list(session: Session, limit: int = 20, tag: str | None = None) -> None:
+    """The newest runs. `assay list runs` shows the same."""
     with session.store() as store:
         found = store.runs(limit=limit, tag=tag)
     if session.is_json:

@@ -23,6 +23,7 @@ def sandbox_option(command: Command) -> Command:
 
 
 def _choose(context: click.Context, parameter: click.Parameter, choice: str | None) -> None:
+    """Choose the sandbox for the time of the command. Click leaves the context at its end, also after an error."""
     if choice is not None:
         from assay.execute.sandbox import chosen_sandbox
 

@@ -49,6 +49,7 @@ class Session:
         return find_settings(Path.cwd())
 
     def store(self) -> Store:
+        """Open the database: that of --db, else that of ASSAY_DB or the settings. It is made if it does not exist."""
         from assay.store.store import Store
 
         settings = self.settings
@@ -96,6 +97,7 @@ class Session:
         self._redirection.enter_context(printing_to_stderr())
 
     def _release_output(self) -> bool:
+        """Give standard output back; returns whether it was reserved, so that the caller can reserve it again."""
         redirection, self._redirection = self._redirection, None
         if redirection is not None:
             redirection.close()

@@ -59,6 +59,7 @@ def show(session: Session, ref: str, trial: str | None, case: str | None, execut
 
 
 def _show_case(session: Session, report: Report, case: str) -> None:
+    """One case with everything that agents made of it."""
     from assay.report.console.case import print_case
     from assay.report.documents.result import case_document
 

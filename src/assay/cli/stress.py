@@ -80,6 +80,10 @@ def stress(
 
 
 def _build_observer(session: Session) -> StressObserver:
+    """What shows the progress of a stress test: the live line while a load runs, and a line of text for each result.
+
+    The live line is cleared before text is printed, which would otherwise stand in the middle of it.
+    """
     from assay.analysis.load.stress import score_of
     from assay.pipeline.stress import StressObserver
     from assay.report.stress import line
@@ -123,6 +127,8 @@ def _live_line(session: Session) -> tuple[Callable[[LoadProgress, Load], None], 
 
 
 def _finish(session: Session, done: Stressed) -> int:
+    """Show the result and return the exit code: 0 if nothing broke, 1 if something did or nothing could be scored, and 128
+    plus the number of the signal after an interruption."""
     from assay.execute.signals import interrupt_exit_code
     from assay.plugin import lookup
     from assay.report.console.sections import print_sections

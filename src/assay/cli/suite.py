@@ -113,6 +113,7 @@ def list_suites(session: Session, only_due: bool) -> None:
 
 
 def _print_due(session: Session) -> None:
+    """The names of suites that are due, one a line and nothing else, for `xargs` and schedulers."""
     from assay.pipeline.due_suites import find_due_suites
 
     with session.store() as store:
@@ -223,6 +224,7 @@ def tell_rated(session: Session) -> Callable[[], None]:
 
 
 def _print_change(session: Session, change: ReferenceChange) -> None:
+    """What a change of references did to ratings that people may have quoted already."""
     from assay.report.documents.references import change_table
 
     runs = len({one.run_id for one in change.ratings})

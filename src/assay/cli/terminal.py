@@ -24,6 +24,10 @@ class QuietTerminal(Terminal):
     _LEFT_OUT = ("→", "?", "·")
 
     def print(self, *objects: Any, **options: Any) -> None:
+        """Print what is a result.
+
+        Bullets carry their sign, by which hints are left out and warnings are sent to standard error.
+        """
         sign = getattr(objects[0], "sign", "") if len(objects) == 1 else ""
         if sign == "!":
             echo(f"Warning: {objects[0].note}", err=True)

@@ -33,6 +33,7 @@ def axis(text: str) -> tuple[str, list[Any]]:
 
 def _parts(values: str) -> list[str]:
     """Split at commas that are not inside brackets."""
+    # One value of a sweep may itself be a list or a mapping: `--sweep sizes=[1,2],[3,4]` has two values.
     parts, depth, start = [], 0, 0
     for place, character in enumerate(values):
         depth += (character in "[{") - (character in "]}")

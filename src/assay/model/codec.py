@@ -222,6 +222,7 @@ def _decoder(hint: Any) -> Convert | None:
 
 
 def _sequence_decoder(arguments: tuple[Any, ...]) -> Convert:
+    """The decoder of a tuple: of fixed length with a type for each place, or of any length with one type for all."""
     decode_item = _item_decoder(arguments[0])
     if len(arguments) > 1 and arguments[1] is not ...:
         decoders = [_item_decoder(argument) or _keep for argument in arguments]
@@ -260,6 +261,7 @@ def _number(data: object) -> float:
 
 
 def _float(data: Any) -> float | None:
+    """A number, or text such as `inf`, or null: what the store writes where JSON has no number."""
     if type(data) is str:
         return float(data)
     return data if data is None else _number(data)

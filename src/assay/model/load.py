@@ -54,6 +54,7 @@ class Objective:
     """Whether the limit itself is still within it: `<=`."""
 
     def is_met_by(self, value: float) -> bool:
+        """Whether a value meets the limit. A value at the limit itself meets `<=` and `>=` only."""
         if value == self.limit:
             return self.is_inclusive
         return value < self.limit if self.is_upper else value > self.limit

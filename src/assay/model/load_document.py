@@ -60,6 +60,10 @@ def load_document(result: LoadResult) -> dict[str, Any]:
 
 
 def _figures_document(result: LoadResult) -> dict[str, Any]:
+    """All figures of a load.
+
+    Names end in their unit; times are milliseconds because that is what load tools and SLOs are written in.
+    """
     times = {f"{name}_ms": times_document(result.times.get(name)) for name in TIME_TITLES}
     return {
         "requests_sent": result.requests_sent,

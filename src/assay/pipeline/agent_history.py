@@ -17,11 +17,11 @@ from itertools import compress
 from pathlib import Path
 
 from assay.analysis.comparison.default_metrics import judgeable
-from assay.analysis.comparison.equality import same_value
 from assay.analysis.comparison.noise_floor import FEWEST_SESSIONS
 from assay.analysis.comparison.severity import depends_on_machine
 from assay.analysis.estimates.case_results import case_series
 from assay.analysis.estimates.machine_speed import pace_of
+from assay.analysis.estimates.treatment import same_value
 from assay.analysis.findings import findings
 from assay.analysis.history.change_points import typical
 from assay.errors import LookupFailed, MissingExtra, no_such
@@ -105,6 +105,8 @@ def machine_of(trial: AgentTrial) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
+    """A run with its suite. Reading both takes long for a suite of many cases, so that a history keeps them."""
+
     run: Run
     suite: Suite | None
 
@@ -172,6 +174,7 @@ Values = Mapping[int, Mapping[str, float]]
 
 
 def _values(store: Store, trials: Sequence[AgentTrial], metrics: Sequence[Metric]) -> Values:
+    """One value for each trial and metric. Executions are read column by column, without an object for each."""
     in_suite = {trial.trial_id: bool(trial.suite) for trial in trials}
     values: dict[int, dict[str, float]] = {}
     for trial_id, columns in store.columns(list(in_suite), [metric.name for metric in metrics]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from assay.analysis.comparison.equality import same_value
+from assay.analysis.estimates.treatment import same_value
 from assay.model import Doubt
 from assay.store.history import AgentTrial
 from assay.store.store import Store
@@ -112,6 +112,7 @@ def _standing(trials: Sequence[AgentTrial]) -> AgentTrial:
 
 
 def _is_as_good(trial: AgentTrial, standing: AgentTrial) -> bool:
+    """Whether a trial may stand in for the newest one: same known version, same definition, and no fewer cases."""
     return trial is standing or (
         trial.version == standing.version != ""
         and trial.benchmark_hash == standing.benchmark_hash

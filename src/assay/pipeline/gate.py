@@ -141,6 +141,7 @@ def baseline_ref(store: Store, baseline: str) -> str:
 
 
 def _refuse_unknown(asked: Sequence[str], shared: dict[str, Metric]) -> None:
+    """Refuse metrics that one side lacks. If the sides share none at all, that is reported instead."""
     for name in asked if shared else ():
         if _base(name, shared) not in shared:
             raise LookupFailed(

@@ -74,6 +74,7 @@ def _with_recorded_repetitions(plan: Plan) -> Plan:
 
 
 def _format_few_recorded(counts: Mapping[str, int], asked: int) -> str:
+    """The remark for a recorded agent that has fewer answers than repetitions were asked for."""
     short = [number for number in counts.values() if number < asked]
     fewest, most = min(short), max(short)
     many = f"{fewest}" if fewest == most else f"{fewest} to {most}"
@@ -141,6 +142,7 @@ def check_makeable(plan: Plan) -> None:
 
 
 def _check_agents_and_scorers(uses: Sequence[AgentUse], suite: Suite | None) -> None:
+    """Make every agent and scorer once; PlanError with everything that is wrong with any of them."""
     from assay.plugin.agent_pool import agent_key, make_agent
     from assay.plugin.scorers import make_scorer
 
@@ -173,6 +175,7 @@ class Checked(NamedTuple):
 
 
 def _summary(target: str, contents: str, settings: Settings, store: Store | None) -> str:
+    """What a file holds, after everything in it was checked in the way in which it would be used."""
     if contents == "agents":
         from assay.plugin.agent_pool import make_agent
 

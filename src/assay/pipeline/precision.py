@@ -92,6 +92,7 @@ def compute_needs(
 
 
 def _only_agents(report: Report, agents: Sequence[str]) -> Report:
+    """The report without other agents; a name without stored results is refused, with those that there are."""
     there = dict.fromkeys(trial.stored.trial.agent.name for trial in report.trials)
     for name in agents:
         if name not in there:

@@ -136,6 +136,7 @@ def state_of(store: Store, run: Run, counts: Sequence[Mapping[str, int]]) -> Run
 
 
 def _is_scoring_failed(store: Store, stored: StoredTrial, suite: Suite) -> bool:
+    """Whether most ok executions of a trial have no score although its benchmark has scorers: then the run has failed."""
     benchmark = benchmark_of(stored, suite)
     if not stored.trial.cases or not benchmark.expects_scores:
         return False
@@ -225,6 +226,8 @@ def find_failed_cases(store: Store, ref: str) -> dict[str, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
+    """A run that was judged again."""
+
     run: Run
     spent: Judging | None
     """What judging again used up; None where no judge was asked."""

@@ -176,6 +176,8 @@ class ChangedRating:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceChange:
+    """What `assay suite reference --set` did."""
+
     run_id: str
     references: tuple[ChangedReference, ...]
     ratings: tuple[ChangedRating, ...]
@@ -244,6 +246,7 @@ def _scopes_to_set(store: Store, suite: Suite, run: Run) -> dict[RatingScope, li
 def _find_changed_ratings(
     store: Store, trials: Sequence[tuple[str, int]], before: Mapping[int, Ratings]
 ) -> Iterator[ChangedRating]:
+    """Trials whose ratings are other than before. They are read back from the store, so what is shown is what is stored."""
     after = store.ratings([trial_id for _, trial_id in trials])
     for run_id, group in groupby(sorted(trials), lambda trial: trial[0]):
         by_id = {stored.id: stored.trial for stored in store.run(run_id).trials}

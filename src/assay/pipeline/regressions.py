@@ -121,6 +121,7 @@ def _known(trial: TrialReport) -> list[Metric]:
 
 
 def _nothing_to_judge_by(record: Record, against: Against | None) -> str:
+    """Why there can be neither a comparison nor a search in the history."""
     if against is not None:
         return f"Nothing can be compared with {against.told}, and there are too few runs for a history."
     return (
@@ -146,6 +147,7 @@ def _against(store: Store, record: Record, inquiry: Inquiry) -> Against | None:
 
 
 def _version(record: Record, version: str) -> Against:
+    """An earlier version to compare with. The newest one is refused: compared with itself it would never regress."""
     if version not in record.versions:
         raise LookupFailed(no_such(version, f"versions of '{record.agent}' that ran", record.versions))
     if version == record.version:
@@ -158,6 +160,7 @@ def _version(record: Record, version: str) -> Against:
 
 
 def _read_baseline(store: Store, record: Record, baseline: str) -> Against:
+    """The results of the agent in a baseline; refused if it has none there, or if the baseline is the run that is judged."""
     name = baseline.removeprefix("@")
     run = store.run(f"@{name}")
     trials = record.of_run(run.id)

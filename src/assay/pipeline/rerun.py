@@ -197,6 +197,8 @@ def _place_of(trial: Trial, run: Run, side: str) -> Place | None:
 
 
 def _why_not(subject: str, versions: tuple[str, CodeState], repository: str, run: tuple[str, str]) -> str:
+    """Why the code of a trial cannot be had as it was: its version is unknown, it is not in git, or git does not have the
+    commit."""
     then, today = versions
     again = (
         "Run the baseline again from its code, and set it again." if run[1] == BASELINE else "Run it again."

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from assay.analysis.comparison.comparable import by_runs
 from assay.analysis.comparison.compare import matching_trials
-from assay.analysis.comparison.equality import same_value
 from assay.analysis.comparison.noise_floor import noise_floor, noise_floors, session_error
 from assay.analysis.comparison.policy import Floors, KnownNoise, Sessions
 from assay.analysis.comparison.severity import depends_on_machine
 from assay.analysis.estimates.machine_speed import MachineShift, shift_between
+from assay.analysis.estimates.treatment import same_value
 from assay.execute.environment import machine_class
 from assay.model import Comparison, Doubt, Report, StoredTrial, Trial
 from assay.model.precision import NOISE_FLOORS, TOLERANCE, NoiseFloor

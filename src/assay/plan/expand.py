@@ -196,6 +196,10 @@ def _resolve_params(
 
 
 def _twice(every: list[tuple[dict[str, Any], Any]], swept: list[Point]) -> str:
+    """The label of a point whose params equal those of an earlier one; "" if all differ.
+
+    Two equal trials would be two names for one thing, and a comparison between them would find nothing but noise.
+    """
     seen = set()
     for (params, _), point in zip(every, swept, strict=True):
         text = as_text(params)
@@ -246,6 +250,8 @@ def _axes(member: Any, entry: ExperimentEntry) -> tuple[dict[str, list[Any]], di
 
 
 def _axis_mistakes(located: LocatedEntry, axes: Mapping[str, list[Any]]) -> list[Mistake]:
+    """What is wrong with the axes, found by counting: the points themselves are not made before their number is known to be
+    possible."""
     entry, origin = located.entry, located.origin
     empty = [name for name, values in axes.items() if not values]
     mistakes = [origin.mistake(("sweep", name), "has no values.") for name in empty]
@@ -324,6 +330,10 @@ def _trial(
     point: Point,
     use: AgentUse | None,
 ) -> Trial:
+    """The trial of one point.
+
+    `axes` has the values as the experiment reads them, so that "1e3" and 1000 are one value in reports.
+    """
     slug, label = _slug(member, entry), _label(point)
     name = slug if use is None else f"{slug} · {use.name}"
     return Trial(

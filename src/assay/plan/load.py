@@ -77,6 +77,8 @@ def find_agent(
 def _find_defined_agent(
     target: str, settings: Settings, registered: Mapping[str, AgentUse] | None
 ) -> FoundAgent:
+    """An agent by name, from the nearest to the farthest: defined in the project, registered, a function of a loaded file,
+    or defined in a suite. LookupFailed names all that are known."""
     files = tuple(load_project_files(settings))
     known = known_agents(settings, Registry(registered or {}))
     if target in known:

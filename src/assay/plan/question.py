@@ -77,6 +77,7 @@ def _sides(plan: Plan) -> dict[str, list[Trial]]:
 
 
 def _most_pairs(plan: Plan, section: UntilDecidedSection) -> int:
+    """How many pairs there may be at most: of a suite its cases, of code as many processes as were asked for."""
     if plan.suite:
         cases = sum(len(trials[0].cases) for trials in _sides(plan).values())
         return min(cases, section.max or cases)

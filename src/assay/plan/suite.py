@@ -236,6 +236,8 @@ def _trials_of(
     benchmark: Benchmark, variants: Sequence[Variant], options: SuiteOptions, seed: int
 ) -> list[Trial]:
     """The trials of one benchmark; none where no case of it was chosen."""
+    # A benchmark whose cases were all filtered out is left out; one that never had any, because it runs code, stays unless
+    # the user asked for certain cases.
     cases = options.cases.select(benchmark)
     if benchmark.cases and not cases:
         return []
@@ -371,6 +373,7 @@ def scorers_of(suite: Suite) -> list[ScorerUse]:
         for benchmark in suite.benchmarks
         for use in (*benchmark.scorers, *(use for _, use in _of_turns(benchmark)))
     ]
+    # By their text, as options are mappings, which cannot be members of a set.
     return list({repr(use): use for use in uses}.values())
 
 

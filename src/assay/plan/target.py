@@ -295,6 +295,7 @@ def _suite_named(target: str, settings: Settings, registry: Registry) -> ReadSui
         return None
     from assay.spec.suite import ReadSuite, SuiteFile
 
+    # A registered suite has no file; an empty document stands in for it, so that mistakes can still name their place.
     places = tuple(("benchmarks", index) for index in range(len(registered.benchmarks)))
     keys = SuiteFile.model_validate({"suite": registered.name, "benchmarks": [{}]})
     return ReadSuite(registered, keys, Document(target, {}), Path.cwd(), places, ())
@@ -535,6 +536,8 @@ def _apply_request(options: SuiteOptions, request: RunRequest) -> SuiteOptions:
             f"'{request.target}' is a suite: --processes does not apply to it. Use --repetitions, or write "
             "'processes' into benchmarks that run another experiment."
         )
+    # Two ways to combine: what the request says once replaces what the file says, and what may be said several times is added
+    # or laid over it key by key.
     iterations = changes.get("iterations", {})
     overrides: dict[str, Any] = {
         "repetitions": iterations.get("measured"),
@@ -560,6 +563,7 @@ def load_files(folder: Path, patterns: Any) -> tuple[str, ...]:
     PlanError if a name or pattern matches no file, before anything is imported.
     """
     files: list[Path] = []
+    # All files are found before the first is imported: importing may have effects, and half of them would be worse than none.
     for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
         matches = matching(folder, str(pattern))
         if not matches:

@@ -140,6 +140,7 @@ def contests(report: Report) -> list[Contest]:
 
 
 def _contest(report: Report, name: str, simulated: bool, trials: Sequence[TrialReport]) -> Contest:
+    """The contest of these trials, ranked."""
     defined = benchmark_of(report, name)
     entries = [
         ContestRow(label, trial, trial.ratings)

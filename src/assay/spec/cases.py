@@ -84,6 +84,10 @@ def rows_written(values: Iterable[Any], document: Document, place: Place) -> lis
 
 
 def _jsonl(path: Path, mistakes: list[Mistake]) -> Iterator[WrittenCase]:
+    """A case for each line.
+
+    Empty lines are skipped; a line that cannot be read is a mistake, and the others are read all the same.
+    """
     # Not splitlines(): JSON may hold characters that count as line ends there.
     for number, line in enumerate(read_text(path, None, "surrogateescape").split("\n"), 1):
         if not line.strip():
@@ -139,6 +143,10 @@ def _csv(path: Path, mistakes: list[Mistake]) -> Iterator[WrittenCase]:
 
 
 def _json(path: Path) -> Iterator[WrittenCase]:
+    """The cases of a JSON file.
+
+    The standard parser keeps no lines, so mistakes in single cases name their place in the list.
+    """
     try:
         value = json.loads(read_text(path, limit=None), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -250,6 +258,7 @@ def _files(value: Any, root: Path) -> dict[str, str]:
     if not isinstance(value, Mapping):
         value = {Path(str(path)).name: path for path in (value if isinstance(value, list) else [value])}
     files = {str(name): str((root / str(path)).resolve()) for name, path in value.items()}
+    # Checked now: an agent that is asked about a file that does not exist would be blamed for it.
     missing = [name for name, path in files.items() if not Path(path).is_file()]
     if missing:
         raise ValueError(f"names files that do not exist: {', '.join(missing)}.")
@@ -257,6 +266,7 @@ def _files(value: Any, root: Path) -> dict[str, str]:
 
 
 def _turn(turn: Any, number: int, root: Path) -> Turn:
+    """One turn of a conversation: what is said and, if it is judged on its own, what is expected of the answer."""
     if not isinstance(turn, dict):
         return Turn(turn)
     question = _first(turn, _INPUT_OF_TURN)

@@ -82,6 +82,7 @@ def _turns(row: object) -> list[SessionTurn]:
 
 
 def _turn(turn: object, most: int | None) -> SessionTurn:
+    """A turn as people write it: bare text, or an object that may also limit the answer or say how long to wait."""
     if isinstance(turn, str):
         return SessionTurn(sendable(turn), max_tokens=most)
     if isinstance(turn, Mapping):
@@ -94,6 +95,11 @@ def _turn(turn: object, most: int | None) -> SessionTurn:
 
 
 def _from_messages(messages: object, most: int | None, delay: float | None) -> list[SessionTurn]:
+    """Turns from a list of messages in the form of chat APIs.
+
+    A conversation that includes answers is one request with a history. Several questions without answers are a session: each
+    is asked once the one before it is answered, so that the server's own answers become the history.
+    """
     if not isinstance(messages, list) or not messages:
         raise ValueError("'messages' is not a list with at least one message")
     if all(isinstance(message, str) for message in messages):

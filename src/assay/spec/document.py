@@ -51,6 +51,7 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
+    """The content of a YAML or JSON file. Everything but `.json` is read as YAML, of which JSON is nearly a subset."""
     from assay.spec.yaml_text import parse, parse_json
 
     text = read_text(path)

@@ -45,6 +45,8 @@ class KeyOrigin:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def mistake(self, place: Place, problem: str, hint: str = "") -> Mistake:
+        """A mistake at a place of this section, reported where its value was really written: in the request, in the section
+        itself, or among the common keys of the file."""
         if place and _holds(self.changes, place):
             return Mistake(REQUEST, None, ".".join(map(str, place)), problem, hint)
         own, lines = (*self.prefix, *place), self.document.lines
@@ -240,6 +242,7 @@ def overlay_keys(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, 
 
 
 def overlaid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` on top of `base`: mappings are merged, everything else is replaced, lists as a whole among it."""
     result = dict(base)
     for key, value in over.items():
         below = result.get(key)

@@ -110,6 +110,7 @@ def _text(path: Path) -> str:
 
 
 def _mistakes(path: Path, text: str, table: dict[str, Any]) -> Iterator[Mistake]:
+    """Every mistake of the file at once. An unknown key is one, because a misspelt setting would silently have no effect."""
     for section, keys in table.items():
         if section not in _KEYS or not isinstance(keys, dict):
             line = _line(text, section)

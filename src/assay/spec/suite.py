@@ -487,6 +487,8 @@ def _sections(document: Document, mistakes: list[Mistake]) -> Iterator[tuple[Pla
 
 
 def _fill_required_keys(value: dict[str, Any], index: int) -> dict[str, Any]:
+    """A benchmark with stand-ins for the keys that it must have, so that its other keys are checked before the user runs
+    again."""
     written = value.get("cases")
     rest = {name: item for name, item in value.items() if name != "benchmark_id"}
     return {
@@ -499,6 +501,7 @@ def _fill_required_keys(value: dict[str, Any], index: int) -> dict[str, Any]:
 def _baseline_mistakes(
     file: SuiteFile, benchmarks: Iterable[Benchmark], document: Document
 ) -> Iterator[Mistake]:
+    """Scores of benchmarks that the suite does not have, and agents with two entries, of which only one could count."""
     ids = [benchmark.id for benchmark in benchmarks]
     seen: set[str] = set()
     for index, known in enumerate(file.baseline_scores):
@@ -550,7 +553,7 @@ def _benchmark(
     own_cases = _cases(section, document, place, folder, mistakes)
     mistakes += _check_misplaced_keys(section, document, place)
     uses = tuple(scorer_use(use, folder) for use in section.scorer)
-    # What an experiment does is judged only where the cases say what is right.
+    # The default scorer is for answers. What an experiment does is judged only where the cases say what is right.
     if not uses and (section.experiment == ASK or any(case.expected is not None for case in own_cases)):
         uses = (ScorerUse("exact"),)
     if (size := section.dataset.size) is not None and size != len(own_cases) and own_cases:
@@ -613,6 +616,7 @@ def _check_misplaced_keys(section: BenchmarkSection, document: Document, place: 
 
 
 def _iterations(section: BenchmarkSection) -> Iterations:
+    """Repetitions by their two names, and the defaults of suites for what nobody wrote."""
     own, default = section.iterations or SuiteIterationsSection.model_validate({}), SUITE_ITERATIONS
     return Iterations(
         warmup=default.warmup if own.warmup is None else own.warmup,

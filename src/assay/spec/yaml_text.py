@@ -102,6 +102,7 @@ def parse(text: str, file: str) -> Document:
 
 
 def _syntax(error: Any, text: str, file: str) -> Mistake:
+    """What is wrong with the syntax, at its line. PyYAML counts lines from 0."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return Mistake(file, None, "", f"is not valid YAML or JSON: {error.problem}.")
@@ -157,6 +158,7 @@ class _Builder:
         return value
 
     def _build_value(self, node: Any, place: Place) -> Any:
+        """The data of one node by its tag. A tag that is not of the core schema, such as `!!python/object`, is a fault."""
         kind = node.tag.removeprefix(_CORE)
         if isinstance(node, yaml.MappingNode) and kind == "map":
             return self._mapping(node, place)
@@ -181,6 +183,7 @@ class _Builder:
             return None
 
     def _mapping(self, node: Any, place: Place) -> dict[str, Any]:
+        """A mapping with the line of each of its keys. What `<<` merges in comes below the mapping's own keys."""
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if key_node.tag == _CORE + "merge":

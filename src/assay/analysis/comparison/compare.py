@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from assay.analysis.comparison.default_metrics import default_family, lone_part
-from assay.analysis.comparison.equality import same_value
 from assay.analysis.comparison.policy import KnownNoise, Sessions, Tolerances, judge
 from assay.analysis.comparison.rounds import (
     FEWEST_ROUNDS,
@@ -41,6 +40,7 @@ from assay.analysis.comparison.verdict import (
 from assay.analysis.estimates.replication import Observed, observe
 from assay.analysis.estimates.treatment import (
     describe_redefinition,
+    same_value,
     select_compared_params,
     treatment_failure,
 )

@@ -19,11 +19,11 @@ import numpy as np
 
 from assay.analysis.comparison.compare import find_contrasts
 from assay.analysis.comparison.default_metrics import default_family
-from assay.analysis.comparison.equality import same_value
 from assay.analysis.comparison.policy import KnownNoise, Sessions, judge
 from assay.analysis.comparison.power_model import Chance, PairModel, model_cases, model_processes
 from assay.analysis.comparison.verdict import Contrast
 from assay.analysis.estimates.replication import observe
+from assay.analysis.estimates.treatment import same_value
 from assay.model import AgentVersion, Comparison, Metric, Series, TrialReport, Verdict
 from assay.model.metric import is_score
 from assay.model.precision import Need, SimulatedPower

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from assay.analysis.comparison.compare import find_contrasts
-from assay.analysis.comparison.equality import same_value
 from assay.analysis.comparison.policy import judge
 from assay.analysis.estimates.replication import observe
+from assay.analysis.estimates.treatment import same_value
 from assay.model import AxisEffect, BestPoint, Better, Estimate, Metric, Order, Run, TrialReport, Verdict
 from assay.stats.factors import Factorial, LevelDifference, factorial
 from assay.stats.sample import Scale

@@ -80,6 +80,10 @@ def tradeoff(contest: Contest) -> Spec:
 
 
 def _place(entry: ContestRow, factor: float) -> dict[str, Any]:
+    """One agent as a point.
+
+    Where there is no interval, both its ends are the point itself, so that the line has no length.
+    """
     time, accuracy = entry.estimate("seconds"), entry.rating("accuracy")
     assert time is not None
     assert accuracy.value is not None
@@ -131,6 +135,10 @@ def _labels(rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
 
 
 def _marks(x: Spec, y: Spec) -> list[Spec]:
+    """Intervals first, points on top of them.
+
+    Agents of unknown cost are diamonds, so that unknown does not look cheap.
+    """
     tips = [
         {"field": "trial", "title": "agent"},
         {"field": "accuracy", "title": "accuracy"},
@@ -187,6 +195,7 @@ def outcomes(contest: Contest) -> Spec:
 
 
 def _shares(contest: Contest, entry: ContestRow) -> list[dict[str, Any]]:
+    """The parts of one agent's bar, each from where the one before it ends."""
     numbers = outcome_numbers(contest, entry)
     whole = sum(number for _, number in numbers)
     rows, before = [], 0
@@ -243,6 +252,10 @@ def _cell(case: str, agent: str, tally: CaseTally | None) -> dict[str, Any]:
 
 
 def _cells(values: list[dict[str, Any]], cases: int, colour: Spec, style: str) -> Spec:
+    """The cells of the matrix.
+
+    Those that nobody judged are a layer of their own, as the colour scale has no place for "no score".
+    """
     labels: Spec = (
         {"labels": True, "labelAngle": -55, "labelLimit": 90} if cases <= _NAMED_CASES else {"labels": False}
     )

@@ -214,6 +214,7 @@ def _per_second(field: str, name: str) -> _Curve:
 
 
 def _over_time(load: StoredLoad, title: str, lines: Sequence[_Curve], unit: str) -> Spec:
+    """Curves over the time of a load, on the background that all its charts share. A gap in the values breaks the line."""
     rows = [row for line in lines for row in _steps(load.document["over_time"], line)]
     x = _time_axis(load)
     steps = {

@@ -123,6 +123,7 @@ _CLOSED, _OPEN = "closed loop", "open loop"
 
 
 def _point(load: StoredLoad) -> dict[str, Any]:
+    """One load as a point: a closed loop is known by its concurrency, an open one by its rate."""
     document = load.document
     latency, offered = document["latency_ms"], document["offered_rate"]
     level = level_of(load)

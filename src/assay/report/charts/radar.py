@@ -89,6 +89,7 @@ def _thread(rows: Rows, interpolate: str, plane: Spec) -> Spec:
 
 
 def _polygons(rows: Rows, plane: Spec) -> list[Spec]:
+    """Filled polygons, their outlines and their corners, in this order, so that no fill covers the line of another agent."""
     order = numeric("order")
     encoding = {**plane, "color": agent_colour({"title": None}), "order": order}
     tips = [

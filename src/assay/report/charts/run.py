@@ -97,6 +97,7 @@ def distribution(trial: TrialReport, estimate: Estimate) -> Spec:
 
 
 def _strip(shown: Values, x: Spec) -> Spec:
+    """Every value as a dot at a made-up height, which only keeps equal values from hiding each other."""
     # The sequence of the golden ratio keeps equal values apart, at the same heights in every rendering.
     rows = [
         {"value": value, "height": round(0.12 + 0.76 * ((number * 0.6180339887) % 1), 3)}
@@ -114,6 +115,7 @@ def _strip(shown: Values, x: Spec) -> Spec:
 
 
 def _histogram(shown: Values, x: Spec) -> Spec:
+    """Counts in bins. Empty bins get no rectangle, which on a logarithmic axis would be drawn as a hairline."""
     counts, edges = _bins(shown, wide=x["scale"]["type"] == "log")
     rows = [
         {"value": low, "to": high, "count": int(count), "floor": 0}
@@ -245,6 +247,7 @@ def _process_colour(processes: NDArray[np.int64]) -> Spec:
 
 
 def _rolling_line(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec) -> Spec:
+    """The rolling median over repetitions, which shows warming up and drift that single dots hide."""
     places = np.unique(order)
     middles = np.array([np.median(shown[order == place]) for place in places])
     if len(places) < _ROLLED:
@@ -335,6 +338,7 @@ def _json_lines(content: bytes) -> Iterable[Mapping[str, Any]]:
 def _over_time(
     rows: list[dict[str, Any]], title: str, fields: Mapping[str, str], unit: str, points: int
 ) -> Spec | None:
+    """One kind of samples over time; None where it was never more than 0, as I/O on some systems."""
     found = [
         {"at": row["at"], "value": row[field], "what": name, "file": row["file"]}
         for field, name in fields.items()

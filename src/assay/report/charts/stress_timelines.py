@@ -134,6 +134,10 @@ def _step_rows(moments: Sequence[Moment], what: str, value: Any, factor: float =
 def _timeline(
     found: ScenarioFinding, title: str, note: str, rows: list[Row], y: Spec, unit: str, height: int = 150
 ) -> Spec:
+    """A chart over the time of a scenario: bands of faults behind, the values, and the breaking point in front.
+
+    Colours of bands and of values have scales of their own, or a fault would get the colour of a metric.
+    """
     many = len({row["what"] for row in rows}) > 1
     lines: Spec = draw(
         rows,
@@ -243,6 +247,7 @@ def steps(found: ScenarioFinding) -> Spec | None:
 
 
 def _across(title: str, points: Sequence[LoadPoint], unit: str) -> Spec:
+    """The axis of the loads that were tried. Only planned steps have labels: those of a search lie too close together."""
     in_bytes = unit in ("bytes", "× memory pressure")
     ticks = sorted({one.load for one in points if not one.is_probe})
     names = " : ".join(
@@ -304,6 +309,7 @@ def _row(one: LoadPoint) -> Row:
 
 
 def _dots(rows: list[Row], y: Spec, unit: str) -> list[Spec]:
+    """The steps in their order, joined by a line. Rings are those in which the agent broke."""
     dots = {"condition": {"test": "datum.kind == 'probe'", "value": 30}, "value": 80}
     layers: list[Spec] = [draw(rows, {"type": "line", "style": "thread"}, {"y": y})]
     for state, mark in (

@@ -99,6 +99,7 @@ def print_warnings(doubts: Iterable[Doubt], console: Console, more: str) -> None
 
 
 def _print_head(report: Report, console: Console) -> None:
+    """The first line of a summary, which is what people copy into a chat."""
     run, duration = report.run, lasted(report)
     made = format_count(sum(total(trial) for trial in report.trials), "execution")
     took = "" if duration is None else f" in {seconds(duration)}"

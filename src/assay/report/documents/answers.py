@@ -207,6 +207,7 @@ def machine_document(
 
 
 def _extras() -> dict[str, dict[str, Any]]:
+    """Optional packages with the command that installs each. They are looked for without importing them."""
     from importlib.util import find_spec
 
     extras = {}
@@ -272,6 +273,7 @@ def _merge_any_of(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def preview_document(plan: Plan, forecast: Forecast, warnings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The plan of `assay run --dry-run` with its forecast."""
     return {
         "name": plan.name,
         "seed": plan.seed,

@@ -110,6 +110,7 @@ def _agent_suite(report: Report, trial: TrialReport) -> ElementTree.Element:
 
 
 def _rating_facts(trial: TrialReport) -> dict[str, str]:
+    """Ratings as properties, which CI servers show beside the test cases."""
     ratings = trial.ratings
     assert ratings is not None
     marks = {name: f"{rating_text(rating)} ({rating.basis})" for name, rating in ratings.dimensions.items()}
@@ -156,6 +157,7 @@ def _run_facts(report: Report) -> dict[str, str]:
 
 
 def _case(report: Report, trial: TrialReport) -> ElementTree.Element:
+    """One trial of code as a test case. Warnings go to its standard output and failures to its standard error."""
     point, first = trial.stored.trial, leading(trial)
     time = first.median if first is not None and first.metric.unit == "s" else 0.0
     case = _element(
@@ -182,6 +184,7 @@ def _case(report: Report, trial: TrialReport) -> ElementTree.Element:
 
 
 def _judge(case: ElementTree.Element, trial: TrialReport) -> None:
+    """Mark a test case as failed if nothing of it was ok, and as an error where the harness or the program itself broke."""
     if trial.ok:
         return
     if not total(trial) and not trial.failures:
@@ -208,6 +211,7 @@ def _element(tag: str, text: str = "", **attributes: str) -> ElementTree.Element
 
 
 def gate_junit(gate: Gate) -> str:
+    """The result of a gate. Everything that can fail it is a test case of its own, so that a CI server names the reason."""
     cases = [
         *(_gate_failure(name, "executions", broken_text(name), "broken") for name in gate.broken),
         *(_gate_failure(name, "scoring", scoring_failure_text(name), "unscored") for name in gate.unscored),

@@ -85,6 +85,7 @@ def report_from_flat(flat: schema.Flat) -> Report:
 
 
 def _run(result: schema.Result, trials: tuple[TrialReport, ...]) -> Run:
+    """The run of a document. What a document does not tell, such as who carried the run out, is not needed to compare it."""
     return Run(
         id=result.run_id,
         name=result.name,
@@ -116,6 +117,7 @@ def _noun(kind: type[Noun], document: BaseModel) -> Noun:
 
 
 def _flat_run(flat: schema.Flat, trials: tuple[TrialReport, ...]) -> Run:
+    """A run from a flat result, which knows little of it: it has no seed, and its start may be unknown."""
     return Run(
         id=flat.run_id,
         name=flat.name,
@@ -148,6 +150,7 @@ def _trial_report(number: int, trial: schema.TrialDocument, suite: str) -> Trial
 
 
 def _ratings(trial: schema.TrialDocument) -> Ratings | None:
+    """The ratings of a trial. They are taken as they are, since their references are not part of the file."""
     if trial.ratings is None or trial.overall is None:
         return None
     if missing := [name for name in DIMENSIONS if name not in trial.ratings]:
@@ -207,6 +210,7 @@ def _with_series(
     counts: Mapping[str, int] | None = None,
     applied: Mapping[str, object] | None = None,
 ) -> TrialReport:
+    """A trial with its series, made anew from the executions, which is what comparisons work on."""
     measured = [execution for execution in executions if execution.phase is Phase.MEASURED]
     failed = [execution for execution in executions if execution.status is not Status.OK]
     return TrialReport(

@@ -109,6 +109,7 @@ def script_and_style() -> dict[str, Any]:
 
 
 def _context(report: Report) -> dict[str, Any]:
+    """Everything that the template of a report needs."""
     # The gallery numbers charts in the order in which they hang, and templates refer to these numbers: contests come first,
     # then what findings add, then the charts of the run and of each trial.
     gallery = Gallery()
@@ -191,6 +192,7 @@ class _Section:
 
 
 def _sections(report: Report, held: Sequence[Contest], gallery: Gallery) -> list[_Section]:
+    """The trials with their charts. All plots share a number of points, so that a page of many trials stays small."""
     points = max(150, min(POINTS, _PAGE_POINTS // max(1, len(report.trials))))
     made_up = {entry.trial.stored.id for contest in held if contest.is_simulated for entry in contest.entries}
     return [
@@ -294,6 +296,7 @@ _COLUMNS = ("case", "process", "phase", "repetition", "status", "started", "loop
 
 
 def _columns(trial: TrialReport, limit: int) -> dict[str, Sequence[Any]] | None:
+    """The executions of a trial by columns; None once there are more cells than `limit`."""
     rows, measured, cells = [], [], 0
     for e in trial.executions:
         error = figures.first_lines(e.error, 300) if e.error else None

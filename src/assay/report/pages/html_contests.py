@@ -69,6 +69,10 @@ def contest_views(report: Report, held: Sequence[Contest], gallery: Gallery) -> 
 
 
 def _view(report: Report, contest: Contest, gallery: Gallery) -> ContestView:
+    """A contest with everything that the page shows of it.
+
+    Rows of cases are computed once, as they take a pass over all executions.
+    """
     rows = case_rows(contest)
     defined = cases_of(report, contest)
     missed = [(row.case, entry, tally) for row in rows for entry, tally in row.find_misses(contest)]
@@ -98,6 +102,7 @@ def _doubts(report: Report, contest: Contest) -> list[str]:
 
 
 def _build_missed(case: str, entry: ContestRow, tally: CaseTally, definition: Case | None) -> Missed:
+    """A missed case for the table beneath a contest: what was answered, what was expected, and why that did not pass."""
     told = tally.telling
     return Missed(
         case=case,
@@ -139,6 +144,10 @@ def details(report: Report, views: Sequence[ContestView]) -> dict[str, Any]:
 
 
 def _details(report: Report, view: ContestView, limit: int) -> dict[str, Any]:
+    """Inputs and answers of the cases that the matrix shows, by case.
+
+    The script of the page looks them up when a cell is clicked.
+    """
     defined = cases_of(report, view.contest)
     return {
         row.case: {

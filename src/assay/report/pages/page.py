@@ -61,6 +61,7 @@ def write_page(page: Page, formats: Sequence[str], folder: Path) -> list[Path]:
 
 
 def page_markdown(page: Page) -> str:
+    """The page as Markdown: title, facts, the verdict with its reasons, warnings, and the sections."""
     parts = [
         f"# {text(page.title)}",
         " · ".join(text(fact) for fact in page.facts),
