@@ -62,6 +62,7 @@ def _agent(name: str | None, given: Any, session: SessionFunctions) -> AgentUse:
         raise PlanError(
             f"{CALL}: agent '{name}' must be a function or a definition with a type, not {given!r:.60}."
         )
+    # Results are stored and ranked by name, so one that says nothing is refused.
     if name is None:
         name = getattr(given, "__name__", "<lambda>")
         if name == "<lambda>":

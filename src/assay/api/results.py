@@ -179,6 +179,7 @@ def _text(show: Print) -> str:
     """What the command prints, without colours: results are printed in logs and doctests as well."""
     from assay.report.console.safe_console import SafeConsole
 
+    # A notebook or a log has no terminal; then the width is that of the documentation's examples.
     file = io.StringIO()
     width = min(_WIDTH, get_terminal_size((_WIDTH, 24)).columns)
     show(SafeConsole(file=file, width=width, highlight=False, color_system=None))

@@ -117,6 +117,7 @@ def _compare_two(session: Session, request: CompareRequest) -> int:
             tolerance=request.tolerance,
             suite=request.suite,
         )
+    # Missing results may be the failures that a comparison should find, so they count as worse.
     got_worse = any(comparison.verdict is Verdict.WORSE for comparison in found.comparisons) or bool(
         found.incomplete
     )

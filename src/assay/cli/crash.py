@@ -58,6 +58,7 @@ def _place(trace: TracebackType | None) -> str:
     """The innermost line of ours, and the innermost of all where that is another's."""
     import traceback
 
+    # An error deep within a package says little about where the bug is; the line of ours that called it says more.
     frames = traceback.extract_tb(trace)
     if not frames:
         return "unknown"

@@ -142,6 +142,7 @@ def _run_gate(
             store, ref, baseline, judge, lambda plan: watching(session, plan), options["repetitions"]
         )
     except KeyboardInterrupt:
+        # A rerun cannot be resumed: its checkouts are removed with this command.
         session.say("Interrupted before the gate had a verdict. Run it again.")
         raise
 

@@ -221,6 +221,7 @@ def init(session: Session, folder: Path, force: bool) -> None:
     """Write settings, a suite, two agents, an experiment and a CI workflow into DIR. All of it runs offline."""
     from assay.errors import AssayError
 
+    # Checked as a whole before anything is written: half a project would be harder to clean up than none.
     present = [name for name in FILES if (folder / name).exists()]
     if present and not force:
         raise AssayError(

@@ -52,6 +52,7 @@ def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...
         session.emit(listed if what is None else listed[what])
         return
     for kind, entries in listed.items():
+        # There are many teams, which would push everything else off the screen.
         if what is None and kind == "teams":
             echo(style_text(kind, bold=True))
             echo(f"  {len(entries)}: assay list teams")

@@ -267,6 +267,7 @@ def _finish(session: Session, done: Any, asked: Any, options: LoadOptions, level
 
 def _capacity_of(options: LoadOptions) -> str:
     """The command that finds the highest sustained rate of the same target."""
+    # Only the options that decide what is asked, and of whom; those that shape the load are what the search chooses.
     words = ["assay", "load", options.target, *(["--model", options.model] if options.model else [])]
     words += [word for host in options.allow_host for word in ("--allow-host", host)]
     words += [] if options.stream else ["--no-stream"]

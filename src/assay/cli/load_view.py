@@ -78,7 +78,7 @@ def live_view(open_console: Callable[[], Console], load: Load) -> Iterator[Watch
 
 
 class InFlight:
-    """The number of requests in flight over time, from the progress reports.
+    """The number of requests in flight over time, from the progress reports of the engine.
 
     The slices of the tally cannot give it, because they know of a request only when it has ended. Reports are kept by
     their time in units of the shortest slice; a time before the last one means that a new load began.

@@ -172,7 +172,8 @@ def _run(arguments: list[str] | None) -> int:
         answer = assay.main(args=arguments, prog_name="assay", standalone_mode=False, color=use_color())
         sys.stdout.flush()
     except SystemExit:
-        # Click's way out when the reader has gone away: it replaces standard output and exits with 1.
+        # Click's way out when the reader has gone away: it replaces standard output and exits with 1. Code that the user loaded
+        # may exit as well, and leaves standard output as it was; that is not caught here.
         if sys.stdout is output:
             raise
         discard(sys.__stdout__)

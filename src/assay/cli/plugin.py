@@ -134,6 +134,7 @@ def _check_name(name: str, kinds: Sequence[str]) -> None:
         raise AssayError(
             f"The {taken[0]} '{package}' exists already: assay list {taken[0]}s. Choose another name."
         )
+    # A package that is installed would be imported in the place of the new one. Folders without code have no origin.
     found = find_spec(package)
     if found is not None and found.origin is not None:
         raise AssayError(f"A Python package '{package}' is installed already. Choose another name.")

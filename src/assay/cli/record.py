@@ -55,6 +55,7 @@ def record(
     except OSError as error:
         raise AssayError(f"The cassette '{cassette}' cannot be written: {error.strerror}.") from None
 
+    # The recorder is closed inside the event loop that it was made in, so that connections to the real servers end cleanly.
     async def record_program() -> tuple[int, Recorder]:
         recorder = Recorder(writer, destinations)
         code = await run_program(command, recorder.serve, quiet_output=session.is_json)

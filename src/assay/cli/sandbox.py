@@ -1,4 +1,8 @@
-"""The option `--sandbox` of commands that score code."""
+"""The option `--sandbox` of commands that score code.
+
+Code that an agent wrote is run to judge it. By default it runs confined or not at all: whoever wants it unconfined has to say
+so, and reports then say it, too.
+"""
 
 from __future__ import annotations
 

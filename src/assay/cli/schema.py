@@ -1,4 +1,8 @@
-"""`assay schema`: what an editor needs to check and complete a file."""
+"""`assay schema`: what an editor needs to check and complete a file.
+
+Schemas are generated from the declarations that files are read with, so an editor and `assay validate` cannot disagree about
+keys and types.
+"""
 
 from __future__ import annotations
 

@@ -172,7 +172,8 @@ def common(command: Command) -> Command:
     def wrapper(
         *args: Any, db: str | None, is_json: bool, is_quiet: bool, is_verbose: bool, **kwargs: Any
     ) -> Any:
-        # The last condition: an earlier command of this process was verbose, and this one is not.
+        # `logging` is imported only where somebody wants log lines, which keeps the start of all other commands fast. The last
+        # condition: an earlier command of this process was verbose, and this one is not.
         if is_verbose or "LOG_LEVEL" in os.environ or "assay.cli.logs" in sys.modules:
             from assay.cli.logs import configure_logging
 

@@ -41,7 +41,8 @@ def show(session: Session, ref: str, trial: str | None, case: str | None, execut
             session.emit(run_document(report, with_executions=executions))
             return
         print_report(report, session.console())
-        # The latest run of the same name before this one, as what to compare it with.
+        # The latest run of the same name before this one, as what to compare it with. Capacity searches are left out: their
+        # steps are different loads, which a comparison refuses.
         earlier = (
             run.id
             for run in store.runs()

@@ -151,6 +151,7 @@ def _finish(session: Session, done: Stressed) -> int:
         f"assay show {done.run_id}",
         shell_command("load", finding.target, options=["--find-capacity"]),
     )
+    # An interruption comes first: a test that was cut short has not shown that nothing breaks.
     if done.is_interrupted:
         return interrupt_exit_code()
     return 1 if finding.is_broken or not finding.scores else 0

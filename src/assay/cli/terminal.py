@@ -19,7 +19,10 @@ class Terminal(SafeConsole):
 
 
 class QuietTerminal(Terminal):
-    """Prints results without hints and explanations; warnings go to standard error."""
+    """Prints results without hints and explanations; warnings go to standard error.
+
+    What a line is, it knows by the sign of its bullet, so that the functions that print need not know of `--quiet`.
+    """
 
     _LEFT_OUT = ("→", "?", "·")
 

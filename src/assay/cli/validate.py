@@ -30,6 +30,7 @@ def validate(session: Session, files: tuple[str, ...]) -> int:
 
     Mistakes end with exit code 2; warnings, such as a key of a case that looks misspelt, do not.
     """
+    # Files are checked one by one, and a mistake in one does not keep the others from being checked.
     fine, mistakes = _check_files(session, files)
     warnings = [warning for checked in fine.values() for warning in checked.warnings]
     if session.is_json:

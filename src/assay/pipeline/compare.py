@@ -82,6 +82,7 @@ def compare_refs(
             side_a, side_b, metrics=names, tolerances=Tolerances(tolerance), noise=known.noise
         )
 
+    # Judged twice where the user asked for certain metrics: what is shown is one family of tests, what decides is another.
     comparisons = judge(metrics)
     # The overall winner must not depend on which metrics the user wants to see.
     deciding = comparisons if metrics is None else judge(None)

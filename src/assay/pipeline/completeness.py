@@ -65,6 +65,8 @@ def find_incomplete_trials(store: Store, run: Run, assignment: Assignment, count
     planned: Counter[int] = Counter()
     for job in jobs(replace(assignment, progress={}, done={}), set()):
         planned[job.trial] += min(1, _count_measured(job)) if job.trial in until else _count_measured(job)
+    # A trial that was stopped, by a limit or because its agent failed over and over, is as complete as it will ever be. Harness
+    # errors are counted apart: they are stored executions that say nothing about the agent.
     stopped = {stored.trial.index for stored in run.trials if stored.stopped}
     missing = {index for index, number in planned.items() if made[index] < number} - stopped
     return missing | {

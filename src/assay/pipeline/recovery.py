@@ -26,6 +26,7 @@ def measure_recovery(found: ScenarioFinding, bench: StressBench, patience: float
 
     A server that works off its queue for longer than the scenario lasted is late, not dead.
     """
+    # A scenario that recovered, or that had nothing to recover from, needs no further requests.
     if found.is_recovered or found.recovery is None:
         return found
     try:

@@ -52,6 +52,8 @@ def rerun_gate(
             done = run_plan(plan, store, watch)
     if done.state is RunState.INTERRUPTED:
         raise KeyboardInterrupt
+    # The new run is judged like any pair of sides. It is kept with a tag, by which `last` leaves it out and a later rerun
+    # refuses it.
     report = report_of(store, done.id)
     sides = _half(report, 0), _half(report, 1)
     _refuse_failed(pairs, sides[0], plan)

@@ -84,6 +84,7 @@ class AgentVersions:
 
     def _together_with(self, index: int, version: str) -> str:
         """What the trial's figures are of, with a remark beside them where that is more than one version."""
+        # Nothing is known of versions that agents do not report, so only two that are known and differ are a change.
         before = self._known.get(index, "")
         if not before:
             return version

@@ -51,6 +51,7 @@ def question_problems(plan: Plan, section: UntilDecidedSection) -> Iterator[str]
         number = max((len(trials) for trials in sides.values()), default=0)
         yield f"compares exactly two {what}; this plan has {number}."
         return
+    # From here on each problem can be put right by itself, so all of them are told at once.
     if plan.order is Order.SEQUENTIAL:
         yield "needs pairs that run side by side. Remove 'order: sequential'."
     trials = plan.trials

@@ -111,7 +111,8 @@ def _from_messages(messages: object, most: int | None, delay: float | None) -> l
     others = {message["role"] for message in messages} - {"user", "system", "developer"}
     if len(questions) < 2 or others:
         return [SessionTurn(_check_messages(messages), max_tokens=most, delay=delay)]
-    # Several questions without answers between them are asked one by one; what stands before the first belongs to it.
+    # Several questions without answers between them are asked one by one; what stands before the first, such as a system
+    # prompt, belongs to it, and later requests repeat it as part of the history.
     begin = messages.index(questions[0]) + 1
     first = SessionTurn(_check_messages(messages[:begin]), max_tokens=most, delay=delay)
     return [

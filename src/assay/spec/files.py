@@ -44,7 +44,10 @@ def builtin_teams() -> dict[str, Path]:
 
 
 def description_of(file: Path) -> str:
-    """What a shipped file is for: the comment at its beginning."""
+    """What a shipped file is for: the comment at its beginning.
+
+    The file is not parsed for it, as `assay list` shows all of them and should be fast.
+    """
     lines = file.read_text(encoding="utf-8").splitlines()
     comment = list(takewhile(lambda line: line.startswith("#"), lines))
     return " ".join(line.lstrip("# ") for line in comment)

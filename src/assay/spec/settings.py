@@ -75,7 +75,8 @@ def find_settings(start: Path, environment: Mapping[str, str] = os.environ) -> S
     db = str(own.get("db", "sqlite:///.assay/assay.db"))
     path = db.removeprefix("sqlite:///")
     if path != db and not path.startswith(("/", ":memory:")):
-        # A relative SQLite path counts from the project's folder, not from where the command was given.
+        # A relative SQLite path counts from the project's folder, not from where the command was given: otherwise every
+        # subfolder would get a database of its own.
         db = f"sqlite:///{home / path}"
     db = environment.get("ASSAY_DB") or db
     lists = {name: tuple(own.get(name, ())) for name in ("load", "agents", "suites")}
