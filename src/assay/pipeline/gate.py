@@ -88,7 +88,6 @@ def gate_sides(
     _refuse_unlike(a, b, baseline, [shared[_base(name, shared)] for name in chosen])
     if not chosen and not broken:
         raise Unlike(f"Run '{b.run.id}' and the baseline '{baseline}' have no metric in common.")
-    # The others are shown without a verdict: each further test would make all verdicts less certain (Holm's correction).
     others = [name for name in judgeable(shared.values()) if name not in chosen] if not asked else []
     widths = asked_widths.without({*named} - {*chosen})
     known = read_noise(store, a, b)

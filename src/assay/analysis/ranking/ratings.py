@@ -84,7 +84,6 @@ def rate(
     found = _rate_dimensions(tally, reference, draws)
     weights = {**WEIGHTS, **rubric.weights}
     marks = marks_of(tally, {name: one.value for name, one in reference.items()})
-    # Before the rounds: an agent that fails fast would otherwise be rated high on speed and cost for solving nothing.
     if has_solved_nothing(found["accuracy"].rating, weights):
         for name in _find_dimensions_of_solutions(found, reference):
             found[name] = Rated(Rating(name, 0.0, basis="nothing was solved"), np.zeros(DRAWS))
