@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.wording import Wording
 
-from assay.analysis.comparison.noise_run import noise_floors
+from assay.analysis.comparison.noise_floor import noise_floors
 from assay.analysis.comparison.sample_size import needs
 from assay.model import Series, TrialReport, Verdict
 

@@ -77,7 +77,7 @@ def test_a_crash_in_a_thread_of_ours_is_an_internal_error(
         thread.join()
         return []
 
-    monkeypatch.setattr("assay.report.documents.plugins.plugins_document", start_thread)
+    monkeypatch.setattr("assay.report.documents.answers.plugins_document", start_thread)
 
     assert assay_inline("list", "agents").code == code
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 from tests.load.results import result
 
-from assay.analysis.load.judgement import judge_load
-from assay.analysis.load.outages import find_outages
+from assay.analysis.load.judgement import find_outages, judge_load
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Load, Moment
 from assay.spec.load_settings import objectives_of

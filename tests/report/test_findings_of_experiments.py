@@ -31,7 +31,7 @@ from assay.plugin.finding import Finding
 from assay.report.console.run import print_report
 from assay.report.documents.junit import JUnit
 from assay.report.documents.result import run_document
-from assay.report.outcome import outcome_of
+from assay.report.findings import outcome_of
 from assay.report.pages.html import page
 from assay.report.pages.markdown import report_page
 

@@ -33,9 +33,8 @@ from assay.report.charts.radar import radar
 from assay.report.charts.vega import apply_theme
 from assay.report.contests import contests
 from assay.report.documents.result import read_result, result_schema
-from assay.report.pages.gallery import Gallery
 from assay.report.pages.html import Html, page
-from assay.report.pages.html_contests import contest_views, details
+from assay.report.pages.html_contests import Gallery, contest_views, details
 from assay.report.pages.markdown import report_page
 from assay.report.pages.tiles import tiles
 

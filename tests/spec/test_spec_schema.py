@@ -11,9 +11,9 @@ import pytest
 from assay.errors import SpecError
 from assay.plan import expand
 from assay.spec.document import read_document
+from assay.spec.files import builtin_specs
 from assay.spec.read import load_spec
 from assay.spec.schema import SpecFile
-from assay.spec.shipped import builtin_specs
 from assay.spec.yaml_text import parse
 
 VALIDATOR = jsonschema.Draft202012Validator(SpecFile.model_json_schema())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assay.stats.paired_variances import compute_paired_variances, repetition_variance
+from assay.stats.variance import compute_paired_variances, repetition_variance
 
 
 def agents(

@@ -23,9 +23,8 @@ import assay.pipeline.lifecycle as lifecycle
 from assay.errors import LeaseLost, RunInUse, RunNotFound, StoreError
 from assay.execute.signals import Interrupt
 from assay.model import Batch, RunState
-from assay.model.owner import Owner
 from assay.pipeline.report import report_of
-from assay.store.processes import current_owner
+from assay.store.processes import Owner, current_owner
 from assay.store.store import Store
 
 ELSEWHERE = Owner("build-7", 4242, "another machine", "1")

@@ -14,8 +14,8 @@ from tests.wording import Wording
 from assay.execute.jobs import Assignment, jobs
 from assay.model import Plan
 from assay.plan.target import Registry, RunRequest, plan_target
+from assay.spec.files import builtin_teams
 from assay.spec.settings import Settings
-from assay.spec.shipped import builtin_teams
 
 
 def planned(target: str | Path, **changes: object) -> Plan:

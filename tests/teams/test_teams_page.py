@@ -59,7 +59,7 @@ def test_the_same_agent_in_two_languages_is_compared_like_any_two(tmp_path: Path
 
 
 def test_the_page_names_every_key_of_a_team_file_and_every_team_that_ships() -> None:
-    from assay.spec.shipped import builtin_teams
+    from assay.spec.files import builtin_teams
     from assay.spec.team import RUN_KEYS, TEAM_KEYS
 
     text = PAGE.read_text()

@@ -6,10 +6,9 @@ run and its budget, the findings, and single trials.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from assay.analysis.estimates.budget import budget_doubts
 from assay.analysis.estimates.completion import count_without_result
 from assay.analysis.estimates.scorer_failures import scorer_doubts
 from assay.analysis.estimates.treatment import (
@@ -27,9 +26,11 @@ from assay.model import (
     Report,
     Run,
     RunState,
+    Status,
     Suite,
     TrialReport,
 )
+from assay.model.metric import JUDGING
 from assay.plugin.finding import Finding, finding_class
 from assay.units import count
 
@@ -43,6 +44,10 @@ _NAMED = 4
 
 
 def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None) -> Report:
+    """The report of a run from the reports of its trials.
+
+    The order of the doubts is the order in which every format shows them, unless it ranks them by weight.
+    """
     trials, found = read_findings(trials)
     unswept = {experiment for experiment, finding in found.items() if not finding.is_swept}
     swept = [trial for trial in trials if trial.stored.trial.experiment not in unswept]
@@ -88,13 +93,14 @@ def _of_sweep(
     """What each axis did, and the best points; one trial alone has neither, and need not load what finds them."""
     if len(trials) < 2:
         return (), ()
-    from assay.analysis.estimates.axes import axis_effects
-    from assay.analysis.estimates.best_point import best_points
+    from assay.analysis.estimates.axes import axis_effects, best_points
 
     return axis_effects(trials), best_points(run, trials)
 
 
 def _about_run(run: Run) -> Iterator[Doubt]:
+    """Warnings about the whole run: its machine, executions that shared it, a question that ended it, instruments that
+    failed."""
     for message in run.environment.doubts:
         yield Doubt("environment", message)
     if run.parallelism > 1:
@@ -118,6 +124,8 @@ def early_end(question: Question) -> Doubt:
 
 
 def _about_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
+    """Warnings that a trial did not get the settings that its name says: told by what was read back, or by arms that are
+    identical."""
     for trial in trials:
         for message in settings_not_taken(trial):
             yield Doubt(
@@ -149,6 +157,7 @@ def _not_told(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
 
 
 def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
+    """Warnings about one trial: failures, recorded times, an early end, and processes that were none."""
     yield from _failures(trial)
     yield from _check_recorded_times(trial)
     planned = trial.stored.trial
@@ -206,6 +215,7 @@ def _remarks(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
 
 
 def _failures(trial: TrialReport) -> Iterator[Doubt]:
+    """A warning about executions that were not ok, with their number by status and the first error."""
     total = sum(trial.counts.values())
     missing = {status: number for status, number in trial.counts.items() if status != "ok" and number}
     if not missing:
@@ -225,3 +235,52 @@ def _first_error(trial: TrialReport) -> str:
         return ""
     # The last line of a traceback is the one that says what happened.
     return f" The first error: {error.strip().splitlines()[-1]}"
+
+
+# A cost that nobody knows counts as nothing against the budget, so more may have been spent than it allowed.
+_CALLS, _TOKENS, _USD = JUDGING
+_PRICE = "Give its price (price: {input: X, output: Y}), or say that it costs nothing (price: free)."
+
+
+def budget_doubts(run: Run, trials: Sequence[TrialReport]) -> Iterator[Doubt]:
+    """Warnings about unknown costs and tokens of agents and judges; none without a budget."""
+    if run.budget.usd is None and run.budget.tokens is None:
+        return
+    for trial in (one for one in trials if one.stored.trial.agent_use is not None):
+        made = [(e.status is Status.OK, e.measurements) for e in trial.executions if e.status.is_settled]
+        judged = [measured for _, measured in made if _CALLS in measured]
+        if run.budget.usd is not None:
+            # If the agent is free, its failures cost nothing either.
+            is_free = _is_free(made)
+            unpriced = sum("usd" not in measured and (is_ok or not is_free) for is_ok, measured in made)
+            yield from _doubt(trial, "the agent's cost", unpriced, len(made), _PRICE)
+            yield from _doubt(trial, "the judge's cost", _lacking(_USD, judged), len(judged), _PRICE)
+        if run.budget.tokens is not None:
+            uncounted = 0 if _is_free(made) else _lacking("tokens", [measured for _, measured in made])
+            yield from _doubt(trial, "the agent's use of tokens", uncounted, len(made))
+            yield from _doubt(trial, "the judge's use of tokens", _lacking(_TOKENS, judged), len(judged))
+
+
+_Made = Sequence[tuple[bool, Mapping[str, float]]]
+"""For each settled execution, whether it was ok, and its measurements."""
+
+
+def _is_free(made: _Made) -> bool:
+    """Whether all costs that are known are 0."""
+    costs = [measured["usd"] for _, measured in made if "usd" in measured]
+    return bool(costs) and not any(costs)
+
+
+def _lacking(metric: str, measured: Sequence[Mapping[str, float]]) -> int:
+    return sum(metric not in one for one in measured)
+
+
+def _doubt(trial: TrialReport, what: str, missing: int, total: int, hint: str = "") -> Iterator[Doubt]:
+    if missing:
+        yield Doubt(
+            "budget",
+            f"In {count(missing)} of {count(total)} executions {what} is unknown and not counted: more than the "
+            "budget may have been spent.",
+            hint,
+            trial.name,
+        )

@@ -1,4 +1,8 @@
-"""`assay.compare`, `assay.gate` and `assay.leaderboard`: the documents of the commands, from Python."""
+"""`assay.compare`, `assay.gate` and `assay.leaderboard`: the documents of the commands, from Python.
+
+Each function checks its keywords, opens the store for the time of the call, and returns the document that the command prints
+with `--json`, together with what the command would print without. Nothing is computed here that `pipeline` does not compute.
+"""
 
 from __future__ import annotations
 
@@ -56,6 +60,7 @@ def _open_store(given: Mapping[str, Any]) -> Store:
 
 
 def _two(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
+    """Two sides, metric by metric. Whoever asks for certain metrics is not shown the ratings, which rest on all of them."""
     found = comparing.compare_refs(
         store,
         sides[0],
@@ -104,11 +109,13 @@ def gate(run: str | Path = "last", **options: Unpack[GateOptions]) -> GateResult
         raise PlanError(
             f"gate(): {', '.join(extra)} belongs to rerun_baseline=True; without it nothing is run."
         )
+    # With rerun_baseline a gate runs agents, and async ones need an event loop of their own.
     found = off_the_loop(lambda: _gate(str(run), given))
     return GateResult(gate_document(found), "comparisons", lambda console: print_gate(found, console))
 
 
 def _gate(run: str, given: Mapping[str, Any]) -> Gate:
+    """The gate that `assay gate` makes of the same options."""
     width = given.get("tolerance")
     tolerances = Tolerances(None, width) if isinstance(width, Mapping) else Tolerances(width, {})
     asked: dict[str, Any] = {
@@ -123,6 +130,7 @@ def _gate(run: str, given: Mapping[str, Any]) -> Gate:
             given.get("baseline"),
             given.get("require", ()),
             lambda baseline: _compare_with(store, run, baseline, asked, given),
+            # Whoever gives one of these asks for a comparison: requirements alone would be a gate that ignores them.
             needs_baseline=bool({"metrics", "tolerance", "max_lost", "rerun_baseline"} & given.keys()),
         )
 

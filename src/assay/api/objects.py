@@ -62,6 +62,7 @@ def _agent(name: str | None, given: Any, session: SessionFunctions) -> AgentUse:
         raise PlanError(
             f"{CALL}: agent '{name}' must be a function or a definition with a type, not {given!r:.60}."
         )
+    # Results are stored and ranked by name, so one that says nothing is refused.
     if name is None:
         name = getattr(given, "__name__", "<lambda>")
         if name == "<lambda>":
@@ -92,11 +93,13 @@ def _importable(function: Callable[..., Any]) -> _ImportPath | None:
     file = Path(getattr(module, "__file__", None) or "")
     if module is None or module.__name__ == "__main__" or file.suffix != ".py" or not file.is_file():
         return None
+    # The name must lead back to this very object: a decorated function, or one that was defined again, has the name of another.
     attribute: object = module
     for part in name.split("."):
         attribute = getattr(attribute, part, None)
     if attribute is not function:
         return None
+    # The folder that has to be on the path: as many folders up as the module's name has packages.
     levels = module.__name__.count(".") + (file.name == "__init__.py")
     return _ImportPath(module.__name__, name, file.resolve().parents[levels], file.resolve())
 
@@ -113,6 +116,10 @@ def build_suite(options: Mapping[str, Any], session: SessionFunctions) -> Docume
 
 
 def _cases(given: str | Path | Sequence[Any]) -> str | list[Any]:
+    """Cases as data.
+
+    They are stored with the run and sent to workers, so an object that JSON cannot hold is refused at once.
+    """
     if isinstance(given, str | Path):
         return str(given)
     cases = [dict(case) if isinstance(case, Mapping) else case for case in given]
@@ -130,6 +137,7 @@ def _scorer(given: Any, session: SessionFunctions) -> Any:
         return dict(given) if isinstance(given, Mapping) else given
     if not callable(given):
         raise PlanError(f"{CALL}: a scorer must be a name, a definition or a function, not {given!r:.60}.")
+    # A module of its own can be named by its file, wherever that is. One in a package cannot: its relative imports would fail.
     place = _importable(given)
     if place is not None and "." not in place.module:
         return f"{place.file}::{place.name}"

@@ -186,11 +186,14 @@ _ACCEPTED = {
 
 @cache
 def _make_adapter(kind: Any) -> TypeAdapter[Any]:
+    """Built at the first call of each function and kept, because building a validator is the slow part."""
     return TypeAdapter(kind)
 
 
 def check_options(function: str, kind: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that are set; None counts as not set. OptionError for unknown keywords, PlanError for bad values."""
+    # Unknown keywords first, as Python itself would refuse them. They are looked for by hand because pydantic's message does not
+    # know what the same thing is called here.
     known = sorted(kind.__annotations__)
     for name in options:
         if name not in known:

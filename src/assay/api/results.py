@@ -1,4 +1,8 @@
-"""What the Python API returns: findings as plain data, as a table for pandas, as text, and as HTML for notebooks."""
+"""What the Python API returns: findings as plain data, as a table for pandas, as text, and as HTML for notebooks.
+
+Results are the documents and the printed pages of the commands, not a third form: what a notebook shows is what the terminal
+shows, and what a program reads is what `--json` prints. pandas and rich are imported only when somebody asks for them.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +94,11 @@ class RunResult:
 
 
 class DocumentResult(dict[str, Any]):
-    """A JSON document of a command, which also shows itself."""
+    """A JSON document of a command, which also shows itself.
+
+    It is a dictionary, so that code written against `--json` works unchanged. `rows` names the key whose list becomes a
+    table; `show` prints the answer on a console, with the objects that the document was made of.
+    """
 
     def __init__(self, document: Mapping[str, Any], rows: str, show: Print) -> None:
         super().__init__(_plain(document))
@@ -152,7 +160,10 @@ class LeaderboardResult(list[dict[str, Any]]):
 
 
 def _plain(document: Any) -> Any:
-    """Exactly what the command prints with --json, times as text among it."""
+    """Exactly what the command prints with --json, times as text among it.
+
+    The way through JSON text makes a copy, so that a caller who changes the result changes nothing else.
+    """
     return json.loads(json.dumps(document, allow_nan=False, default=str))
 
 
@@ -165,8 +176,10 @@ def _frame(rows: Iterable[Any], columns: Sequence[str] | None = None) -> Frame:
 
 
 def _text(show: Print) -> str:
+    """What the command prints, without colours: results are printed in logs and doctests as well."""
     from assay.report.console.safe_console import SafeConsole
 
+    # A notebook or a log has no terminal; then the width is that of the documentation's examples.
     file = io.StringIO()
     width = min(_WIDTH, get_terminal_size((_WIDTH, 24)).columns)
     show(SafeConsole(file=file, width=width, highlight=False, color_system=None))
@@ -177,6 +190,7 @@ def _html(show: Print, caption: str = "") -> str:
     """What the command prints, with its colours."""
     from assay.report.console.safe_console import SafeConsole
 
+    # Without `force_jupyter=False` rich would display the text in the notebook by itself, above what is returned here.
     console = SafeConsole(file=io.StringIO(), width=_WIDTH, highlight=False, record=True, force_jupyter=False)
     show(console)
     code = console.export_html(

@@ -72,6 +72,7 @@ def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunR
         result = run(cases=[{"input": "2+2", "expected": "4"}], agents={"mine": function}, scorer="exact")
     """
     given = check_options("run", RunOptions, options)
+    # A script that calls run() at its top level is imported by the workers of that very run, to find its functions.
     if (file := lookup.file_being_imported()) is not None:
         raise PlanError(
             f"assay.run() was called while Assay imported '{file}', which would start runs without end. "
@@ -82,6 +83,10 @@ def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunR
 
 
 def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> None:
+    """Refuse keywords that mean nothing together; types were checked before, key by key.
+
+    A keyword is never ignored: whoever passes `limits` beside a suite believes that they hold.
+    """
     if "resume" in given:
         if target is not None or given.keys() - _OF_RESUME:
             raise PlanError(
@@ -100,6 +105,8 @@ def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> N
 
 
 def _run(target: str | None, given: Mapping[str, Any]) -> RunResult:
+    """Carry out the call: a new run, or the rest of an earlier one. The store is open only for the time of the call."""
+    # A format that does not exist is refused before the run and not after an hour of it.
     settings = find_settings(Path.cwd())
     formats = as_list(given.get("report"))
     for name in formats:
@@ -115,17 +122,23 @@ def _run(target: str | None, given: Mapping[str, Any]) -> RunResult:
         report = report_of(store, done.id)
         folder = Path(given.get("out") or done.output_dir or f"report-{done.id}")
         files = write_reports(report, formats, folder) if formats else []
+    # Results and reports are written by now. In Python, Ctrl-C is an exception, and a caller in a loop has to see it.
     if done.state is RunState.INTERRUPTED:
         raise KeyboardInterrupt(f"Run '{done.id}' was interrupted. Go on with: run(resume='{done.id}')")
     return RunResult(report, tuple(files))
 
 
 def _run_new(target: str | None, given: Mapping[str, Any], settings: Settings, store: Store) -> Run:
+    """Plan and run. Functions of the session stay known by name until the run has ended, and no longer.
+
+    Warnings that the command line prints become Python warnings, so that a program can turn them into errors.
+    """
     session = SessionFunctions()
     request = _request(target, given, session, store)
     with session_functions(session.all):
         with _naming_keywords():
             plan = prepare(request, settings, store)
+        # Experiments measure code in fresh processes, and functions of this session cannot get there.
         if session.all and plan.suite is None:
             raise PlanError(
                 f"'{plan.name}' starts processes of its own, and these cannot use {session.explain()} "
@@ -149,6 +162,7 @@ def watching(plan: Plan, given: Mapping[str, Any], done: int = 0) -> AbstractCon
 def _request(
     target: str | None, given: Mapping[str, Any], session: SessionFunctions, store: Store
 ) -> RunRequest:
+    """The same request that the command makes of its options. `cases` are ids where there is a target, else the cases."""
     agents = build_agents(given.get("agents"), session)
     suite = build_suite(given, session) if target is None else None
     ids = frozenset(as_list(given.get("cases"))) if target is not None else frozenset()
@@ -225,11 +239,13 @@ def _name_keywords(message: str) -> str:
         keyword = _OPTIONS.get(name, name)
         return f"{keyword}=" if keyword in RunOptions.__annotations__ else option[0]
 
+    # From the first command on, options are options: "Run it: assay run X --agent A" is to be typed into a shell.
     text, command, rest = message.partition("assay ")
     return re.sub(r"--([a-z]+(?:-[a-z]+)*)", name_keyword, text) + command + rest
 
 
 def _by_keyword(mistake: Mistake) -> Mistake:
+    """A mistake in what the call says, under the name of its keyword; one in a file stays where it is."""
     mistake = replace(mistake, problem=_name_keywords(mistake.problem), hint=_name_keywords(mistake.hint))
     if mistake.file not in (REQUEST, CALL):
         return mistake
@@ -249,5 +265,7 @@ def off_the_loop(act: Callable[[], T]) -> T:
         is_loop_running = False
     if not is_loop_running:
         return act()
+    # Only the main thread gets signals, so they are taken here while the run goes on in the other one. Context variables are
+    # copied, as a library may have set its tracing in them.
     with interruptible(), ThreadPoolExecutor(1, thread_name_prefix="assay-run") as pool:
         return pool.submit(contextvars.copy_context().run, act).result()

@@ -28,6 +28,7 @@ def add(session: Session, file: Path) -> None:
     from assay.plugin.agent_pool import make_agent
     from assay.spec.agents import read_agents
 
+    # Making an agent does not open it: no request is sent and no program started.
     found = read_agents(file, checks_options=True)
     # An agent that cannot be made now is not registered.
     for use in found.values():

@@ -1,6 +1,7 @@
 """`assay baseline`: name runs to compare later runs with.
 
-A baseline is nothing but a name for a run: `@NAME` stands for its id in every command, and pruning keeps the run.
+A baseline is nothing but a name for a run: `@NAME` stands for its id in every command, and pruning keeps the run. A gate without
+`--baseline` takes the one called `main`. Giving the name to another run changes what later gates compare with, and nothing else.
 """
 
 from __future__ import annotations

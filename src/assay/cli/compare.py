@@ -18,7 +18,7 @@ import click
 
 from assay.cli.pages import format_names, page_options, write
 from assay.cli.session import Session, common
-from assay.cli.shares import share_of
+from assay.cli.values import share_of
 from assay.text import shell_command
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def _compare_two(session: Session, request: CompareRequest) -> int:
             tolerance=request.tolerance,
             suite=request.suite,
         )
+    # Missing results may be the failures that a comparison should find, so they count as worse.
     got_worse = any(comparison.verdict is Verdict.WORSE for comparison in found.comparisons) or bool(
         found.incomplete
     )
@@ -166,8 +167,8 @@ def _compare_all(session: Session, request: CompareRequest) -> int:
     """Every side against every other, dimension by dimension."""
     from assay.pipeline import compare as comparing
 
+    # Sides are found once and used twice, for the comparison and to say which runs the figures come from.
     sides = request.sides
-
     with session.store() as store:
         chosen = comparing.find_sides(store, sides, request.suite)
         made = comparing.all_pairs(store, sides, sides=chosen)
@@ -225,6 +226,7 @@ def _compare_lines(sides: tuple[str, ...], tolerance: float | None) -> int:
         if line.strip():
             answer = answer_line(line, number, tolerance)
             found_mistake |= "error" in answer
+            # Flushed line by line: the program on the other end waits for this answer before it asks the next question.
             sys.stdout.write(json.dumps(answer, allow_nan=False) + "\n")
             sys.stdout.flush()
     return 2 if found_mistake else 0

@@ -1,4 +1,7 @@
-"""`assay completion`: tell the shell what can follow."""
+"""`assay completion`: tell the shell what can follow.
+
+Click makes the script; commands and options come from the same declarations as the help, so nothing has to be kept up to date.
+"""
 
 from __future__ import annotations
 

@@ -58,6 +58,7 @@ def _place(trace: TracebackType | None) -> str:
     """The innermost line of ours, and the innermost of all where that is another's."""
     import traceback
 
+    # An error deep within a package says little about where the bug is; the line of ours that called it says more.
     frames = traceback.extract_tb(trace)
     if not frames:
         return "unknown"
@@ -79,11 +80,13 @@ _OF_THE_SYSTEM = {
 
 def is_fault_of_system(error: OSError) -> bool:
     """Whether the user can put it right: a file, a permission or a limit, but not a file of Assay's own."""
+    # A file of Assay's own that is missing is a broken installation or a bug, and the user did not name it.
     is_own = str(error.filename or "").startswith(_PACKAGE)
     return error.errno in _OF_THE_SYSTEM and not is_own
 
 
 def describe_os_error(error: OSError) -> str:
+    """An error of the system as one sentence for the user, with the files that it is about."""
     from pathlib import Path
 
     try:
@@ -121,6 +124,10 @@ class ThreadWatch:
         threading.excepthook = self._before
 
     def _note(self, ended: threading.ExceptHookArgs) -> None:
+        """Python calls this with every exception that ends a thread.
+
+        The first one of ours counts; later ones often follow from it.
+        """
         if ended.exc_value is not None and _is_ours(ended.exc_traceback):
             self.error = self.error or ended.exc_value
         else:

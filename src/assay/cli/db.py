@@ -1,4 +1,8 @@
-"""`assay db`: look at, upgrade, prune and export the database."""
+"""`assay db`: look at, upgrade, prune and export the database.
+
+No other command changes the schema: a database of an older version is refused with the advice to upgrade it here, so that
+nobody's data are changed by a command that only reads.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +48,7 @@ def upgrade(session: Session) -> None:
     from assay.pipeline.references import rate_after_upgrade
     from assay.store.store import upgrade as upgrade_store
 
+    # The schema first, in one transaction; then what the new version stores and the old one did not is computed.
     before, after = upgrade_store(session.db or session.settings.db)
     with session.store() as store:
         rated = rate_after_upgrade(store, tell_rated(session))

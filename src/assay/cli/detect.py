@@ -54,7 +54,7 @@ def detect(session: Session, file: str, lines: bool) -> int:
     with _show_progress(session) as report:
         found = changepoint.detect(values, report)
     if session.is_json:
-        from assay.report.documents.change_points import change_points_document
+        from assay.report.documents.answers import change_points_document
 
         session.emit(change_points_document(found))
         return 0
@@ -98,7 +98,8 @@ def _detect_lines(file: str) -> int:
 
 
 def _answer(line: bytes, number: int) -> dict[str, Any]:
-    from assay.report.documents.change_points import change_points_document
+    """The change points of one line, or what is wrong with it; either way line n of the output answers line n of the input."""
+    from assay.report.documents.answers import change_points_document
     from assay.stats import changepoint
 
     try:
@@ -131,6 +132,7 @@ def read_series(text: str) -> list[float]:
 
 
 def _json_list(text: str) -> list[float]:
+    """A list of finite numbers from JSON; SeriesError says which value is none, by its position."""
     try:
         values = json.loads(text)
     except ValueError as error:

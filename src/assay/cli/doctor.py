@@ -22,8 +22,9 @@ from assay.spec.settings import FILE as SETTINGS_FILE
 def doctor(session: Session) -> int:
     """Check versions, extras and how to install them, the database, the machine's noise and clock."""
     from assay.execute.environment import environment
-    from assay.report.documents.machine import machine_document
+    from assay.report.documents.answers import machine_document
 
+    # The same probe that every run makes, so that what is shown here is what results will be stored with.
     found = environment(Path.cwd(), packages=False)
     doubts = list(found.doubts)
     if session.settings.server:
@@ -36,10 +37,15 @@ def doctor(session: Session) -> int:
     else:
         _print(document)
         session.next("assay run noop", "assay list")
+    # Everything but the database is optional, or only limits what can be measured.
     return 0 if document["database"]["ok"] else 2
 
 
 def _database(session: Session) -> dict[str, Any]:
+    """Whether the database can be opened, with its facts or the reason why not.
+
+    This creates it if it does not exist, as any command would.
+    """
     from assay.errors import AssayError
 
     try:

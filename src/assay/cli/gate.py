@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay.cli.session import Session, common
-from assay.cli.shares import share_of
+from assay.cli.values import share_of
 from assay.text import shell_command
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def gate(
     pass; the output says how much more to run to settle them. Exit 2 means that the two runs are not comparable.
     """
     from assay.pipeline.requirements import gate_with_requirements
-    from assay.report.documents.gate_junit import gate_junit
+    from assay.report.documents.junit import gate_junit
     from assay.report.pages.gate_markdown import gate_markdown
 
     if options["repetitions"] is not None and not options["is_rerun"]:
@@ -111,6 +111,7 @@ def gate(
             lambda name: _run_gate(session, store, ref, name, tolerances, options),
             needs_baseline=any(asked),
         )
+    # Files first: a CI job that shows them must find them, whatever becomes of the output.
     for path, write in ((junit, gate_junit), (markdown, gate_markdown)):
         if path is not None:
             _write(path, write(found))
@@ -141,6 +142,7 @@ def _run_gate(
             store, ref, baseline, judge, lambda plan: watching(session, plan), options["repetitions"]
         )
     except KeyboardInterrupt:
+        # A rerun cannot be resumed: its checkouts are removed with this command.
         session.say("Interrupted before the gate had a verdict. Run it again.")
         raise
 
@@ -152,6 +154,7 @@ def tolerances_of(widths: tuple[str, ...]) -> Tolerances:
     general: float | None = None
     of_metric: dict[str, float] = {}
     for text in widths:
+        # From the right: a metric may be called anything, the width has no equals sign.
         metric, sign, width = text.rpartition("=")
         if sign and metric:
             of_metric[metric] = share_of(width, "--tolerance")
@@ -161,6 +164,7 @@ def tolerances_of(widths: tuple[str, ...]) -> Tolerances:
 
 
 def _write(path: Path, text: str) -> None:
+    """Write a file that CI collects; its folder is made if it does not exist."""
     from assay.errors import ReportError
     from assay.plugin.private_files import make_folder, write_private
 
@@ -172,6 +176,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _print(session: Session, found: Gate, ref: str) -> None:
+    """The gate for people, and what to do next."""
     from assay.report.console.gate import print_gate
 
     print_gate(found, session.console())
@@ -184,6 +189,8 @@ def _print(session: Session, found: Gate, ref: str) -> None:
 
 def _next_commands(found: Gate, ref: str) -> list[str]:
     """What to do next. A result file is not in the store: it can be compared, but not shown or made a baseline."""
+    # After a gate that passed for good the run may become the baseline; after one that passed because nothing is proved, or
+    # failed, the next step is to look closer.
     files = [Path(found.baseline).is_file(), Path(ref).suffix == ".json"]
     sides = [found.baseline if files[0] else found.a.run.id, ref if files[1] else found.b.run.id]
     compare, show = shell_command("compare", *map(str, sides[:2])), f"assay show {found.b.run.id}"

@@ -221,6 +221,7 @@ def init(session: Session, folder: Path, force: bool) -> None:
     """Write settings, a suite, two agents, an experiment and a CI workflow into DIR. All of it runs offline."""
     from assay.errors import AssayError
 
+    # Checked as a whole before anything is written: half a project would be harder to clean up than none.
     present = [name for name in FILES if (folder / name).exists()]
     if present and not force:
         raise AssayError(
@@ -231,7 +232,9 @@ def init(session: Session, folder: Path, force: bool) -> None:
     except OSError as error:
         raise AssayError(f"'{folder}' cannot be written: {error.strerror}.") from None
     if session.is_json:
-        session.emit({"folder": str(folder), "files": list(FILES), "next": [command for command, _ in STEPS]})
+        from assay.report.documents.answers import project_document
+
+        session.emit(project_document(folder, FILES, [command for command, _ in STEPS]))
         return
     if session.is_quiet:
         return
@@ -247,6 +250,7 @@ def _write(folder: Path) -> None:
     from assay.plugin.private_files import make_folder
     from assay.spec.schema import SpecFile
 
+    # The schema that the first line of the sample spec names, so that an editor completes its keys from the first minute.
     files = {**FILES, ".assay/spec.schema.json": json.dumps(SpecFile.model_json_schema(), indent=1)}
     for name, text in files.items():
         path = folder / name

@@ -70,6 +70,7 @@ def leaderboard(
 
 
 def _name_next(session: Session, boards: list[Leaderboard]) -> None:
+    """Suggest to compare the two best agents, or to run more of them where there are not two."""
     agents = [row.contender.agent for row in boards[0].standings]
     best = [name for name in agents if "[" not in name][:2]  # points of a sweep cannot be named as agents
     if len(best) == 2:

@@ -41,7 +41,7 @@ def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...
         print_list(session)
         return
     _load_files(session, load)
-    from assay.report.documents.plugins import plugins_document
+    from assay.report.documents.answers import plugins_document
 
     listed = {
         kind: plugins_document(kind, with_params=params)
@@ -52,6 +52,7 @@ def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...
         session.emit(listed if what is None else listed[what])
         return
     for kind, entries in listed.items():
+        # There are many teams, which would push everything else off the screen.
         if what is None and kind == "teams":
             echo(style_text(kind, bold=True))
             echo(f"  {len(entries)}: assay list teams")
@@ -62,6 +63,7 @@ def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...
 
 
 def _next(what: str | None, params: bool) -> tuple[str, ...]:
+    """What to do with the things that were listed."""
     if what == "teams":
         return ("assay team NAME",)
     if what == "agents":

@@ -20,10 +20,11 @@ from assay.cli.session import Session, common
 from assay.load.options import Group, LoadOption, LoadOptions, load_options
 
 if TYPE_CHECKING:
-    from assay.load.build import PreparedLoad
+    from assay.load.build import LoadOptions, PreparedLoad
     from assay.load.engine import Watch, WatchChunk
     from assay.load.worker_report import Chunk
-    from assay.model.load import Arrivals
+    from assay.model.load import Arrivals, Step
+    from assay.store.store import Store
 
 
 def options_of(group: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -123,6 +124,7 @@ def load(
         arrivals = _arrivals_of_search(given.pop("arrivals"))
     given["more_targets"] = targets[1:]
     options = _options(targets[0], {**given, "concurrency": levels[0] if levels else None})
+    # Workers start while this process imports the modules below.
     with _start_workers_early(options) as ready, session.store_when_needed() as open_store:
         from assay.pipeline import load as loading
 
@@ -130,9 +132,7 @@ def load(
         if find_capacity:
             if asked.load.has_sessions:
                 raise click.UsageError("--find-capacity sends single requests: leave out sessions.")
-            from assay.cli.capacity import find
-
-            return find(session, open_store(), options, asked, tags, arrivals)
+            return _find_capacity(session, open_store(), options, asked, tags, arrivals)
         with (
             _raw_records(raw) as keep,
             _serve_own_metrics(session, metrics_port) as count,
@@ -220,6 +220,7 @@ def _levels(text: str | None) -> tuple[int, ...]:
 
 
 def _options(target: str, given: dict[str, Any]) -> LoadOptions:
+    """The options of a load. A rate may be written per minute, and is per second from here on."""
     from assay.spec.load_settings import rate_of
 
     if given.get("rate") is not None:
@@ -258,6 +259,7 @@ def _finish(session: Session, done: Any, asked: Any, options: LoadOptions, level
     )
     if done.is_interrupted:
         return interrupt_exit_code()
+    # Before the objectives: figures of a load that was smaller than asked for must not pass as a result.
     if any(result.workers_lost for result in done.results):
         return 2
     return 1 if any(verdict in FAILURES for document in documents for verdict in verdicts_of(document)) else 0
@@ -265,6 +267,7 @@ def _finish(session: Session, done: Any, asked: Any, options: LoadOptions, level
 
 def _capacity_of(options: LoadOptions) -> str:
     """The command that finds the highest sustained rate of the same target."""
+    # Only the options that decide what is asked, and of whom; those that shape the load are what the search chooses.
     words = ["assay", "load", options.target, *(["--model", options.model] if options.model else [])]
     words += [word for host in options.allow_host for word in ("--allow-host", host)]
     words += [] if options.stream else ["--no-stream"]
@@ -324,3 +327,39 @@ def looking_on(session: Session, load: Any) -> Iterator[Watch]:
             yield watch
     else:
         yield plain_view(session.say)
+
+
+def _find_capacity(
+    session: Session,
+    store: Store,
+    options: LoadOptions,
+    asked: PreparedLoad,
+    tags: tuple[str, ...],
+    arrivals: Arrivals,
+) -> int:
+    """Run the search and print its answer. The exit code is 0 if a rate was sustained, else 1."""
+    from functools import partial
+
+    from assay.execute.signals import interrupt_exit_code
+    from assay.model.load_document import capacity_document
+    from assay.pipeline.capacity import CapacityRequest, find_capacity
+    from assay.report.capacity import print_capacity, step_text
+
+    # A search takes minutes, so every step is told when it ends; with --json only the answer is printed.
+    def tell(step: Step) -> None:
+        if not session.is_json:
+            session.say(step_text(step))
+
+    request = CapacityRequest(options, asked, arrivals)
+    found = find_capacity(request, store, session.settings, tell, partial(looking_on, session), tags)
+    if session.is_json:
+        from assay.report.documents.answers import capacity_answer_document
+
+        session.emit(capacity_answer_document(found.run_id, capacity_document(found.capacity)))
+    else:
+        print_capacity(capacity_document(found.capacity), session.console())
+    resume = [f"assay run --resume {found.run_id}"] if found.is_interrupted else []
+    session.next(*resume, f"assay report {found.run_id} --format html", f"assay show {found.run_id}")
+    if found.is_interrupted:
+        return interrupt_exit_code()
+    return 0 if found.capacity.sustained else 1

@@ -78,7 +78,7 @@ def live_view(open_console: Callable[[], Console], load: Load) -> Iterator[Watch
 
 
 class InFlight:
-    """The number of requests in flight over time, from the progress reports.
+    """The number of requests in flight over time, from the progress reports of the engine.
 
     The slices of the tally cannot give it, because they know of a request only when it has ended. Reports are kept by
     their time in units of the shortest slice; a time before the last one means that a new load began.
@@ -89,6 +89,7 @@ class InFlight:
         self._last = 0
 
     def add(self, pulse: LoadProgress) -> None:
+        """Note a progress report; several in one unit of time count as the last of them."""
         place = int(pulse.seconds / SHORTEST)
         if place < self._last:
             self._counts.clear()
@@ -141,6 +142,7 @@ class ViewLine:
 
 
 def picture(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight, width: int = 80) -> Table:
+    """The live view as a table: a row for each line, with its name, its figure and its chart."""
     from rich.table import Table
     from rich.text import Text
 
@@ -163,6 +165,7 @@ def view_lines(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight,
     """Progress, rate, in flight, percentiles and errors; charts of the last slices, one column each."""
     from assay.load.tally import Slice
 
+    # The slice of this moment is left out: it is not over yet, and its rate would dip at every refresh.
     width = tally.width
     last = int(pulse.seconds / width)
     places = range(max(0, last - room), last)

@@ -24,6 +24,7 @@ def configure_logging(is_verbose: bool, environment: Mapping[str, str] = os.envi
     level = "DEBUG" if is_verbose else written.upper() or "WARNING"
     if level not in LEVELS:
         raise click.UsageError(f"LOG_LEVEL is '{written}'. Use one of {', '.join(LEVELS)}.")
+    # A program that runs several commands in one process, as tests do, must not log every line as often.
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, _StderrHandler)]:
         root.removeHandler(handler)

@@ -84,6 +84,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the one command that was called, and nothing of the others."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
@@ -91,6 +92,7 @@ class LazyGroup(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find the command, with a message of our own for one that does not exist."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             hint = did_you_mean(args[0], COMMANDS) or "See: assay --help"
             raise click.UsageError(f"There is no command '{args[0]}'. {hint}")
@@ -122,6 +124,7 @@ def main(arguments: list[str] | None = None) -> None:
     prepare_streams()
     check_imports()
     code = _exit_code(arguments)
+    # Flushed here and not at exit, where Python would print a traceback for a pipe that is closed and change the exit code.
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -132,6 +135,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _exit_code(arguments: list[str] | None) -> int:
     """Run the command, and turn each kind of error into a message and an exit code. No other place does this."""
+    # The order of the clauses matters: click's errors and ours are the user's, an OSError may be either, and whatever is left
+    # is a bug. SystemExit is caught because code that the user loads may call sys.exit, which would look like success.
     threads = ThreadWatch()
     try:
         with threads:
@@ -146,6 +151,7 @@ def _exit_code(arguments: list[str] | None) -> int:
     except AssayError as error:
         return _refuse(error)
     except OSError as error:
+        # `assay runs list | head` closes the pipe when it has seen enough. That is no error of anybody.
         if error.errno == errno.EPIPE:
             discard(sys.__stdout__)
             return 0
@@ -166,7 +172,8 @@ def _run(arguments: list[str] | None) -> int:
         answer = assay.main(args=arguments, prog_name="assay", standalone_mode=False, color=use_color())
         sys.stdout.flush()
     except SystemExit:
-        # Click's way out when the reader has gone away: it replaces standard output and exits with 1.
+        # Click's way out when the reader has gone away: it replaces standard output and exits with 1. Code that the user loaded
+        # may exit as well, and leaves standard output as it was; that is not caught here.
         if sys.stdout is output:
             raise
         discard(sys.__stdout__)
@@ -175,6 +182,10 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _refuse(error: AssayError) -> int:
+    """Print what the user has to put right; the exit code is 2.
+
+    Several mistakes are counted and listed, one below the other.
+    """
     if isinstance(error, SpecError) and len(error.mistakes) > 1:
         echo(style_text(f"{len(error.mistakes)} mistakes:", fg="red"), f"\n{error}", err=True)
     else:

@@ -69,6 +69,7 @@ def noise(
     from assay.plan.suite import CaseFilter
     from assay.plan.target import RunRequest
 
+    # The number of rounds is not part of the request: whether it means rounds or processes depends on what the target is.
     given = {"params": dict(setting(text) for text in settings), "load": list(load)}
     changes = {key: value for key, value in given.items() if value}
     request = RunRequest(target, changes, agents=(agent,) if agent else (), cases=CaseFilter(limit))

@@ -1,4 +1,8 @@
-"""The options `--format` and `--out` of commands that can write their result as a page instead of printing it."""
+"""The options `--format` and `--out` of commands that can write their result as a page instead of printing it.
+
+A command that has a page builds a `Page` and hands it to `write`. Formats are checked before the command does its work, so
+that a misspelt one costs nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`assay plugin`: start a package that adds plug-ins to Assay."""
+"""`assay plugin`: start a package that adds plug-ins to Assay.
+
+The templates in `plugin_template` are working code with passing tests, not fragments: our own tests install what this command
+writes and use it, so a change of a contract that would break other people's plug-ins breaks ours first.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +71,9 @@ def new(session: Session, name: str, kinds: tuple[str, ...], out: Path) -> None:
     shown = quote_word(str(folder))
     steps = (f"pip install -e {shown}", f"assay list {kinds[0]}s", f"pytest {shown}")
     if session.is_json:
-        session.emit({"folder": str(folder), "files": list(files), "next": list(steps)})
+        from assay.report.documents.answers import project_document
+
+        session.emit(project_document(folder, files, steps))
         return
     if not session.is_quiet:
         echo(f"Created {len(files)} files in {folder}/:")
@@ -90,6 +96,7 @@ def build_files(name: str, kinds: Sequence[str]) -> Mapping[str, str]:
             .replace("TemplateName", prefix)
         )
 
+    # One README has a section for each kind; the package keeps those of the kinds that it has.
     introduction, *sections = fill("README.md").split("\n## ")
     usage = [section for section in sections if section.partition("\n")[0] in chosen]
     entry_points = [
@@ -119,12 +126,15 @@ def _check_name(name: str, kinds: Sequence[str]) -> None:
             "and begin with a letter: my-scorer."
         )
     package = name.replace("-", "_")
+    # Each of these would only show much later: a package that cannot be imported, one that hides a module of Python, or a
+    # plug-in that never runs because another one of its name is found first.
     if keyword.iskeyword(package) or package in sys.stdlib_module_names:
         raise AssayError(f"'{name}' is a name of Python itself. Choose another one.")
     if taken := [kind for kind in kinds if package in lookup.known(f"{kind}s")]:
         raise AssayError(
             f"The {taken[0]} '{package}' exists already: assay list {taken[0]}s. Choose another name."
         )
+    # A package that is installed would be imported in the place of the new one. Folders without code have no origin.
     found = find_spec(package)
     if found is not None and found.origin is not None:
         raise AssayError(f"A Python package '{package}' is installed already. Choose another name.")

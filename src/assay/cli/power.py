@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from assay.cli.session import Session, common
-from assay.cli.shares import share_of
+from assay.cli.values import share_of
 from assay.text import shell_command
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def power(
     from assay.pipeline.precision import compute_needs
 
     size = share_of(effect, "--effect")
+    # Only 0 is refused: a tiny effect has an answer, however large.
     if not size:
         raise click.UsageError("--effect must be above 0: no number of cases finds a difference of zero.")
     with session.store() as store, _progress(session) as progress:
@@ -100,6 +101,7 @@ def _runnable(store: Store, target: str) -> str:
 
 
 def _next(target: str, need: Need) -> tuple[str, ...]:
+    """The command that makes the run which the forecast asks for; if no size is enough, what could make the noise smaller."""
     if need.unit == "process":
         return (
             shell_command("noise", target)

@@ -1,4 +1,7 @@
-"""Progress of a run, unless the user asked for quiet."""
+"""Progress of a run, unless the user asked for quiet.
+
+It goes to standard error, like all that is not a result, so that it never mixes with output that is piped.
+"""
 
 from __future__ import annotations
 

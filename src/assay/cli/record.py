@@ -46,6 +46,7 @@ def record(
     from assay.errors import AssayError
     from assay.model.redaction import known_secrets
 
+    # In this order, a program that does not exist leaves no empty cassette behind. Keys among its arguments are secrets too.
     find_program(command)
     destinations = upstreams(os.environ, upstream)
     known_secrets().learn_command(command)
@@ -54,6 +55,7 @@ def record(
     except OSError as error:
         raise AssayError(f"The cassette '{cassette}' cannot be written: {error.strerror}.") from None
 
+    # The recorder is closed inside the event loop that it was made in, so that connections to the real servers end cleanly.
     async def record_program() -> tuple[int, Recorder]:
         recorder = Recorder(writer, destinations)
         code = await run_program(command, recorder.serve, quiet_output=session.is_json)
@@ -124,10 +126,12 @@ def replay(session: Session, cassette: Path, match: str, delays: str, command: t
         session.next(
             f"assay record --append {again}" if player.misses else f"assay replay --delays original {again}"
         )
+    # A program may swallow the error of a missed call and exit with 0; the replay was incomplete all the same.
     return code or (1 if player.misses else 0)
 
 
 def pace_of(delays: str) -> float:
+    """By how much recorded delays are stretched; a mistake is one of the command line and not of the cassette."""
     from assay.cassette.tape import CassetteError, read_pace
 
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from assay.cli.session import Session, common
-from assay.cli.shares import share_of
+from assay.cli.values import share_of
 from assay.text import shell_command
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def regressions(
     if mark is not None:
         _mark(session, agent, *mark, note)
         return
+    # Options that would have no effect are refused, so that nobody believes a note was kept.
     if note is not None:
         raise click.UsageError("--note belongs to --mark ID STATE.")
     if baseline is not None and baseline_version is not None:
@@ -78,6 +79,7 @@ def regressions(
 
 
 def _mark(session: Session, agent: str, ref: str, state: str, note: str | None) -> None:
+    """Give a regression a state and a note; what it was about is said, so that a wrong id is noticed."""
     from assay.errors import LookupFailed, no_such
     from assay.model.regression import RegressionState
 
@@ -96,6 +98,7 @@ def _mark(session: Session, agent: str, ref: str, state: str, note: str | None) 
 
 
 def _print(session: Session, found: RegressionReport, with_closed: bool) -> None:
+    """The regressions for people. The first suggestion is to mark the gravest one as being looked into."""
     from assay.report.console.regressions import print_regressions
 
     print_regressions(found, session.console(), with_closed=with_closed)
@@ -104,7 +107,7 @@ def _print(session: Session, found: RegressionReport, with_closed: bool) -> None
         session.next("assay runs list", shell_command("regressions", found.agent, options=["--all"]))
         return
     mark = shell_command("regressions", found.agent, options=["--mark", str(first.id), "investigating"])
-    # Both ends of the regression can be compared if the history knows their runs.
+    # Both ends of the regression can be compared if the history knows their runs; later runs of a version replace earlier ones.
     histories = (history for history in found.histories if history.benchmark == first.benchmark)
     runs = {point.version: point.run_id for history in histories for point in history.points}
     ends = [runs[version] for version in (first.before, first.after) if version in runs]

@@ -1,4 +1,8 @@
-"""`assay report`: write a stored run as documents, and the artifacts of its executions as files."""
+"""`assay report`: write a stored run as documents, and the artifacts of its executions as files.
+
+Formats are reporters, found by name like any plug-in; `--load` makes those of a file of the user's known. Everything is made from
+the store, so a report can be written again in another format at any time.
+"""
 
 from __future__ import annotations
 
@@ -56,6 +60,7 @@ def report(
 
         session.emit(report_files_document(found, files))
         return
+    # The names of files are the result here, one a line on standard output, so that a script can read them.
     for written in files:
         echo(str(written))
     pages = [written for written in files if written.suffix == ".html"]

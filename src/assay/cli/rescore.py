@@ -31,6 +31,7 @@ def rescore(session: Session, ref: str) -> int:
     from assay.report.documents.result import run_document
 
     with session.store() as store:
+        # Read before, because the old scores are replaced. Executions keep their order, so both lists match one by one.
         before = _scores(store, ref)
         done = rating.rescore(store, ref)
         after = _scores(store, done.run.id)

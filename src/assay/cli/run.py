@@ -190,6 +190,8 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
     from assay.pipeline import run as running
     from assay.pipeline.planning import prepare
 
+    # Everything that can be refused comes before the first execution: the plan, the formats of reports, and what a user would
+    # want to know before paying.
     with session.store() as store:
         with flags_named(str(target)):
             plan = prepare(_request(str(target), options, store), session.settings, store)
@@ -232,6 +234,8 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
     from assay.model import Budget
     from assay.pipeline import run as running
 
+    # Anything else would make the second half of the run differ from the first. An option that is ignored would be worse
+    # than one that is refused.
     taken = ("formats", "out", "budget_usd", "budget_tokens")
     if any(value not in ((), None) for name, value in options.items() if name not in taken):
         raise click.UsageError(
@@ -273,6 +277,7 @@ def flags_named(target: str) -> Iterator[None]:
 
 def _by_flag(mistake: Mistake, target: str) -> Mistake:
     """`params.size` becomes `--set: size`; keys without an entry in FLAGS have an option of the same name."""
+    # A mistake about the experiment is one about the target, which is where the user named it.
     top, _, rest = mistake.key.partition(".")
     if top in ("experiment", "experiments"):
         return replace(mistake, file=target, key="")
@@ -308,7 +313,7 @@ def changes(options: dict[str, Any]) -> dict[str, Any]:
 
 def _until(options: dict[str, Any]) -> dict[str, Any]:
     """The key `until` of a spec: run pairs until the metric is decided, at most `max` of them. Teams lack these options."""
-    from assay.cli.shares import share_of
+    from assay.cli.values import share_of
 
     text = options.get("tolerance")
     until = {
@@ -343,6 +348,7 @@ def _warn_of_blind_spots(session: Session, plan: Plan) -> None:
 
 def _announce(session: Session, plan: Plan, store: Store) -> None:
     """Say what will run and what it may cost, so that whoever pays for it can still stop it."""
+    # Code costs nothing but time on this machine, so only runs of agents are announced.
     if session.is_quiet or all(trial.agent_use is None for trial in plan.trials):
         return
     from assay.pipeline.forecast import forecast
@@ -355,7 +361,7 @@ def preview(session: Session, plan: Plan, store: Store) -> int:
     """Print the plan with the expected time and cost, for --dry-run."""
     from assay.pipeline.forecast import forecast
     from assay.report.console.preview import print_preview
-    from assay.report.documents.preview import preview_document
+    from assay.report.documents.answers import preview_document
 
     if session.is_json:
         from assay.model import Doubt
@@ -393,6 +399,7 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
     from assay.report.documents.result import run_document
     from assay.units import format_count
 
+    # The database may have gone away just now; the run is stored, so it is worth waiting to show it.
     report = store.insist(lambda: reporting.report_of(store, run_id))
     folder = out or Path(report.run.output_dir or f"report-{run_id}")
     files = reporting.write_reports(report, reporters, folder) if reporters else []

@@ -1,4 +1,8 @@
-"""`assay runs`: list, tag and delete stored runs. `assay list runs` prints the same list."""
+"""`assay runs`: list, tag and delete stored runs. `assay list runs` prints the same list.
+
+Deleting asks first, and where nobody can answer, as in a script, it wants --yes. Baselines and runs that a process is writing
+are protected by the store.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +36,7 @@ def list_runs(session: Session, limit: int, tag: str | None) -> None:
 
 
 def print_list(session: Session, limit: int = 20, tag: str | None = None) -> None:
+    """The newest runs. `assay list runs` shows the same."""
     with session.store() as store:
         found = store.runs(limit=limit, tag=tag)
     if session.is_json:
@@ -56,6 +61,7 @@ def delete(session: Session, refs: tuple[str, ...], yes: bool, force: bool) -> N
     """Delete runs with all their data. A run that is still going on is deleted only with --force."""
     with session.store() as store:
         found = [store.run(ref) for ref in refs]
+        # All runs are looked up before the first is deleted, so that a mistake in one name deletes nothing.
         names = ", ".join(f"{run.id} ({run.name})" for run in found)
         if not yes:
             if session.is_json or not sys.stdin.isatty():

@@ -1,4 +1,8 @@
-"""The option `--sandbox` of commands that score code."""
+"""The option `--sandbox` of commands that score code.
+
+Code that an agent wrote is run to judge it. By default it runs confined or not at all: whoever wants it unconfined has to say
+so, and reports then say it, too.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,7 @@ def sandbox_option(command: Command) -> Command:
 
 
 def _choose(context: click.Context, parameter: click.Parameter, choice: str | None) -> None:
+    """Choose the sandbox for the time of the command. Click leaves the context at its end, also after an error."""
     if choice is not None:
         from assay.execute.sandbox import chosen_sandbox
 

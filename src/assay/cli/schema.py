@@ -1,4 +1,8 @@
-"""`assay schema`: what an editor needs to check and complete a file."""
+"""`assay schema`: what an editor needs to check and complete a file.
+
+Schemas are generated from the declarations that files are read with, so an editor and `assay validate` cannot disagree about
+keys and types.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +21,6 @@ def schema(session: Session, what: str) -> None:
     assay schema suite > suite.schema.json
     In VS Code, the first line of a suite: # yaml-language-server: $schema=suite.schema.json
     """
-    if what == "result":
-        from assay.report.documents.result import result_schema
+    from assay.report.documents.answers import schema_document
 
-        document = result_schema()
-    else:
-        from assay.spec.json_schema import file_schema
-
-        document = file_schema(what)
-    session.emit({"$schema": "https://json-schema.org/draft/2020-12/schema", **document})
+    session.emit(schema_document(what))

@@ -49,6 +49,7 @@ class Session:
         return find_settings(Path.cwd())
 
     def store(self) -> Store:
+        """Open the database: that of --db, else that of ASSAY_DB or the settings. It is made if it does not exist."""
         from assay.store.store import Store
 
         settings = self.settings
@@ -63,6 +64,7 @@ class Session:
         """
         from assay.store.revisions import will_open
 
+        # Importing SQLAlchemy would delay the first request of a load, and a SQLite file can be checked without it.
         with contextlib.ExitStack() as until_done:
 
             @functools.cache
@@ -75,7 +77,10 @@ class Session:
 
     @contextlib.contextmanager
     def output_reserved(self) -> Iterator[None]:
-        """With --json, whatever is printed goes to standard error, except what `emit` writes."""
+        """With --json, whatever is printed goes to standard error, except what `emit` writes.
+
+        Agents and experiments of the user run in this process too, and any `print` of theirs would break the document.
+        """
         if not self.is_json:
             yield
             return
@@ -92,6 +97,7 @@ class Session:
         self._redirection.enter_context(printing_to_stderr())
 
     def _release_output(self) -> bool:
+        """Give standard output back; returns whether it was reserved, so that the caller can reserve it again."""
         redirection, self._redirection = self._redirection, None
         if redirection is not None:
             redirection.close()
@@ -101,6 +107,8 @@ class Session:
         """Write the JSON document of a command with --json, without secrets. It is the only text on standard output."""
         from assay.model.redaction import known_secrets
 
+        # One line for programs, indented for people. Secrets are looked for in the text first, which is quick; only where one
+        # may be is the document walked through, since replacing within JSON text could break its escapes.
         was_reserved = self._release_output()
         indent = 2 if sys.stdout.isatty() else None
         written = json.dumps(document, indent=indent, allow_nan=False, default=str)
@@ -164,7 +172,8 @@ def common(command: Command) -> Command:
     def wrapper(
         *args: Any, db: str | None, is_json: bool, is_quiet: bool, is_verbose: bool, **kwargs: Any
     ) -> Any:
-        # The last condition: an earlier command of this process was verbose, and this one is not.
+        # `logging` is imported only where somebody wants log lines, which keeps the start of all other commands fast. The last
+        # condition: an earlier command of this process was verbose, and this one is not.
         if is_verbose or "LOG_LEVEL" in os.environ or "assay.cli.logs" in sys.modules:
             from assay.cli.logs import configure_logging
 

@@ -1,4 +1,7 @@
-"""`assay show`: print a stored run, one of its trials, or one case with all its outputs."""
+"""`assay show`: print a stored run, one of its trials, or one case with all its outputs.
+
+The report is made anew from the stored executions each time, so a run that is still going on can be shown, too.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,8 @@ def show(session: Session, ref: str, trial: str | None, case: str | None, execut
             session.emit(run_document(report, with_executions=executions))
             return
         print_report(report, session.console())
-        # The latest run of the same name before this one, as what to compare it with.
+        # The latest run of the same name before this one, as what to compare it with. Capacity searches are left out: their
+        # steps are different loads, which a comparison refuses.
         earlier = (
             run.id
             for run in store.runs()
@@ -56,6 +60,7 @@ def show(session: Session, ref: str, trial: str | None, case: str | None, execut
 
 
 def _show_case(session: Session, report: Report, case: str) -> None:
+    """One case with everything that agents made of it."""
     from assay.report.console.case import print_case
     from assay.report.documents.result import case_document
 

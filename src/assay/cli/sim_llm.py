@@ -140,9 +140,12 @@ def sim_llm(session: Session, **given: Any) -> None:
 
     options = SimOptions(**given)
 
+    # Called once the server listens: with port 0 nobody knows the address before.
     def announce(url: str) -> None:
         if session.is_json:
-            session.emit({"url": url, "pid": os.getpid(), "options": asdict(options)})
+            from assay.report.documents.answers import server_document
+
+            session.emit(server_document(url, os.getpid(), asdict(options)))
         else:
             echo(f"sim-llm listens on {url} (OpenAI: {url}/v1, Anthropic, Ollama). Ctrl-C ends it.")
 

@@ -80,6 +80,10 @@ def stress(
 
 
 def _build_observer(session: Session) -> StressObserver:
+    """What shows the progress of a stress test: the live line while a load runs, and a line of text for each result.
+
+    The live line is cleared before text is printed, which would otherwise stand in the middle of it.
+    """
     from assay.analysis.load.stress import score_of
     from assay.pipeline.stress import StressObserver
     from assay.report.stress import line
@@ -110,6 +114,7 @@ def _live_line(session: Session) -> tuple[Callable[[LoadProgress, Load], None], 
         if now - last_update < _EVERY:
             return
         last_update = now
+        # The carriage return and the code for "erase line" (ECMA-48 EL) overwrite the line in place.
         target = "{:.4g} {}".format(*load_at(load, pulse.seconds))
         whole = f" of {load.seconds:.0f}" if load.count is None else ""
         line = f"  {target}  {pulse.seconds:.1f}{whole} s  {pulse.completed} answered  {pulse.failed} failed  {pulse.in_flight} in flight"
@@ -122,6 +127,8 @@ def _live_line(session: Session) -> tuple[Callable[[LoadProgress, Load], None], 
 
 
 def _finish(session: Session, done: Stressed) -> int:
+    """Show the result and return the exit code: 0 if nothing broke, 1 if something did or nothing could be scored, and 128
+    plus the number of the signal after an interruption."""
     from assay.execute.signals import interrupt_exit_code
     from assay.plugin import lookup
     from assay.report.console.sections import print_sections
@@ -144,6 +151,7 @@ def _finish(session: Session, done: Stressed) -> int:
         f"assay show {done.run_id}",
         shell_command("load", finding.target, options=["--find-capacity"]),
     )
+    # An interruption comes first: a test that was cut short has not shown that nothing breaks.
     if done.is_interrupted:
         return interrupt_exit_code()
     return 1 if finding.is_broken or not finding.scores else 0

@@ -113,12 +113,15 @@ def list_suites(session: Session, only_due: bool) -> None:
 
 
 def _print_due(session: Session) -> None:
+    """The names of suites that are due, one a line and nothing else, for `xargs` and schedulers."""
     from assay.pipeline.due_suites import find_due_suites
 
     with session.store() as store:
         names = find_due_suites(store, session.settings)
     if session.is_json:
-        session.emit({"due": names})
+        from assay.report.documents.answers import due_suites_document
+
+        session.emit(due_suites_document(names))
         return
     for name in names:
         echo(name)
@@ -199,6 +202,7 @@ def _definition(session: Session, store: Store, target: str) -> Suite:
     from assay.pipeline.references import find_definition
     from assay.plan.target import find_suite
 
+    # A suite whose file is gone still has ratings, and their references can be seen and changed.
     try:
         return find_suite(target, session.settings, registry_of(store)).suite
     except LookupFailed:
@@ -220,6 +224,7 @@ def tell_rated(session: Session) -> Callable[[], None]:
 
 
 def _print_change(session: Session, change: ReferenceChange) -> None:
+    """What a change of references did to ratings that people may have quoted already."""
     from assay.report.documents.references import change_table
 
     runs = len({one.run_id for one in change.ratings})

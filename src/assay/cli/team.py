@@ -83,11 +83,13 @@ def team(session: Session, spec: str, dry_run: bool, permits: int | None, **opti
     from assay.pipeline.planning import prepare
     from assay.plan.target import RunRequest
 
+    # `changes` reads the options of `assay run`; those that a team does not have are as if they were not given.
     whole = {**options, "processes": None, "isolation": None, "executor": None}
     with session.store() as store:
         with flags_named(spec):
             asked = RunRequest(spec, {**changes(whole), **({"permits": permits} if permits else {})})
             plan = prepare(asked, session.settings, store)
+        # Any spec can be planned here, and the options of this command would mean little for another kind.
         if any(trial.experiment != "team" for trial in plan.trials):
             raise PlanError(f"'{spec}' is not a team. Run it: {shell_command('run', str(spec))}")
         formats = chosen_formats(options)

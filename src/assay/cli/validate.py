@@ -1,4 +1,8 @@
-"""`assay validate`: report every mistake of every file at once, without running anything."""
+"""`assay validate`: report every mistake of every file at once, without running anything.
+
+Files are planned as `assay run` would plan them, up to making each agent and scorer once, so that what passes here does not
+fail there before its first execution. Python files that they load are imported.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,7 @@ def validate(session: Session, files: tuple[str, ...]) -> int:
 
     Mistakes end with exit code 2; warnings, such as a key of a case that looks misspelt, do not.
     """
+    # Files are checked one by one, and a mistake in one does not keep the others from being checked.
     fine, mistakes = _check_files(session, files)
     warnings = [warning for checked in fine.values() for warning in checked.warnings]
     if session.is_json:

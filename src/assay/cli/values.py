@@ -1,4 +1,4 @@
-"""Values given on the command line, read as YAML would read them."""
+"""Values given on the command line: shares such as 5%, and settings, which are read as YAML would read them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from assay.errors import SpecError
-from assay.spec.yaml_text import parse
 
 
 def setting(text: str) -> tuple[str, Any]:
@@ -34,6 +33,7 @@ def axis(text: str) -> tuple[str, list[Any]]:
 
 def _parts(values: str) -> list[str]:
     """Split at commas that are not inside brackets."""
+    # One value of a sweep may itself be a list or a mapping: `--sweep sizes=[1,2],[3,4]` has two values.
     parts, depth, start = [], 0, 0
     for place, character in enumerate(values):
         depth += (character in "[{") - (character in "]}")
@@ -49,6 +49,8 @@ def value_of(text: str) -> Any:
     >>> value_of("1e3"), value_of("[1, x]"), value_of("'1'"), value_of("a: b # c"), value_of("")
     (1000.0, [1, 'x'], '1', 'a: b # c', '')
     """
+    from assay.spec.yaml_text import parse
+
     try:
         document = parse(text, "command line")
     except SpecError:
@@ -58,3 +60,19 @@ def value_of(text: str) -> Any:
     # YAML reads a comment as nothing, but on a command line nobody writes comments: `#1` is a text.
     is_comment = not text.strip() or text.lstrip().startswith("#")
     return document.value if is_plain and not is_comment else text
+
+
+def share_of(text: str, option: str) -> float:
+    """
+    >>> share_of("5%", "--tolerance"), share_of("0.1", "--threshold")
+    (0.05, 0.1)
+    """
+    try:
+        value = float(text.rstrip("%").strip()) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise click.UsageError(
+            f"{option} '{text}' is neither a percentage nor a number. Write 5% or 0.05."
+        ) from None
+    if not 0 <= value < 1:
+        raise click.UsageError(f"{option} '{text}' must be from 0 to less than 100 %. Write 5% or 0.05.")
+    return value

@@ -35,8 +35,8 @@ from assay.load.request import LoadPrompt, Target, check_address, check_allowed
 from assay.load.targets import KINDS, more_targets, target_for, target_of_agent, with_options
 from assay.load.worker_report import Chunk
 from assay.model import AgentUse, Benchmark, Case
+from assay.model.conversation import SessionTurn, UserSession, are_conversations
 from assay.model.load import Load, LoadResult, Objective
-from assay.model.user_session import SessionTurn, UserSession, are_conversations
 from assay.plugin.agent_pool import make_agent
 from assay.spec.load_settings import check_prompt
 

@@ -31,8 +31,8 @@ from assay.load.warm_workers import server_worker
 from assay.load.worker_report import Chunk, Unpacker
 from assay.model import AgentUse
 from assay.model.codec import to_plain
+from assay.model.conversation import UserSession
 from assay.model.load import Load, Trace
-from assay.model.user_session import UserSession
 
 if TYPE_CHECKING:
     from assay.load.tally import LoadProgress, Tally

@@ -24,7 +24,7 @@ from assay.load.request import (
     template_for,
 )
 from assay.load.synthetic import WORDS, build_shared_prefix
-from assay.model.user_session import UserSession
+from assay.model.conversation import UserSession
 from assay.model.variate import Variate
 from assay.spec.load_settings import MOST_TOKENS
 from assay.spec.variates import tokens_of

@@ -18,7 +18,7 @@ from assay.model.load import Quality
 from assay.model.rating import is_pass
 from assay.plugin.agent_pool import AgentPool
 from assay.plugin.scorers import compute_weighted_score
-from assay.stats.case_scores import average_by_case, compute_mean_score
+from assay.stats.means import average_by_case, compute_mean_score
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,11 @@ def _dataclass_encoder(kind: type) -> Convert:
 
 
 def _encoder(hint: Any) -> Convert | None:
+    """How values of an annotated type become plain.
+
+    The work is done once for each type and not for each value. A field whose type is plain already, as most are, costs
+    nothing at all when a noun is encoded: the store and the pipes to workers do this for every execution.
+    """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in _UNIONS:
         return _of_optional(hint, _encoder)
@@ -165,6 +170,7 @@ def _dataclass_decoder(kind: type) -> Convert:
     converted = _of_fields(kind, _decoder)
 
     def decode(data: Any) -> Any:
+        # Nested nouns may be there already, as where a row of the database is completed by hand.
         if type(data) is kind:
             return data
         if type(data) is list and len(data) <= len(names):
@@ -177,6 +183,7 @@ def _dataclass_decoder(kind: type) -> Convert:
                     values[name] = convert(values[name])
                 except (ValueError, TypeError) as error:
                     raise UnreadableData(f"{name}: {error}") from error
+        # The constructor itself finds unknown keys and missing fields, so these need no check of their own.
         try:
             return kind(**values)
         except TypeError as error:
@@ -186,6 +193,11 @@ def _dataclass_decoder(kind: type) -> Convert:
 
 
 def _decoder(hint: Any) -> Convert | None:
+    """How plain data becomes a value of an annotated type; the mirror of `_encoder`, with checks.
+
+    The order of the questions follows from the annotations: a union and a container are known by their origin, and only
+    what has none is a class. Sequences of plain values stay lists, since nobody changes what was decoded.
+    """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in _UNIONS:
         return _of_optional(hint, _decoder)
@@ -210,6 +222,7 @@ def _decoder(hint: Any) -> Convert | None:
 
 
 def _sequence_decoder(arguments: tuple[Any, ...]) -> Convert:
+    """The decoder of a tuple: of fixed length with a type for each place, or of any length with one type for all."""
     decode_item = _item_decoder(arguments[0])
     if len(arguments) > 1 and arguments[1] is not ...:
         decoders = [_item_decoder(argument) or _keep for argument in arguments]
@@ -248,6 +261,7 @@ def _number(data: object) -> float:
 
 
 def _float(data: Any) -> float | None:
+    """A number, or text such as `inf`, or null: what the store writes where JSON has no number."""
     if type(data) is str:
         return float(data)
     return data if data is None else _number(data)

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from assay.model.conversation import UserSession
 from assay.model.figure import Figure
 from assay.model.server_metrics import ServerMetrics
-from assay.model.user_session import UserSession
 from assay.model.variate import Variate
 
 UNFINISHED = ("cut_off", "worker_lost")
@@ -54,6 +54,7 @@ class Objective:
     """Whether the limit itself is still within it: `<=`."""
 
     def is_met_by(self, value: float) -> bool:
+        """Whether a value meets the limit. A value at the limit itself meets `<=` and `>=` only."""
         if value == self.limit:
             return self.is_inclusive
         return value < self.limit if self.is_upper else value > self.limit

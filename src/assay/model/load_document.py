@@ -60,6 +60,7 @@ def load_document(result: LoadResult) -> dict[str, Any]:
 
 
 def _figures_document(result: LoadResult) -> dict[str, Any]:
+    """Names end in their unit; times are milliseconds, as load tools and SLOs write them."""
     times = {f"{name}_ms": times_document(result.times.get(name)) for name in TIME_TITLES}
     return {
         "requests_sent": result.requests_sent,

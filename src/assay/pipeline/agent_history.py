@@ -17,11 +17,11 @@ from itertools import compress
 from pathlib import Path
 
 from assay.analysis.comparison.default_metrics import judgeable
-from assay.analysis.comparison.equality import same_value
 from assay.analysis.comparison.noise_floor import FEWEST_SESSIONS
 from assay.analysis.comparison.severity import depends_on_machine
 from assay.analysis.estimates.case_results import case_series
 from assay.analysis.estimates.machine_speed import pace_of
+from assay.analysis.estimates.treatment import same_value
 from assay.analysis.findings import findings
 from assay.analysis.history.change_points import typical
 from assay.errors import LookupFailed, MissingExtra, no_such
@@ -105,6 +105,8 @@ def machine_of(trial: AgentTrial) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
+    """A run with its suite. Reading both takes long for a suite of many cases, so that a history keeps them."""
+
     run: Run
     suite: Suite | None
 
@@ -155,6 +157,7 @@ def past_of(store: Store, record: Record, current: Chosen, metrics: Mapping[str,
     for label, newest in current.items():
         trials = [one for one in record.trials if label_of(one) == label]
         alike = [one for one in trials if not unlikeness(one, newest)]
+        # Times and memory have a history only on one kind of machine; scores and tokens have one everywhere.
         here = [one for one in alike if machine_of(one) == machine_of(newest)]
         chosen = metrics[label]
         values = _values(store, alike, chosen)
@@ -171,6 +174,7 @@ Values = Mapping[int, Mapping[str, float]]
 
 
 def _values(store: Store, trials: Sequence[AgentTrial], metrics: Sequence[Metric]) -> Values:
+    """One value for each trial and metric. Executions are read column by column, without an object for each."""
     in_suite = {trial.trial_id: bool(trial.suite) for trial in trials}
     values: dict[int, dict[str, float]] = {}
     for trial_id, columns in store.columns(list(in_suite), [metric.name for metric in metrics]):
@@ -194,7 +198,11 @@ def _series(columns: Columns) -> dict[str, Series]:
 
 
 def _points(record: Record, trials: Sequence[AgentTrial], values: Values, metric: str) -> tuple[Point, ...]:
-    """In the order of versions, and of runs within each: a version that is run again later stays in its place."""
+    """In the order of versions, and of runs within each: a version that is run again later stays in its place.
+
+    A step in this sequence then lies between two versions. In the order of time, an old version that somebody runs again
+    today would look like a change, and one back right after it.
+    """
     places = {version: place for place, version in enumerate(record.versions)}
     ordered = sorted(trials, key=lambda trial: (places[trial.version], trial.started))
     return tuple(
@@ -235,6 +243,8 @@ def read_histories(store: Store, report: Report) -> TrialHistories:
 
 
 def _describe_excluded_trials(label: str, unlike: int, elsewhere: int) -> list[Doubt]:
+    """Say how many trials are not part of a history, and why: a history that is shorter than people remember looks like a
+    bug."""
     doubts = []
     if unlike:
         excluded = format_count(unlike, "earlier trial")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from assay.analysis.comparison.equality import same_value
+from assay.analysis.estimates.treatment import same_value
 from assay.model import Doubt
 from assay.store.history import AgentTrial
 from assay.store.store import Store
@@ -76,6 +76,7 @@ def _choose_at_point(done: Mapping[str, Sequence[AgentTrial]], *, are_all: bool)
         for ref, trials in done.items()
     }
     standing = {ref: _standing(trials) for ref, trials in usable.items()}
+    # Rule 3, newest run first. It is enough to go through the runs of one reference, since the run must have all of them.
     if are_all:
         for run_id in dict.fromkeys(one.run_id for one in reversed(next(iter(usable.values())))):
             in_run = {
@@ -102,6 +103,7 @@ def _find_shared_definition(done: Iterable[Sequence[AgentTrial]]) -> str | None:
 
 
 def _standing(trials: Sequence[AgentTrial]) -> AgentTrial:
+    """Rule 2, from the oldest to the newest. A changed definition always counts as newer: its cases are other ones."""
     kept = trials[0]
     for one in trials[1:]:
         is_part = kept.benchmark_hash == one.benchmark_hash and len(one.cases) < len(kept.cases)
@@ -110,6 +112,7 @@ def _standing(trials: Sequence[AgentTrial]) -> AgentTrial:
 
 
 def _is_as_good(trial: AgentTrial, standing: AgentTrial) -> bool:
+    """Whether a trial may stand in for the newest one: same known version, same definition, and no fewer cases."""
     return trial is standing or (
         trial.version == standing.version != ""
         and trial.benchmark_hash == standing.benchmark_hash

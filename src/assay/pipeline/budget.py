@@ -28,6 +28,7 @@ def budget_blind_spots(plan: Plan) -> list[str]:
 
 
 def _blind_spots(budget: Budget, use: AgentUse, role: str) -> Iterator[str]:
+    """Why the budget cannot see one agent or judge: an unknown price hides its cost, and missing usage hides its tokens."""
     price = Price(use, make_agent(use))
     if budget.usd is not None and price.is_unknown:
         yield (

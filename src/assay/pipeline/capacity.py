@@ -111,6 +111,7 @@ def resume_capacity(
         reopen_run(run.id, store, interrupt, stays_open_on_error=True) as active,
     ):
         if (throughput := _read_throughput(active)) is not None:
+            # The answer was stored, but not that the search has ended: the process died between the two.
             active.finish(lambda: RunState.COMPLETED if throughput > 0 else RunState.FAILED)
             return
         probe = _StoringProbe(active, request.asked, lambda load: nullcontext(lambda pulse, tally: None))
@@ -156,6 +157,8 @@ class _StoringProbe:
 
     def __call__(self, load: Load) -> LoadResult:
         """Measure the load, or return its stored result; this is how `Search` asks for a step."""
+        # A search is deterministic: given the same results it asks for the same loads. So a resumed search is run from the
+        # start and gets stored results as long as it asks for the stored loads; at the first difference the rest is dropped.
         step = next(self._steps, None)
         if step is not None and step.get("load") == _describe_load(load):
             self._used += 1
@@ -222,6 +225,10 @@ def _read_throughput(active: ActiveRun) -> float | None:
 
 
 def _plan(request: CapacityRequest, settings: Settings, tags: tuple[str, ...]) -> Plan:
+    """The plan of a search: one trial with more executions than any search takes.
+
+    The trial is marked as stopped at the end, so that the steps that were not needed do not count as missing.
+    """
     plan = plan_load(request.options, settings, MOST_STEPS, (*tags, CAPACITY_TAG))
     if request.arrivals is Arrivals.CONSTANT:
         return plan

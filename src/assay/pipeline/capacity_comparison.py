@@ -62,6 +62,7 @@ def _overlap_text(answers: Sequence[Mapping[str, Any]]) -> str:
 
 def _command(side: Report, answers: Sequence[tuple[str, Mapping[str, Any] | None]]) -> str:
     """At nine tenths of the lowest sustained rate, which every side should keep up with."""
+    # At the sustained rate itself one side may be on the edge, and its latencies would differ wildly from run to run.
     rates = [answer["sustained_rate"] for _, answer in answers if answer and answer["sustained_rate"]]
     params = side.trials[0].stored.trial.params
     load = ["--rate", significant(0.9 * min(rates)).replace(",", "")] if rates else ["--concurrency", "8"]

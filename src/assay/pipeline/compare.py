@@ -13,9 +13,8 @@ from pathlib import Path
 
 from assay.analysis.comparison.comparable import by_runs, comparable
 from assay.analysis.comparison.compare import compare_reports, matching_trials
-from assay.analysis.comparison.over_time import over_time
 from assay.analysis.comparison.policy import Tolerances
-from assay.analysis.comparison.showdown import contender, showdowns
+from assay.analysis.comparison.showdown import contender, over_time, showdowns
 from assay.analysis.estimates.case_results import case_series, tally_of
 from assay.analysis.estimates.completion import incomplete_trials
 from assay.analysis.estimates.trial import add_estimates
@@ -83,6 +82,7 @@ def compare_refs(
             side_a, side_b, metrics=names, tolerances=Tolerances(tolerance), noise=known.noise
         )
 
+    # Judged twice where the user asked for certain metrics: what is shown is one family of tests, what decides is another.
     comparisons = judge(metrics)
     # The overall winner must not depend on which metrics the user wants to see.
     deciding = comparisons if metrics is None else judge(None)
@@ -133,6 +133,8 @@ def courses(
 
 def find_sides(store: Store, refs: Sequence[str], suite: str | None = None) -> ComparisonSides:
     """Reports in the order of `refs`; results of agents are chosen together, from one run where it has all of them."""
+    # A word that is both an agent and a run means the agent, as names are what people remember. The suite is settled before:
+    # results of different suites could not be compared.
     suite = suite or find_shared_suite(store, refs)
     agents = [
         ref for ref in dict.fromkeys(refs) if Path(ref).suffix != ".json" and trials_of(store, ref, suite)
@@ -160,6 +162,7 @@ def side(store: Store, ref: str, suite: str | None = None) -> Report:
 
 
 def _run_side(store: Store, ref: str, suite: str | None) -> Report:
+    """A run as a side. A word that is neither run nor agent gets a message about both, since either may have been meant."""
     try:
         return report_of(store, ref, is_brief=True)
     except RunNotFound:

@@ -22,6 +22,7 @@ Counts = Mapping[int, Mapping[str, int]]
 
 def final_state(store: Store, run_id: str, assignment: Assignment) -> RunState:
     """Of a run that was carried out to its end: completed only if nothing is missing of it."""
+    # Everything is read from the store again: what this process believes to have done may differ from what arrived.
     run = store.run(run_id)
     counts = {stored.trial.index: store.counts(stored.id) for stored in run.trials}
     state = state_of(store, run, list(counts.values()))
@@ -59,9 +60,13 @@ def find_incomplete_trials(store: Store, run: Run, assignment: Assignment, count
     made.update(
         trial for trial, _, phase in store.progress(run.id) if trial in until and phase == Phase.MEASURED
     )
+    # The same generator that made the jobs of the run says how many executions there should be, so that the two cannot drift
+    # apart when a new kind of trial is added.
     planned: Counter[int] = Counter()
     for job in jobs(replace(assignment, progress={}, done={}), set()):
         planned[job.trial] += min(1, _count_measured(job)) if job.trial in until else _count_measured(job)
+    # A trial that was stopped, by a limit or because its agent failed over and over, is as complete as it will ever be. Harness
+    # errors are counted apart: they are stored executions that say nothing about the agent.
     stopped = {stored.trial.index for stored in run.trials if stored.stopped}
     missing = {index for index, number in planned.items() if made[index] < number} - stopped
     return missing | {

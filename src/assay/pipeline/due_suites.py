@@ -18,6 +18,7 @@ def find_due_suites(store: Store, settings: Settings, now: datetime | None = Non
     """
     from assay.pipeline.planning import registry_of
 
+    # Files go before the registry: a schedule that was changed in a file must not be overruled by an older copy.
     registry = registry_of(store)
     scheduled = [target for target, schedule in suite_schedules(settings).items() if schedule]
     read = {target: find_suite(target, settings, registry) for target in scheduled}
@@ -31,6 +32,7 @@ def find_due_suites(store: Store, settings: Settings, now: datetime | None = Non
     for target, suite in {**files, **stored}.items():
         if not suite.schedule:
             continue
+        # By the start of the last run and not by its end, so that a run which takes long is not due again at once.
         latest = store.runs(limit=1, name=suite.name)
         due = next_due(suite.schedule, latest[0].started) if latest else now
         if due is not None and due <= now:

@@ -49,11 +49,13 @@ class _Past:
 
 
 def _forecast_trial(trial: Trial, past: _Past) -> TrialForecast:
+    """What one trial takes and costs, from the best basis that there is; each of the two figures has a basis of its own."""
     executions = trial.most_executions
     agent = make_agent(trial.agent_use, trial.concurrency) if trial.agent_use is not None else None
     is_concurrent = agent is not None and (
         inspect.iscoroutinefunction(agent.answer) or bool(getattr(agent, "is_thread_safe", False))
     )
+    # Requests share time only if the agent can really work on several at once; otherwise they wait for each other.
     in_flight = trial.concurrency if is_concurrent else 1
     limit = trial.limits.seconds
     by_limit = Expected(None, Basis.UNKNOWN, "no earlier run to estimate from, and no limits.seconds")
@@ -77,6 +79,7 @@ _NO_TIME = Expected(0.0, Basis.RECORDED, "recorded answers are not waited for")
 def _of_history(values: Sequence[float], times: float, run: str) -> Expected | None:
     if not values:
         return None
+    # The median and not the mean: one execution that hung until its time limit would dominate a mean.
     reason = f"median of {format_count(len(values), 'execution')} in run {run}"
     return Expected(median(values) * times, Basis.HISTORY, reason)
 

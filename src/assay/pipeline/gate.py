@@ -70,6 +70,9 @@ def gate_sides(
 
     Sides that took turns in one run are judged without the noise between runs.
     """
+    # Sides are refused twice: first for what holds whatever is measured, so that the message is about the real difference and
+    # not about a metric that one of them lacks; then again once it is known whether times are among the metrics, because only
+    # these tie a comparison to one kind of machine.
     asked = [inner_name(name) for name in metrics]
     a, b = with_completion(*sides, always=COMPLETION in asked)
     shared = find_common_metrics(a, b)
@@ -137,6 +140,7 @@ def baseline_ref(store: Store, baseline: str) -> str:
 
 
 def _refuse_unknown(asked: Sequence[str], shared: dict[str, Metric]) -> None:
+    """Refuse metrics that one side lacks. If the sides share none at all, that is reported instead."""
     for name in asked if shared else ():
         if _base(name, shared) not in shared:
             raise LookupFailed(
@@ -151,7 +155,10 @@ def _base(name: str, shared: dict[str, Metric]) -> str:
 
 
 def unlike(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
-    """Why two sides are not comparable, with what to do about it; empty if they are."""
+    """Why two sides are not comparable, with what to do about it; empty if they are.
+
+    The reasons go from the general to the particular, so that the user learns of another suite before other params.
+    """
     if reason := _other_suite(a, b) or _nothing_in_common(a, b):
         return reason
     for first, second in matching_trials(a, b):
@@ -233,6 +240,7 @@ def _about_lost_metrics(a: Report, b: Report, asked: Sequence[str]) -> Iterator[
 
 
 def _about_runs(a: Report, b: Report) -> Iterator[Doubt]:
+    """Warnings about the two runs themselves: a run that is compared with itself, and runs that are not finished."""
     if a.run.id == b.run.id and not _is_one_run(a, b):
         yield Doubt(
             "itself", "This run is the baseline, so the gate passes trivially.", "Make a new one: assay run"

@@ -101,6 +101,7 @@ def _read_contests(store: Store, chosen: Filter | None, metric: str, now: dateti
 
 
 def _boards(suites: Sequence[_Contest], metric: str) -> list[Leaderboard]:
+    """The boards of these suites, with the warnings of the ranking and those about results that are not ranked."""
     return [
         replace(
             board := leaderboard(suite.name, suite.contenders, suite.benchmarks, metric, suite.category),
@@ -201,6 +202,7 @@ def _find_unranked(store: Store, entries: Sequence[RankedTrial]) -> list[Unranke
 
 
 def _nothing(chosen: Filter, failed: Sequence[str]) -> str:
+    """Why there is nothing to rank, with what to do: nothing ran, everything failed, or the filters are too narrow."""
     filters = [
         f" of suite '{chosen.suite}'" if chosen.suite else "",
         f" of category '{chosen.category}'" if chosen.category else "",
@@ -216,6 +218,7 @@ def _nothing(chosen: Filter, failed: Sequence[str]) -> str:
 
 
 def _contenders(store: Store, entries: Sequence[RankedTrial], now: datetime) -> list[Contender]:
+    """The agents that are ranked, each with all of its trials on the suite."""
     from assay.pipeline.ratings import read_ratings
 
     ratings = read_ratings(store, entries)
@@ -228,6 +231,8 @@ def _contenders(store: Store, entries: Sequence[RankedTrial], now: datetime) -> 
 def _contender(
     name: str, entries: Sequence[RankedTrial], ratings: Mapping[int, Ratings], now: datetime
 ) -> Contender:
+    """An agent with its ratings by benchmark, and with all that makes some of them count less: old, partial, or outdated
+    results."""
     newest = max(entries, key=lambda entry: entry.ended)
     return Contender(
         name,

@@ -34,7 +34,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ActiveRun:
-    """A run that this process owns. `run` is the run as it was when it was begun or taken over."""
+    """A run that this process owns. `run` is the run as it was when it was begun or taken over.
+
+    A run moves from `running` to exactly one final state, and only `finish` or an error moves it. If the process is killed,
+    the state stays `running`; whoever looks at it later sees from the lease that nobody carries it on, and may resume it.
+    """
 
     run: Run
     store: Store
@@ -67,6 +71,8 @@ class ActiveRun:
             self.store.finish(self.id, state, self.clock.now())
             return state
 
+        # The order matters. The state is decided from what is stored, so every batch has to be there first, and what
+        # `conclude` stores must be there before the run counts as finished: a reader of a finished run finds its ratings.
         self.store.settle(self.id)
         return self.store.insist(end)
 
@@ -120,6 +126,7 @@ def _owning(active: ActiveRun, stays_open_on_error: bool) -> Iterator[None]:
             is_by_user = isinstance(error, KeyboardInterrupt)
             # Where the store failed, it cannot be stored either that the run has ended.
             if is_by_user or not (stays_open_on_error or isinstance(error, StoreError)):
+                # The user waits for the command to end, or an error waits to be shown: one try is enough now.
                 active.store.stop_retrying()
                 state = RunState.INTERRUPTED if is_by_user else RunState.FAILED
                 active.store.finish(active.id, state, active.clock.now())
@@ -135,6 +142,7 @@ def keep_lease(store: Store, run_id: str, interrupt: Interrupt) -> Iterator[None
     """
     ended = Event()
     thread = Thread(target=_renew, args=(store, run_id, interrupt, ended), name="assay-lease", daemon=True)
+    # A database in memory belongs to this process alone, so nobody could take the run over.
     if store.is_shared:
         thread.start()
     try:
@@ -147,6 +155,10 @@ def keep_lease(store: Store, run_id: str, interrupt: Interrupt) -> Iterator[None
 
 
 def _renew(store: Store, run_id: str, interrupt: Interrupt, ended: Event) -> None:
+    """The thread that renews. A failure to reach the database is only logged: the next renewal may succeed in time, and the
+    batches of the run have retries of their own. A lost lease ends the run as Ctrl-C would."""
+    # A thread inherits the priority of the one that starts it, which may be lowered beside a load. A renewal that waits for the
+    # processor behind the workers of the load could come too late.
     take_usual_priority()
     while not ended.wait(RENEW_SECONDS):
         try:

@@ -81,7 +81,8 @@ def run_load(
     results: list[LoadResult] = []
     loads = [replace(asked.load, concurrency=level) for level in levels] or [asked.load]
     with interruptible() as interrupt, ExitStack() as until_done:
-
+        # Called by the engine once the first requests are under way, and again whenever the run is needed: the cache makes
+        # it begin once. Opening a database before would delay the first request by as long as importing SQLAlchemy takes.
         @cache
         def begin_run() -> ActiveRun:
             from assay.pipeline.lifecycle import open_run
@@ -90,6 +91,7 @@ def run_load(
             plan = plan_load(options, settings, repetitions, tags, levels)
             return until_done.enter_context(open_run(plan, open_store(), interrupt, here, clock))
 
+        # All levels in turn, and then all again: a machine that slows down over time slows all levels alike.
         for repetition, (trial, load) in product(range(repetitions), enumerate(loads)):
             started = time.time()
             keep = None if watch_chunk is None else partial(_number_chunk, watch_chunk, len(results))

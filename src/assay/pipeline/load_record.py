@@ -44,6 +44,7 @@ def plan_load(
 
 def select_changed_options(options: LoadOptions) -> dict[str, object]:
     """The options that differ from their defaults, as params of a spec."""
+    # Only what was chosen, as in a spec that a person writes: names of trials and reports would drown in defaults.
     plain = {field.name: getattr(options, field.name) for field in fields(options)}
     defaults = {field.name: field.default for field in fields(options)}
     return {

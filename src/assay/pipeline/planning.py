@@ -38,8 +38,11 @@ _log = logging.getLogger(__name__)
 
 def prepare(request: RunRequest | str, settings: Settings, store: Store | None = None) -> Plan:
     """Plan what is asked for: every name is known to exist, and every agent can be made, before anything runs."""
+    # `module:attribute` in a spec means a module of the user's project. At the end of the path, so that a file of the project
+    # that is called like a package does not take its place.
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
+    # A program that plans twice, as a notebook does, may have committed in between.
     forget_commits()
     request = RunRequest(request) if isinstance(request, str) else request
     start = perf_counter()
@@ -71,6 +74,7 @@ def _with_recorded_repetitions(plan: Plan) -> Plan:
 
 
 def _format_few_recorded(counts: Mapping[str, int], asked: int) -> str:
+    """The remark for a recorded agent that has fewer answers than repetitions were asked for."""
     short = [number for number in counts.values() if number < asked]
     fewest, most = min(short), max(short)
     many = f"{fewest}" if fewest == most else f"{fewest} to {most}"
@@ -138,9 +142,11 @@ def check_makeable(plan: Plan) -> None:
 
 
 def _check_agents_and_scorers(uses: Sequence[AgentUse], suite: Suite | None) -> None:
+    """Make every agent and scorer once; PlanError with everything that is wrong with any of them."""
     from assay.plugin.agent_pool import agent_key, make_agent
     from assay.plugin.scorers import make_scorer
 
+    # Each different agent once, however many trials it has, and all problems at once instead of the first one.
     agents = {agent_key(use): use for use in uses}
     makings: list[Callable[[], object]] = [partial(make_agent, use) for use in agents.values()]
     makings += [partial(make_scorer, use) for use in (scorers_of(suite) if suite else ())]
@@ -169,6 +175,7 @@ class Checked(NamedTuple):
 
 
 def _summary(target: str, contents: str, settings: Settings, store: Store | None) -> str:
+    """What a file holds, after everything in it was checked in the way in which it would be used."""
     if contents == "agents":
         from assay.plugin.agent_pool import make_agent
 

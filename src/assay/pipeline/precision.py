@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from assay.analysis.comparison.noise_run import noise_floors
+from assay.analysis.comparison.noise_floor import noise_floors
 from assay.analysis.comparison.policy import KnownNoise
 from assay.analysis.comparison.sample_size import Progress, needs
 from assay.errors import AssayError, LookupFailed, PlanError, RunNotFound, no_such
@@ -29,6 +29,7 @@ from assay.text import shell_command
 
 def plan_repetitions(request: RunRequest, rounds: int, settings: Settings, store: Store) -> Plan:
     """The plan of an A/A run: rounds of a suite, or fresh processes of an experiment."""
+    # Planned once to learn what it is: the unit that has to be repeated is a round for a suite and a process for code.
     is_suite = prepare(request, settings, store).suite is not None
     changes = {"iterations": {"measured": rounds}} if is_suite else {"processes": rounds}
     return _check_nothing_differs(
@@ -91,6 +92,7 @@ def compute_needs(
 
 
 def _only_agents(report: Report, agents: Sequence[str]) -> Report:
+    """The report without other agents; a name without stored results is refused, with those that there are."""
     there = dict.fromkeys(trial.stored.trial.agent.name for trial in report.trials)
     for name in agents:
         if name not in there:

@@ -45,6 +45,7 @@ def rate_trials(store: Store, begun: Run, suite: Suite) -> None:
     trials are rated again only where what they are measured by changes: here if the run has another rubric, and in
     `references` if there is another reference.
     """
+    # First the trials of this run, so that its rubric is stored as the latest one; then the others are brought to it.
     for stored in begun.trials:
         store.rate(stored.id, ratings_of(store, stored, suite))
     for scope in store.rating_scopes(begun.id):
@@ -56,6 +57,8 @@ def align_rubrics(store: Store, scope: RatingScope) -> None:
 
     Another rubric leaves the results comparable, so all of them are measured by one.
     """
+    # A yardstick is a text of everything that ratings depend on beside the executions. Comparing texts finds what has to be
+    # rated again without reading a single execution.
     rated = store.read_yardsticks(scope)
     if not rated:
         return
@@ -114,6 +117,7 @@ def read_rated_table(store: Store, stored: StoredTrial, further: Iterable[str] =
     from assay.analysis.estimates.case_results import code_table
 
     if stored.trial.is_recorded:
+        # The time that it took to read a recorded answer says nothing: what was recorded with it takes its place.
         table = store.case_table(stored.id, {*further, RECORDED_SECONDS})
         metrics = dict(table.metrics)
         metrics["seconds"] = metrics.pop(RECORDED_SECONDS)
@@ -132,6 +136,7 @@ def state_of(store: Store, run: Run, counts: Sequence[Mapping[str, int]]) -> Run
 
 
 def _is_scoring_failed(store: Store, stored: StoredTrial, suite: Suite) -> bool:
+    """Whether most ok executions of a trial have no score although its benchmark has scorers: then the run has failed."""
     benchmark = benchmark_of(stored, suite)
     if not stored.trial.cases or not benchmark.expects_scores:
         return False
@@ -175,6 +180,7 @@ def read_current_ratings(
     `counts` are its measured executions by status: a run that is going on or was resumed has more than were rated.
     """
     kept = store.ratings([stored.id]).get(stored.id)
+    # Without the contributions of rounds, as older versions stored them, there would be no interval that includes them.
     if kept is None or not all(kept.by_round.values()):
         return None
     rated = sum(kept.outcomes.values()) + kept.unscored
@@ -220,6 +226,8 @@ def find_failed_cases(store: Store, ref: str) -> dict[str, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
+    """A run that was judged again."""
+
     run: Run
     spent: Judging | None
     """What judging again used up; None where no judge was asked."""
@@ -246,6 +254,7 @@ def rescore(store: Store, ref: str) -> Rescored:
     kept: list[int] = []
     for stored in (stored for stored in found.trials if stored.trial.cases):
         benchmark = benchmark_of(stored, suite)
+        # Generators all the way: an execution is read, judged and let go, and only its scores stay until the end.
         stored_whole = _select_judgeable(store.executions_to_rescore(stored.id), kept)
         store.rescore(stored.id, judge_again(benchmark, stored_whole, spent))
     _update_state(store, found)

@@ -26,6 +26,7 @@ def measure_recovery(found: ScenarioFinding, bench: StressBench, patience: float
 
     A server that works off its queue for longer than the scenario lasted is late, not dead.
     """
+    # A scenario that recovered, or that had nothing to recover from, needs no further requests.
     if found.is_recovered or found.recovery is None:
         return found
     try:
@@ -39,6 +40,7 @@ def measure_recovery(found: ScenarioFinding, bench: StressBench, patience: float
 
 def settle(bench: StressBench, patience: float) -> float | None:
     """Seconds until single requests are as fast as at the base rate, or None if they are not within `patience` seconds."""
+    # The same limit by which scenarios decide that the agent is calm again, so that both mean the same by "recovered".
     limit, began = longest_in_calm(bench.calm), time.monotonic()
     while (left := began + patience - time.monotonic()) > 0:
         # One at a time adds next to nothing to a queue, and the first is answered when the queue is empty.

@@ -78,6 +78,8 @@ def _establish(store: Store, scope: RatingScope, ending: Sequence[CompletedTrial
     known = {one.quantity: one for one in store.references(scope.suite) if one.scope == scope}
     # If there are references, earlier runs have already been looked at.
     candidates = list(ending) if known else [*store.read_completed_trials(scope), *ending]
+    # Runs of all cases come before runs of some, and within both the earliest: the sort is stable. Each quantity takes its
+    # reference from the first run that has it, as a run without prices has no cost to refer to.
     candidates.sort(key=lambda trial: not trial.is_whole)
     found: dict[str, Reference] = {}
     for (run_id, is_whole), group in groupby(candidates, lambda trial: (trial.run_id, trial.is_whole)):
@@ -89,6 +91,7 @@ def _establish(store: Store, scope: RatingScope, ending: Sequence[CompletedTrial
         for name, value in values.items():
             if name not in found and (name not in known or (is_whole and not _is_settled(known[name]))):
                 found[name] = Reference(scope, name, value, run_id, trials[0].ended, origin)
+    # Every trial of the scope is rated again, and not only those without a rating: what they were relative to has changed.
     if found:
         store.keep_references(found.values())
         rate_by_latest_rubric(store, store.read_rated_trials(scope), scope, watch)
@@ -173,6 +176,8 @@ class ChangedRating:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceChange:
+    """What `assay suite reference --set` did."""
+
     run_id: str
     references: tuple[ChangedReference, ...]
     ratings: tuple[ChangedRating, ...]
@@ -195,6 +200,7 @@ def set_references(store: Store, suite: Suite, ref: str, watch: Watch = ignore_p
         raise PlanError(
             f"Run '{run.id}' cannot be a reference: none of its executions succeeded. Name another run."
         )
+    # Read before anything is stored, so that the user is shown what the change did to references and ratings.
     shown = {(one.scope, one.quantity): one.reference for one in list_references(store, suite)}
     trials = [trial for scope in chosen for trial in store.read_rated_trials(scope)]
     ratings = store.ratings([trial_id for _, trial_id in trials])
@@ -240,6 +246,7 @@ def _scopes_to_set(store: Store, suite: Suite, run: Run) -> dict[RatingScope, li
 def _find_changed_ratings(
     store: Store, trials: Sequence[tuple[str, int]], before: Mapping[int, Ratings]
 ) -> Iterator[ChangedRating]:
+    """Trials whose ratings are other than before. They are read back from the store, so what is shown is what is stored."""
     after = store.ratings([trial_id for _, trial_id in trials])
     for run_id, group in groupby(sorted(trials), lambda trial: trial[0]):
         by_id = {stored.id: stored.trial for stored in store.run(run_id).trials}

@@ -39,7 +39,12 @@ class Inquiry:
 
 
 def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) -> RegressionReport:
-    """Search for regressions and store them, each in its state."""
+    """Search for regressions and store them, each in its state.
+
+    The order of the steps matters. Both searches come first, and what they find is merged by id, so that one loss that both
+    found is one regression. Then everything open is held against the newest version: what it has undone is no finding any
+    more. Only then are the states carried over, since a regression that is found again after it was resolved is reopened.
+    """
     record = record_of(store, inquiry.agent, inquiry.suite)
     current = record.latest(record.version)
     past = past_of(
@@ -116,6 +121,7 @@ def _known(trial: TrialReport) -> list[Metric]:
 
 
 def _nothing_to_judge_by(record: Record, against: Against | None) -> str:
+    """Why there can be neither a comparison nor a search in the history."""
     if against is not None:
         return f"Nothing can be compared with {against.told}, and there are too few runs for a history."
     return (
@@ -141,6 +147,7 @@ def _against(store: Store, record: Record, inquiry: Inquiry) -> Against | None:
 
 
 def _version(record: Record, version: str) -> Against:
+    """An earlier version to compare with. The newest one is refused: compared with itself it would never regress."""
     if version not in record.versions:
         raise LookupFailed(no_such(version, f"versions of '{record.agent}' that ran", record.versions))
     if version == record.version:
@@ -153,6 +160,7 @@ def _version(record: Record, version: str) -> Against:
 
 
 def _read_baseline(store: Store, record: Record, baseline: str) -> Against:
+    """The results of the agent in a baseline; refused if it has none there, or if the baseline is the run that is judged."""
     name = baseline.removeprefix("@")
     run = store.run(f"@{name}")
     trials = record.of_run(run.id)

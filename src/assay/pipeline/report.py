@@ -37,6 +37,7 @@ from assay.store.store import Store
 def report_of(store: Store, ref: str, *, is_brief: bool = False) -> Report:
     """A stored run with its findings; a brief one has estimates to compare with, not to show."""
     found = store.run(ref)
+    # A process that was killed could not store that its run has ended: the lease tells, and the stored state stays as it is.
     if found.state is RunState.RUNNING and store.is_abandoned(found.id):
         found = replace(found, state=RunState.INTERRUPTED)
     suite = store.suite_of(found.id)

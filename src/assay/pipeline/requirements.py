@@ -53,6 +53,11 @@ def gate_with_requirements(
 
 
 def _with(gate: Gate, requirements: Sequence[Requirement]) -> Gate:
+    """The gate with its requirements checked.
+
+    Requirements are about every trial of the run and not only about those that the baseline has, so all incomplete ones
+    count now.
+    """
     if not requirements:
         return gate
     return replace(
@@ -72,6 +77,10 @@ def _has_baseline(store: Store, ref: str) -> bool:
 
 
 def _all_of(report: Report, written: str | Sequence[str]) -> list[Requirement]:
+    """The requirements of the suite and those that were asked for, each once.
+
+    Those of the suite were checked when it was read.
+    """
     suite = report.suite or report.run.suite
     own = suite.require if suite is not None else ()
     asked = _parse(written, "--require")

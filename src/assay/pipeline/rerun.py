@@ -43,6 +43,7 @@ def rerun_gate(
     store: Store, ref: str, baseline: str, judge: Judge, watching: Watching, repetitions: int | None = None
 ) -> Gate:
     """Run the agents of run `ref` and those of the baseline again, and judge that new run."""
+    # Checkouts exist only while the run does; the exit stack removes them also after an error or Ctrl-C.
     before, after = _read_sides(store, ref, baseline)
     pairs = matching_trials(before, after)
     with ExitStack() as checkouts:
@@ -51,6 +52,8 @@ def rerun_gate(
             done = run_plan(plan, store, watch)
     if done.state is RunState.INTERRUPTED:
         raise KeyboardInterrupt
+    # The new run is judged like any pair of sides. It is kept with a tag, by which `last` leaves it out and a later rerun
+    # refuses it.
     report = report_of(store, done.id)
     sides = _half(report, 0), _half(report, 1)
     _refuse_failed(pairs, sides[0], plan)
@@ -116,6 +119,7 @@ def _build_plan(
         elif repetitions is not None:
             current = replace(second, iterations=replace(second.iterations, measured=repetitions))
         for side, run, trial in ((BASELINE, runs[0], first), (CURRENT, runs[1], second)):
+            # An arm has the settings of the current trial and the agent of its own side: only the code may differ.
             place = _place_of(trial, run, side)
             if place is not None:
                 places[len(trials)] = place
@@ -177,6 +181,8 @@ def _place_of(trial: Trial, run: Run, side: str) -> Place | None:
     folder = files[0].parent if files else _folder(trial)
     today, then = CodeState.of(_version_now(trial, folder), read_vcs(folder)), _code_then(trial, run)
     subject = f"'{trial.agent.name}'"
+    # Uncommitted changes are nowhere but on disk. Only the current side may have them, and only if they are still there; even
+    # then nobody can tell whether they are the same ones, but the user has just made that run.
     if then.is_dirty and not (side == CURRENT and then == today):
         raise PlanError(
             f"{subject} of the {side} run '{run.id}' was measured with uncommitted changes "
@@ -193,6 +199,8 @@ def _place_of(trial: Trial, run: Run, side: str) -> Place | None:
 
 
 def _why_not(subject: str, versions: tuple[str, CodeState], repository: str, run: tuple[str, str]) -> str:
+    """Why the code of a trial cannot be had as it was: its version is unknown, it is not in git, or git does not have the
+    commit."""
     then, today = versions
     again = (
         "Run the baseline again from its code, and set it again." if run[1] == BASELINE else "Run it again."
@@ -292,6 +300,7 @@ def _refuse_missing_files(trial: Trial, checkout: Checkout) -> None:
 
 
 def _half(report: Report, side: int) -> Report:
+    """One side of the run. `_build_plan` put the baseline at even indices and the current run at odd ones."""
     chosen = tuple(trial for trial in report.trials if trial.stored.trial.index % 2 == side)
     return replace(report, trials=chosen)
 

@@ -38,6 +38,7 @@ def read_progress(store: Store, run: Run) -> StoredProgress:
     """What is stored; a process of `measured: auto` that had seen enough counts as having done all it may."""
     from assay.execute.early_stop import Enough
 
+    # The rule of `measured: auto` is replayed over the stored values, with the same code that applied it in the worker.
     progress = dict(store.progress(run.id))
     for stored in run.trials:
         until = stored.trial.iterations.until
@@ -52,7 +53,11 @@ def read_progress(store: Store, run: Run) -> StoredProgress:
 
 
 def remark_on_split_processes(active: ActiveRun, plan: Plan, progress: StoredProgress) -> None:
-    """A process that is resumed in the middle is really two: say so beside its figures."""
+    """A process that is resumed in the middle is really two: say so beside its figures.
+
+    Intervals treat a process as one unit of replication, and half of this one was measured at another time, perhaps on a
+    warmer machine. With cold isolation every execution has a process of its own, so there is nothing to split.
+    """
     for trial in (trial for trial in plan.trials if trial.agent_use is None):
         split = [process for (index, process, phase), done in progress.items()
                  if (index, phase) == (trial.index, "measured") and 0 < done < trial.iterations.measured]  # fmt: skip
@@ -79,6 +84,7 @@ class AgentVersions:
 
     def _together_with(self, index: int, version: str) -> str:
         """What the trial's figures are of, with a remark beside them where that is more than one version."""
+        # Nothing is known of versions that agents do not report, so only two that are known and differ are a change.
         before = self._known.get(index, "")
         if not before:
             return version

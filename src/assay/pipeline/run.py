@@ -68,6 +68,7 @@ def ignore_batch(_: Batch) -> None:
 def run_plan(plan: Plan, store: Store, watch: Watch = ignore_batch) -> Run:
     """Carry out a plan from the beginning."""
     _refuse_secrets(plan)
+    # The clock starts before the environment is recorded, which takes a while: the run began when the user asked for it.
     clock = SteadyClock()
     code_folder = Path(plan.load[0]).parent if plan.load else Path.cwd()
     here = record_sandbox(environment(code_folder), plan.suite)
@@ -86,7 +87,12 @@ def run_plan(plan: Plan, store: Store, watch: Watch = ignore_batch) -> Run:
 
 
 def resume(ref: str, store: Store, watch: Watch = ignore_batch, budget: Budget = NO_BUDGET) -> Run:
-    """Do what is missing of a run that was cut short; ceilings of `budget` take the place of those it was planned with."""
+    """Do what is missing of a run that was cut short; ceilings of `budget` take the place of those it was planned with.
+
+    The plan comes from the database and not from the files of the spec, which may have changed since. Everything that can
+    refuse (another owner, a used-up budget, an agent that cannot be made) is checked before the run is taken over, so that a
+    refused resumption leaves the run as it was.
+    """
     found = store.run(ref)
     store.require_idle(found.id)
     if RERUN_TAG in found.tags:
@@ -121,6 +127,7 @@ def _execute_plan(
     """
     _log.info("run %s begins: seed %d, executor %s", active.id, plan.seed, plan.executor)
     start, store = perf_counter(), active.store
+    # The sampler times a fixed piece of work beside the executions: how fast the machine was is stored with the results.
     executor = PaceSampler(lookup.find("executors", plan.executor)(plan.parallelism))
     with _make_trial_folders(active.run, plan) as folders:
         done = store.done(active.id) if plan.suite else {}
@@ -132,6 +139,7 @@ def _execute_plan(
         with _loading_ahead(plan):
             is_stopped = lambda: active.interrupt() or spending.is_over  # noqa: E731
             for batch in carry_out(assignment, executor, is_stopped, ended, spending, deciding):
+                # Stored first, shown second: what a user has seen on the screen is never lost.
                 active.add(versions.resolve_versions(batch))
                 _log_troubles(plan, batch)
                 watch(batch)
@@ -254,6 +262,7 @@ def _find_ended_trials(active: ActiveRun, plan: Plan, deciding: Deciding | None)
 
 
 def _decide_state(active: ActiveRun, assignment: Assignment, spending: Spending) -> RunState:
+    """Over budget only if the budget left something out: one that was used up by the last execution has kept nothing back."""
     from assay.pipeline.completeness import final_state
 
     store = active.store
@@ -266,6 +275,8 @@ def _decide_state(active: ActiveRun, assignment: Assignment, spending: Spending)
 
 
 def _rate(active: ActiveRun, suite: Suite, state: RunState) -> None:
+    """References come first, as the ratings of this very run are relative to them. Only a completed run may set them: an
+    incomplete one would bind all later ratings to a part of the cases."""
     from assay.pipeline.ratings import rate_trials
     from assay.pipeline.references import establish_references
 
@@ -300,6 +311,8 @@ def _loading_ahead(plan: Plan) -> Iterator[None]:
     Two threads that import what needs each other may see half of it, so nothing else is loaded until this is done.
     """
     load = partial(import_module, "assay.pipeline.report")
+    # The command line lets garbage collection run seldom, to start fast. Code that is measured in this process runs with
+    # Python's own threshold, as it would anywhere else.
     if plan.executor != "local" or any(trial.isolation == "inline" for trial in plan.trials):
         load()
         before = gc.get_threshold()

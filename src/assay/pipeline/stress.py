@@ -152,6 +152,8 @@ def run_stress(
     sizes: Sizes | None = None,
 ) -> Stressed:
     """Measure the baseline and run the scenarios. Finished scenarios stay stored, whatever happens to later ones."""
+    # Mistakes in names and options show before the first request; the run begins in the store only after the baseline, so that
+    # an agent that cannot be reached leaves no empty run behind.
     chosen = scenarios_named(options.scenarios, options.is_quick) if scenarios is None else list(scenarios)
     prepare_load(options.load, settings, store)
     subject = subject_of(options.load, settings, store)
@@ -181,6 +183,7 @@ def run_scenarios(
     findings: list[ScenarioFinding] = []
     for trial, scenario in scenarios.items():
         started = time.time()
+        # A scenario that was skipped sent nothing, so what the agent may still suffer from is the one before it.
         before = next((finding for finding in reversed(findings) if not finding.skipped), None)
         try:
             finding = _run_scenario(scenario, start.bench, told, before, patience)
@@ -277,6 +280,7 @@ def measure_baseline(
         base, text = comfort.rate, comfort.text
     told.say(f"base: {significant(base)} requests/s, {text}")
     cases = len(subject.check.pairs) if subject.check is not None else 0
+    # Long enough for every case to be asked and for a P95 to rest on enough answers, also where the base rate is low.
     load = within(calm_load(base, sizes.calm, cases, ENOUGH), subject)
     load = replace(load, seconds_each=asked.load.seconds_each, workers=asked.load.workers)
     # Details of failed requests come with the chunks that workers report; the result has only their counts.

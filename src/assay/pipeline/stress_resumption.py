@@ -63,6 +63,7 @@ def resume_stress(
         interruptible() as interrupt,
         reopen_run(run.id, store, interrupt, stays_open_on_error=True) as active,
     ):
+        # Read only now: taking the run over may have stored a scenario that the first part could not store.
         outputs = _read_outputs(active)
         findings = [scenario_of(output["scenario"]) for output in outputs.values()]
         missing = [stored.trial for stored in active.run.trials if stored.trial.index not in outputs]

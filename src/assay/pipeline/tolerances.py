@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 from assay.analysis.comparison.comparable import by_runs
 from assay.analysis.comparison.compare import matching_trials
-from assay.analysis.comparison.equality import same_value
-from assay.analysis.comparison.noise_floor import noise_floor, session_error
-from assay.analysis.comparison.noise_run import noise_floors
+from assay.analysis.comparison.noise_floor import noise_floor, noise_floors, session_error
 from assay.analysis.comparison.policy import Floors, KnownNoise, Sessions
 from assay.analysis.comparison.severity import depends_on_machine
 from assay.analysis.estimates.machine_speed import MachineShift, shift_between
+from assay.analysis.estimates.treatment import same_value
 from assay.execute.environment import machine_class
 from assay.model import Comparison, Doubt, Report, StoredTrial, Trial
 from assay.model.precision import NOISE_FLOORS, TOLERANCE, NoiseFloor
@@ -71,6 +70,7 @@ def read_noise(
     for first, second in by_runs(a, b):
         known = known_floors(store, first, second)
         floors |= known
+        # Sides that took turns in one run had the same machine at the same time: the noise between runs is none of theirs.
         if first.run.id == second.run.id:
             continue
         past = read_histories(store, second) if histories is None else histories
@@ -140,6 +140,8 @@ def session_errors(
 
     Runs that are `judged` are no part of what is known.
     """
+    # A noise floor is the standard deviation of one run as a share of its value. The difference of two independent runs varies by
+    # √2 times as much, and errors are on the scale of logarithms, where a share of s becomes ln(1 + s).
     found = {
         key: ErrorPart(math.sqrt(2) * math.log1p(one.found.floor), max(1, one.found.rounds - 1))
         for key, one in known.items()

@@ -43,6 +43,7 @@ def code_file(member: Any) -> Path | None:
 
 
 def _find_distribution_version(name: str) -> AgentVersion:
+    """The version of an installed package. A package that is not installed, as a file of the user's is not, has none."""
     from importlib.metadata import PackageNotFoundError, version
 
     if name == "assay":
@@ -55,6 +56,10 @@ def _find_distribution_version(name: str) -> AgentVersion:
 
 @cache
 def _in_repository(file: Path) -> AgentVersion | None:
+    """The repository and commit that a file belongs to; None outside of git.
+
+    Untracked files do not make a commit dirty, since no result depends on a file that the code does not have.
+    """
     top = _git(file.parent, "rev-parse", "--show-toplevel")
     commit = _git(file.parent, "rev-parse", "--short=10", "HEAD")
     if not top or not commit:

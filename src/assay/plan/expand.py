@@ -45,6 +45,7 @@ from assay.spec.read import KeyOrigin, LocatedEntry, Spec
 from assay.spec.schema import ExperimentEntry, IterationsSection, UntilSection
 
 MAX_TRIALS = 100_000
+"""More than a year of trials of five minutes: nobody means that. Plan, store and report work up to here."""
 
 
 def expand(spec: Spec, agents: Sequence[AgentUse] = ()) -> Plan:
@@ -52,6 +53,7 @@ def expand(spec: Spec, agents: Sequence[AgentUse] = ()) -> Plan:
 
     With agents, each of them at each point; then every experiment must be one that takes agents.
     """
+    # Files first: they may define the executor, the experiments and the instruments that are looked up below.
     mistakes = list(spec.mistakes)
     load = _load_files(spec, mistakes)
     try:
@@ -139,6 +141,7 @@ def trials_of_entry(
     if own_mistakes:
         mistakes += own_mistakes
         return []
+    # Only now is the sweep written out: `_axis_mistakes` has refused one that would not fit into memory.
     swept = points(axes, entry.strategy, entry.samples, seed)
     trials: list[Trial] = []
     for use, own in tested:
@@ -193,6 +196,10 @@ def _resolve_params(
 
 
 def _twice(every: list[tuple[dict[str, Any], Any]], swept: list[Point]) -> str:
+    """The label of a point whose params equal those of an earlier one; "" if all differ.
+
+    Two equal trials would be two names for one thing, and a comparison between them would find nothing but noise.
+    """
     seen = set()
     for (params, _), point in zip(every, swept, strict=True):
         text = as_text(params)
@@ -243,6 +250,8 @@ def _axes(member: Any, entry: ExperimentEntry) -> tuple[dict[str, list[Any]], di
 
 
 def _axis_mistakes(located: LocatedEntry, axes: Mapping[str, list[Any]]) -> list[Mistake]:
+    """What is wrong with the axes, found by counting: the points themselves are not made before their number is known to be
+    possible."""
     entry, origin = located.entry, located.origin
     empty = [name for name, values in axes.items() if not values]
     mistakes = [origin.mistake(("sweep", name), "has no values.") for name in empty]
@@ -321,6 +330,10 @@ def _trial(
     point: Point,
     use: AgentUse | None,
 ) -> Trial:
+    """The trial of one point.
+
+    `axes` has the values as the experiment reads them, so that "1e3" and 1000 are one value in reports.
+    """
     slug, label = _slug(member, entry), _label(point)
     name = slug if use is None else f"{slug} · {use.name}"
     return Trial(
@@ -362,6 +375,7 @@ def _short(value: Any) -> str:
 
 def _iterations(section: IterationsSection, member: Any) -> Iterations:
     """What the spec says; where it is silent, what the experiment itself was declared with."""
+    # Key by key: `@benchmark(iterations=50)` keeps its 50 in a spec that only says `warmup: 5`.
     declared: Iterations = getattr(member, "defaults", Iterations())
     written = section.model_fields_set
     until = None

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from assay.errors import LookupFailed, PlanError, did_you_mean
 from assay.model import AgentUse, Benchmark, Case
+from assay.model.conversation import UserSession
 from assay.model.settings import RECORDED
-from assay.model.user_session import UserSession
 from assay.plan.suite import function_agent
 from assay.plan.suite_agents import DOCUMENTS, SuiteAgents, format_path, suite_files
 from assay.plan.target import Registry, known_agents, load_files, load_project_files, load_suite
@@ -77,6 +77,8 @@ def find_agent(
 def _find_defined_agent(
     target: str, settings: Settings, registered: Mapping[str, AgentUse] | None
 ) -> FoundAgent:
+    """An agent by name, from the nearest to the farthest: defined in the project, registered, a function of a loaded file,
+    or defined in a suite. LookupFailed names all that are known."""
     files = tuple(load_project_files(settings))
     known = known_agents(settings, Registry(registered or {}))
     if target in known:

@@ -27,6 +27,8 @@ def assign_overrides(spec: Spec, changes: Mapping[str, Any], agents: Iterable[st
 
     SpecError names every key that no experiment has, and every key that is ambiguous.
     """
+    # Every experiment that has the param is reached: in a spec of five variants of one function, `--set size=10` is meant for
+    # all of them.
     targets = [_target(located, spec.folder) for located in spec.entries]
     own: dict[int, dict[str, Any]] = {target.index: {} for target in targets}
     mistakes: list[Mistake] = []
@@ -75,6 +77,7 @@ def _target(located: LocatedEntry, folder: Path) -> _Target:
 
 def _find_targets(key: str, targets: Sequence[_Target], agents: set[str]) -> tuple[str, list[_Target]]:
     """The param that a key names, and the experiments it is meant for."""
+    # The longest name that fits: experiment `cache` and experiment `cache.lru` may both be in one spec.
     experiments = {name for target in targets for name in target.names}
     scopes = sorted((name for name in experiments if key.startswith(f"{name}.")), key=len)
     if scopes:
@@ -92,7 +95,8 @@ def _find_targets(key: str, targets: Sequence[_Target], agents: set[str]) -> tup
     name = key.removeprefix(f"{_AGENT}.")
     reached = [target for target in targets if target.has(name)]
     if not reached and len(targets) == 1 and "." not in name:
-        return name, list(targets)  # Planning says what it has instead.
+        # Planning says which params the only experiment has instead.
+        return name, list(targets)
     if not reached and targets:
         raise PlanError(_unknown(name, targets))
     return name, reached

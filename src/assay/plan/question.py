@@ -35,6 +35,7 @@ def add_question(plan: Plan, section: UntilDecidedSection) -> Plan:
         max=pairs,
         min=FEWEST,
     )
+    # The plan has room for the largest number of pairs; the runner ends it as soon as the question is decided.
     trials = (trial if plan.suite else replace(trial, processes=pairs) for trial in plan.trials)
     return replace(plan, trials=tuple(trials), question=question)
 
@@ -50,6 +51,7 @@ def question_problems(plan: Plan, section: UntilDecidedSection) -> Iterator[str]
         number = max((len(trials) for trials in sides.values()), default=0)
         yield f"compares exactly two {what}; this plan has {number}."
         return
+    # From here on each problem can be put right by itself, so all of them are told at once.
     if plan.order is Order.SEQUENTIAL:
         yield "needs pairs that run side by side. Remove 'order: sequential'."
     trials = plan.trials
@@ -76,6 +78,7 @@ def _sides(plan: Plan) -> dict[str, list[Trial]]:
 
 
 def _most_pairs(plan: Plan, section: UntilDecidedSection) -> int:
+    """How many pairs there may be at most: of a suite its cases, of code as many processes as were asked for."""
     if plan.suite:
         cases = sum(len(trials[0].cases) for trials in _sides(plan).values())
         return min(cases, section.max or cases)

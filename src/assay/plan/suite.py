@@ -142,6 +142,7 @@ def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions
         raise PlanError("\n".join(dict.fromkeys(problems)))
     if options.isolation is Isolation.INLINE:
         _refuse_unenforceable(suite)
+    # A seed is drawn where none is given, and stored: any run can be repeated in the same order.
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
     trials: list[Trial] = []
     for benchmark in suite.benchmarks:
@@ -205,6 +206,8 @@ def overlay_options(use: AgentUse, given: Mapping[str, object]) -> AgentUse:
     A name that its type does not know is a param of the model behind the agent, and goes into `params`, if its type has that.
     A name with dots reaches into an option that is a mapping: `headers.X-Team`, `params.temperature`.
     """
+    # `--set temperature=0` should work for every agent behind a model, whatever its type calls the place for it. An option of
+    # the agent goes before a param of its model, and a name that was set before goes before both, as it may contain dots.
     parameters = option_model("agents", lookup.find("agents", use.type)).model_fields
     changed = dict(use.options)
     for name, value in given.items():
@@ -233,6 +236,8 @@ def _trials_of(
     benchmark: Benchmark, variants: Sequence[Variant], options: SuiteOptions, seed: int
 ) -> list[Trial]:
     """The trials of one benchmark; none where no case of it was chosen."""
+    # A benchmark whose cases were all filtered out is left out; one that never had any, because it runs code, stays unless
+    # the user asked for certain cases.
     cases = options.cases.select(benchmark)
     if benchmark.cases and not cases:
         return []
@@ -368,6 +373,7 @@ def scorers_of(suite: Suite) -> list[ScorerUse]:
         for benchmark in suite.benchmarks
         for use in (*benchmark.scorers, *(use for _, use in _of_turns(benchmark)))
     ]
+    # By their text, as options are mappings, which cannot be members of a set.
     return list({repr(use): use for use in uses}.values())
 
 
@@ -441,7 +447,11 @@ def function_agent(name: str) -> AgentUse | None:
 
 
 def with_judges(suite: Suite, agents: Agents, places: Sequence[Written]) -> Suite:
-    """Judges that are named like an agent get its definition, so that the suite is complete in itself."""
+    """Judges that are named like an agent get its definition, so that the suite is complete in itself.
+
+    The suite is stored with every run. `assay rescore` then asks the judge that the run was made with, also years later and on
+    a machine that does not have the file in which the judge was defined.
+    """
 
     def resolve_scorer(use: ScorerUse, written: Written) -> ScorerUse:
         name = use.options.get("agent")

@@ -50,6 +50,10 @@ class SuiteAgents:
 
     @classmethod
     def read(cls, files: Sequence[Path]) -> SuiteAgents:
+        """The agents that these suites define.
+
+        A suite with mistakes does not keep the others from being found, and is named if nothing is.
+        """
         agents = cls()
         for file in files:
             try:
@@ -60,6 +64,10 @@ class SuiteAgents:
         return agents
 
     def _agents(self, file: Path) -> Iterator[SuiteAgent]:
+        """The agents of one file, if it is a suite.
+
+        Mistakes in single agents are left to the command that runs the suite.
+        """
         document = read_document(file)
         value = document.value
         if not isinstance(value, dict) or not {"benchmarks", "suite", "suite_id"} & value.keys():

@@ -48,6 +48,8 @@ def _point(axes: Mapping[str, Sequence[Any]], values: Sequence[Any]) -> Point:
 
 def _random(axes: Mapping[str, Sequence[Any]], samples: int, seed: int) -> Iterator[Point]:
     """Different points, each as likely as any other; all of them in random order where fewer than `samples` exist."""
+    # A value that is written twice would make some points twice as likely, and the draw could not keep its promise of
+    # different points. Points are numbered and drawn by number: a sweep of ten axes with ten values has ten billion points.
     different = {
         name: list({as_text(value): value for value in values}.values()) for name, values in axes.items()
     }
@@ -66,7 +68,7 @@ def _draw_numbers(total: int, samples: int, chance: random.Random) -> list[int]:
 
 
 def _build_point(axes: Mapping[str, Sequence[Any]], number: int) -> Point:
-    """The point of that number among all combinations."""
+    """The point of that number among all combinations: the digits of the number in a mixed radix, one digit an axis."""
     point = {}
     for name, values in axes.items():
         number, place = divmod(number, len(values))
@@ -75,5 +77,8 @@ def _build_point(axes: Mapping[str, Sequence[Any]], number: int) -> Point:
 
 
 def as_text(value: Any) -> str:
-    """The same text for the same value; 1, 1.0 and true are three values."""
+    """The same text for the same value; 1, 1.0 and true are three values.
+
+    Python takes them for equal, but a param of another type may be treated in another way by what is measured.
+    """
     return json.dumps(value, sort_keys=True, default=repr)

@@ -39,11 +39,10 @@ from assay.plan.suite_experiments import benchmark_mistakes, takes_agents
 from assay.plugin import lookup
 from assay.spec.agents import agents_in, read_agents
 from assay.spec.document import Document, read_document
-from assay.spec.files import matching
+from assay.spec.files import builtin_specs, builtin_suites, builtin_teams, matching
 from assay.spec.read import REQUEST, KeyOrigin, Spec, load_spec, overlaid, spec_of, validate_model
 from assay.spec.schema import UntilDecidedSection
 from assay.spec.settings import Settings
-from assay.spec.shipped import builtin_specs, builtin_suites, builtin_teams
 from assay.text import shell_command
 
 if TYPE_CHECKING:
@@ -85,6 +84,7 @@ def plan_target(request: RunRequest, settings: Settings, registry: Registry) -> 
     # Before anything is looked up: the target, agents and scorers may be defined there.
     requested = _load_given(request.changes.get("load"))
     plan = _plan_by_kind(request, settings, registry)
+    # Workers import these files in this order, each once: later ones may use what earlier ones register.
     return replace(plan, load=tuple(dict.fromkeys((*plan.load, *requested, *own))))
 
 
@@ -113,7 +113,11 @@ def _load_given(patterns: Any) -> tuple[str, ...]:
 
 
 def _plan_by_kind(request: RunRequest, settings: Settings, registry: Registry) -> Plan:
-    """Find out what kind of thing the target is, and plan it; the order of the questions is the order of precedence."""
+    """Find out what kind of thing the target is, and plan it; the order of the questions is the order of precedence.
+
+    A file is asked for by its ending, never by whether it exists: a name must not change its meaning because somebody made a
+    folder called like it. Experiments go before suites because they are looked up without reading any file.
+    """
     if request.suite is not None:
         return _plan_suite(_read(request.suite, Path.cwd()), request, settings, registry)
     target, path = request.target, Path(request.target)
@@ -245,6 +249,8 @@ def _suite_agents(
 
 def _with_overrides(read: Callable[..., Spec], request: RunRequest) -> Spec:
     """The spec with what is given beside it; params and axes reach the experiments that they are meant for."""
+    # Read twice: which experiments have a param is known only once the spec has been read and its files imported, and
+    # mistakes have to be reported against the keys as they are after the overrides.
     changes = {key: value for key, value in request.changes.items() if key not in SECTIONS}
     spec = read(changes)
     if not request.changes.keys() & set(SECTIONS):
@@ -289,6 +295,7 @@ def _suite_named(target: str, settings: Settings, registry: Registry) -> ReadSui
         return None
     from assay.spec.suite import ReadSuite, SuiteFile
 
+    # A registered suite has no file; an empty document stands in for it, so that mistakes can still name their place.
     places = tuple(("benchmarks", index) for index in range(len(registered.benchmarks)))
     keys = SuiteFile.model_validate({"suite": registered.name, "benchmarks": [{}]})
     return ReadSuite(registered, keys, Document(target, {}), Path.cwd(), places, ())
@@ -388,6 +395,7 @@ def _plan_suite(read: ReadSuite, request: RunRequest, settings: Settings, regist
     file, mistakes = read.file, list(read.mistakes)
     inline = agents_in(read.document, ("agents",), file.agents, read.folder, mistakes)
     agents = Agents({**known_agents(settings, registry), **inline}, [read.document], settings.agent_files())
+    # Inline definitions go before those of the project, and these before registered ones: the nearest counts.
     uses = _select_agents(request, file.agents, read.document, agents)
     if not uses and not agents.mistakes:
         uses = list(_project_agents(settings).values())
@@ -528,6 +536,8 @@ def _apply_request(options: SuiteOptions, request: RunRequest) -> SuiteOptions:
             f"'{request.target}' is a suite: --processes does not apply to it. Use --repetitions, or write "
             "'processes' into benchmarks that run another experiment."
         )
+    # Two ways to combine: what the request says once replaces what the file says, and what may be said several times is added
+    # or laid over it key by key.
     iterations = changes.get("iterations", {})
     overrides: dict[str, Any] = {
         "repetitions": iterations.get("measured"),
@@ -553,6 +563,7 @@ def load_files(folder: Path, patterns: Any) -> tuple[str, ...]:
     PlanError if a name or pattern matches no file, before anything is imported.
     """
     files: list[Path] = []
+    # All files are found before the first is imported: importing may have effects, and half of them would be worse than none.
     for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
         matches = matching(folder, str(pattern))
         if not matches:

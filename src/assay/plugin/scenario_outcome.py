@@ -31,8 +31,7 @@ from assay.model.stress import (
 )
 from assay.plugin.scenario import Bench, Scenario
 from assay.plugin.scenario_baseline import SLACK, calm_load, find_recovery_time
-from assay.stats.case_scores import average_by_case, compute_mean_score
-from assay.stats.means import mean_difference
+from assay.stats.means import average_by_case, compute_mean_score, mean_difference
 from assay.stats.resilience import is_as_in_calm
 from assay.units import count, format_count, percent, seconds, significant
 

@@ -78,6 +78,8 @@ def capacity_text(document: Mapping[str, Any]) -> str:
     if document["sustained_rate"] is None:
         return f"No rate was sustained{simulated}: {document['why'] or 'nothing was answered'}."
     shown = f"Sustained rate: {significant(document['sustained_rate'])} requests/s{interval_text(document)}{simulated}."
+    # Without a breaking rate the search ended for another reason, such as a load generator that was the limit. That has to be
+    # said, or the figure would be taken for the capacity of the server.
     if not document["breaking_rate"]:
         limit = (
             f"Limited by {_LIMITS.get(document['cause'], document['cause'])}: {document['why']}."

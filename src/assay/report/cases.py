@@ -87,6 +87,11 @@ class CaseTally:
         return self.mean is not None and is_pass(self.mean, pass_mark)
 
     def take(self, execution: Execution, pass_mark: float) -> None:
+        """Count one execution.
+
+        Texts are cut before they are compared, so that a thousand long answers take little memory, and answers that agree in
+        what is shown count as one.
+        """
         outcome = outcome_of(execution, pass_mark)
         self.outcomes[outcome] += 1
         self.counted += outcome in _COUNTED
@@ -159,6 +164,7 @@ class CaseRow:
 
 def case_rows(contest: Contest) -> list[CaseRow]:
     """Every case of a contest, hardest first; what nobody judged comes last."""
+    # One pass over the executions of each agent; everything about cases, in every format, comes from these tallies.
     columns = [tallies(entry.trial, contest.pass_mark) for entry in contest.entries]
     names = dict.fromkeys(name for column in columns for name in column)
     rows = [CaseRow(name, tuple(column.get(name) for column in columns)) for name in names]

@@ -51,6 +51,7 @@ def tolerance_text(comparison: Comparison) -> str:
 
 
 def _difference(comparison: Comparison) -> str:
+    """A difference in points for shares, and in the unit of the metric for everything else."""
     numbers = (comparison.difference, comparison.difference_low, comparison.difference_high)
     value, low, high = (0.0 if number is None else number for number in numbers)
     metric = comparison.metric

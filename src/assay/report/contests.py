@@ -126,7 +126,11 @@ def _format_count(number: int, unit: str) -> str:
 
 
 def contests(report: Report) -> list[Contest]:
-    """One a benchmark in the order of the plan, first of real agents, then of simulated ones."""
+    """One a benchmark in the order of the plan, first of real agents, then of simulated ones.
+
+    Every format begins with this function. A run of code, whose trials have no ratings, has no contests, and then the table
+    of trials is the main one.
+    """
     groups: dict[tuple[bool, str], list[TrialReport]] = {}
     for trial in report.trials:
         if trial.ratings is not None:
@@ -136,6 +140,7 @@ def contests(report: Report) -> list[Contest]:
 
 
 def _contest(report: Report, name: str, simulated: bool, trials: Sequence[TrialReport]) -> Contest:
+    """The contest of these trials, ranked."""
     defined = benchmark_of(report, name)
     entries = [
         ContestRow(label, trial, trial.ratings)
@@ -149,6 +154,7 @@ def _contest(report: Report, name: str, simulated: bool, trials: Sequence[TrialR
         pass_mark=pass_mark_of(report, name),
         entries=tuple(entries),
     )
+    # An overall of four dimensions and one of five are not the same quantity; accuracy is what every agent has.
     key = "overall" if contest.is_comparable else "accuracy"
     # What is not rated comes last.
     ranked = sorted(

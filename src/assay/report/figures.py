@@ -96,6 +96,7 @@ def interval_text(middle: float, low: float | None, high: float | None, unit: st
         return show(middle, unit)
     if unit == "s" and abs(middle) >= 60:
         return f"{show(middle, unit)} [{show(low, unit)}, {show(high, unit)}]"
+    # All three numbers share one unit, so that they can be compared at a glance: 0.9 s [850 ms, 1.1 s] cannot.
     # Three digits, or as many as it takes to tell the ends of a narrow interval apart.
     digits = next((n for n in range(3, 7) if significant(low, n) != significant(high, n)), 3)
     largest = max(abs(low), abs(high))
@@ -161,6 +162,7 @@ def ok_text(trial: TrialReport) -> str:
 
 def leading(trial: TrialReport) -> Estimate | None:
     """The estimate that a trial is known by: what its benchmark leads with, else its time or throughput, else its first."""
+    # The same choice in every format, so that a trial has the same headline figure everywhere.
     by_name = {estimate.metric.name: estimate for estimate in trial.estimates}
     wanted = (by_name[name] for name in (*trial.leads, "seconds", "throughput_rps") if name in by_name)
     return next(wanted, None) or next(iter(trial.estimates), None)

@@ -1,15 +1,19 @@
 """What the findings of all experiments add to the report of a run.
 
 Experiments such as `load` and `stress` have findings of their own (see `assay.plugin.finding`). The formats do not know these
-experiments: they ask here for sections, headlines and for which trials the general tables still list.
+experiments: they ask here for sections, headlines and for which trials the general tables still list. `outcome_of` sums a run
+up in a word: its state or, if it came to its end, the worst that its findings showed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
-from assay.model import AxisEffect, Report, TrialReport
-from assay.model.page import PageSection
+from assay.model import AxisEffect, Report, RunState, TrialReport
+from assay.model.load_verdict import worst_verdict
+from assay.model.page import PageSection, RunOutcome
+from assay.report.figures import state_text
 
 
 def finding_sections(report: Report, *, with_charts: bool) -> list[PageSection]:
@@ -34,9 +38,32 @@ def is_listed_on_pages(report: Report, trial: TrialReport) -> bool:
 
 def select_axes(report: Report) -> tuple[AxisEffect, ...]:
     """Effects of a sweep, without those that the charts of every trial's finding show better."""
+    # An axis is left out only if the findings of all trials show it: a trial without a finding has no chart of its own.
     found = [report.finding_of(trial) for trial in report.trials]
     hidden = [frozenset[str]() if finding is None else finding.hidden_axes for finding in found]
     if not hidden:
         return report.axes
     common = reduce(frozenset.intersection, hidden)
     return tuple(effect for effect in report.axes if effect.axis not in common)
+
+
+_TONES = {RunState.COMPLETED: "good", RunState.FAILED: "bad"}
+COLOURS = {"bad": "red", "warn": "yellow", "good": "green"}
+
+
+def outcome(state: RunState, verdicts: Sequence[str] = ()) -> RunOutcome:
+    """
+    >>> outcome(RunState.COMPLETED), outcome(RunState.COMPLETED, ["ok", "slo_broken"])
+    (RunOutcome(text='completed', tone='good'), RunOutcome(text='SLO broken', tone='bad'))
+    """
+    if state is RunState.COMPLETED and (verdict := worst_verdict(verdicts)) is not None:
+        return RunOutcome(verdict.text, verdict.tone)
+    return RunOutcome(state_text(state), _TONES.get(state, "warn"))
+
+
+def outcome_of(report: Report) -> RunOutcome:
+    """By what its findings came to, the worst of them, where the run was completed."""
+    own = [found for finding in report.findings.values() if (found := finding.outcome()) is not None]
+    if report.run.state is RunState.COMPLETED and own:
+        return min(own, key=lambda found: list(COLOURS).index(found.tone))
+    return outcome(report.run.state)

@@ -1,4 +1,8 @@
-"""Who leads, in words: the same sentences in the terminal, in Markdown and in HTML."""
+"""Who leads, in words: the same sentences in the terminal, in Markdown and in HTML.
+
+No sentence claims more than the evidence: "leads" is said only of an agent that is certainly ahead of all others, and agents that
+cannot be told apart are tied, whatever their figures are.
+"""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 def print_load(result: LoadResult, load: Load, console: Console) -> None:
+    """One load: what it came to, what is wrong with it, its times, and the facts that qualify them."""
     from assay.report.console.screen import bullet, new_table
 
     document = load_document(result)
@@ -102,6 +103,7 @@ def print_loads(results: Sequence[LoadResult], console: Console, levels: Sequenc
 
 
 def _knee_text(names: Sequence[str], documents: Sequence[Mapping[str, Any]]) -> str | None:
+    """Where more virtual users stop adding throughput. It is found by the function that marks it in the chart."""
     from assay.report.charts.loads import knee_of
     from assay.report.stored_loads import StoredLoad
 
@@ -114,6 +116,7 @@ def _knee_text(names: Sequence[str], documents: Sequence[Mapping[str, Any]]) -> 
 
 
 def _headline(result: LoadResult) -> str:
+    """Throughput with its interval, and how many of the requests were answered."""
     simulated = " (simulated)" if result.is_simulated else ""
     tokens = f"{_format_span(result.output_tokens)} tokens/s"
     if not result.output_tokens.value and result.input_tokens:
@@ -126,6 +129,8 @@ def _headline(result: LoadResult) -> str:
 
 
 def _facts(result: LoadResult, load: Load) -> list[str]:
+    """What the figures depend on: the rate that was offered, the part that was measured, and how busy the load generator
+    was."""
     lines = []
     if result.offered_rate is not None:
         lines.append(

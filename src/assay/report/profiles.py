@@ -70,6 +70,7 @@ def _subjects(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _functions(name: str, summary: Mapping[str, Any], most: int) -> ProfileTable | None:
+    """The functions that took most time themselves, from the summary that the profiler left."""
     rows = tuple(
         (
             f"{entry['function']} ({entry['file']}:{entry['line']})",
@@ -103,6 +104,7 @@ _READERS: dict[str, Callable[[str, Mapping[str, Any], int], ProfileTable | None]
 
 
 def print_profiles(trial: TrialReport, console: Console) -> None:
+    """Profiles for the terminal. They come from executions of their own, because a profiler slows down what it watches."""
     if told := profiled_text(trial):
         console.print(literal(f"{trial.name}: profiled in separate executions: {told}"))
     for profile in profiles(trial, ON_SCREEN):

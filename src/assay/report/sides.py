@@ -23,6 +23,7 @@ def side_lines(refs: Sequence[str], reports: Sequence[Report]) -> list[str]:
     for number, (ref, report) in enumerate(zip(refs, reports, strict=True)):
         letter = LETTERS[number] if number < len(LETTERS) else str(number + 1)
         lines.append(f"{letter}  {_side(ref, report)}")
+    # That both sides come from one run matters: then nothing that the machine did between runs is in the difference.
     runs = {run.id: run for report in reports for run in report.runs}
     are_agents = all(not run.id.startswith(ref) for ref in refs for run in runs.values())
     if len(runs) == 1 and are_agents and len(set(refs)) > 1:

@@ -35,6 +35,7 @@ def read_stored_loads(trials: Sequence[TrialReport]) -> list[StoredLoad]:
 
 
 def _loads(trials: Sequence[TrialReport]) -> Iterator[StoredLoad]:
+    """The loads of these trials, numbered through, with the concurrency that each was asked for."""
     steps = (read_stored_capacity(trials) or {}).get("steps", [])
     number = 0
     for trial in trials:

@@ -50,6 +50,7 @@ def headline(finding: StressFinding) -> str:
 
 
 def setting_text(finding: StressFinding) -> str:
+    """What the scenarios started from: the base rate, the objective, and by what answers were judged."""
     base = (
         ""
         if finding.base is None
@@ -81,6 +82,7 @@ def rows(finding: StressFinding) -> list[tuple[str, ...]]:
 
 
 def _row(found: ScenarioFinding, score: ScenarioScore, has_quality: bool) -> tuple[str, ...]:
+    """One scenario as a row, in the order of `columns`."""
     latency, judged = found.times.get("latency"), found.correctness
     quality = NOTHING if judged is None or judged.score is None else format_span(judged.score)
     return (
@@ -243,6 +245,7 @@ def stress_document(finding: StressFinding) -> dict[str, Any]:
 
 
 def scenario_document(found: ScenarioFinding, score: ScenarioScore | None) -> dict[str, Any]:
+    """One scenario as plain data. One that does not apply to the agent has the reason and nothing else."""
     if found.skipped or score is None:
         return {"scenario": found.scenario, "applies": False, "reason": found.skipped}
     return {

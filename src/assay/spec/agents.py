@@ -136,6 +136,10 @@ def read_agents(path: Path, *, checks_options: bool = False) -> dict[str, AgentU
 
 
 def _option_mistakes(document: Document, agents: Mapping[str, AgentUse]) -> list[Mistake]:
+    """Mistakes in the options of agents, each at its line.
+
+    Their types are imported for it, so only commands that check a file ask.
+    """
     from assay.plugin.options import option_problems
 
     return [
@@ -186,6 +190,7 @@ def secret_mistakes(options: Mapping[str, Any], document: Document, place: Place
 
 def agent_use(section: AgentSection, folder: Path) -> AgentUse:
     """The noun for a checked definition. `cassette` and `concurrency` become options, as the runner and the agent read them there."""
+    # A price of 0 is a price; one that is not given is unknown, and the two must not be confused.
     price = {k: v for k, v in section.price.model_dump().items() if v is not None} if section.price else None
     options = dict(section.model_extra or {})
     if section.cassette is not None:

@@ -84,6 +84,10 @@ def rows_written(values: Iterable[Any], document: Document, place: Place) -> lis
 
 
 def _jsonl(path: Path, mistakes: list[Mistake]) -> Iterator[WrittenCase]:
+    """A case for each line.
+
+    Empty lines are skipped; a line that cannot be read is a mistake, and the others are read all the same.
+    """
     # Not splitlines(): JSON may hold characters that count as line ends there.
     for number, line in enumerate(read_text(path, None, "surrogateescape").split("\n"), 1):
         if not line.strip():
@@ -95,7 +99,11 @@ def _jsonl(path: Path, mistakes: list[Mistake]) -> Iterator[WrittenCase]:
 
 
 def _parse_line(line: str) -> Any:
-    """The JSON of a line; the error says what it is not."""
+    """The JSON of a line; the error says what it is not.
+
+    Bytes that are no UTF-8 are read as lone surrogates, so that one bad line is a mistake with its number and not the end of
+    the whole file.
+    """
     if _ESCAPED.search(line):
         raise ValueError("UTF-8 text.")
     try:
@@ -117,6 +125,7 @@ def _no_number(word: str) -> NoReturn:
 
 def _csv(path: Path, mistakes: list[Mistake]) -> Iterator[WrittenCase]:
     """A case for each row. A cell may span several lines, so the line of a row is where it begins."""
+    # Python's own limit is 128 KiB, less than a document that an agent is asked about.
     csv.field_size_limit(_LARGEST_CELL)
     reader = csv.DictReader(io.StringIO(read_text(path, limit=None), newline=""), strict=True)
     first = 2
@@ -134,6 +143,10 @@ def _csv(path: Path, mistakes: list[Mistake]) -> Iterator[WrittenCase]:
 
 
 def _json(path: Path) -> Iterator[WrittenCase]:
+    """The cases of a JSON file.
+
+    The standard parser keeps no lines, so mistakes in single cases name their place in the list.
+    """
     try:
         value = json.loads(read_text(path, limit=None), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -163,6 +176,7 @@ def cases_of(
 
     `seen` receives the places of the rows by the ids of their cases.
     """
+    # A case with an id that is taken is kept all the same, so that counts of cases in later messages are right.
     cases: list[Case] = []
     seen = {} if seen is None else seen
     for number, row in enumerate(rows):
@@ -244,6 +258,7 @@ def _files(value: Any, root: Path) -> dict[str, str]:
     if not isinstance(value, Mapping):
         value = {Path(str(path)).name: path for path in (value if isinstance(value, list) else [value])}
     files = {str(name): str((root / str(path)).resolve()) for name, path in value.items()}
+    # Checked now: an agent that is asked about a file that does not exist would be blamed for it.
     missing = [name for name, path in files.items() if not Path(path).is_file()]
     if missing:
         raise ValueError(f"names files that do not exist: {', '.join(missing)}.")
@@ -251,6 +266,7 @@ def _files(value: Any, root: Path) -> dict[str, str]:
 
 
 def _turn(turn: Any, number: int, root: Path) -> Turn:
+    """One turn of a conversation: what is said and, if it is judged on its own, what is expected of the answer."""
     if not isinstance(turn, dict):
         return Turn(turn)
     question = _first(turn, _INPUT_OF_TURN)

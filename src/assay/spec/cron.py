@@ -28,6 +28,8 @@ _YEARS_AHEAD = 8
 
 @dataclass(frozen=True, slots=True)
 class _Field:
+    """One of the five fields: its name for messages, its smallest and largest value, and the names that stand for values."""
+
     name: str
     low: int
     high: int
@@ -38,6 +40,7 @@ class _Field:
         return frozenset(value for part in text.split(",") for value in self._part(part))
 
     def _part(self, text: str) -> Iterator[int]:
+        """The numbers of one part of a list: `*`, a value, a range or any of them with a step."""
         span, slash, step_text = text.partition("/")
         step = 1
         if slash:
@@ -89,6 +92,10 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str) -> Schedule:
+        """The schedule that an expression means.
+
+        An expression that can never come due is refused, since nobody would notice it.
+        """
         if text.strip().startswith("@") and text.strip().lower() not in _MACROS:
             raise ValueError(f"'{text.strip()}' is not a schedule ({', '.join(_MACROS)})")
         fields = _MACROS.get(text.strip().lower(), text).split()
@@ -99,10 +106,12 @@ class Schedule:
         minutes, hours, days, months, weekdays = (
             field.values(written) for field, written in zip(_FIELDS, fields, strict=True)
         )
+        # A rule of cron that surprises everybody once (crontab(5)): "0 0 13 * 5" is every 13th and every Friday.
         either_day = not fields[2].startswith("*") and not fields[4].startswith("*")
         schedule = cls(
             minutes, hours, days, months, frozenset(day % 7 for day in weekdays), either_day=either_day
         )
+        # 30 February passes every check of single fields.
         if schedule.next_after(datetime(2000, 1, 1)) is None:
             raise ValueError(f"'{text}' never comes: there is no such day")
         return schedule

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.model.user_session import SessionTurn, UserSession
+from assay.model.conversation import SessionTurn, UserSession
 from assay.spec.load_settings import MOST_TOKENS, sendable
 from assay.spec.rows import FileMistakes, csv_rows, first_of, is_json_lines, json_rows, kind_of_file, readable
 from assay.spec.traces import SESSION, delay_of
@@ -82,6 +82,7 @@ def _turns(row: object) -> list[SessionTurn]:
 
 
 def _turn(turn: object, most: int | None) -> SessionTurn:
+    """A turn as people write it: bare text, or an object that may also limit the answer or say how long to wait."""
     if isinstance(turn, str):
         return SessionTurn(sendable(turn), max_tokens=most)
     if isinstance(turn, Mapping):
@@ -94,6 +95,11 @@ def _turn(turn: object, most: int | None) -> SessionTurn:
 
 
 def _from_messages(messages: object, most: int | None, delay: float | None) -> list[SessionTurn]:
+    """Turns from a list of messages in the form of chat APIs.
+
+    A conversation that includes answers is one request with a history. Several questions without answers are a session: each
+    is asked once the one before it is answered, so that the server's own answers become the history.
+    """
     if not isinstance(messages, list) or not messages:
         raise ValueError("'messages' is not a list with at least one message")
     if all(isinstance(message, str) for message in messages):
@@ -105,7 +111,8 @@ def _from_messages(messages: object, most: int | None, delay: float | None) -> l
     others = {message["role"] for message in messages} - {"user", "system", "developer"}
     if len(questions) < 2 or others:
         return [SessionTurn(_check_messages(messages), max_tokens=most, delay=delay)]
-    # Several questions without answers between them are asked one by one; what stands before the first belongs to it.
+    # Several questions without answers between them are asked one by one; what stands before the first, such as a system
+    # prompt, belongs to it, and later requests repeat it as part of the history.
     begin = messages.index(questions[0]) + 1
     first = SessionTurn(_check_messages(messages[:begin]), max_tokens=most, delay=delay)
     return [

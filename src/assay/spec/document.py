@@ -38,7 +38,10 @@ class Document:
     """File, line and key of each case that the document holds or names, by the ids of benchmark and case."""
 
     def line(self, place: Place) -> int | None:
-        """The line of the nearest enclosing key that the file really has."""
+        """The line of the nearest enclosing key that the file really has.
+
+        A mistake may be about a key that is missing, or about a default: the best that can be shown then is where it belongs.
+        """
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place)
@@ -48,6 +51,7 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
+    """The content of a YAML or JSON file. Everything but `.json` is read as YAML, of which JSON is nearly a subset."""
     from assay.spec.yaml_text import parse, parse_json
 
     text = read_text(path)

@@ -1,7 +1,11 @@
-"""Files that a spec or the settings name by a path or a pattern."""
+"""Files that specs are found in: those that a spec or the settings name by a path or a pattern, and those that ship with Assay.
+
+Specs, suites and teams that ship with Assay are the YAML files in `builtin`, known to commands by their names.
+"""
 
 from __future__ import annotations
 
+from itertools import takewhile
 from pathlib import Path
 
 
@@ -22,3 +26,28 @@ def resolve_experiment(experiment: str, folder: Path) -> str:
     """An experiment's name; `file.py::name` with its path counted from the folder of the file that names it."""
     file, separator, name = experiment.partition("::")
     return f"{(folder / file).resolve()}::{name}" if separator and file.endswith(".py") else experiment
+
+
+_BUILTIN = Path(__file__).parent.parent / "builtin"
+
+
+def builtin_specs() -> dict[str, Path]:
+    return {path.stem: path for path in sorted((_BUILTIN / "specs").glob("*.yaml"))}
+
+
+def builtin_suites() -> dict[str, Path]:
+    return {path.stem: path for path in sorted((_BUILTIN / "suites").glob("*.yaml"))}
+
+
+def builtin_teams() -> dict[str, Path]:
+    return {path.stem: path for path in sorted((_BUILTIN / "teams").glob("*.yaml"))}
+
+
+def description_of(file: Path) -> str:
+    """What a shipped file is for: the comment at its beginning.
+
+    The file is not parsed for it, as `assay list` shows all of them and should be fast.
+    """
+    lines = file.read_text(encoding="utf-8").splitlines()
+    comment = list(takewhile(lambda line: line.startswith("#"), lines))
+    return " ".join(line.lstrip("# ") for line in comment)

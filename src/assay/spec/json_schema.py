@@ -63,7 +63,8 @@ class _Definitions:
     def add(self, model: type[BaseModel]) -> Schema:
         name = model.__name__
         if name not in self.by_name:
-            # An empty one first: a section may hold itself.
+            # An empty one first: a section may hold itself, and asking for it again must find this entry instead of
+            # building it for ever.
             self.by_name[name] = {}
             self.by_name[name] = self._with_options(model) if model in _PLUG_INS else self.section(model)
         return {"$ref": f"#/$defs/{name}"}

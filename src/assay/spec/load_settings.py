@@ -137,6 +137,7 @@ def stages_of(text: str, option: str = "--stages") -> tuple[tuple[float, float, 
 
 
 def _stage(text: str, option: str) -> tuple[float, float, float]:
+    """Length, first rate and last rate of one stage of `--stages`; without a ramp the last rate is the first."""
     match = _STAGE.fullmatch(text.strip())
     if match is None:
         raise _wrong(option, f"'{text.strip()}' is not a stage. Write 10s@50, or for a ramp 10s@50..200.")

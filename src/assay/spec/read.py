@@ -45,10 +45,13 @@ class KeyOrigin:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def mistake(self, place: Place, problem: str, hint: str = "") -> Mistake:
+        """A mistake at a place of this section, reported where its value was really written: in the request, in the section
+        itself, or among the common keys of the file."""
         if place and _holds(self.changes, place):
             return Mistake(REQUEST, None, ".".join(map(str, place)), problem, hint)
         own, lines = (*self.prefix, *place), self.document.lines
-        # A key that the section does not have itself was written among the common keys, if it was written at all.
+        # A key that the section does not have itself was written among the common keys, if it was written at all. If it was
+        # written nowhere, the mistake is that it is missing, and is shown at the section.
         is_common = own not in lines and (place in lines or own[: len(self.prefix) + 1] not in lines)
         return self.document.mistake(place if is_common and place[:1] in lines else own, problem, hint)
 
@@ -114,6 +117,9 @@ def spec_of(
 
 def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_changes: OwnChanges) -> Spec:
     """The spec with every mistake found; what remains of it is planned all the same, to find the mistakes there as well."""
+    # Three layers, each over the one before: the common keys of the file, the experiment's own keys, and the request. They are
+    # laid over each other as plain data and only the result is validated, so that a key which the request replaces may be wrong
+    # in the file, and a required one may come from anywhere.
     changes = _from_here(changes)
     origin = KeyOrigin(document, (), changes)
     file = _drop_empty_keys(document.value)
@@ -128,6 +134,7 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_chan
         entry = _validate_model(ExperimentEntry, keys, place, mistakes)
         if entry is not None:
             entries.append(LocatedEntry(entry, place))
+    # Planning goes on with defaults in the place of what is wrong, and adds the mistakes that it finds. Nothing is run.
     run = run or RunSection.model_validate({})
     return Spec(
         run, tuple(entries), _build_stored_source(source, own_changes), folder, origin, tuple(mistakes)
@@ -215,7 +222,11 @@ def _own_parts(
 
 
 def overlay_keys(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` on top of `base`, mapping by mapping; a param that `over` fixes is no longer swept, nor a count automatic."""
+    """`over` on top of `base`, mapping by mapping; a param that `over` fixes is no longer swept, nor a count automatic.
+
+    Without these exceptions `--set size=10` on a spec that sweeps `size` would be refused as given twice, and a number of
+    `--repetitions` would contradict the `until` of the file, though what the user means is clear.
+    """
     result = overlaid(base, over)
     if isinstance(iterations := over.get("iterations"), Mapping) and "measured" in iterations:
         result["iterations"] = {
@@ -231,6 +242,7 @@ def overlay_keys(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, 
 
 
 def overlaid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` on top of `base`: mappings are merged, everything else is replaced, lists as a whole among it."""
     result = dict(base)
     for key, value in over.items():
         below = result.get(key)
@@ -254,6 +266,7 @@ def validate_model(
 def _validate_model(
     model: type[Any], value: Mapping[str, Any], origin: KeyOrigin, mistakes: list[Mistake]
 ) -> Any:
+    # All errors at one place are one mistake: of a union pydantic reports one error for each branch.
     try:
         return model.model_validate(value)
     except ValidationError as error:

@@ -38,6 +38,10 @@ def parse_requirements(written: str | Sequence[str]) -> list[Requirement]:
 
 
 def _parse(text: str) -> Requirement:
+    """One requirement.
+
+    Shares must lie between 0 and 1: `accuracy>=90` can only be meant as a percentage, and would never be met.
+    """
     match = _WRITTEN.fullmatch(text)
     try:
         limit = _limit(match["name"], float(match["number"]), match["unit"]) if match else None

@@ -78,7 +78,10 @@ def readable(path: Path, newline: str | None = None) -> Iterator[TextIO]:
 
 
 def _open(path: Path, newline: str | None) -> TextIO:
-    """A regular file is read row by row; what may never end is read as a whole first, up to a limit."""
+    """A regular file is read row by row; what may never end, such as a pipe or a device, is read first, up to a limit.
+
+    The encoding drops a byte order mark, which spreadsheets write and which would become part of the first column's name.
+    """
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
     if path.is_file():

@@ -62,6 +62,8 @@ Version = Annotated[
 
 
 def _check_command(value: Any) -> Any:
+    """Refuse a command that is written as one text: splitting it would take a shell, with its rules about quotes and
+    variables."""
     if not isinstance(value, list) or not value or value[0] == "":
         raise ValueError(
             'must be a list of at least one text, the command and its arguments: ["rm", "-rf", "scratch"].'

@@ -66,6 +66,7 @@ class Settings:
 
 def find_settings(start: Path, environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings that hold in a folder; the environment variable `ASSAY_DB` overrides the file."""
+    # Up to the root, as git and pytest look for theirs, so that commands work in every folder of a project.
     start = start.resolve()
     folder = next((f for f in (start, *start.parents) if (f / FILE).is_file()), None)
     table = _read(folder / FILE) if folder is not None else {}
@@ -74,7 +75,8 @@ def find_settings(start: Path, environment: Mapping[str, str] = os.environ) -> S
     db = str(own.get("db", "sqlite:///.assay/assay.db"))
     path = db.removeprefix("sqlite:///")
     if path != db and not path.startswith(("/", ":memory:")):
-        # A relative SQLite path counts from the project's folder, not from where the command was given.
+        # A relative SQLite path counts from the project's folder, not from where the command was given: otherwise every
+        # subfolder would get a database of its own.
         db = f"sqlite:///{home / path}"
     db = environment.get("ASSAY_DB") or db
     lists = {name: tuple(own.get(name, ())) for name in ("load", "agents", "suites")}
@@ -109,6 +111,7 @@ def _text(path: Path) -> str:
 
 
 def _mistakes(path: Path, text: str, table: dict[str, Any]) -> Iterator[Mistake]:
+    """Every mistake of the file at once. An unknown key is one, because a misspelt setting would silently have no effect."""
     for section, keys in table.items():
         if section not in _KEYS or not isinstance(keys, dict):
             line = _line(text, section)
@@ -149,7 +152,11 @@ def _is_whole(value: Any, least: int, most: float = math.inf) -> bool:
 
 
 def _line(text: str, key: str, section: str | None = None) -> int | None:
-    """The line of a key within its section, or of a section or key at the top."""
+    """The line of a key within its section, or of a section or key at the top.
+
+    The standard library's parser keeps no lines. The file is a page of flat keys, so a search by pattern finds them; where it
+    does not, as in an inline table, the message goes without a line.
+    """
     current = None
     for number, line in enumerate(text.splitlines(), 1):
         heading = re.match(r"\s*\[+\s*\"?([^\]\".]+)", line)

@@ -487,6 +487,8 @@ def _sections(document: Document, mistakes: list[Mistake]) -> Iterator[tuple[Pla
 
 
 def _fill_required_keys(value: dict[str, Any], index: int) -> dict[str, Any]:
+    """A benchmark with stand-ins for the keys that it must have, so that its other keys are checked before the user runs
+    again."""
     written = value.get("cases")
     rest = {name: item for name, item in value.items() if name != "benchmark_id"}
     return {
@@ -499,6 +501,7 @@ def _fill_required_keys(value: dict[str, Any], index: int) -> dict[str, Any]:
 def _baseline_mistakes(
     file: SuiteFile, benchmarks: Iterable[Benchmark], document: Document
 ) -> Iterator[Mistake]:
+    """Scores of benchmarks that the suite does not have, and agents with two entries, of which only one could count."""
     ids = [benchmark.id for benchmark in benchmarks]
     seen: set[str] = set()
     for index, known in enumerate(file.baseline_scores):
@@ -550,7 +553,7 @@ def _benchmark(
     own_cases = _cases(section, document, place, folder, mistakes)
     mistakes += _check_misplaced_keys(section, document, place)
     uses = tuple(scorer_use(use, folder) for use in section.scorer)
-    # What an experiment does is judged only where the cases say what is right.
+    # The default scorer is for answers. What an experiment does is judged only where the cases say what is right.
     if not uses and (section.experiment == ASK or any(case.expected is not None for case in own_cases)):
         uses = (ScorerUse("exact"),)
     if (size := section.dataset.size) is not None and size != len(own_cases) and own_cases:
@@ -563,6 +566,8 @@ def _benchmark(
             problem = f"Two scores are called '{use.score_name}'. Name one of them: as: NAME"
             mistakes.append(document.mistake((*place, "scorer", index), problem))
         mistakes += secret_mistakes(use.options, document, (*place, "scorer", index))
+    # What the hash leaves out does not change a score: the memory limit, repetitions, instruments, titles, and the rubric,
+    # by which results can be rated again. Limits of time, tokens and cost are in it, as a case that exceeds one fails.
     limits = _limits(section)
     identity = [
         [scorers.identity_of(use) for use in uses],
@@ -611,6 +616,7 @@ def _check_misplaced_keys(section: BenchmarkSection, document: Document, place: 
 
 
 def _iterations(section: BenchmarkSection) -> Iterations:
+    """Repetitions by their two names, and the defaults of suites for what nobody wrote."""
     own, default = section.iterations or SuiteIterationsSection.model_validate({}), SUITE_ITERATIONS
     return Iterations(
         warmup=default.warmup if own.warmup is None else own.warmup,
@@ -646,6 +652,7 @@ def _cases(
         rows: Iterable[cases.WrittenCase] = cases.rows_in_file(folder / section.cases, mistakes)
     else:
         root, rows = folder, cases.rows_written(section.cases, document, here)
+    # Only here are the rows needed all at once, to compare their number.
     outputs = section.expected_outputs
     if outputs is not None:
         rows = list(rows)
@@ -656,6 +663,7 @@ def _cases(
     read = cases.cases_of(rows, outputs, root, mistakes, origins)
     document.cases |= {(section.id, case): origin for case, origin in origins.items()}
     read = _with_tools(read, section, document, place, mistakes)
+    # If every case was wrong, that there are none is no further mistake.
     if not read and before == len(mistakes):
         mistakes.append(document.mistake(here, "has no cases."))
     return read

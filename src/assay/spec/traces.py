@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import Mistake, SpecError
+from assay.model.conversation import SessionTurn, UserSession
 from assay.model.load import Trace
-from assay.model.user_session import SessionTurn, UserSession
 from assay.spec.load_settings import MOST_TOKENS
 from assay.spec.rows import FileMistakes, csv_rows, first_of, is_json_lines, json_rows
 
@@ -99,6 +99,7 @@ class _Collected:
         known = self._sessions.get(row.session) if row.session is not None else None
         if row.due is None and known is None:
             raise ValueError("has no time, and no row of the same session comes before it")
+        # A trace is replayed in its order. A time that goes back is a mistake in the file, which sorting would hide.
         if row.due is not None and row.due < self._before:
             raise ValueError(f"{row.due:g} is earlier than the row before")
         self._before = self._before if row.due is None else row.due
@@ -135,6 +136,7 @@ class _Collected:
 
 
 def _session(rows: list[_Row]) -> UserSession:
+    """The turns of one session, timed from its own start."""
     begin = rows[0].due or 0.0
     return UserSession(
         tuple(
@@ -181,6 +183,11 @@ def _moment_of_json(row: Mapping[str, Any]) -> float | None:
 
 
 def _row(row: Mapping[str, Any], due: float | None) -> _Row:
+    """One request of a trace.
+
+    `hash_ids` name blocks of the prompt that requests share, as in traces of prompt caches; they are cut to 63 bits because
+    they travel in arrays of signed numbers.
+    """
     blocks = row.get("hash_ids") or []
     if not isinstance(blocks, list) or not all(isinstance(block, int) for block in blocks):
         raise ValueError("'hash_ids' is not a list of whole numbers")

@@ -30,6 +30,9 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
 
 
+# YAML 1.1, which PyYAML reads, turns `no` into false (the country code of Norway), `2024-05-01` into a date and `1:30` into the
+# number 90. The core schema of YAML 1.2 (section 10.3) has none of these, and JSON agrees with it. The third column has the
+# characters that such a word may begin with, by which PyYAML picks the patterns to try.
 for _name, _pattern, _first in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
@@ -79,6 +82,10 @@ def parse_json(text: str, file: str) -> Document:
 
 
 def parse(text: str, file: str) -> Document:
+    """The text as data with lines. SpecError where the syntax is wrong; other faults are kept in the document.
+
+    Composing gives nodes with their marks and makes no objects, so there is no tag that could run code.
+    """
     document = Document(file, None)
     try:
         _check_size(text, file)
@@ -95,10 +102,12 @@ def parse(text: str, file: str) -> Document:
 
 
 def _syntax(error: Any, text: str, file: str) -> Mistake:
+    """What is wrong with the syntax, at its line. PyYAML counts lines from 0."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return Mistake(file, None, "", f"is not valid YAML or JSON: {error.problem}.")
     line = text.splitlines()[mark.line] if mark.line < len(text.splitlines()) else ""
+    # PyYAML's own message for the most frequent mistake, a tab, is about tokens that cannot start.
     if line[mark.column : mark.column + 1] == "\t":
         return Mistake(file, mark.line + 1, "", "is indented with a tab.", "Use spaces.")
     context = f"{error.context}, " if error.context else ""
@@ -136,16 +145,20 @@ class _Builder:
         self._depth = 0
 
     def build(self, node: Any, place: Place) -> Any:
+        """The data of a node. Every visit counts, also of a node that an alias repeats: nine lists of nine aliases each would
+        otherwise become a billion values ("billion laughs")."""
         self._values += 1
         self._depth += 1
         if self._values > MAX_VALUES or self._depth > MAX_DEPTH:
             raise SpecError([_excess(self._document.file, self._depth > MAX_DEPTH, node)])
+        # The line of the key wins where there is one: a value may begin lines below it, and people look for the key.
         self._document.lines.setdefault(place, node.start_mark.line + 1)
         value = self._build_value(node, place)
         self._depth -= 1
         return value
 
     def _build_value(self, node: Any, place: Place) -> Any:
+        """The data of one node by its tag. A tag that is not of the core schema, such as `!!python/object`, is a fault."""
         kind = node.tag.removeprefix(_CORE)
         if isinstance(node, yaml.MappingNode) and kind == "map":
             return self._mapping(node, place)
@@ -170,6 +183,7 @@ class _Builder:
             return None
 
     def _mapping(self, node: Any, place: Place) -> dict[str, Any]:
+        """A mapping with the line of each of its keys. What `<<` merges in comes below the mapping's own keys."""
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if key_node.tag == _CORE + "merge":
@@ -178,6 +192,7 @@ class _Builder:
                 self._fault(key_node, place, "has a key that is not text.")
                 continue
             inner = (*place, key_node.value)
+            # PyYAML would silently keep the last one, which hides a whole section that was pasted twice.
             if key_node.value in result:
                 self._fault(key_node, inner, "appears twice.", "Keep one of them.")
             self._document.lines[inner] = key_node.start_mark.line + 1

@@ -21,6 +21,8 @@ _SQLITE_OPTIONS = {"timeout", "cached_statements"}
 
 @dataclass(frozen=True, slots=True)
 class Address:
+    """A database URL that was parsed. Messages name it by `shown` or `place`, never by `url`, which holds the password."""
+
     url: sa.URL
     """With the driver that is used."""
     file: Path | None
@@ -39,6 +41,7 @@ class Address:
         return str(self.file) if self.file else self.shown
 
     def redact(self, message: str) -> str:
+        """A message of a driver without the password: some drivers quote the whole URL when a connection fails."""
         for secret in (self.url.password, self.url.query.get("password")):
             if isinstance(secret, str) and secret:
                 message = message.replace(secret, _HIDDEN)
@@ -46,6 +49,10 @@ class Address:
 
 
 def read_address(written: str) -> Address:
+    """The address that a URL means; StoreError for one that cannot be a database of ours.
+
+    Whether the database exists and can be reached is not asked here.
+    """
     # Not quoted: a terminal would obey control characters, and half of a character cannot be written anywhere.
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in written):
         raise StoreError(f"The database URL has characters that cannot be in one, such as NUL. {_ACCEPTED}")
@@ -63,6 +70,7 @@ def read_address(written: str) -> Address:
 
 
 def _sqlite(url: sa.URL) -> Address:
+    """A file or a database in memory. A misspelt option is refused by its name here, and not by the driver in its own words."""
     if url.database in (None, "", ":memory:"):
         return Address(url.set(database=":memory:"), None)
     # Absolute, because connections are opened later as well, when the working folder may be another.

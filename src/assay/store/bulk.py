@@ -61,6 +61,7 @@ def fetch_rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Row
 
 @contextmanager
 def _wrap_driver_errors(connection: sa.Connection, statement: str | sa.Select[Any]) -> Iterator[None]:
+    """Raise the driver's errors as SQLAlchemy would, so that `Store` needs one way to translate them."""
     driver: Any = connection.dialect.loaded_dbapi
     try:
         yield

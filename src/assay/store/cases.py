@@ -92,6 +92,10 @@ def read_judging(connection: sa.Connection, trial_id: int) -> Judging | None:
 def _read_metric(
     connection: sa.Connection, trial_id: int, metric: str, seqs: array[int]
 ) -> Sequence[float | None]:
+    """The values of one metric in the order of `seqs`.
+
+    Measurements have the same order, so both are read once and aligned.
+    """
     column = measurements.c
     query = sa.select(column.seq, column.value).where(column.trial_id == trial_id, column.metric == metric)
     numbers, values = array("q"), array("d")
@@ -102,6 +106,11 @@ def _read_metric(
 
 
 def write_ratings(connection: sa.Connection, trial_id: int, ratings: Ratings) -> None:
+    """Store ratings twice: as columns of the trial, for views, and whole, for rankings.
+
+    The update comes first because it locks the row of the trial. Two processes that rate one trial at the same moment, as
+    two runs that end together may, then replace its standing one after the other.
+    """
     values = {dimension: ratings.dimensions[dimension].value for dimension in DIMENSIONS}
     chosen = trials.update().where(trials.c.id == trial_id)
     connection.execute(
@@ -112,6 +121,7 @@ def write_ratings(connection: sa.Connection, trial_id: int, ratings: Ratings) ->
 
 def write_judgements(connection: sa.Connection, trial_id: int, judged: Sequence[Judgement]) -> int:
     """Replace old scores by new ones; returns how many of the executions exist."""
+    # What the judges used goes with the scores that they gave, so that the stored cost is that of the stored scores.
     old = [*filter(_is_score, read_metrics(connection, trial_id)), *JUDGING]
     latest = list({judgement[0]: judgement for judgement in judged}.values())
     starts = range(0, len(latest), _CHUNK)
@@ -144,6 +154,7 @@ def _merge_details(
     known: Mapping[int, Mapping[str, object] | None],
     judged: Iterable[Judgement],
 ) -> None:
+    """Lay new details, such as the reasons of a score, over those that an execution has; what was there beside them stays."""
     merged = [
         {"number": seq, "merged": redact({**(known[seq] or {}), **detail})}
         for seq, _, detail in judged

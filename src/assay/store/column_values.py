@@ -29,6 +29,8 @@ def to_json(value: object) -> str:
     >>> to_json({"loss": float("nan"), "ok": [1, "é"]})
     '{"loss": "nan", "ok": [1, "é"]}'
     """
+    # Nearly every value is fine, so the plain way is tried first; the copy without what a database would refuse is made only
+    # where it fails: NaN raises ValueError, a lone surrogate UnicodeEncodeError, which is one, and NUL shows as \u0000.
     try:
         written = _dumps(value)
         written.encode()

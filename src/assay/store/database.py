@@ -58,6 +58,11 @@ def writing(engine: sa.Engine) -> sa.Engine:
 
 
 def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
+    """An engine for a file or for memory.
+
+    A database in memory has one connection, which all threads share: a second one would open another, empty database. Files
+    have a pool, and each connection waits for other writers instead of failing at once.
+    """
     if address.file:
         _make_room(address)
     options: dict[str, Any] = {} if address.file else {"poolclass": sa.StaticPool}
@@ -84,6 +89,8 @@ def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # SQLAlchemy begins transactions, see below, not the driver
         try:
+            # In WAL mode NORMAL cannot damage the file. A power cut may lose the last transactions, which a resumed run
+            # executes again; FULL would wait for the disk at every batch.
             connection.execute("PRAGMA synchronous = NORMAL")
         except UnicodeDecodeError as error:  # SQLite's own message quotes the damaged bytes of the schema.
             raise faults.build_damage_error(error, address) from None
@@ -91,6 +98,8 @@ def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
             connection.execute("PRAGMA query_only = ON")
         connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
 
+    # Python's driver would begin a transaction only before the first INSERT, UPDATE or DELETE, after the reads that these rest
+    # on: another process could write in between. SQLAlchemy calls this at the start of every transaction instead.
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
         immediate = connection.get_execution_options().get("immediate")
@@ -126,11 +135,17 @@ def _make_room(address: Address) -> None:
 
 
 def _postgres(address: Address) -> sa.Engine:
+    """An engine for a server.
+
+    JSON goes through our own functions, which write what PostgreSQL would refuse in a readable form.
+    """
     try:
         return sa.create_engine(
             address.url,
             json_serializer=plain.to_json,
             json_deserializer=plain.from_json,
+            # A connection that a restart of the server has cut is replaced before it is used, so that reading commands
+            # survive it without retries of their own.
             pool_pre_ping=True,
             connect_args={name: value for name, value in _LOST.items() if name not in address.url.query},
         )

@@ -106,6 +106,7 @@ def _type_of(values: Sequence[Any]) -> type:
 def _rows(
     engine: sa.Engine, run_ids: Sequence[str], params: Mapping[str, type], metrics: Mapping[str, str]
 ) -> Iterator[Row]:
+    """One row an execution. A metric that appeared after the columns were found is left out: a run may still be going on."""
     for run_id in run_ids:
         with engine.connect() as connection:
             run = reading.read_run(connection, run_id)
@@ -117,6 +118,7 @@ def _rows(
 
 
 def _about(run: Run, stored: StoredTrial, params: Mapping[str, type]) -> Row:
+    """The columns that all executions of a trial share, params converted to the type of their column."""
     trial = stored.trial
     values = {name: trial.params.get(name.removeprefix("param.")) for name in params}
     converted = {

@@ -29,6 +29,10 @@ TABLES = (".parquet", ".csv", ".jsonl")
 
 
 def export(source: sa.Engine, path: Path, run_id: str | None) -> Path:
+    """Write everything, or one run, to a new file; the extension decides the format.
+
+    A file that exists is never overwritten.
+    """
     suffix = path.suffix.lower()
     if suffix not in (*DATABASES, *TABLES):
         raise StoreError(
@@ -40,6 +44,7 @@ def export(source: sa.Engine, path: Path, run_id: str | None) -> Path:
             raise StoreError(f"'{path}' exists already. Name a file that does not, or move it away.")
         if suffix in DATABASES:
             with _new_file(path) as target, source.connect() as reading, target.begin() as copy:
+                # A new file has the default workspace already; the copied one takes its place.
                 copy.execute(tables.workspaces.delete())
                 for table in tables.metadata.sorted_tables:
                     if table not in (tables.revision, tables.leases):  # nobody goes on with a run in the copy

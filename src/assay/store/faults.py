@@ -17,6 +17,7 @@ from assay.store import column_values as plain
 from assay.store.address import Address
 
 _LEAST_SPACE = 1 << 20
+"""Bytes that must be free on the disk; with less, an I/O error of SQLite counts as a full disk."""
 
 _SQLITE = {
     "SQLITE_BUSY": "Another program has kept '{}' locked. Wait until it is done, then try again.",
@@ -74,6 +75,11 @@ def fault(error: BaseException, address: Address) -> StoreError | None:
 
 
 def _lacks_a_part(error: BaseException) -> bool:
+    """Whether a table or a column is missing: somebody changed the database by hand, or restored half of it.
+
+    SQLite has one code for all errors in SQL, so its message decides. PostgreSQL's codes are undefined_column (42703) and
+    undefined_table (42P01).
+    """
     if getattr(error, "sqlite_errorname", None) == "SQLITE_ERROR":
         return str(error).startswith(("no such column", "no such table")) or " has no column named " in str(
             error
@@ -89,6 +95,8 @@ def full(address: Address) -> StoreFull:
 
 
 def _sqlite_fault(name: str, address: Address) -> StoreError | None:
+    """The error for one of SQLite's result codes; None for a code that only a bug can cause, such as a misuse of the
+    library."""
     # A full disk may also show as an error of reading or writing.
     is_io_error = name.startswith("SQLITE_IOERR") and address.file is not None
     if name == "SQLITE_FULL" or (
@@ -102,6 +110,9 @@ def _sqlite_fault(name: str, address: Address) -> StoreError | None:
 
 
 def _postgres_fault(error: BaseException, address: Address) -> StoreError | None:
+    """The error for a SQLSTATE, or for a connection that was lost, which has none."""
+    # SQLSTATE, appendix A of PostgreSQL's manual: 53100 disk_full, class 08 connection exceptions, 57P operator intervention,
+    # as when the server is shut down.
     state = str(getattr(error, "sqlstate", None) or "")
     if state == "53100":
         return full(address)

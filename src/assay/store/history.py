@@ -130,6 +130,7 @@ def read_past_figures(connection: sa.Connection, trial: Trial) -> PastFigures | 
         .limit(_LOOKED_AT)
     )
     found = connection.execute(query).all()
+    # Sorting is stable: trials with the same params come first, and within both groups the newest does.
     for row in sorted(found, key=lambda row: dict(row.params) != dict(trial.params)):
         figures = _figures(connection, row.id, row.run_id)
         if figures.seconds:
@@ -184,6 +185,11 @@ def read_columns(
 def _read_columns(
     connection: sa.Connection, trial_ids: Sequence[int], metrics: Collection[str]
 ) -> dict[int, Columns]:
+    """The columns of some trials by two queries: one for the executions and one for their measurements.
+
+    Both are sorted by trial, so the rows of a trial follow each other and `groupby` needs no dictionary of them. Rows are
+    turned into columns at once, which need far less memory than tuples.
+    """
     found = {trial_id: Columns() for trial_id in trial_ids}
     made = executions.c
     query = (

@@ -21,10 +21,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.errors import LeaseLost, RunInUse, StoreError
-from assay.model.owner import Owner
 from assay.store import column_values as plain
 from assay.store import processes
 from assay.store import run_refs as refs
+from assay.store.processes import Owner
 from assay.store.tables import leases, runs
 
 LEASE_SECONDS = 60.0
@@ -35,6 +35,9 @@ _CLOCKS = {
     "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
     "postgresql": "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)",
 }
+# A lease outlives several missed renewals: six fit into its time, so that neither a long garbage collection nor a slow disk
+# costs an owner its run. The price is that a run whose machine lost power can be resumed elsewhere only after a minute; on
+# the same machine `processes.has_ended` finds out at once.
 _held_here: set[str] = set()
 """Tokens of this process: a lease of ours whose token is not among them was left by a run that failed."""
 
@@ -87,8 +90,13 @@ def grant(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
 
 
 def acquire(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
-    """Take a run over; raises RunInUse while another process holds its lease."""
-    # Whoever comes second waits here, and then sees the lease of the first.
+    """Take a run over; raises RunInUse while another process holds its lease.
+
+    The row of the run is locked first, then the lease is examined and replaced, all in the caller's transaction. Of two
+    processes that resume one run at the same moment, exactly one gets it.
+    """
+    # Whoever comes second waits here, and then sees the lease of the first. SQLite needs no lock: the caller's transaction
+    # began with BEGIN IMMEDIATE, so there is no other writer.
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL lock_timeout = '15s'")
     connection.execute(sa.select(runs.c.id).where(runs.c.id == run_id).with_for_update())
@@ -97,6 +105,7 @@ def acquire(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
     if row is None:
         return grant(connection, run_id, owner)
     lease = Lease(run_id, secrets.token_hex(16), row.batches, _owner(row), row.token)
+    # The count of batches stays: a file that the owner before left behind numbers its batches by it.
     connection.execute(
         leases.update()
         .where(leases.c.run_id == run_id, leases.c.token == row.token)
@@ -122,6 +131,8 @@ def renew(
     if renewed.rowcount == 1:
         lease.renewed = monotonic()
         return
+    # No row fitted. The order of these questions matters: a batch that was counted before looks like a lost lease, and a run
+    # that was deleted has no lease either; only what is left means that another process has taken over.
     if batches and count_stored_batches(connection, lease) == lease.batches + batches:
         raise AlreadyStored
     if connection.scalar(sa.select(runs.c.id).where(runs.c.id == lease.run_id)) is None:
@@ -137,7 +148,11 @@ def renew(
 
 @cache
 def _renewal(dialect: str, batches: int, unless_released: bool) -> sa.Update:
-    """Built once: every batch needs it."""
+    """The statement that renews a lease, built once: every batch needs it.
+
+    It is a compare-and-set. It changes the row only if run, token and (with `batches`) the count are what the owner believes
+    them to be, so that whether the write may happen is decided by the database and not by what this process remembers.
+    """
     now = sa.literal_column(_CLOCKS[dialect], sa.Double)
     own = [leases.c.run_id == sa.bindparam("held_run"), leases.c.token == sa.bindparam("held_token")]
     changed: dict[str, Any] = {"renewed": now, "expires": now + LEASE_SECONDS}
@@ -146,11 +161,13 @@ def _renewal(dialect: str, batches: int, unless_released: bool) -> sa.Update:
         own.append(leases.c.batches == sa.bindparam("held_batches"))
         changed["batches"] = leases.c.batches + batches
     if unless_released:
+        # The thread that renews in the background must not revive a lease that the main thread has just released.
         own.append(leases.c.expires > 0)
     return leases.update().where(*own).values(changed)
 
 
 def release(connection: sa.Connection, lease: Lease) -> None:
+    """Let the lease end now. The row stays, with its token and count, for whoever resumes the run."""
     own = leases.c.run_id == lease.run_id, leases.c.token == lease.token
     connection.execute(leases.update().where(*own).values(expires=0.0))
 
@@ -203,6 +220,10 @@ def _name(owner: Owner) -> str:
 
 
 def _build_lease_row(connection: sa.Connection, lease: Lease, owner: Owner) -> dict[str, Any]:
+    """The row of an owner that takes the lease now.
+
+    Both times come from the clock of the database, as those of all owners do.
+    """
     now = _now(connection)
     return {
         "token": lease.token,

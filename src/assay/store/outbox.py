@@ -47,6 +47,10 @@ class Outbox:
 
     Each batch has a number, which the lease counts in the transaction that stores it. A batch whose transaction was cut
     off is written again under the same number, and the count says whether it was stored before.
+
+    Order is kept at all times: nothing goes to the database while something older waits, because the numbers of batches in
+    the file are compared with the count of the lease. That is why `put` writes directly only if the outbox is empty, and why
+    `_try` stores the file before the memory: what is in the file is older.
     """
 
     def __init__(
@@ -79,9 +83,11 @@ class Outbox:
                 self._next_try = self._since + self._pause
                 _log.warning("%s Results are kept until it is back.", away)
             except StoreFull as full:
+                # A full disk does not empty itself within a minute: the run ends now, with its results in the file.
                 self._keep(batch)
                 self._give_up(full)
         self._keep(batch)
+        # Retries happen when later batches arrive, not in a thread of their own, and between them the run does not wait.
         if monotonic() >= self._next_try:
             self._try()
         return 0
@@ -96,6 +102,7 @@ class Outbox:
         try:
             self._write_spilled()
             while self._waiting:
+                # A batch leaves the queue only once it is stored: a write that fails halfway is tried again.
                 self._write(self._waiting[0][1])
                 self._waiting.popleft()
         except StoreAway as away:
@@ -111,6 +118,8 @@ class Outbox:
         return True
 
     def _write_spilled(self) -> None:
+        """Store what is in the file. If the database goes away again halfway, the lease has counted what was stored, and the
+        next try leaves that out."""
         if not self._has_spilled or self._file is None:
             return
         spilled = spill.read(self._file, self._lease.run_id)
@@ -121,6 +130,8 @@ class Outbox:
         self._has_spilled, self._file = False, None
 
     def _keep(self, batch: Batch) -> None:
+        """Let a batch wait, in memory or, once there is too much of it, in the file."""
+        # The number that the lease will have counted to once this batch is stored, even if others wait before it.
         self._last = max(self._last, self._lease.batches) + 1
         self._waiting.append((self._last, batch))
         self._characters += sum(map(_estimate_size, batch.executions)) + sum(

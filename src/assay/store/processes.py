@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import socket
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-from assay.model.owner import Owner
 
 
 def current_owner() -> Owner:
@@ -56,6 +55,7 @@ def _start_of(pid: int) -> str | None:
 
 
 def _start_without_proc(pid: int) -> str | None:
+    """When a process started on systems without /proc, such as macOS."""
     import psutil
 
     try:
@@ -63,3 +63,20 @@ def _start_without_proc(pid: int) -> str | None:
         return None if process.status() == psutil.STATUS_ZOMBIE else str(process.create_time())
     except psutil.NoSuchProcess:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A process that carries out a run."""
+
+    host: str
+    pid: int
+    machine: str = ""
+    """Which kernel counts the pid: the boot and the PID namespace; a pid means nothing on another one."""
+    process_started: str = ""
+    """When the process started, as its kernel counts; a reused pid has another start."""
+    folder: str = ""
+    """The working folder, where results that could not be stored are kept."""
+
+    def __str__(self) -> str:
+        return f"{self.host} process {self.pid}"

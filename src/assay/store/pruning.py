@@ -15,6 +15,8 @@ from assay.store.tables import baselines, environments, executions, measurements
 
 
 def delete_run(connection: sa.Connection, run_id: str) -> None:
+    """Delete a run with all that cascades from it. What it refers to comes after it, because of the foreign keys, and a suite
+    goes only if nothing else has it."""
     registry.take_turn(connection)
     query = sa.select(runs.c.environment_id, runs.c.suite_id).where(runs.c.id == run_id)
     environment, suite = connection.execute(query).one()

@@ -68,6 +68,7 @@ def read_progress(connection: sa.Connection, run_id: str) -> dict[Work, int]:
         .group_by(*work)
     )
     counted = connection.execute(query).all()
+    # Repetitions count from 0, so there is no gap if the last one is one less than their number; only otherwise are they read.
     return {
         (trial, process, phase): count
         if count == last + 1
@@ -129,11 +130,17 @@ class OkMeasured:
             self._repetitions.extend(repetitions)
 
     def series(self, connection: sa.Connection, metric: str) -> Series:
+        """The values of one metric for the executions that are ok, in the order of storing.
+
+        Measurements of failed executions are dropped here and not in SQL, where that would take the join that this class
+        avoids.
+        """
         processes, repetitions, values = array("q"), array("q"), array("d")
         column = measurements.c
         chosen = column.trial_id == self._trial_id, column.metric == metric
         query = sa.select(column.seq, column.value).where(*chosen).order_by(column.seq)
         for seqs, measured in columns(connection, query):
+            # Both are sorted by seq, so the executions of a chunk are one stretch of the arrays.
             span = slice(bisect_left(self._seqs, seqs[0]), bisect_right(self._seqs, seqs[-1]))
             kept = self._seqs[span]
             if kept == array("q", seqs):
@@ -208,6 +215,11 @@ def _executions(trial_id: int) -> sa.Select[Any]:
 def _with_measurements(
     connection: sa.Connection, trial_id: int, found: Sequence[sa.Row[Any]]
 ) -> tuple[Execution, ...]:
+    """Executions from their rows.
+
+    All measurements of the chunk are read with one range over the key of the table; naming the metrics lets the database use
+    that key, which begins with them.
+    """
     if not found:
         return ()
     trial = _position(connection, trial_id)

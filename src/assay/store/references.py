@@ -26,6 +26,8 @@ from assay.store.tables import (
     trials,
 )
 
+# ON CONFLICT DO NOTHING is the same in both databases, and is what makes a first reference first: of two runs that end at the
+# same moment, the later insert finds the row of the other one and changes nothing.
 _SCOPE = (trials.c.suite, trials.c.benchmark, trials.c.benchmark_hash, trials.c.simulated)
 _TABLE = rating_references.c
 _INSERT = sa.text(
@@ -81,18 +83,14 @@ def read_completed(connection: sa.Connection, scope: RatingScope) -> list[Comple
 
 def read_rated(connection: sa.Connection, scope: RatingScope) -> list[tuple[str, int]]:
     """Run and id of every trial in the scope that has ratings, the oldest run first."""
-    query = (
-        sa.select(runs.c.id, trials.c.id)
-        .join(runs, runs.c.id == trials.c.run_id)
-        .join(ratings, ratings.c.trial_id == trials.c.id)
-        .where(*_within(scope))
-        .order_by(runs.c.started, runs.c.id, trials.c.position)
-    )
-    return [(run_id, trial_id) for run_id, trial_id in connection.execute(query)]
+    return [(run_id, trial_id) for run_id, trial_id, _ in read_yardsticks(connection, scope)]
 
 
 def read_yardsticks(connection: sa.Connection, scope: RatingScope) -> list[tuple[str, int, str]]:
-    """As `read_rated`, each with a text of the references and the pass mark it was rated by; "" from older versions."""
+    """As `read_rated`, each with a text of the references and the pass mark it was rated by; "" from older versions.
+
+    Ratings are made again where this text differs from today's, which is how a change of a reference reaches all trials.
+    """
     query = (
         sa.select(runs.c.id, trials.c.id, ratings.c.summary)
         .join(runs, runs.c.id == trials.c.run_id)

@@ -71,6 +71,7 @@ def agent_ids(connection: sa.Connection, wanted: set[AgentVersion]) -> dict[Agen
         {"workspace": DEFAULT_WORKSPACE, "name": agent.name, "version": agent.version} for agent in listed
     ]
     connection.execute(statement, values)
+    # Read back instead of RETURNING, which says nothing of rows that were there already.
     named = agents.c.name.in_({agent.name for agent in listed})
     found = connection.execute(sa.select(agents.c.id, agents.c.name, agents.c.version).where(named)).all()
     ids = {AgentVersion(name, version): agent_id for agent_id, name, version in found}
@@ -131,6 +132,8 @@ def _refuse_secrets(suite: Suite, written: str) -> None:
 
 
 def _list_benchmarks(connection: sa.Connection, suite_id: int, suite: Suite) -> None:
+    """Store which benchmarks a suite has, in their order, so that rankings need not read whole definitions to know what is
+    complete."""
     listed = [
         {
             "suite_id": suite_id,
@@ -146,6 +149,7 @@ def _list_benchmarks(connection: sa.Connection, suite_id: int, suite: Suite) -> 
 
 
 def register_suite(connection: sa.Connection, suite: Suite, now: datetime) -> None:
+    """Make this definition the registered one of its name; the one before stays only while a run refers to it."""
     kept = keep_suite(connection, suite, now)
     named = suites.c.name == suite.name
     connection.execute(suites.update().where(named).values(registered=suites.c.id == kept))

@@ -46,6 +46,7 @@ _PLAN = (
 
 
 def plan_row(plan: Plan) -> dict[str, Any]:
+    """The columns of a run that come from its plan. `order` is a word of SQL, so its column is called `trial_order`."""
     return {
         **{name: to_plain(getattr(plan, name)) for name in (*_PLAN, "question")},
         "trial_order": plan.order.value,
@@ -76,6 +77,8 @@ def _named_fields(kind: type[Run] | type[Trial], row: Row) -> dict[str, Any]:
 
 
 def trial_row(trial: Trial, run_id: str, agent_id: int, benchmark_hash: str) -> dict[str, Any]:
+    """A trial as a row. Its agent is a row of another table, and the hash of its benchmark is stored beside it, so that
+    results can be compared without reading the definition of the suite."""
     fields = to_plain(trial)
     del fields["agent"]
     place = {"run_id": run_id, "position": fields.pop("index"), "agent_id": agent_id}

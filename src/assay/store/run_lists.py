@@ -75,6 +75,10 @@ def read_runs(
 
 
 def _summaries() -> sa.Select[tuple[object, ...]]:
+    """The query for lists of runs.
+
+    Counts are subqueries of each row, because a join would multiply runs by their executions.
+    """
     of_run = trials.c.run_id == runs.c.id
     trial_count = sa.select(sa.func.count()).select_from(trials).where(of_run).scalar_subquery()
     execution_count = (
@@ -93,6 +97,10 @@ def _summaries() -> sa.Select[tuple[object, ...]]:
 
 
 def _summary(connection: sa.Connection, row: sa.Row[tuple[object, ...]]) -> RunSummary:
+    """A run for a list.
+
+    What is stored as running but has lost its owner is shown as interrupted; the row itself stays as it is.
+    """
     state = RunState(row.state)
     if state is RunState.RUNNING and is_abandoned(connection, row.id):
         state = RunState.INTERRUPTED

@@ -104,7 +104,11 @@ def upgrade(url: str) -> tuple[str, str]:
 
 
 def view_statement(of_revision: str, dialect: str, name: str = "benchmark_executions") -> str:
-    """A view as it was made in a revision."""
+    """A view as it was made in a revision.
+
+    Migrations call it with the revision that they lead to and get the same text for ever; only new databases get the newest.
+    The file of a view is therefore never changed: another revision gets another file.
+    """
     statement = _view_text(name, of_revision)
     for board, since in (("suite", ""), ("category", " AND started > {30 days ago}")):
         placeholder = f"{{ranking:{board}}}"
@@ -159,6 +163,7 @@ def _migrate(connection: sa.Connection, address: Address) -> None:
 
 
 def _make(engine: sa.Engine, address: Address) -> None:
+    """Make the schema unless another process is quicker: it is looked for once more under the lock."""
     if address.file:
         _prepare_file(engine, address)
     with database.writing(engine).begin() as connection:
@@ -187,6 +192,7 @@ def _refuse_foreign(connection: sa.Connection, address: Address) -> None:
 
 
 def _create(connection: sa.Connection, address: Address) -> None:
+    """The newest schema from `tables.py`. Alembic is not imported for it, so that the first command of a new user starts fast."""
     _refuse_foreign(connection, address)
     metadata.create_all(connection, checkfirst=False)
     connection.exec_driver_sql(view_statement(_VIEW_REVISION, connection.dialect.name))
@@ -201,6 +207,7 @@ def _prepare_file(engine: sa.Engine, address: Address) -> None:
     connection = engine.raw_connection()
     try:
         cursor = connection.cursor()
+        # This mode can only be chosen while the file is empty. It lets `assay runs prune` give space back to the disk.
         cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")
         _choose_wal(cursor)
     except sqlite3.Error as error:
@@ -210,6 +217,10 @@ def _prepare_file(engine: sa.Engine, address: Address) -> None:
 
 
 def _choose_wal(cursor: sa.engine.interfaces.DBAPICursor) -> None:
+    """Switch the file to write-ahead logging, which lets readers go on while one process writes.
+
+    The mode is stored in the file.
+    """
     # SQLite does not wait for a lock here, whatever the timeout: another process may be making the same file.
     for _ in range(100):
         try:
@@ -222,6 +233,7 @@ def _choose_wal(cursor: sa.engine.interfaces.DBAPICursor) -> None:
 
 
 def _unfit(found: str, address: Address) -> StoreError:
+    """The message for a schema of another version: an older one can be upgraded, a newer one cannot be read at all."""
     if found in REVISIONS:
         return StoreError(
             f"'{address.place}' has the schema {found}, this Assay needs {HEAD}. Upgrade it: assay db upgrade"

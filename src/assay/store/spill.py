@@ -35,6 +35,7 @@ def spill_files(folder: str, run_id: str) -> list[Path]:
 def append(file: Path, lines: Iterable[str]) -> None:
     """Append lines to a file that nobody else may read; they are on the disk when this returns."""
     file.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+    # The folder for temporary files belongs to everybody: a link that somebody put there must not lead us to another file.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(file, flags, PRIVATE_FILE), "a", encoding="utf-8") as written:
         written.writelines(f"{line}\n" for line in lines)
@@ -50,6 +51,7 @@ def encode(number: int, batch: Batch) -> str:
     """A batch as a line, without secrets, as the database would hold it."""
     secrets = known_secrets()
     kept = [replace(a, content=secrets.redact_bytes(a.content)) for a in batch.artifacts]
+    # What only the running process needs, to count progress and retries, means nothing to the one that reads the file.
     written = to_plain(replace(batch, artifacts=tuple(kept), settled=(), judge_retries={}))
     return secrets.redact_json(plain.to_json({"number": number, "batch": written}))
 
@@ -66,6 +68,8 @@ def read(file: Path, run_id: str) -> Spilled | None:
     """None where there is no such file of ours; a last line that was cut short is left out."""
     try:
         with file.open(encoding="utf-8") as written:
+            # Of the open file and not of its name, which could be exchanged in between: somebody else's file would put
+            # made-up results into our database.
             about = os.fstat(written.fileno())
             is_ours = not hasattr(os, "getuid") or about.st_uid == os.getuid()
             if not (stat.S_ISREG(about.st_mode) and is_ours):

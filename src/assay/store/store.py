@@ -42,7 +42,6 @@ from assay.model import (
     Trial,
 )
 from assay.model.codec import to_plain
-from assay.model.owner import Owner
 from assay.model.redaction import known_secrets
 from assay.store import (
     cases,
@@ -65,6 +64,7 @@ from assay.store.address import Address, read_address
 from assay.store.export import export
 from assay.store.history import AgentTrial, Columns, PastFigures
 from assay.store.outbox import RETRY_SECONDS, Outbox, retry
+from assay.store.processes import Owner
 from assay.store.references import CompletedTrial
 from assay.store.run_lists import RunSummary, TrialSummary
 from assay.store.schema import upgrade
@@ -151,6 +151,7 @@ class Store:
         self, plan: Plan, environment: Environment, run_id: str, started: datetime, owner: Owner | str
     ) -> Run:
         """A process as its owner holds the run's lease until it finishes the run; a mere name holds none."""
+        # Before anything is written: whatever the definitions of agents name as secrets is redacted from then on.
         _learn_secrets(plan.trials, plan.suite)
         with self._writer.begin() as connection:
             if refs.exists(connection, run_id):
@@ -166,6 +167,7 @@ class Store:
         return run
 
     def _hold(self, run_id: str, lease: leases.Lease | None, owner: Owner | str) -> None:
+        """Remember the lease and open an outbox for the run, once the transaction that granted the lease is committed."""
         self._leases.pop(run_id, None)
         self._outboxes.pop(run_id, None)
         if lease is not None and isinstance(owner, Owner):
@@ -236,6 +238,11 @@ class Store:
             outbox.stop_retrying()
 
     def _add(self, run_id: str, batch: Batch) -> int:
+        """Write a batch now; raises StoreAway if the database cannot be reached.
+
+        Executions are inserted without asking whether they exist, as that would cost a query for each. The unique key on
+        the work itself refuses the whole batch if one of them does, and only then is it compared with what is stored.
+        """
         ledger = self._ledgers.get(run_id) or self._read_ledger(run_id)
         start = perf_counter()
         try:
@@ -251,6 +258,11 @@ class Store:
             return self._write(run_id, batch, missing, ledger)
 
     def _write(self, run_id: str, batch: Batch, made: tuple[Execution, ...], ledger: writing.Ledger) -> int:
+        """One transaction: the lease is renewed and counts the batch, then come its rows; either all of it is stored or none.
+
+        The ledger is replaced only after the commit. If the batch turns out to be stored already, the ledger is forgotten,
+        since the transaction that stored it has numbered its executions without this process knowing.
+        """
         lease = self._leases.get(run_id)
         try:
             with self._direct(self._writer) as connection:
@@ -287,6 +299,8 @@ class Store:
             raise faults.build_damage_error(error, self._address) from error
 
     def _read_ledger(self, run_id: str) -> writing.Ledger:
+        """What to number the next executions of a run by, read from the database once when this process begins to write the
+        run."""
         last = (
             sa.select(sa.func.max(executions.c.seq))
             .where(executions.c.trial_id == trials.c.id)
@@ -308,6 +322,8 @@ class Store:
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
             lease = leases.acquire(connection, run_id, owner) if isinstance(owner, Owner) else None
+            # The files learn our token before the lease is committed: whether this process then ends before or after the
+            # commit, the next one finds the token of its predecessor in them and can still go by the count of batches.
             spilled = [] if lease is None else self._claim_spilled(lease)
             pruning.delete_unsettled(connection, run_id)
             taken: dict[str, object] = {"state": RunState.RUNNING.value, "owner": str(owner), "ended": None}
@@ -332,6 +348,7 @@ class Store:
         return found
 
     def _store_spilled(self, run_id: str, file: Path) -> None:
+        """Store what a file holds and delete it. Unsettled executions are left out: the resumed run makes them again."""
         lease, found = self._leases[run_id], spill.read(file, run_id)
         for number, batch in found.batches if found else ():
             settled = tuple(made for made in batch.executions if made.status.is_settled)
@@ -379,12 +396,17 @@ class Store:
             self._outboxes.pop(run_id)
 
     def _finish(self, run_id: str, state: RunState, ended: datetime) -> None:
+        """End a run in one transaction: renew the lease, which fails if it was lost, give it up, and store the state.
+
+        A run that this process does not own is ended only if nobody else does.
+        """
         lease = self._leases.get(run_id)
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
             if lease is None:
                 leases.refuse_if_held(connection, run_id, "Wait for that process.")
             else:
+                # Marked before the commit: the thread that renews may find the lease gone a moment later, and that is no loss.
                 lease.is_released = True
                 leases.renew(connection, lease)
                 leases.release(connection, lease)

@@ -88,6 +88,8 @@ NAMING = {
 
 
 class _JsonText(sa.types.TypeDecorator[Any]):
+    """JSON as text for SQLite, which has no type for it. Numbers stay as they were written."""
+
     impl = sa.Text
     cache_ok = True
 
@@ -323,6 +325,8 @@ trials = sa.Table(
     sqlite_autoincrement=True,  # an id that was deleted is never given again: a runner may still be writing to it
 )
 
+# The two long tables have composite keys and, in SQLite, no row number beside them: a key is stored once, and the executions
+# of a trial lie together on the disk.
 executions = sa.Table(
     "executions",
     metadata,

@@ -119,6 +119,12 @@ def write_executions(connection: sa.Connection, made: Iterable[Execution], ledge
 def _rows(
     made: Iterable[Execution], ids: Mapping[int, int], next_seq: dict[int, int]
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """The rows of both tables, in the order of their columns; counts `next_seq` on.
+
+    This is the hottest loop of the store: it runs once for each execution. It therefore makes tuples for the driver instead
+    of mappings for SQLAlchemy, reads the values of enumerations without their property, and checks each name of a metric for
+    secrets only the first time that it occurs in a batch.
+    """
     execution_rows: list[tuple[Any, ...]] = []
     measurement_rows: list[tuple[Any, ...]] = []
     clean: set[str] = set()
@@ -161,6 +167,7 @@ def missing(
     connection: sa.Connection, made: Iterable[Execution], ids: Mapping[int, int]
 ) -> tuple[Execution, ...]:
     """Those executions that are not stored yet, each once: results from a file may have been stored in part before."""
+    # One query a group, for its range of repetitions: one an execution would take minutes where a whole file is stored.
     groups: defaultdict[Group, dict[int, Execution]] = defaultdict(dict)
     for one in made:
         group = ids[one.trial], one.process, one.phase.value, plain.text(one.case)
@@ -172,6 +179,7 @@ def missing(
 
 
 def _find_stored_repetitions(connection: sa.Connection, group: Group, low: int, high: int) -> Iterable[int]:
+    """Which repetitions of a group are stored, within a range; the unique key of the table answers it."""
     trial_id, process, phase, case = group
     column = executions.c
     return connection.scalars(
@@ -218,6 +226,11 @@ def write_rest(connection: sa.Connection, run_id: str, batch: Batch, ids: Mappin
 
 
 def _add_usage(connection: sa.Connection, trial_id: int, used: JobUsage) -> None:
+    """Add what a job used to what its trial used before: times add up, and of peaks the highest counts.
+
+    The database adds, since the jobs of a trial arrive in several batches. NULL means that nothing was ever measured, which
+    is not the same as 0.
+    """
     column = trials.c
     values: dict[str, Any] = {}
     if used.wall_seconds:
@@ -231,6 +244,7 @@ def _add_usage(connection: sa.Connection, trial_id: int, used: JobUsage) -> None
 
 
 def _note_instruments(connection: sa.Connection, run_id: str, batch: Batch) -> None:
+    """Merge what the batch says about instruments into the run; read and written in the owner's transaction, so nothing is lost."""
     chosen = runs.c.id == run_id
     known = connection.execute(sa.select(runs.c.instrument_costs, runs.c.unmeasured).where(chosen)).one()
     connection.execute(
@@ -270,6 +284,7 @@ def _stretch_spans(connection: sa.Connection, made: Iterable[Execution], ids: Ma
 
 
 def _spans(made: Iterable[Execution]) -> dict[int, TimeRange]:
+    """The time range of each trial. `seconds` is the time of one call, so an execution lasts that long for each of its loops."""
     firsts: dict[int, float] = {}
     lasts: dict[int, float] = {}
     for one in made:

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from assay.analysis.comparison.default_metrics import default_family, lone_part
-from assay.analysis.comparison.equality import same_value
 from assay.analysis.comparison.policy import KnownNoise, Sessions, Tolerances, judge
 from assay.analysis.comparison.rounds import (
     FEWEST_ROUNDS,
@@ -41,6 +40,7 @@ from assay.analysis.comparison.verdict import (
 from assay.analysis.estimates.replication import Observed, observe
 from assay.analysis.estimates.treatment import (
     describe_redefinition,
+    same_value,
     select_compared_params,
     treatment_failure,
 )
@@ -154,6 +154,8 @@ def matching_trials(a: Report, b: Report) -> list[Pair]:
 
     If no agent is on both sides, agents are ignored; and if nothing matches then, the only two trials there are match.
     """
+    # The same agents first: of two runs with three agents each, everybody is compared with itself. Only if that gives
+    # nothing is it a comparison of different agents.
     matched = _match_trials(a, b, lambda trial: f"{trial.stored.trial.agent.name} {_point(trial)}")
     matched = matched or _match_trials(a, b, _point)
     if not matched and len(a.trials) == len(b.trials) == 1:
@@ -206,6 +208,9 @@ def _contrasts(a: TrialReport, b: TrialReport, interleaved: bool, question: _Que
     shared = {metric.name: metric for metric in _find_common_metrics(a, b)}
     lone = lone_part(shared)
     judged_names = question.judged(a, b, shared)
+    # The choice of the test is the choice of what is independent. Two answers to one case are not, so scores of two agents
+    # are tested over cases. Two cases in one slow minute are not, so times are tested over rounds. Two executions in one
+    # process are not, as they share its memory layout, so code is tested over processes.
     for metric in shared.values():
         if question.is_wanted(metric.name, lone):
             if is_score(metric) and question.are_cases_fixed(a, b, metric.name):
@@ -286,6 +291,7 @@ def _contrast(metric: Metric, a: TrialReport, b: TrialReport, interleaved: bool,
         medians_a, medians_b = first.by_process, second.by_process
         can_be_paired = interleaved or unit == "case"
         shared = sorted(medians_a.keys() & medians_b.keys()) if can_be_paired else []
+        # A paired test of fewer pairs could never be significant, so the sides are then taken as two samples.
         if len(shared) < FEWEST_PAIRS:
             sides = _Sides(list(medians_a.values()), list(medians_b.values()), is_paired=False)
         else:
@@ -401,6 +407,11 @@ class _Tail:
     turns: _Turns
 
     def contrast(self, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
+        """The contrast of a percentile.
+
+        Percentiles are taken over all executions and not over medians of units, since the tail is what medians leave out.
+        The interval comes from resampling units, so that executions of one process do not count as independent.
+        """
         unit = a.series[self.metric.name].unit
         first, second = (observe(side.series[self.metric.name]) for side in (a, b))
         is_paired = (interleaved or unit == "case") and first.by_process.keys() == second.by_process.keys()
@@ -427,6 +438,7 @@ class _Tail:
         )
 
     def _round_contrast(self, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
+        """The same over rounds, for times of suites: a percentile of each round, compared by Student's t."""
         series = [side.series[self.metric.name] for side in (a, b)]
         found = compare_round_percentiles(
             series[0], series[1], self.q, are_interleaved=interleaved, session=self.turns.session
@@ -448,6 +460,7 @@ class _Tail:
         return _by_rounds(contrast, found)
 
     def _too_few(self, executions: int) -> str:
+        """Why there is no verdict on a percentile: with fewer than ten values beyond it, it is little more than the maximum."""
         if is_enough(executions, self.q):
             return ""
         return (
@@ -471,6 +484,7 @@ class _Sides:
     """How many executions are behind each side; only for scores."""
 
     def effect(self) -> Effect | None:
+        """The test for these sides: means for scores, which are 0 or 1 on many cases, and ranks for everything else."""
         if self.executions is not None:
             if self.is_paired:
                 return mean_difference(self.a, self.b)
@@ -481,7 +495,11 @@ class _Sides:
 
 
 def _scores(a: Observed, b: Observed) -> _Sides:
-    """Mean scores of the cases that both sides have, or unpaired of all cases if there are too few of those."""
+    """Mean scores of the cases that both sides have, or unpaired of all cases if there are too few of those.
+
+    Pairing removes how hard the cases are, which is most of what scores vary by. It needs no minimum if both sides have the
+    very same cases: then nothing is lost by pairing, however few they are.
+    """
     first, second = a.means, b.means
     executions = (a.values.size, b.values.size)
     cases = sorted(first.keys() & second.keys())

@@ -355,6 +355,8 @@ class _CaseColumns:
 
 def certainly_better(found: Sequence[PairedRows]) -> list[Better]:
     """For each table of differences, who is certainly better than whom; Holm corrects over all pairs of all tables."""
+    # Only pairs above the diagonal are tests: the difference of B and A is the same test as that of A and B, and counting
+    # both would halve the power of all.
     rows = len(found[0].gap)
     upper = np.triu_indices(rows, 1)
     corrected = holm(np.concatenate([one.p[upper] for one in found]))

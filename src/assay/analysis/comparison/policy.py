@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 
 from assay.analysis.comparison.severity import depends_on_machine, loss_of
 from assay.analysis.comparison.verdict import (
@@ -146,30 +147,38 @@ def judge(
     return tuple(judged.comparison for judged in family)
 
 
-def set_tolerances(family: Family, noise: KnownNoise) -> Family:
-    """What the user asked for, else the larger of the default and twice the noise floor of an A/A run."""
-    return [
-        replace(
-            judged,
-            tolerance=tolerance_of(judged.contrast.metric, noise.floor(judged.contrast))
-            if judged.asked_tolerance is None
-            else judged.asked_tolerance,
-        )
-        for judged in family
-    ]
+def _each(rule: Callable[[JudgedContrast, KnownNoise], JudgedContrast]) -> Step:
+    """A step of the policy that looks at one contrast at a time, whatever the others of its family are."""
+
+    @wraps(rule)
+    def step(family: Family, noise: KnownNoise) -> Family:
+        return [rule(judged, noise) for judged in family]
+
+    return step
 
 
-def require_run_to_run_noise(family: Family, noise: KnownNoise) -> Family:
+@_each
+def set_tolerances(judged: JudgedContrast, noise: KnownNoise) -> JudgedContrast:
+    """What the user asked for, else the larger of the default and twice the noise floor of an A/A run.
+
+    This comes first because everything after it depends on the width. A noise floor from earlier runs does not widen the
+    tolerance: it would make every slow drift the same, where `withhold_claims_within_noise` leaves it unsure.
+    """
+    if judged.asked_tolerance is not None:
+        return replace(judged, tolerance=judged.asked_tolerance)
+    return replace(judged, tolerance=tolerance_of(judged.contrast.metric, noise.floor(judged.contrast)))
+
+
+@_each
+def require_run_to_run_noise(judged: JudgedContrast, noise: KnownNoise) -> JudgedContrast:
     """Refuse times of two runs whose run-to-run noise is unknown.
 
-    The exception is an interval that lies beyond a tolerance that the user asked for as a whole.
+    The exception is an interval that lies beyond a tolerance that the user asked for as a whole. A refused contrast is no
+    claim, so this has to come before the correction, which would otherwise count it.
     """
-    return [
-        replace(judged, contrast=replace(judged.contrast, refusal=SESSION_UNKNOWN))
-        if _lacks_run_to_run_noise(judged)
-        else judged
-        for judged in family
-    ]
+    if not _lacks_run_to_run_noise(judged):
+        return judged
+    return replace(judged, contrast=replace(judged.contrast, refusal=SESSION_UNKNOWN))
 
 
 def _lacks_run_to_run_noise(judged: JudgedContrast) -> bool:
@@ -185,7 +194,12 @@ def _lacks_run_to_run_noise(judged: JudgedContrast) -> bool:
 
 
 def correct_for_family(family: Family, noise: KnownNoise) -> Family:
-    """Correct the p values of all that could still become a claim (Holm); identical values have p = 1."""
+    """Correct the p values of all that could still become a claim (Holm); identical values have p = 1.
+
+    Holm's correction keeps the chance of any false claim in the family below 5 %, and verdicts go by it. The q values of
+    Benjamini and Hochberg are shown beside it and decide nothing. What is refused, or shown without a verdict, is no test:
+    counting it would make the real tests weaker for nothing.
+    """
     claimable = [judged.contrast for judged in family if judged.contrast.can_be_claimed]
     p_values = [contrast.effect.p for contrast in claimable if contrast.effect]
     corrected = iter(zip(holm(p_values).tolist(), benjamini_hochberg(p_values).tolist(), strict=True))
@@ -201,76 +215,68 @@ def correct_for_family(family: Family, noise: KnownNoise) -> Family:
     return found
 
 
-def rule_on_intervals(family: Family, noise: KnownNoise) -> Family:
-    """Minimum evidence, equivalence, direction, significance and size of the effect, in this order: see `verdict.rule`."""
-    found = []
-    for judged in family:
-        if judged.contrast.is_judged:
-            ruling = rule(judged.contrast, judged.p_corrected, judged.tolerance, judged.family)
-            judged = replace(judged, verdict=ruling.verdict, reason=ruling.reason)
-        found.append(judged)
-    return found
+@_each
+def rule_on_intervals(judged: JudgedContrast, noise: KnownNoise) -> JudgedContrast:
+    """Minimum evidence, equivalence, direction, significance and size of the effect, in this order: see `verdict.rule`.
+
+    This is the only step that makes a claim. Those after it may only withhold one.
+    """
+    if not judged.contrast.is_judged:
+        return judged
+    ruling = rule(judged.contrast, judged.p_corrected, judged.tolerance, judged.family)
+    return replace(judged, verdict=ruling.verdict, reason=ruling.reason)
 
 
-def withhold_sameness_within_noise(family: Family, noise: KnownNoise) -> Family:
-    """Noise may explain a difference beyond the default tolerance, but it does not make both sides equal."""
-    found = []
-    for judged in family:
-        contrast, effect, usual = (
-            judged.contrast,
-            judged.contrast.effect,
-            tolerance_of(judged.contrast.metric),
-        )
-        is_widened = judged.asked_tolerance is None and judged.tolerance > usual
-        if (
-            judged.verdict is Verdict.SAME
-            and is_widened
-            and effect is not None
-            and effect.excludes_neutral
-            and is_beyond(contrast, effect, usual)
-        ):
-            judged = judged.withhold(
-                f"The difference is no more than twice the measured noise floor of {percent(noise.floor(contrast) or 0.0)}, "
-                "so noise alone may be all of it; run both sides together in one run, or on a quieter machine."
-            )
-        found.append(judged)
-    return found
+@_each
+def withhold_sameness_within_noise(judged: JudgedContrast, noise: KnownNoise) -> JudgedContrast:
+    """Noise may explain a difference beyond the default tolerance, but it does not make both sides equal.
+
+    With a tolerance that only noise has widened, an interval may lie within it and still exclude "no difference": that is
+    unsure. With a tolerance that the user asked for it is the same, since the user has said what does not matter.
+    """
+    contrast, effect = judged.contrast, judged.contrast.effect
+    usual = tolerance_of(contrast.metric)
+    is_widened = judged.asked_tolerance is None and judged.tolerance > usual
+    if judged.verdict is not Verdict.SAME or not is_widened or effect is None:
+        return judged
+    if not (effect.excludes_neutral and is_beyond(contrast, effect, usual)):
+        return judged
+    return judged.withhold(
+        f"The difference is no more than twice the measured noise floor of {percent(noise.floor(contrast) or 0.0)}, "
+        "so noise alone may be all of it; run both sides together in one run, or on a quieter machine."
+    )
 
 
-def withhold_claims_within_noise(family: Family, noise: KnownNoise) -> Family:
+@_each
+def withhold_claims_within_noise(judged: JudgedContrast, noise: KnownNoise) -> JudgedContrast:
     """Claims of at most twice the noise floor of A/A runs or of earlier runs are unsure, unless a tolerance was asked for."""
-    found = []
-    for judged in family:
-        floor = noise.largest_floor(judged.contrast)
-        if floor is not None and judged.asked_tolerance is None and judged.verdict in _CLAIMS:
-            loss, width = loss_of(judged.comparison), tolerance_of(judged.contrast.metric, floor)
-            if loss is not None and abs(loss.value) <= width:
-                judged = replace(judged, tolerance=width).withhold(
-                    f"A change of {percent(abs(loss.value))} is within twice the noise floor of {percent(floor)} between its "
-                    "runs; run both sides again, or together in one run."
-                )
-        found.append(judged)
-    return found
+    floor = noise.largest_floor(judged.contrast)
+    if floor is None or judged.asked_tolerance is not None or judged.verdict not in _CLAIMS:
+        return judged
+    loss, width = loss_of(judged.comparison), tolerance_of(judged.contrast.metric, floor)
+    if loss is None or abs(loss.value) > width:
+        return judged
+    return replace(judged, tolerance=width).withhold(
+        f"A change of {percent(abs(loss.value))} is within twice the noise floor of {percent(floor)} between its "
+        "runs; run both sides again, or together in one run."
+    )
 
 
-def withhold_claims_of_the_machine(family: Family, noise: KnownNoise) -> Family:
+@_each
+def withhold_claims_of_the_machine(judged: JudgedContrast, noise: KnownNoise) -> JudgedContrast:
     """Claims that the machine's own speed may explain are unsure: it moved the same way, and may have moved as far."""
-    found = []
-    for judged in family:
-        shift = noise.shifts.get(judged.contrast.trial_b)
-        if shift is not None and _is_explained(judged, shift):
-            moved, spread = (percent(math.expm1(abs(size))) for size in (shift.value, shift.spread))
-            if shift.value:
-                change = f"was {moved} {'slower' if shift.value > 0 else 'faster'} at a fixed piece of work"
-                change += f" (± {spread})" if shift.error else ""
-            else:
-                change = f"varied by up to {spread} at a fixed piece of work"
-            judged = judged.withhold(
-                f"The machine itself {change}, which may explain this; "
-                "run both sides again, or together in one run."
-            )
-        found.append(judged)
-    return found
+    shift = noise.shifts.get(judged.contrast.trial_b)
+    if shift is None or not _is_explained(judged, shift):
+        return judged
+    moved, spread = (percent(math.expm1(abs(size))) for size in (shift.value, shift.spread))
+    if shift.value:
+        change = f"was {moved} {'slower' if shift.value > 0 else 'faster'} at a fixed piece of work"
+        change += f" (± {spread})" if shift.error else ""
+    else:
+        change = f"varied by up to {spread} at a fixed piece of work"
+    return judged.withhold(
+        f"The machine itself {change}, which may explain this; run both sides again, or together in one run."
+    )
 
 
 def _is_explained(judged: JudgedContrast, shift: MachineShift) -> bool:

@@ -21,9 +21,9 @@ from assay.analysis.comparison.severity import depends_on_machine
 from assay.analysis.estimates.replication import observe
 from assay.model import Metric, Series
 from assay.model.metric import is_score
-from assay.stats.paired_variances import compute_paired_variances
 from assay.stats.pass_rates import UNSEEN, PassRates, fit_one, fit_pair, tilt
 from assay.stats.sample import Array
+from assay.stats.variance import compute_paired_variances
 
 TIED = 0.1
 """If more than this share of cases do not differ at all, a larger difference means more cases that differ, not a little
@@ -249,6 +249,7 @@ def _rows(series: Series, are_scores: bool) -> dict[int, Row]:
 
 
 def _pass_rates(a: list[Row], b: list[Row], *, is_pair: bool) -> PassRates:
+    """A model of the chances to pass, fitted to how often each case was passed: of two agents together where there are two."""
     passed = np.array([[round(sum(x.values())), round(sum(y.values()))] for x, y in zip(a, b, strict=True)])
     tries = np.array([[len(x), len(y)] for x, y in zip(a, b, strict=True)])
     if not is_pair:

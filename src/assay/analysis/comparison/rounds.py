@@ -188,7 +188,13 @@ def _cells(side: _SideRounds, shared: Ints, scale: Scale) -> _SideRounds:
 
 
 def _compare_paired(sides: _Cells) -> _RoundDifference:
-    """Compare sides that took turns: differences within each case and round, so that slow minutes cancel out."""
+    """Compare sides that took turns: differences within each case and round, so that slow minutes cancel out.
+
+    The difference d of case i in round j is taken as d_ij = level + case_i + round_j + rest_ij, with cases and rounds as
+    random effects. The estimate is the trimmed mean over cases of their means over rounds; its error has a part from rounds,
+    by how far whole rounds deviate, and a part from cases. Trimming keeps a few stragglers, such as an answer that ran into
+    a retry, from deciding.
+    """
     a, b = sides.both
     if not a.values.size or not b.values.size:
         return _RoundDifference(np.array([]), 0, 0, 0, None)
@@ -199,6 +205,8 @@ def _compare_paired(sides: _Cells) -> _RoundDifference:
     differences = _SideRounds(keys // span, keys % span, b.values[of_b] - a.values[of_a])
     if not keys.size:
         return _RoundDifference(np.array([]), 0, 0, 0, None)
+    # Crossed: most cases occur in several rounds, so both effects can be told apart. Otherwise every round has cases of its
+    # own, and what rounds differ by includes what cases differ by.
     if differences.is_crossed:
         level = compute_trimmed_mean(_case_means(differences))
         steps = level.value + differences.round_figures()
@@ -234,7 +242,12 @@ def _case_means(side: _SideRounds) -> Floats:
 
 
 def _of_cases_alone(part: ErrorPart, *sides: _SideRounds) -> ErrorPart:
-    """The error over cases, less what means of cases vary by between repetitions, which the rounds' error already has."""
+    """The error over cases, less what means of cases vary by between repetitions, which the rounds' error already has.
+
+    The variance of case means is the variance of the cases themselves plus that of the repetitions over their number. The
+    second term is estimated from what is left of the values without their case and round, and subtracted; the median over
+    cases keeps one erratic case from taking all of it away. Counting it twice would make intervals too wide.
+    """
     repeated = 0.0
     for side in sides:
         _, case = np.unique(side.cases, return_inverse=True)
@@ -257,6 +270,7 @@ def _welch_part(x: Floats, y: Floats) -> ErrorPart | None:
     """Welch's error of the difference of two means, with at least as many degrees of freedom as the smaller side has."""
     if min(x.size, y.size) < 2:
         return None
+    # Welch (1947): the variances of both means add up, with the degrees of freedom of Welch and Satterthwaite.
     errors2 = [float(side.var(ddof=1)) / side.size for side in (x, y)]
     spread = sum(error2**2 / (side.size - 1) for error2, side in zip(errors2, (x, y), strict=True))
     fewest = min(x.size, y.size) - 1

@@ -19,18 +19,18 @@ import numpy as np
 
 from assay.analysis.comparison.compare import find_contrasts
 from assay.analysis.comparison.default_metrics import default_family
-from assay.analysis.comparison.equality import same_value
 from assay.analysis.comparison.policy import KnownNoise, Sessions, judge
 from assay.analysis.comparison.power_model import Chance, PairModel, model_cases, model_processes
 from assay.analysis.comparison.verdict import Contrast
 from assay.analysis.estimates.replication import observe
+from assay.analysis.estimates.treatment import same_value
 from assay.model import AgentVersion, Comparison, Metric, Series, TrialReport, Verdict
 from assay.model.metric import is_score
 from assay.model.precision import Need, SimulatedPower
-from assay.stats.paired_variances import compute_paired_variances
 from assay.stats.sample import Array
 from assay.stats.search import FINAL as SIMULATIONS
 from assay.stats.search import Successes, smallest_size
+from assay.stats.variance import compute_paired_variances
 from assay.stats.verdicts import wilson
 from assay.units import format_count, percent
 
@@ -279,6 +279,8 @@ class _Family:
 def _find_null_contrasts(
     member: _Member, place: int, repetitions: int, sessions: Sessions | None
 ) -> list[list[Contrast]]:
+    """Contrasts of one member of the family in which nothing differs: simulated where a model exists, else those of the
+    data."""
     if member.model is None:
         return [member.contrasts(member.a, member.b, sessions)]
     model, size = member.model.plant(0.0), Size(max(member.there, _ENOUGH_UNITS), repetitions)

@@ -1,7 +1,9 @@
 """Says who wins a comparison of two agents, on which dimension, by which cases, and what to do about it.
 
 Winners come from the ratings (`pairing.py`), but only where the verdicts on the metrics bear them out, so the summary never
-contradicts the table of comparisons below it.
+contradicts the table of comparisons below it. `over_time` looks at more than two sides in their order, metric by metric
+(`assay compare A B C --type time_series`): the verdict is about the last side against the first, and change points say where
+in between it happened.
 """
 
 from __future__ import annotations
@@ -9,16 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from assay.analysis.comparison.compare import matching_trials
+from assay.analysis.comparison.compare import compare_reports, matching_trials
 from assay.analysis.comparison.flips import flips_between
 from assay.analysis.comparison.pairing import Pairing, certainly_better, find_common_dimensions
+from assay.analysis.comparison.policy import KnownNoise
 from assay.analysis.comparison.severity import dimension_of
 from assay.analysis.estimates.treatment import describe_redefinition
 from assay.analysis.ranking.leaderboard import mean_overall, mean_rating
-from assay.model import Comparison, Report, Run, TrialReport, Verdict
+from assay.errors import Unlike
+from assay.model import Better, Comparison, Report, Run, TrialReport, Verdict
+from assay.model.metric import is_score
 from assay.model.rating import DIMENSIONS
-from assay.model.showdown import Showdown
+from assay.model.showdown import Course, Showdown
 from assay.model.standing import Contender
+from assay.stats.changepoint import detect
 from assay.text import shell_command
 from assay.units import and_list, count, format_count
 
@@ -39,6 +45,11 @@ def showdowns(a: Report, b: Report, comparisons: Sequence[Comparison]) -> tuple[
 def _showdown(
     pairs: Sequence[tuple[TrialReport, TrialReport]], a: Report, b: Report, comparisons: Sequence[Comparison]
 ) -> Showdown:
+    """The showdown of one agent against another.
+
+    Winners are found by the ratings first and then withheld where the verdicts on metrics do not bear them out. If there is
+    a reason why the two cannot be compared at all, nobody wins, and the reason is the only advice.
+    """
     first, second = contender([x for x, _ in pairs], a), contender([y for _, y in pairs], b)
     if first.agent == second.agent:
         runs_of = (a.run_of(pairs[0][0]), b.run_of(pairs[0][1]))
@@ -243,3 +254,44 @@ def _strengths(who: str, found: Showdown, comparisons: Sequence[Comparison]) -> 
 
 def _metric_names(comparisons: Sequence[Comparison]) -> list[str]:
     return list(dict.fromkeys(one.metric.name for one in comparisons))
+
+
+def over_time(
+    sides: Sequence[Report], metrics: Sequence[str], noise: KnownNoise | None = None
+) -> list[Course]:
+    """The course of every metric that has a direction and that all sides have.
+
+    `noise` is what is known of the first and the last side, which the verdict is about.
+    """
+    courses = list(_courses(sides, metrics, noise))
+    if not courses:
+        raise Unlike("The sides have no trial and metric in common, so there is no course to show.")
+    return courses
+
+
+def _courses(sides: Sequence[Report], metrics: Sequence[str], noise: KnownNoise | None) -> Iterator[Course]:
+    """One course for each metric of each trial of the first side that all other sides have, too."""
+    first, last = sides[0], sides[-1]
+    for comparison in compare_reports(first, last, metrics=list(metrics) or None, noise=noise):
+        if comparison.metric.better is Better.UNKNOWN:
+            continue
+        values = []
+        for side in sides:
+            matches = (b for a, b in matching_trials(first, side) if a.name == comparison.trial_a)
+            match = next(matches, None)
+            values.append(None if match is None else _estimate(match, comparison.metric.name))
+        known = [value for value in values if value is not None]
+        if len(known) == len(sides):
+            steps = tuple(point.index for point in detect(known).change_points)
+            yield Course(comparison.trial_a, comparison.metric, tuple(known), comparison.verdict, steps)
+
+
+def _estimate(trial: TrialReport, metric: str) -> float | None:
+    return next(
+        (
+            one.mean if is_score(one.metric) else one.median
+            for one in trial.estimates
+            if one.metric.name == metric and one.n
+        ),
+        None,
+    )

@@ -157,6 +157,9 @@ def rule(contrast: Contrast, p_corrected: float | None, tolerance: float, family
 
     `family` is the number of contrasts that `p_corrected` is corrected for.
     """
+    # The order is part of the method. Equivalence comes before significance: with very many units a difference of 0.1 % is
+    # significant and still the same for every user. A direction is needed only for a claim, so that a metric without one can
+    # be the same. Significance and size are both needed, since either alone claims what nobody cares about or nobody knows.
     effect = contrast.effect
     if contrast.refusal:
         return VerdictReason(Verdict.UNSURE, contrast.refusal)
@@ -278,6 +281,8 @@ def units_needed(contrast: Contrast, effect: Effect, tolerance: float, family: i
     now = min(contrast.units_a, contrast.units_b)
     if contrast.errors:
         return _rounds_needed(contrast.errors, now, family, (distance, reach - distance))
+    # The usual formula for sample sizes, (z₁₋α/₂ + z_power)² σ² ÷ δ², as a factor on today's interval, whose half is z₁₋α/₂
+    # standard errors wide. The α of a difference is divided by the family, as Holm's first step does; that of equivalence is not.
     plain = quantile(1 - ALPHA / 2)
     to_differ = (quantile(1 - ALPHA / (2 * max(1, family))) + quantile(POWER)) / plain
     to_equal = (plain + quantile(POWER)) / plain
@@ -298,6 +303,7 @@ def _rounds_needed(
     `rooms` are the distances that half the interval must fit into, for a difference and for equivalence. None if the other
     parts of the error leave no room at all.
     """
+    # `sides` is 1 for paired rounds and up to 2 for two samples: how many degrees of freedom one more round brings.
     first, *others = errors
     sides = first.freedom / max(1, now - 1)
     spread, power = first.error * math.sqrt(now), quantile(POWER)

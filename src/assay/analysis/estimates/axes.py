@@ -1,8 +1,11 @@
-"""Computes what each axis of a sweep does to each metric.
+"""Computes what each axis of a sweep does to each metric, and which point of the sweep is best.
 
 An `AxisEffect` has the median of trial medians at each value of an axis, and the best and the worst value. Where the sweep
 allows it, a factorial model (`assay.stats.factors`) adds how far best and worst are apart with the other axes held fixed,
 the share of the variance that the axis explains, and the axes that it interacts with.
+
+The best point is the one with the best median. Whether another point is really worse is decided by the comparison policy
+(`comparison/policy.py`), so a report and `assay compare` never contradict each other.
 """
 
 from __future__ import annotations
@@ -12,9 +15,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from assay.analysis.comparison.equality import same_value
+from assay.analysis.comparison.compare import find_contrasts
+from assay.analysis.comparison.policy import judge
 from assay.analysis.estimates.replication import observe
-from assay.model import AxisEffect, Better, Estimate, Metric, TrialReport
+from assay.analysis.estimates.treatment import same_value
+from assay.model import AxisEffect, BestPoint, Better, Estimate, Metric, Order, Run, TrialReport, Verdict
 from assay.stats.factors import Factorial, LevelDifference, factorial
 from assay.stats.sample import Scale
 from assay.stats.summary import percentile
@@ -149,6 +154,7 @@ def _levels(trials: Sequence[TrialReport], axis: str, metric: Metric) -> list[_L
 
 
 def _effect(axis: str, metric: Metric, levels: Sequence[_Level]) -> AxisEffect:
+    """Medians and intervals at each value of an axis, with the best and the worst value by the direction of the metric."""
     ranked = sorted(levels, key=lambda level: level.median, reverse=metric.better is Better.HIGHER)
     return AxisEffect(
         axis=axis,
@@ -160,3 +166,45 @@ def _effect(axis: str, metric: Metric, levels: Sequence[_Level]) -> AxisEffect:
         best=ranked[0].value,
         worst=ranked[-1].value,
     )
+
+
+def best_points(run: Run, trials: Sequence[TrialReport]) -> tuple[BestPoint, ...]:
+    """The best point of each swept benchmark, for each metric with a direction."""
+    benchmarks = dict.fromkeys(trial.stored.trial.benchmark for trial in trials)
+    swept = [
+        [trial for trial in trials if trial.stored.trial.benchmark == benchmark and trial.stored.trial.axes]
+        for benchmark in benchmarks
+    ]
+    interleaved = run.order == Order.INTERLEAVED
+    return tuple(point for group in swept if len(group) > 1 for point in _points(group, interleaved))
+
+
+def _points(trials: Sequence[TrialReport], interleaved: bool) -> Iterator[BestPoint]:
+    """The best point for each metric, if at least two points have different medians."""
+    for metric in select_directed_metrics(trials):
+        known = [
+            (trial, estimate.median)
+            for trial in trials
+            for estimate in trial.estimates
+            if estimate.metric.name == metric.name and estimate.n
+        ]
+        if len(known) < 2 or len({median for _, median in known}) < 2:
+            continue
+        choose = max if metric.better is Better.HIGHER else min
+        best = choose(known, key=lambda pair: pair[1])[0]
+        others = [trial for trial, _ in known if trial is not best]
+        alike = _find_inseparable(best, others, metric, interleaved)
+        yield BestPoint(best.stored.trial.benchmark, metric, best.name, tuple(alike), len(others))
+
+
+def _find_inseparable(
+    best: TrialReport, others: Sequence[TrialReport], metric: Metric, interleaved: bool
+) -> list[str]:
+    """Points that are not certainly worse than the best one. All points of a metric form one family of tests."""
+    contrasts = [
+        contrast
+        for other in others
+        for contrast in find_contrasts(best, other, [metric.name], interleaved=interleaved)
+    ]
+    worse = {one.trial_b for one in judge(contrasts) if one.verdict is Verdict.WORSE}
+    return [other.name for other in others if other.name not in worse]

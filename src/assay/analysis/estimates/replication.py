@@ -126,6 +126,7 @@ _observed: dict[int, Observed] = {}
 
 
 def _observe(series: Series) -> Observed:
+    """The finite values of a series with their units. A value that is not finite says that something was not measured."""
     values = np.asarray(series.values, dtype=np.float64)
     processes = np.asarray(series.processes, dtype=np.int64)
     whole = np.isfinite(values)

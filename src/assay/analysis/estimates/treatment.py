@@ -1,15 +1,16 @@
 """Checks the treatment: whether each arm of a sweep or comparison really ran with the settings it was given.
 
 An experiment or agent may report the settings that it applied. If a setting was ignored, or two arms that were meant to
-differ report the same settings, a comparison of them would be about nothing, so it is refused or doubted.
+differ report the same settings, a comparison of them would be about nothing, so it is refused or doubted. Params and settings may
+be lists and mappings; `same_value` makes them comparable.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from assay.analysis.comparison.equality import same_value
 from assay.model import TrialReport
 from assay.plugin.finding import finding_class
 
@@ -186,3 +187,12 @@ def _agree(asked: object, read: object) -> bool:
 
 def _plain(value: object) -> str:
     return str(value).strip().casefold()
+
+
+def same_value(value: object) -> str:
+    """A text that is equal for equal values, so that it can be a key; the order of mappings does not matter.
+
+    >>> same_value({"b": 1, "a": [2]}) == same_value({"a": [2], "b": 1})
+    True
+    """
+    return json.dumps(value, sort_keys=True, default=str)

@@ -81,6 +81,7 @@ def is_back(history: MetricHistory, level: float) -> bool:
     recent = [point.value for point in history.points[-_RECENT:]]
     if len(recent) < _RECENT:
         return False
+    # The default tolerance and not the user's: a wide one that was asked for today must not close what was found with a narrow one.
     return _loss_between(history.metric, level, median(recent)) <= _width(history.metric, None)
 
 

@@ -54,6 +54,8 @@ def _slowdown(comparison: Comparison) -> tuple[float, float, float] | None:
 
 
 def _message(group: Sequence[Comparison], factor: float, pace: float | None) -> str:
+    """What to suspect if all benchmarks became slower or faster together: the machine, if its own speed changed the same
+    way."""
     change = f"All {len(group)} benchmarks became {_tempo(factor)}, by '{group[0].metric.name}'"
     if pace is None:
         return f"{change}: suspect the machine, or something that they share. The machine's own speed did not change noticeably."

@@ -4,6 +4,9 @@ There are three ways: a comparison with a baseline (`by_comparison`), a benchmar
 (`by_breakage`) and a shift in the history (`by_history`). `merge_regressions` reports what several of them found once, and
 `update_regression_states` carries the states of known regressions (such as investigating or resolved) over to the new list.
 `pipeline/regressions.py` calls all of them and stores the result.
+
+Each regression has an `Impact`, which says what it does to those who use the agent: which cases got worse, what it costs the
+overall rating, and what a thousand tasks now cost in seconds, tokens or dollars.
 """
 
 from __future__ import annotations
@@ -13,9 +16,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from assay.analysis.comparison.severity import COMPLETED, is_broken, loss_of, severity_of
-from assay.analysis.history.impact import impact_of, per_1000
-from assay.model import Better, Comparison, Kind, Metric, Rubric, Status, TrialReport, Verdict
+from assay.analysis.comparison.severity import (
+    COMPLETED,
+    dimension_of,
+    in_points,
+    is_broken,
+    loss_of,
+    loss_of_difference,
+    reach_of,
+    severity_of,
+)
+from assay.analysis.estimates.case_results import case_number
+from assay.analysis.estimates.completion import COMPLETION
+from assay.analysis.estimates.replication import observe
+from assay.model import (
+    WEIGHTS,
+    Better,
+    Comparison,
+    Kind,
+    Metric,
+    Ratings,
+    Rubric,
+    Status,
+    TrialReport,
+    Verdict,
+)
 from assay.model.regression import Impact, Loss, Regression, RegressionState, Severity, Shift
 
 
@@ -86,6 +111,11 @@ def by_breakage(sides: Sides, regressions: Iterable[Regression]) -> list[Regress
 
 
 def _build_from_breakage(benchmark: str, first: TrialReport, sides: Sides) -> Regression:
+    """A regression of a benchmark on which nothing works any more.
+
+    There are no times to compare, so the loss is the share that completed before, and its severity is critical whatever that
+    was.
+    """
     metric = Metric(COMPLETED, "", Better.HIGHER, Kind.DERIVED)
     before = first.ok / max(1, sum(n for status, n in first.counts.items() if Status(status).is_settled))
     loss = Loss(before, before, before)
@@ -112,6 +142,10 @@ def by_history(agent: str, shifts: Iterable[Shift]) -> list[Regression]:
 
 
 def _build_from_shift(agent: str, shift: Shift) -> Regression:
+    """A regression from a step or a drift in a history.
+
+    It is suspect if the machine itself became slower at the same time.
+    """
     before, after = range_of(shift)
     return Regression(
         # A drift goes on from run to run, so its end is no part of what it is.
@@ -195,6 +229,11 @@ def update_regression_states(
 
 
 def _carry_state_over(regression: Regression, known: Regression | None, now: datetime) -> Regression:
+    """A regression in the state that it had.
+
+    One that was resolved and is found again is open again, without its old note, unless a person had marked it: a person's
+    word is not overruled by data.
+    """
     if known is None:
         return replace(regression, detected=now, changed=now)
     is_reopened = not known.state.is_open and not known.is_marked
@@ -206,3 +245,69 @@ def _carry_state_over(regression: Regression, known: Regression | None, now: dat
         changed=now if is_reopened else known.changed,
         is_marked=known.is_marked,
     )
+
+
+_ADDITIVE = frozenset({"s", "usd", "tokens", "calls"})
+"""Units of quantities that add up over tasks. Memory does not: a thousand tasks one after the other need it once."""
+_TASKS = 1000
+
+
+def impact_of(comparison: Comparison, first: TrialReport, second: TrialReport, rubric: Rubric) -> Impact:
+    """The impact of a worse metric; `first` and `second` are the trials that were compared, `rubric` weighs the ratings."""
+    usd_before, usd_after = (
+        None if trial.ratings is None else trial.ratings.usd_per_solved for trial in (first, second)
+    )
+    weights = {**WEIGHTS, **rubric.weights}
+    return Impact(
+        cases=_worse_cases(comparison, first, second),
+        overall=_share_of_overall(comparison, first.ratings, second.ratings, weights),
+        per_1000=per_1000(comparison.metric, comparison.value_a, comparison.value_b),
+        usd_per_1000=None if usd_before is None or usd_after is None else _TASKS * (usd_after - usd_before),
+    )
+
+
+def per_1000(metric: Metric, before: float, after: float) -> float | None:
+    """What a thousand tasks take more than before, in the metric's unit; None where that does not add up.
+
+    For scores it is the number of tasks out of a thousand that are no longer solved.
+    """
+    if in_points(metric):
+        return _TASKS * (before - after)
+    return _TASKS * (after - before) if metric.unit in _ADDITIVE else None
+
+
+def _share_of_overall(
+    comparison: Comparison, first: Ratings | None, second: Ratings | None, weights: Mapping[str, float]
+) -> float | None:
+    """By how much the metric's dimension pulls the overall rating down: weight share × fall of its rating, at least 0."""
+    if first is None or second is None:
+        return None
+    name = dimension_of(comparison.metric)
+    before, after = first.dimensions.get(name), second.dimensions.get(name)
+    if before is None or after is None or before.value is None or after.value is None:
+        return None
+    rated = [dimension for dimension, rating in second.dimensions.items() if rating.value is not None]
+    total = sum(weights[dimension] for dimension in rated)
+    return max(0.0, weights[name] / total * (before.value - after.value)) if total else None
+
+
+def _worse_cases(comparison: Comparison, first: TrialReport, second: TrialReport) -> tuple[str, ...]:
+    """Cases that lost more than the tolerance on their own, the worst first; empty where the units are processes."""
+    metric = comparison.metric
+    name = COMPLETION if metric.name == COMPLETED else metric.name
+    before, after = _by_case(first, name), _by_case(second, name)
+    losses = {
+        case: loss_of_difference(metric, after[key] - value, 0, 0, reach_of(metric, value, after[key])).value
+        for case in second.stored.trial.cases
+        if (value := before.get(key := case_number(case))) is not None and key in after
+    }
+    worse = {case: loss for case, loss in losses.items() if loss > comparison.tolerance}
+    return tuple(sorted(worse, key=lambda case: (-worse[case], case)))
+
+
+def _by_case(trial: TrialReport, name: str) -> Mapping[int, float]:
+    series = trial.series.get(name)
+    if series is None or series.unit != "case":
+        return {}
+    observed = observe(series)
+    return observed.means if name.startswith("score") else observed.by_process

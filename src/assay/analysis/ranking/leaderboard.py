@@ -199,6 +199,8 @@ class _Board:
         ranked = [one for one in self.contenders if self.is_ranked(one)]
         if not ranked:
             return ()
+        # Ranks come from the tests over pairs and not from sorting the scores: a score that is ahead by less than its noise
+        # puts nobody first. Scores decide only the order within a range of ranks.
         pairing = Pairing(ranked)
         [better] = certainly_better([pairing.paired(self.dimensions)])
         rows = []
@@ -246,7 +248,11 @@ class _Board:
 
 
 def _assign_tiers(rows: Sequence[Standing], better: Better) -> tuple[Standing, ...]:
-    """A tier ends where everybody up to there is certainly better than everybody below."""
+    """A tier ends where everybody up to there is certainly better than everybody below.
+
+    "Not certainly different" is no equivalence: A may be tied with B and B with C while A is certainly better than C. Such a
+    chain stays one tier, so that a line between two tiers always means that the evidence separates all above from all below.
+    """
     tier = 1
     tiered: list[Standing] = []
     for index, row in enumerate(rows):

@@ -69,6 +69,8 @@ def _lead(benchmark: str, contenders: Sequence[Contender], is_simulated: bool) -
     scores = [mean_overall(one, shared).value for one in contenders]
     if len(contenders) < 2 or any(score is None for score in scores):
         return
+    # All who can be first lead together. With one leader the margin is to the next one; with several it is between the two
+    # with the highest scores, and its interval includes 0.
     pairing = Pairing(contenders)
     [better] = certainly_better([pairing.paired(shared)])
     ranks = places(better)

@@ -324,6 +324,7 @@ def _reliability(tally: CaseTotals, resample: Resample) -> Rated:
         return Rated(Rating("reliability", None, basis=basis))
     alike = float(tally.alike.sum()) / pairs
     value = completion * alike
+    # Both factors in the same draws of cases, because cases that fail are often those on which verdicts differ.
     draws = resample.ratios(tally.completed, tally.executions, completion)
     draws *= resample.ratios(tally.alike, tally.comparable, 1.0)
     worth = worth_of(value, float(draws.var()), len(tally.names), int(tally.executions.sum()))

@@ -64,6 +64,8 @@ def references_of(
         "usd": limits.usd and limits.usd / 2,
         "memory_mb": limits.memory_bytes and limits.memory_bytes / 2**21,
     }
+    # The user's word first. A stored run is better than a limit, which is a ceiling and not what is typical; half of it is
+    # used so that an agent at its limit is rated 0.33 and not 0.5.
     found: dict[str, ReferenceValue] = {}
     for name in QUANTITIES:
         run = (kept or {}).get(name)

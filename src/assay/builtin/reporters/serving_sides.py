@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.analysis.comparison.equality import same_value
+from assay.analysis.estimates.treatment import same_value
 from assay.builtin.experiments.serving_params import OPTIONS
 from assay.model import Execution, Phase, Report, Status, TrialReport
 from assay.units import percent, seconds, significant

@@ -20,7 +20,7 @@ from assay.plugin.private_files import make_folder, write_private
 from assay.report.documents.file_names import distinct_names, safe_name
 from assay.report.documents.result import plain, strict_json
 from assay.report.pages.markdown_escape import table, text
-from assay.report.pages.markdown_sections import section_markdown
+from assay.report.pages.page import section_markdown
 from assay.units import seconds, significant
 
 _SIGN = "first agent − second agent, of the concurrent leg (as the seed's Rust code has it)"

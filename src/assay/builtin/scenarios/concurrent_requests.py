@@ -25,7 +25,7 @@ from assay.plugin.scenario_outcome import (
     compute_begins,
     watch_recovery,
 )
-from assay.stats.case_scores import average_by_case
+from assay.stats.means import average_by_case
 from assay.units import significant
 
 _NEARLY_ALL = 0.9

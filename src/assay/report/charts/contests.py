@@ -10,7 +10,19 @@ import numpy as np
 
 from assay.report.cases import CaseRow, CaseTally
 from assay.report.charts.radar import radar
-from assay.report.charts.vega import Chart, Spec, agent_colour, build_name_axis, frame, is_wide, quantity, tip
+from assay.report.charts.vega import (
+    Chart,
+    Spec,
+    agent_colour,
+    build_name_axis,
+    draw,
+    frame,
+    is_wide,
+    nominal,
+    numeric,
+    quantity,
+    tip,
+)
 from assay.report.contests import (
     OUTCOMES,
     UNKNOWN,
@@ -56,13 +68,9 @@ def tradeoff(contest: Contest) -> Spec:
     reach = np.array([row[end] for row in rows for end in ("low", "high")])
     x = quantity("x", f"median time ({scale.label})", reach)
     x["scale"]["padding"] = 40
-    y = {
-        "field": "y",
-        "type": "quantitative",
-        "title": "accuracy",
-        "scale": {"domain": [0, 1], "nice": False},
-        "axis": {"tickCount": 5, "format": ".1f"},
-    }
+    y = numeric(
+        "y", title="accuracy", scale={"domain": [0, 1], "nice": False}, axis={"tickCount": 5, "format": ".1f"}
+    )
     return {
         **frame(f"Accuracy, time and cost, {heading(contest)}", _cost_note(placed)),
         "height": 260,
@@ -72,6 +80,10 @@ def tradeoff(contest: Contest) -> Spec:
 
 
 def _place(entry: ContestRow, factor: float) -> dict[str, Any]:
+    """One agent as a point.
+
+    Where there is no interval, both its ends are the point itself, so that the line has no length.
+    """
     time, accuracy = entry.estimate("seconds"), entry.rating("accuracy")
     assert time is not None
     assert accuracy.value is not None
@@ -112,23 +124,21 @@ def _labels(rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
     for row, place in zip(rows if len(rows) <= _LABELLED else [], along, strict=False):
         sides["right" if place > middle else "left"].append(row)
     return [
-        {
-            "data": {"values": beside},
-            "mark": {
-                "type": "text",
-                "style": "note",
-                "align": side,
-                "dx": 12 if side == "left" else -12,
-                "dy": -11,
-            },
-            "encoding": {"x": x, "y": y, "text": {"field": "trial"}},
-        }
+        draw(
+            beside,
+            {"type": "text", "style": "note", "align": side, "dx": 12 if side == "left" else -12, "dy": -11},
+            {"x": x, "y": y, "text": {"field": "trial"}},
+        )
         for side, beside in sides.items()
         if beside
     ]
 
 
 def _marks(x: Spec, y: Spec) -> list[Spec]:
+    """Intervals first, points on top of them.
+
+    Agents of unknown cost are diamonds, so that unknown does not look cheap.
+    """
     tips = [
         {"field": "trial", "title": "agent"},
         {"field": "accuracy", "title": "accuracy"},
@@ -137,18 +147,8 @@ def _marks(x: Spec, y: Spec) -> list[Spec]:
     ]
     colour = agent_colour(None)
     line = {"type": "rule", "style": "reach"}
-    size = {
-        "field": "usd",
-        "type": "quantitative",
-        "scale": {"domainMin": 0, "range": [110, 800]},
-        "legend": None,
-    }
-    shape = {
-        "field": "known",
-        "type": "nominal",
-        "scale": {"domain": [True, False], "range": ["circle", "diamond"]},
-        "legend": None,
-    }
+    size = numeric("usd", scale={"domainMin": 0, "range": [110, 800]}, legend=None)
+    shape = nominal("known", scale={"domain": [True, False], "range": ["circle", "diamond"]}, legend=None)
     return [
         {
             "mark": line,
@@ -175,20 +175,15 @@ def outcomes(contest: Contest) -> Spec:
         "mark": {"type": "bar", "style": "share", "height": 18},
         "encoding": {
             "y": build_name_axis(),
-            "x": {
-                "field": "from",
-                "type": "quantitative",
-                "title": None,
-                "scale": {"domain": [0, 1]},
-                "axis": {"format": ".0%", "tickCount": 4},
-            },
+            "x": numeric(
+                "from", title=None, scale={"domain": [0, 1]}, axis={"format": ".0%", "tickCount": 4}
+            ),
             "x2": {"field": "to"},
-            "color": {
-                "field": "outcome",
-                "type": "nominal",
-                "scale": {"domain": [*OUTCOMES.values(), "unscored"], "range": "outcomes"},
-                "legend": {"title": None},
-            },
+            "color": nominal(
+                "outcome",
+                scale={"domain": [*OUTCOMES.values(), "unscored"], "range": "outcomes"},
+                legend={"title": None},
+            ),
             "tooltip": [
                 {"field": "trial", "title": "agent"},
                 {"field": "outcome", "title": "outcome"},
@@ -200,6 +195,7 @@ def outcomes(contest: Contest) -> Spec:
 
 
 def _shares(contest: Contest, entry: ContestRow) -> list[dict[str, Any]]:
+    """The parts of one agent's bar, each from where the one before it ends."""
     numbers = outcome_numbers(contest, entry)
     whole = sum(number for _, number in numbers)
     rows, before = [], 0
@@ -212,7 +208,10 @@ def _shares(contest: Contest, entry: ContestRow) -> list[dict[str, Any]]:
 
 
 def select_cases(rows: Sequence[CaseRow]) -> Sequence[CaseRow]:
-    """All of them, or so many at even distances from the hardest to the easiest."""
+    """All of them, or so many at even distances from the hardest to the easiest.
+
+    Cases are sorted by difficulty, so an even choice keeps the shape of the picture, which the first 300 would not.
+    """
     if len(rows) <= CASES:
         return rows
     places = np.linspace(0, len(rows) - 1, CASES).round().astype(int)
@@ -253,6 +252,10 @@ def _cell(case: str, agent: str, tally: CaseTally | None) -> dict[str, Any]:
 
 
 def _cells(values: list[dict[str, Any]], cases: int, colour: Spec, style: str) -> Spec:
+    """The cells of the matrix.
+
+    Those that nobody judged are a layer of their own, as the colour scale has no place for "no score".
+    """
     labels: Spec = (
         {"labels": True, "labelAngle": -55, "labelLimit": 90} if cases <= _NAMED_CASES else {"labels": False}
     )
@@ -262,28 +265,26 @@ def _cells(values: list[dict[str, Any]], cases: int, colour: Spec, style: str) -
         tip("score", "mean score"),
         {"field": "told", "title": "executions"},
     ]
-    return {
-        "data": {"values": values},
-        "mark": {"type": "rect", "style": style, "cursor": "pointer"},
-        "encoding": {
-            "x": {
-                "field": "case",
-                "type": "nominal",
-                "sort": None,
-                "title": f"{count(cases)} cases",
-                "axis": {**labels, "ticks": False, "domain": False},
-            },
+    return draw(
+        values,
+        {"type": "rect", "style": style, "cursor": "pointer"},
+        {
+            "x": nominal(
+                "case",
+                sort=None,
+                title=f"{count(cases)} cases",
+                axis={**labels, "ticks": False, "domain": False},
+            ),
             "y": build_name_axis(),
             "tooltip": tips,
             **colour,
         },
-    }
+    )
 
 
 def _score_colour() -> Spec:
-    return {
-        "field": "score",
-        "type": "quantitative",
-        "scale": {"domain": [0, 1], "interpolate": "rgb"},
-        "legend": {"title": "mean score", "gradientLength": 160, "tickCount": 3, "format": ".1f"},
-    }
+    return numeric(
+        "score",
+        scale={"domain": [0, 1], "interpolate": "rgb"},
+        legend={"title": "mean score", "gradientLength": 160, "tickCount": 3, "format": ".1f"},
+    )

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from assay.model.load import UNFINISHED
-from assay.report.charts.vega import Chart, Spec, frame, tip
+from assay.report.charts.vega import Chart, Spec, draw, frame, nominal, numeric, tip
 from assay.report.stored_loads import StoredLoad
 from assay.units import count, seconds
 
@@ -100,10 +100,7 @@ def itl_over_time(load: StoredLoad) -> Spec:
 
 def generator_over_time(load: StoredLoad) -> Spec:
     """How punctual we ourselves were: what is late here is not the server's fault."""
-    lines = [
-        _field("schedule_delay_p99_ms", "schedule delay P99"),
-        _field("lag_p99_ms", "generator lag P99"),
-    ]
+    lines = [_field("schedule_delay_p99_ms", "schedule delay P99"), _field("lag_p99_ms", "generator lag P99")]
     return _over_time(load, "Schedule delay and generator lag", lines, "ms")
 
 
@@ -132,6 +129,7 @@ def _series(document: Mapping[str, Any], unit: str) -> list[Mapping[str, Any]]:
 
 def _points(series: Mapping[str, Any], name: str, scale: float = 1.0) -> list[Row]:
     """Of a counter, what was added per second since the point before."""
+    # A counter that falls was reset because the server restarted: nothing is known of that stretch, so it counts as 0.
     points = series["points"]
     if series["kind"] == "counter":
         points = [
@@ -153,6 +151,8 @@ def _far_apart(points: Sequence[Sequence[float]]) -> list[Sequence[float]]:
 
 def errors_over_time(load: StoredLoad) -> Spec:
     """Stacked: the height of all is the rate of errors, each colour a kind."""
+    # A single kind beyond the limit gets a colour too, since "other kinds" for one of them would say less with as much ink.
+    # Rectangles are stacked here and not by Vega-Lite, whose stacking of steps leaves gaps where a kind is absent.
     kinds = _find_error_kinds(load.document)
     named = kinds[:_MOST_KINDS] if len(kinds) > _MOST_KINDS + 1 else kinds
     rows = []
@@ -164,10 +164,7 @@ def errors_over_time(load: StoredLoad) -> Spec:
             row = {"at": moment["at_s"], "until": until, "low": reached, "high": reached + rate}
             rows.append({**row, "value": rate, "what": kind})
             reached += rate
-    x, y = (
-        _time_axis(load),
-        {"field": "low", "type": "quantitative", "title": "failed/s", "axis": _few_ticks()},
-    )
+    x, y = (_time_axis(load), numeric("low", title="failed/s", axis=_few_ticks()))
     bars = {
         "mark": {"type": "rect"},
         "encoding": {
@@ -175,7 +172,7 @@ def errors_over_time(load: StoredLoad) -> Spec:
             "x2": {"field": "until"},
             "y": y,
             "y2": {"field": "high"},
-            "color": {"field": "what", "type": "nominal", "sort": None, "legend": {"title": None}},
+            "color": nominal("what", sort=None, legend={"title": None}),
             "tooltip": [{"field": "what", "title": "kind"}, tip("at", "s"), tip("value", "failed/s")],
         },
     }
@@ -217,6 +214,7 @@ def _per_second(field: str, name: str) -> _Curve:
 
 
 def _over_time(load: StoredLoad, title: str, lines: Sequence[_Curve], unit: str) -> Spec:
+    """Curves over the time of a load, on the background that all its charts share. A gap in the values breaks the line."""
     rows = [row for line in lines for row in _steps(load.document["over_time"], line)]
     x = _time_axis(load)
     steps = {
@@ -228,8 +226,8 @@ def _over_time(load: StoredLoad, title: str, lines: Sequence[_Curve], unit: str)
         },
         "encoding": {
             "x": x,
-            "y": {"field": "value", "type": "quantitative", "title": unit, "axis": _few_ticks()},
-            "color": {"field": "what", "type": "nominal", "sort": None, "legend": {"title": None}},
+            "y": numeric("value", title=unit, axis=_few_ticks()),
+            "color": nominal("what", sort=None, legend={"title": None}),
             "tooltip": [{"field": "what", "title": "what"}, tip("at", "s"), tip("value", unit)],
         },
     }
@@ -263,13 +261,12 @@ def _time_axis(load: StoredLoad) -> Spec:
     """The same for all charts of a load, so that they can be read one below the other."""
     last = load.document["over_time"][-1]
     end = last["at_s"] + last["seconds"]
-    return {
-        "field": "at",
-        "type": "quantitative",
-        "title": "seconds after the start",
-        "scale": {"nice": False, "domain": [0, end]},
-        "axis": {"tickCount": 8},
-    }
+    return numeric(
+        "at",
+        title="seconds after the start",
+        scale={"nice": False, "domain": [0, end]},
+        axis={"tickCount": 8},
+    )
 
 
 def _background(load: StoredLoad, x: Spec) -> list[Spec]:
@@ -277,21 +274,9 @@ def _background(load: StoredLoad, x: Spec) -> list[Spec]:
     layers: list[Spec] = []
     if outages := load.document.get("outages"):
         shades = [{"at": one["at_s"], "until": one["at_s"] + one["seconds"]} for one in outages]
-        layers.append(
-            {
-                "data": {"values": shades},
-                "mark": {"type": "rect", "style": "outage"},
-                "encoding": {"x": x, "x2": {"field": "until"}},
-            }
-        )
+        layers.append(draw(shades, {"type": "rect", "style": "outage"}, {"x": x, "x2": {"field": "until"}}))
     if begin := load.document["measured_from_s"]:
-        layers.append(
-            {
-                "data": {"values": [{"at": begin}]},
-                "mark": {"type": "rule", "style": "edge"},
-                "encoding": {"x": x},
-            }
-        )
+        layers.append(draw([{"at": begin}], {"type": "rule", "style": "edge"}, {"x": x}))
     return layers
 
 
@@ -311,18 +296,13 @@ def time_histogram(load: StoredLoad, name: str, title: str, of: str) -> Spec:
         for low, high, number in zip(edges, edges[1:], counts, strict=False)
         if number
     ]
-    x = {
-        "field": "low",
-        "type": "quantitative",
-        "title": "ms",
-        "scale": {
-            "type": "log" if shape["log"] else "linear",
-            "nice": False,
-            "domain": [edges[0], edges[-1]],
-        },
-        "axis": {"tickCount": 6, "format": ",.4~r", "grid": False},
-    }
-    y = {"field": "count", "type": "quantitative", "title": of, "axis": _few_ticks()}
+    x = numeric(
+        "low",
+        title="ms",
+        scale={"type": "log" if shape["log"] else "linear", "nice": False, "domain": [edges[0], edges[-1]]},
+        axis={"tickCount": 6, "format": ",.4~r", "grid": False},
+    )
+    y = numeric("count", title=of, axis=_few_ticks())
     times = load.document[f"{name}_ms"]
     told = " · ".join(f"{each.upper()} {seconds(times[each] / 1e3)}" for each in _MARKED)
     beyond = f" · {count(shape['beyond'])} longer than shown" if shape["beyond"] else ""
@@ -361,19 +341,13 @@ def _percentile_rules(times: Mapping[str, Any], x: Spec) -> list[Spec]:
         is_left = share - free > _LABEL_SHARE or share > 1 - _LABEL_SHARE
         side = {"align": "right", "dx": -4} if is_left else {"align": "left", "dx": 4}
         free = share
+        layers.append(draw([row], {"type": "rule", "style": "median"}, {"x": at}))
         layers.append(
-            {
-                "data": {"values": [row]},
-                "mark": {"type": "rule", "style": "median"},
-                "encoding": {"x": at},
-            }
-        )
-        layers.append(
-            {
-                "data": {"values": [row]},
-                "mark": {"type": "text", "style": "note", "baseline": "top", "y": 2 + 14 * place, **side},
-                "encoding": {"x": at, "text": {"field": "label"}},
-            }
+            draw(
+                [row],
+                {"type": "text", "style": "note", "baseline": "top", "y": 2 + 14 * place, **side},
+                {"x": at, "text": {"field": "label"}},
+            )
         )
     return layers
 

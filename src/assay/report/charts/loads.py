@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from assay.report.charts.vega import Chart, Spec, frame, tip
+from assay.report.charts.vega import Chart, Spec, frame, nominal, numeric, tip
 from assay.report.stored_loads import StoredLoad
 
 _FEWEST_LEVELS = 3
@@ -34,6 +34,8 @@ def percentiles(loads: Sequence[StoredLoad]) -> Spec:
         for value, share in load.document["latency_curve_ms"]
         if share < 1
     ]
+    # The axis is one in how many requests is slower, on a logarithmic scale: P99 is 1 in 100, P99.9 is 1 in 1,000. Percentiles
+    # on a linear scale would squeeze the whole tail into the last pixel. Vega's labels are an expression over these numbers.
     ticks = [1 / (1 - share) for share in _SHARES]
     named = " : ".join(
         f"datum.value < {tick * 1.01:.6g} ? 'P{share * 100:g}'"
@@ -47,20 +49,14 @@ def percentiles(loads: Sequence[StoredLoad]) -> Spec:
         "data": {"values": rows},
         "mark": {"type": "line", "style": "trace", "interpolate": "step-after"},
         "encoding": {
-            "x": {
-                "field": "rarity",
-                "type": "quantitative",
-                "scale": {"type": "log", "nice": False},
-                "title": None,
-                "axis": {"values": ticks, "labelExpr": f"{named} : ''"},
-            },
-            "y": {"field": "value", "type": "quantitative", "title": "ms", "scale": {"zero": False}},
-            "color": {
-                "field": "load",
-                "type": "nominal",
-                "sort": None,
-                "legend": {"title": None} if len(loads) > 1 else None,
-            },
+            "x": numeric(
+                "rarity",
+                scale={"type": "log", "nice": False},
+                title=None,
+                axis={"values": ticks, "labelExpr": f"{named} : ''"},
+            ),
+            "y": numeric("value", title="ms", scale={"zero": False}),
+            "color": nominal("load", sort=None, legend={"title": None} if len(loads) > 1 else None),
             "tooltip": [{"field": "load", "title": "load"}, tip("share", "percentile"), tip("value", "ms")],
         },
     }
@@ -73,22 +69,13 @@ def throughput_against_latency(loads: Sequence[StoredLoad]) -> Spec:
     for row in rows:
         row["is_knee"] = knee is not None and row["level"] == knee and row["kind"] == _CLOSED
         row["label"] += " (knee)" if row["is_knee"] else ""
-    x = {
-        "field": "throughput",
-        "type": "quantitative",
-        "title": "answers per second",
-        "scale": {"zero": False, "padding": 24},
-        "axis": {"tickCount": 8},
-    }
-    y = {
-        "field": "value",
-        "type": "quantitative",
-        "title": "latency P95, ms",
-        "scale": {"zero": False, "padding": 12},
-    }
+    x = numeric(
+        "throughput", title="answers per second", scale={"zero": False, "padding": 24}, axis={"tickCount": 8}
+    )
+    y = numeric("value", title="latency P95, ms", scale={"zero": False, "padding": 12})
     kinds = {row["kind"] for row in rows}
     legend = {"title": None} if len(kinds) > 1 else None
-    colour = {"field": "kind", "type": "nominal", "sort": None, "legend": legend}
+    colour = nominal("kind", sort=None, legend=legend)
     note = (
         "with 95 % intervals"
         if knee is None
@@ -109,7 +96,7 @@ def _knee_layers(x: Spec, y: Spec, colour: Spec) -> list[Spec]:
         {
             "transform": [{"filter": f"datum.kind === '{_CLOSED}'"}],
             "mark": {"type": "line", "style": "thread"},
-            "encoding": {"x": x, "y": y, "order": {"field": "level", "type": "quantitative"}},
+            "encoding": {"x": x, "y": y, "order": numeric("level")},
         },
         {
             "transform": [{"filter": "isValid(datum.low)"}],
@@ -136,6 +123,7 @@ _CLOSED, _OPEN = "closed loop", "open loop"
 
 
 def _point(load: StoredLoad) -> dict[str, Any]:
+    """One load as a point: a closed loop is known by its concurrency, an open one by its rate."""
     document = load.document
     latency, offered = document["latency_ms"], document["offered_rate"]
     level = level_of(load)

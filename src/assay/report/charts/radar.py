@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from assay.report.charts.vega import Spec, agent_colour, frame
+from assay.report.charts.vega import Spec, agent_colour, draw, frame, nominal, numeric
 from assay.report.contests import Contest, heading, rating_text
 
 _POLYGONS = 6
@@ -54,7 +54,7 @@ def _plane(bottom: float) -> Spec:
     """Positions with equal units both ways, as long as the chart keeps its shape."""
     domains = {"x": [-1 - _MARGIN, 1 + _MARGIN], "y": [bottom, 1 + _MARGIN]}
     return {
-        end: {"field": end, "type": "quantitative", "axis": None, "scale": {"domain": domain, "nice": False}}
+        end: numeric(end, axis=None, scale={"domain": domain, "nice": False})
         for end, domain in domains.items()
     }
 
@@ -71,29 +71,26 @@ def _web(names: Sequence[str], plane: Spec) -> list[Spec]:
         at_side = [{**_at(p, of, 1.1), "name": name} for p, name in enumerate(names) if sides[p] == side]
         if at_side:
             layers.append(
-                {
-                    "data": {"values": at_side},
-                    "mark": {"type": "text", "style": "note", "align": side, "baseline": "middle"},
-                    "encoding": {**plane, "text": {"field": "name"}},
-                }
+                draw(
+                    at_side,
+                    {"type": "text", "style": "note", "align": side, "baseline": "middle"},
+                    {**plane, "text": {"field": "name"}},
+                )
             )
     return layers
 
 
 def _thread(rows: Rows, interpolate: str, plane: Spec) -> Spec:
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "line", "style": "web", "interpolate": interpolate},
-        "encoding": {
-            **plane,
-            "detail": {"field": "ring", "type": "nominal"},
-            "order": {"field": "order", "type": "quantitative"},
-        },
-    }
+    return draw(
+        rows,
+        {"type": "line", "style": "web", "interpolate": interpolate},
+        {**plane, "detail": nominal("ring"), "order": numeric("order")},
+    )
 
 
 def _polygons(rows: Rows, plane: Spec) -> list[Spec]:
-    order = {"field": "order", "type": "quantitative"}
+    """Filled polygons, their outlines and their corners, in this order, so that no fill covers the line of another agent."""
+    order = numeric("order")
     encoding = {**plane, "color": agent_colour({"title": None}), "order": order}
     tips = [
         {"field": "trial", "title": "agent"},
@@ -105,7 +102,7 @@ def _polygons(rows: Rows, plane: Spec) -> list[Spec]:
     # A scale of its own, or the legend would be as faint as the filled polygons.
     filled = {**plane, "fill": agent_colour(None), "detail": {"field": "trial"}, "order": order}
     return [
-        {"data": {"values": rows}, "mark": {**closed, "style": "fill"}, "encoding": filled},
-        {"data": {"values": rows}, "mark": {**closed, "style": "outline"}, "encoding": encoding},
-        {"data": {"values": rows}, "mark": corner, "encoding": {**encoding, "tooltip": tips}},
+        draw(rows, {**closed, "style": "fill"}, filled),
+        draw(rows, {**closed, "style": "outline"}, encoding),
+        draw(rows, corner, {**encoding, "tooltip": tips}),
     ]

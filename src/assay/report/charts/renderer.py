@@ -101,6 +101,7 @@ def _watch(child: subprocess.Popen[bytes], wanted: int) -> tuple[int, str]:
 
 
 def _draw_all() -> None:
+    """The loop of the child process that draws: a line of JSON comes in, a file is written, and a dot goes out."""
     from vl_convert import vegalite_to_png
 
     # What the library prints must not be taken for a finished chart.

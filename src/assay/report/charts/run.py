@@ -23,8 +23,11 @@ from assay.report.charts.vega import (
     axis_scale,
     build_name_axis,
     dot,
+    draw,
     frame,
     is_wide,
+    nominal,
+    numeric,
     quantity,
     short,
     tip,
@@ -47,6 +50,7 @@ _ROLLED = 5
 def run_charts(report: Report) -> list[Chart]:
     """Charts of the run as a whole: trials side by side, axes of a sweep, failures; contests have charts of their own."""
     axes = report.axes
+    # Trials can share an axis only if they lead with the same metric: seconds and bytes have no common scale.
     report = replace(report, trials=tuple(trial for trial in report.trials if trial.ratings is None))
     metrics = [estimate.metric for trial in report.trials if (estimate := leading(trial))]
     is_comparable = len(metrics) > 1 and len(set(metrics)) == 1
@@ -93,54 +97,50 @@ def distribution(trial: TrialReport, estimate: Estimate) -> Spec:
 
 
 def _strip(shown: Values, x: Spec) -> Spec:
+    """Every value as a dot at a made-up height, which only keeps equal values from hiding each other."""
     # The sequence of the golden ratio keeps equal values apart, at the same heights in every rendering.
     rows = [
         {"value": value, "height": round(0.12 + 0.76 * ((number * 0.6180339887) % 1), 3)}
         for number, value in enumerate(short(shown))
     ]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "point", "style": "sample", "filled": True},
-        "encoding": {
+    return draw(
+        rows,
+        {"type": "point", "style": "sample", "filled": True},
+        {
             "x": x,
-            "y": {
-                "field": "height",
-                "type": "quantitative",
-                "axis": None,
-                "scale": {"domain": [0, 1], "zero": False},
-            },
+            "y": numeric("height", axis=None, scale={"domain": [0, 1], "zero": False}),
             "tooltip": [tip("value", x["title"])],
         },
-    }
+    )
 
 
 def _histogram(shown: Values, x: Spec) -> Spec:
+    """Counts in bins. Empty bins get no rectangle, which on a logarithmic axis would be drawn as a hairline."""
     counts, edges = _bins(shown, wide=x["scale"]["type"] == "log")
     rows = [
         {"value": low, "to": high, "count": int(count), "floor": 0}
         for low, high, count in zip(short(edges[:-1]), short(edges[1:]), counts, strict=True)
         if count
     ]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "rect", "style": "bin"},
-        "encoding": {
+    return draw(
+        rows,
+        {"type": "rect", "style": "bin"},
+        {
             "x": x,
             "x2": {"field": "to"},
-            "y": {
-                "field": "count",
-                "type": "quantitative",
-                "title": "executions",
-                "axis": {"tickCount": 4, "tickMinStep": 1},
-            },
+            "y": numeric("count", title="executions", axis={"tickCount": 4, "tickMinStep": 1}),
             "y2": {"field": "floor"},
             "tooltip": [tip("value", "from"), tip("to", "to"), tip("count", "executions")],
         },
-    }
+    )
 
 
 def _bins(shown: Values, *, wide: bool) -> tuple[NDArray[np.intp], Values]:
-    """Counts of all values in 12 to 60 equal bins, equal in ratio where the scale is logarithmic."""
+    """Counts of all values in 12 to 60 equal bins, equal in ratio where the scale is logarithmic.
+
+    Twice as many bins as Sturges (1926) proposes, since his number assumes a normal distribution and hides a second mode,
+    which is what people look for in the times of a program.
+    """
     axis = np.log(shown) if wide else shown
     by_sturges = 2 * (math.ceil(math.log2(len(axis))) + 2)
     edges = np.linspace(axis.min(), axis.max(), min(60, max(12, by_sturges)) + 1)
@@ -157,27 +157,27 @@ def _interval_band(estimate: Estimate, scale: UnitScale, x: Spec) -> list[Spec]:
     row = {"value": scale.of(estimate.low), "to": scale.of(estimate.high), "text": with_interval(estimate)}
     level = show(estimate.level * 100, "%")
     return [
-        {
-            "data": {"values": [row]},
-            "mark": {"type": "rect", "style": "interval"},
-            "encoding": {
+        draw(
+            [row],
+            {"type": "rect", "style": "interval"},
+            {
                 "x": x,
                 "x2": {"field": "to"},
                 "y": {"value": 0},
                 "y2": {"value": "height"},
                 "tooltip": [{"field": "text", "title": f"median [{level} interval]"}],
             },
-        }
+        )
     ]
 
 
 def _median_rule(estimate: Estimate, scale: UnitScale, x: Spec) -> Spec:
     row = {"value": scale.of(estimate.median), "text": with_interval(estimate)}
-    return {
-        "data": {"values": [row]},
-        "mark": {"type": "rule", "style": "median"},
-        "encoding": {"x": x, "tooltip": [{"field": "text", "title": "median"}]},
-    }
+    return draw(
+        [row],
+        {"type": "rule", "style": "median"},
+        {"x": x, "tooltip": [{"field": "text", "title": "median"}]},
+    )
 
 
 def iterations(trial: TrialReport, estimate: Estimate, points: int = POINTS) -> Spec:
@@ -187,13 +187,12 @@ def iterations(trial: TrialReport, estimate: Estimate, points: int = POINTS) -> 
     shown = values / scale.factor
     y = quantity("value", scale.label, shown)
     several = len(np.unique(order)) > 1
-    x = {
-        "field": "order",
-        "type": "quantitative",
-        "title": "repetition" if several else "execution",
-        "scale": {"zero": False, "nice": False, "padding": 6},
-        "axis": {"tickMinStep": 1, "format": "d"},
-    }
+    x = numeric(
+        "order",
+        title="repetition" if several else "execution",
+        scale={"zero": False, "nice": False, "padding": 6},
+        axis={"tickMinStep": 1, "format": "d"},
+    )
     if not several:
         order = np.arange(len(values))
     layers, note = (
@@ -214,6 +213,8 @@ def iterations(trial: TrialReport, estimate: Estimate, points: int = POINTS) -> 
 
 
 def _in_order(series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64], Values]:
+    """Repetitions, processes and values, sorted by repetition. The sort is stable, so within a repetition processes stay in
+    the order in which they were stored."""
     values = np.asarray(series.values, dtype=float)
     kept = np.isfinite(values)
     repetitions = np.asarray(series.repetitions, dtype=np.int64)[kept]
@@ -232,7 +233,7 @@ def _dots(
     tips = [tip("value", y["title"]), tip("order", x["title"]), tip("process", "process")]
     encoding = {"x": x, "y": y, "tooltip": tips, **_process_colour(processes)}
     mark = {"type": "point", "style": "sample", "filled": True, "size": 26 if len(rows) < 400 else 14}
-    return [{"data": {"values": rows}, "mark": mark, "encoding": encoding}, _rolling_line(order, shown, x, y)]
+    return [draw(rows, mark, encoding), _rolling_line(order, shown, x, y)]
 
 
 def _process_colour(processes: NDArray[np.int64]) -> Spec:
@@ -242,12 +243,11 @@ def _process_colour(processes: NDArray[np.int64]) -> Spec:
         return {}
     few = count <= 8
     legend = {"title": "process"} if few else None
-    return {
-        "color": {"field": "process", "type": "nominal" if few else "ordinal", "legend": legend},
-    }
+    return {"color": {"field": "process", "type": "nominal" if few else "ordinal", "legend": legend}}
 
 
 def _rolling_line(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec) -> Spec:
+    """The rolling median over repetitions, which shows warming up and drift that single dots hide."""
     places = np.unique(order)
     middles = np.array([np.median(shown[order == place]) for place in places])
     if len(places) < _ROLLED:
@@ -256,11 +256,7 @@ def _rolling_line(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec) -> 
         {"order": int(place), "value": value}
         for place, value in zip(places, short(_rolling_median(middles)), strict=True)
     ]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "line", "style": "median", "interpolate": "monotone"},
-        "encoding": {"x": x, "y": y},
-    }
+    return draw(rows, {"type": "line", "style": "median", "interpolate": "monotone"}, {"x": x, "y": y})
 
 
 def _rolling_median(values: Values) -> Values:
@@ -272,6 +268,10 @@ def _rolling_median(values: Values) -> Values:
 
 
 def _buckets(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec, points: int) -> list[Spec]:
+    """Many executions as a band from minimum to maximum with the median in it.
+
+    A sample of the points would be as small, but would drop exactly the rare slow executions that one looks for.
+    """
     parts = np.array_split(np.arange(len(shown)), max(50, min(400, points // 4)))
     rows = []
     for part in parts:
@@ -287,16 +287,12 @@ def _buckets(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec, points: 
         ),
     ]
     return [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "area", "style": "band"},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "tooltip": tips},
-        },
-        {
-            "data": {"values": rows},
-            "mark": {"type": "line", "style": "median"},
-            "encoding": {"x": x, "y": y, "tooltip": tips},
-        },
+        draw(
+            rows,
+            {"type": "area", "style": "band"},
+            {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "tooltip": tips},
+        ),
+        draw(rows, {"type": "line", "style": "median"}, {"x": x, "y": y, "tooltip": tips}),
     ]
 
 
@@ -342,6 +338,7 @@ def _json_lines(content: bytes) -> Iterable[Mapping[str, Any]]:
 def _over_time(
     rows: list[dict[str, Any]], title: str, fields: Mapping[str, str], unit: str, points: int
 ) -> Spec | None:
+    """One kind of samples over time; None where it was never more than 0, as I/O on some systems."""
     found = [
         {"at": row["at"], "value": row[field], "what": name, "file": row["file"]}
         for field, name in fields.items()
@@ -350,6 +347,7 @@ def _over_time(
     ]
     if not any(row["value"] for row in found):
         return None
+    # Every n-th sample is drawn: resources change slowly between samples, unlike the times of executions above.
     every = math.ceil(len(found) / points)
     value, time = (scale_for(unit, max(row["value"] for row in found)), scale_for("s", rows[-1]["at"]))
     values = [
@@ -368,27 +366,24 @@ def _over_time(
 
 def _time_encoding(value: str, time: str, *, several: bool) -> Spec:
     encoding: Spec = {
-        "x": {
-            "field": "at",
-            "type": "quantitative",
-            "title": f"time ({time})",
-            "scale": {"nice": False},
-        },
-        "y": {"field": "value", "type": "quantitative", "title": value, "axis": {"tickCount": 4}},
-        "detail": {"field": "file", "type": "nominal"},
+        "x": numeric("at", title=f"time ({time})", scale={"nice": False}),
+        "y": numeric("value", title=value, axis={"tickCount": 4}),
+        "detail": nominal("file"),
         "tooltip": [tip("at", time), tip("value", value)],
     }
     if several:
-        encoding["color"] = {"field": "what", "type": "nominal", "legend": {"title": None}}
+        encoding["color"] = nominal("what", legend={"title": None})
     return encoding
 
 
 def axis(effect: AxisEffect) -> Spec:
     """The median with its interval at each value of one sweep axis."""
     scale = scale_for(effect.metric.unit, float(np.median(np.abs(effect.medians))))
-    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in effect.values)
-    rows = [_axis_row(effect, number, scale, numeric) for number in range(len(effect.values))]
-    x = _axis_x(effect, numeric)
+    is_numeric = all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in effect.values
+    )
+    rows = [_axis_row(effect, number, scale, is_numeric) for number in range(len(effect.values))]
+    x = _axis_x(effect, is_numeric)
     y = quantity("value", scale.label, np.array([row[end] for row in rows for end in ("low", "high")]))
     tips = [{"field": "label", "title": effect.axis}, {"field": "text", "title": effect.metric.name}]
     return {
@@ -398,7 +393,7 @@ def axis(effect: AxisEffect) -> Spec:
         "layer": [
             *(
                 [{"mark": {"type": "line", "style": "thread"}, "encoding": {"x": x, "y": y}}]
-                if numeric
+                if is_numeric
                 else []
             ),
             whisker("y", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "tooltip": tips}),
@@ -415,11 +410,11 @@ def _interval_note(lows: Iterable[float | None]) -> str:
     )
 
 
-def _axis_row(effect: AxisEffect, number: int, scale: UnitScale, numeric: bool) -> dict[str, Any]:
+def _axis_row(effect: AxisEffect, number: int, scale: UnitScale, is_numeric: bool) -> dict[str, Any]:
     value, median = effect.values[number], effect.medians[number]
     low, high = effect.lows[number], effect.highs[number]
     return {
-        "at": value if numeric else str(value),
+        "at": value if is_numeric else str(value),
         "label": str(value),
         "value": scale.of(median),
         "low": scale.of(median if low is None else low),
@@ -428,25 +423,13 @@ def _axis_row(effect: AxisEffect, number: int, scale: UnitScale, numeric: bool) 
     }
 
 
-def _axis_x(effect: AxisEffect, numeric: bool) -> Spec:
-    if not numeric:
-        return {
-            "field": "at",
-            "type": "nominal",
-            "title": effect.axis,
-            "sort": None,
-            "axis": {"labelAngle": 0},
-        }
+def _axis_x(effect: AxisEffect, is_numeric: bool) -> Spec:
+    if not is_numeric:
+        return nominal("at", title=effect.axis, sort=None, axis={"labelAngle": 0})
     values = np.array([value for value in effect.values if isinstance(value, int | float)], dtype=float)
     scale = {**axis_scale(wide=is_wide(values)), "padding": 24}
     shown = {"values": sorted(values.tolist()), "format": "~s"} if len(values) <= 10 else {"format": "~s"}
-    return {
-        "field": "at",
-        "type": "quantitative",
-        "title": effect.axis,
-        "scale": scale,
-        "axis": {**shown, "labelOverlap": True},
-    }
+    return numeric("at", title=effect.axis, scale=scale, axis={**shown, "labelOverlap": True})
 
 
 def overview(report: Report) -> Spec:
@@ -485,13 +468,12 @@ def _overview_row(rank: int, label: str, estimate: Estimate, scale: UnitScale) -
 
 
 def _build_rank_axis(count: int) -> Spec:
-    return {
-        "field": "rank",
-        "type": "quantitative",
-        "title": "trials by rank",
-        "scale": {"reverse": True, "domain": [0, count + 1], "nice": False},
-        "axis": {"grid": False},
-    }
+    return numeric(
+        "rank",
+        title="trials by rank",
+        scale={"reverse": True, "domain": [0, count + 1], "nice": False},
+        axis={"grid": False},
+    )
 
 
 def statuses(report: Report) -> Spec:
@@ -523,18 +505,8 @@ def _status_encoding(most: int) -> Spec:
     ticks: Spec = {"values": list(range(most + 1))} if most < 8 else {"tickCount": 6}
     return {
         "y": build_name_axis(),
-        "x": {
-            "field": "count",
-            "type": "quantitative",
-            "title": "executions",
-            "axis": {**ticks, "format": ",d"},
-        },
-        "color": {
-            "field": "status",
-            "type": "nominal",
-            "scale": {"range": "diverging"},
-            "legend": {"title": None},
-        },
+        "x": numeric("count", title="executions", axis={**ticks, "format": ",d"}),
+        "color": nominal("status", scale={"range": "diverging"}, legend={"title": None}),
         "tooltip": [
             {"field": "trial", "title": "trial"},
             {"field": "status", "title": "status"},

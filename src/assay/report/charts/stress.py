@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from assay.model.figure import Figure
 from assay.model.stress import StressFinding
-from assay.report.charts.vega import Chart, Spec, frame
+from assay.report.charts.vega import Chart, Spec, frame, nominal, numeric
 
 _FACTORS = (
     ("bearing", "unbroken, or load sustained"),
@@ -37,8 +37,8 @@ def scores(finding: StressFinding) -> Spec:
         for name, title in factors
     ]
     simulated = ", simulated" if finding.is_simulated else ""
-    colour = {"field": "value", "type": "quantitative", "scale": {"domain": [0, 1]}, "legend": None}
-    written = {"field": "value", "type": "quantitative", "format": ".3~f"}
+    colour = numeric("value", scale={"domain": [0, 1]}, legend=None)
+    written = numeric("value", format=".3~f")
     return {
         **frame("What each score is made of", f"the product of three factors between 0 and 1{simulated}"),
         "height": 28 * len(finding.scores),
@@ -58,20 +58,13 @@ def scores(finding: StressFinding) -> Spec:
             ),
         ],
         "encoding": {
-            "x": {
-                "field": "factor",
-                "type": "nominal",
-                "sort": [title for _, title in factors],
-                "title": None,
-                "axis": {"labelAngle": 0, "orient": "top", "grid": False},
-            },
-            "y": {
-                "field": "scenario",
-                "type": "nominal",
-                "sort": None,
-                "title": None,
-                "axis": {"grid": False},
-            },
+            "x": nominal(
+                "factor",
+                sort=[title for _, title in factors],
+                title=None,
+                axis={"labelAngle": 0, "orient": "top", "grid": False},
+            ),
+            "y": nominal("scenario", sort=None, title=None, axis={"grid": False}),
             "tooltip": [{"field": name, "title": name} for name in ("scenario", "factor", "value")],
         },
     }
@@ -91,7 +84,7 @@ def quality(finding: StressFinding) -> Spec | None:
     if not judged:
         return None
     simulated = ", simulated" if finding.is_simulated else ""
-    place = {"field": "where", "type": "nominal", "sort": None, "title": None}
+    place = nominal("where", sort=None, title=None)
     colour = {"condition": {"test": "datum.where == 'at the base rate'", "value": "#888"}, "value": "#4c78a8"}
     return {
         **frame("How good the answers are", f"mean score over cases, with 95 % intervals{simulated}"),
@@ -102,19 +95,14 @@ def quality(finding: StressFinding) -> Spec | None:
             {
                 "mark": {"type": "rule", "strokeWidth": 2},
                 "encoding": {
-                    "x": {
-                        "field": "low",
-                        "type": "quantitative",
-                        "scale": {"domain": [0, 1]},
-                        "title": "score of the answers",
-                    },
+                    "x": numeric("low", scale={"domain": [0, 1]}, title="score of the answers"),
                     "x2": {"field": "high"},
                 },
             },
             {
                 "mark": {"type": "point", "filled": True, "size": 60},
                 "encoding": {
-                    "x": {"field": "value", "type": "quantitative"},
+                    "x": numeric("value"),
                     "tooltip": [{"field": name, "title": name} for name in ("where", "value", "low", "high")],
                 },
             },
@@ -147,20 +135,9 @@ def errors_by_kind(finding: StressFinding) -> Spec | None:
         "data": {"values": rows},
         "mark": {"type": "bar", "style": "share"},
         "encoding": {
-            "y": {
-                "field": "scenario",
-                "type": "nominal",
-                "sort": places,
-                "title": None,
-                "axis": {"grid": False},
-            },
-            "x": {
-                "field": "count",
-                "type": "quantitative",
-                "title": "failed requests",
-                "axis": {"tickCount": 5},
-            },
-            "color": {"field": "kind", "type": "nominal", "sort": None, "legend": {"title": None}},
+            "y": nominal("scenario", sort=places, title=None, axis={"grid": False}),
+            "x": numeric("count", title="failed requests", axis={"tickCount": 5}),
+            "color": nominal("kind", sort=None, legend={"title": None}),
             "tooltip": [{"field": name, "title": name} for name in ("scenario", "kind", "count")],
         },
     }

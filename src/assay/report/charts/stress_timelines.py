@@ -13,14 +13,14 @@ import numpy as np
 
 from assay.model.load import Moment
 from assay.model.stress import LoadPoint, ScenarioFinding
-from assay.report.charts.vega import Chart, Spec, frame, quantity, tip
+from assay.report.charts.vega import Chart, Spec, draw, frame, nominal, numeric, quantity, tip
 from assay.report.figures import scale_for
 from assay.units import size
 
 _SHORTEST = 2.0
 """Seconds: of less there is nothing to see over time, where the steps are drawn."""
 _COUNTED = 0.25
-_BY_WHAT = {"field": "what", "type": "nominal", "sort": None, "legend": {"title": None}}
+_BY_WHAT = nominal("what", sort=None, legend={"title": None})
 Row = dict[str, Any]
 
 
@@ -45,7 +45,7 @@ def _end(found: ScenarioFinding) -> float:
 def _seconds(found: ScenarioFinding, field: str = "at") -> Spec:
     """The same axis for all charts of a scenario, so that one can look from one to the next."""
     scale = {"nice": False, "domain": [0, round(_end(found), 3)]}
-    return {"field": field, "type": "quantitative", "title": "seconds under load", "scale": scale}
+    return numeric(field, title="seconds under load", scale=scale)
 
 
 def latency(found: ScenarioFinding) -> Spec | None:
@@ -72,7 +72,7 @@ def rate(found: ScenarioFinding) -> Spec | None:
         *_step_rows(counted, "sent/s", lambda one: one.sent / one.seconds),
         *_step_rows(counted, "answered/s", lambda one: one.completed / one.seconds),
     ]
-    y = {"field": "value", "type": "quantitative", "title": "per second", "axis": {"tickCount": 4}}
+    y = numeric("value", title="per second", axis={"tickCount": 4})
     return _timeline(found, "Rate over time", "sent (when due) and answered", rows, y, "per second")
 
 
@@ -81,8 +81,9 @@ def errors(found: ScenarioFinding) -> Spec | None:
     if len(found.moments) < 2 or not any(one.failed for one in found.moments):
         return None
     rows = [*_step_rows(_wide_enough(found.moments), "failed/s", lambda one: one.failed / one.seconds)]
-    y = {"field": "value", "type": "quantitative", "title": "failed per second", "axis": {"tickCount": 3}}
+    y = numeric("value", title="failed per second", axis={"tickCount": 3})
     kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(found.errors.items(), key=lambda one: -one[1]))
+    # Lower than the others: that there are errors and when is what counts, and the kinds are in its subtitle.
     spec = _timeline(found, "Errors over time", kinds, rows, y, "per second", height=90)
     return {**spec, "layer": [_as_errors(layer) for layer in spec["layer"]]}
 
@@ -97,13 +98,7 @@ def memory(found: ScenarioFinding) -> Spec | None:
         {"at": round(one.at, 3), "value": float(f"{one.memory_bytes / scale.factor:.5g}"), "what": "memory"}
         for one in samples
     ]
-    y = {
-        "field": "value",
-        "type": "quantitative",
-        "title": f"memory, {scale.label}",
-        "axis": {"tickCount": 4},
-        "scale": {"zero": True},
-    }
+    y = numeric("value", title=f"memory, {scale.label}", axis={"tickCount": 4}, scale={"zero": True})
     assert found.resources is not None
     return _timeline(found, "Memory over time", found.resources.process, rows, y, scale.label, height=110)
 
@@ -139,17 +134,21 @@ def _step_rows(moments: Sequence[Moment], what: str, value: Any, factor: float =
 def _timeline(
     found: ScenarioFinding, title: str, note: str, rows: list[Row], y: Spec, unit: str, height: int = 150
 ) -> Spec:
+    """A chart over the time of a scenario: bands of faults behind, the values, and the breaking point in front.
+
+    Colours of bands and of values have scales of their own, or a fault would get the colour of a metric.
+    """
     many = len({row["what"] for row in rows}) > 1
-    lines: Spec = {
-        "data": {"values": rows},
-        "mark": {"type": "line", "style": "trace", "interpolate": "step-after"},
-        "encoding": {
+    lines: Spec = draw(
+        rows,
+        {"type": "line", "style": "trace", "interpolate": "step-after"},
+        {
             "x": _seconds(found),
             "y": y,
             **({"color": _BY_WHAT} if many else {}),
             "tooltip": [{"field": "what", "title": "what"}, tip("at", "s"), tip("value", unit)],
         },
-    }
+    )
     layers = [*_bands(found), lines, *_breach(found)]
     simulated = ", simulated" if found.is_simulated else ""
     broke = "; dashed line: breaking point" if found.is_broken else ""
@@ -168,38 +167,30 @@ def _bands(found: ScenarioFinding) -> list[Spec]:
     layers: list[Spec] = []
     if faults:
         rows = [{"at": one.begin, "to": one.end, "fault": one.label} for one in faults]
-        colour = {"field": "fault", "type": "nominal", "sort": None, "legend": {"title": None}}
+        colour = nominal("fault", sort=None, legend={"title": None})
         layers.append(
-            {
-                "data": {"values": rows},
-                "mark": {"type": "rect", "opacity": 0.16, "clip": True},
-                "encoding": {
+            draw(
+                rows,
+                {"type": "rect", "opacity": 0.16, "clip": True},
+                {
                     "x": _seconds(found),
                     "x2": {"field": "to"},
                     "color": colour,
                     "tooltip": [{"field": "fault", "title": "fault"}],
                 },
-            }
+            )
         )
     if parts:
         named = [{"at": one.begin, "middle": (one.begin + one.end) / 2, "name": one.label} for one in parts]
         layers.append(
-            {
-                "data": {"values": named[1:]},
-                "mark": {"type": "rule", "strokeWidth": 1, "opacity": 0.25},
-                "encoding": {"x": _seconds(found)},
-            }
+            draw(named[1:], {"type": "rule", "strokeWidth": 1, "opacity": 0.25}, {"x": _seconds(found)})
         )
         layers.append(
-            {
-                "data": {"values": named},
-                "mark": {"type": "text", "style": "note", "baseline": "bottom", "fontSize": 10, "dy": -2},
-                "encoding": {
-                    "x": _seconds(found, "middle"),
-                    "y": {"value": 0},
-                    "text": {"field": "name"},
-                },
-            }
+            draw(
+                named,
+                {"type": "text", "style": "note", "baseline": "bottom", "fontSize": 10, "dy": -2},
+                {"x": _seconds(found, "middle"), "y": {"value": 0}, "text": {"field": "name"}},
+            )
         )
     return layers
 
@@ -208,11 +199,11 @@ def _breach(found: ScenarioFinding) -> list[Spec]:
     if found.breach is None or not found.is_broken:
         return []
     return [
-        {
-            "data": {"values": [{"at": found.breach.at}]},
-            "mark": {"type": "rule", "style": "median", "strokeDash": [4, 4], "opacity": 0.9},
-            "encoding": {"x": _seconds(found)},
-        }
+        draw(
+            [{"at": found.breach.at}],
+            {"type": "rule", "style": "median", "strokeDash": [4, 4], "opacity": 0.9},
+            {"x": _seconds(found)},
+        )
     ]
 
 
@@ -256,22 +247,23 @@ def steps(found: ScenarioFinding) -> Spec | None:
 
 
 def _across(title: str, points: Sequence[LoadPoint], unit: str) -> Spec:
+    """The axis of the loads that were tried. Only planned steps have labels: those of a search lie too close together."""
     in_bytes = unit in ("bytes", "× memory pressure")
     ticks = sorted({one.load for one in points if not one.is_probe})
     names = " : ".join(
         f"datum.value == {one!r} ? '{size(one) if in_bytes else f'{one:,.0f}'}'" for one in ticks
     )
-    return {
-        "field": "load",
-        "type": "quantitative",
-        "title": title,
-        "scale": {"type": "log", "nice": False, "padding": 12},
-        "axis": {"values": ticks, "labelExpr": f"{names} : ''", "labelOverlap": True},
-    }
+    return numeric(
+        "load",
+        title=title,
+        scale={"type": "log", "nice": False, "padding": 12},
+        axis={"values": ticks, "labelExpr": f"{names} : ''", "labelOverlap": True},
+    )
 
 
 def _speedup(points: Sequence[LoadPoint]) -> Spec:
     """Throughput ÷ that of one at a time, beside the line of a server without limits."""
+    # The ideal line is cut at twice the highest speedup, or it would press the measured points into the lower edge.
     first = points[0].throughput or 1.0
     rows = [{**_row(one), "value": float(f"{one.throughput / first:.5g}")} for one in points]
     most = max(row["value"] for row in rows)
@@ -285,11 +277,9 @@ def _speedup(points: Sequence[LoadPoint]) -> Spec:
     return {
         "encoding": {},
         "layer": [
-            {
-                "data": {"values": ideal},
-                "mark": {"type": "line", "style": "web", "strokeDash": [3, 3]},
-                "encoding": {"y": {**y, "field": "ideal"}},
-            },
+            draw(
+                ideal, {"type": "line", "style": "web", "strokeDash": [3, 3]}, {"y": {**y, "field": "ideal"}}
+            ),
             *_dots(rows, {**y, "field": "value"}, "×"),
         ],
     }
@@ -319,21 +309,16 @@ def _row(one: LoadPoint) -> Row:
 
 
 def _dots(rows: list[Row], y: Spec, unit: str) -> list[Spec]:
+    """The steps in their order, joined by a line. Rings are those in which the agent broke."""
     dots = {"condition": {"test": "datum.kind == 'probe'", "value": 30}, "value": 80}
-    layers: list[Spec] = [
-        {"data": {"values": rows}, "mark": {"type": "line", "style": "thread"}, "encoding": {"y": y}}
-    ]
+    layers: list[Spec] = [draw(rows, {"type": "line", "style": "thread"}, {"y": y})]
     for state, mark in (
         ("held", {"style": "dot", "filled": True}),
         ("broke", {"style": "broken", "filled": False}),
     ):
         if shown := [row for row in rows if row["state"] == state]:
             layers.append(
-                {
-                    "data": {"values": shown},
-                    "mark": {"type": "point", **mark},
-                    "encoding": {"y": y, "size": dots, "tooltip": _tips(unit)},
-                }
+                draw(shown, {"type": "point", **mark}, {"y": y, "size": dots, "tooltip": _tips(unit)})
             )
     return layers
 

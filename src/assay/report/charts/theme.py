@@ -61,7 +61,11 @@ DARK = Palette(
 
 
 def config(dark: bool) -> dict[str, Any]:
-    """The Vega-Lite configuration that gives every chart its looks."""
+    """The Vega-Lite configuration that gives every chart its looks.
+
+    Colours live here and nowhere in the specifications, so one specification serves the light page, the dark page and PNG
+    files, and a page can switch between them without being written twice.
+    """
     palette = DARK if dark else LIGHT
     return {
         "background": palette.surface,

@@ -7,6 +7,7 @@ user named is ever read as an expression.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,10 @@ def drawable(value: Any) -> Any:
 
 
 def frame(title: str, note: str) -> Spec:
+    """What every chart begins with. The description is what a screen reader says in place of the picture.
+
+    The width is that of PNG files; an HTML page replaces it by the width of the column that the chart stands in.
+    """
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "description": f"{title}: {note}",
@@ -53,6 +58,10 @@ def _clip_text(text: str, limit: int = 80) -> str:
 
 
 def quantity(field: str, title: str, shown: Values) -> Spec:
+    """An axis whose scale fits the values that are `shown`: logarithmic where they span orders of magnitude.
+
+    It need not begin at 0. What is drawn along it are positions with intervals, not bars, whose lengths would lie.
+    """
     wide = is_wide(shown)
     return {
         "field": field,
@@ -75,7 +84,23 @@ def _log_ticks(shown: Values) -> list[float]:
     return [tick for tick in ticks if 10**low * 0.9 <= tick <= 10**high * 1.1]
 
 
+def numeric(field: str, **channel: Any) -> Spec:
+    """A channel of numbers; `channel` may give its title, scale, axis, legend and format."""
+    return {"field": field, "type": "quantitative", **channel}
+
+
+def nominal(field: str, **channel: Any) -> Spec:
+    """A channel of names. Vega-Lite sorts them by the alphabet unless `sort` is None, which keeps the order of the rows."""
+    return {"field": field, "type": "nominal", **channel}
+
+
+def draw(rows: Sequence[Any], mark: Spec, encoding: Spec) -> Spec:
+    """A layer with rows of its own, beside layers that share those of the whole chart."""
+    return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
+
+
 def whisker(along: str, encoding: Spec) -> Spec:
+    """An interval as a line. Its name lets tests and pages find it among the layers."""
     return {"mark": {"type": "rule", "style": "whisker"}, "encoding": encoding, "name": f"interval_{along}"}
 
 
@@ -98,6 +123,7 @@ def agent_colour(legend: Spec | None) -> Spec:
 
 
 def is_wide(values: Values) -> bool:
+    """Whether values need a logarithmic scale. All must be positive, as the logarithm of 0 lies nowhere on a chart."""
     return bool(len(values) and values.min() > 0 and values.max() / values.min() > _WIDE)
 
 

@@ -56,6 +56,7 @@ def print_board(board: Leaderboard, console: Console, limit: int = 20) -> None:
     console.print(
         join_texts(literal(board.suite, "bold"), literal(f" by {board.metric}"), _category(board.category))
     )
+    # One width for both tables, so that their columns line up.
     widest = max((len(row.contender.agent) for row in (*board.standings, *board.simulated)), default=0)
     if board.standings:
         _print_rows(board.standings[:limit], board, console, widest)
@@ -140,6 +141,7 @@ def _references(board: Leaderboard) -> Iterator[str]:
 def _print_rows(
     rows: Sequence[Standing], board: Leaderboard, console: Console, widest: int, *, has_header: bool = True
 ) -> None:
+    """One table of agents, with a line between tiers."""
     is_wide = console.width >= NARROW
     # Measured and simulated agents stand in two tables whose columns line up.
     table = _table(board.metric, is_wide, max(12, min(widest + 2, 24)))
@@ -154,6 +156,7 @@ def _print_rows(
 
 
 def _table(metric: str, is_wide: bool, name_width: int) -> Table:
+    """The columns of a leaderboard. Widths are fixed, so that the tables of measured and simulated agents line up."""
     table = new_table(tight=not is_wide)
     table.add_column("Rank", justify="right", no_wrap=True, min_width=4)
     table.add_column("Agent", overflow="fold", min_width=name_width)

@@ -58,6 +58,10 @@ def _question(case: Case | None) -> Iterator[tuple[str, str | Text]]:
 
 
 def _headline(label: str, execution: Execution, outcome: str) -> Text:
+    """One execution in a line.
+
+    The time of a recorded answer is marked as recorded, and an unknown cost is never shown as $0.
+    """
     measured = execution.measurements
     if RECORDED_SECONDS in measured:
         times = [f"{seconds(measured[RECORDED_SECONDS])} recorded"]
@@ -83,6 +87,7 @@ def _headline(label: str, execution: Execution, outcome: str) -> Text:
 
 
 def _answer(execution: Execution) -> Iterator[tuple[str, str | Text]]:
+    """Everything that is stored of an execution, under names; what is empty is left out by `_sheet`."""
     detail = execution.detail or {}
     for number, output in enumerate(_list(detail.get("turns")), 1):
         yield f"turn {number}", as_text(output, _TEXT)

@@ -72,6 +72,8 @@ def print_contest(contest: Contest, console: Console) -> None:
 
 
 def _notes(contest: Contest) -> Iterator[Table]:
+    """Remarks beneath the tables: why a rating is missing, what ratings are relative to, how costs are known, and what
+    failed."""
     for reason in unrated(contest):
         yield bullet(NOTHING, reason, "dim")
     for text in reference_texts(contest):
@@ -126,6 +128,7 @@ def _style(value: float | None) -> str:
 
 
 def _outcomes(contest: Contest, tight: bool) -> Table:
+    """What became of the executions, with the cases that were solved. Titles break at blanks, so that six columns fit."""
     table = _agents(tight=tight)
     tries = [name for name, _ in tries_texts(contest, contest.entries[0])]
     for title in (*outcome_names(contest), solved_name(contest), *tries):

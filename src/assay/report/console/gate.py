@@ -13,7 +13,7 @@ from assay.model.regression import Gate
 from assay.model.requirement import CheckedRequirement
 from assay.model.showdown import Flips
 from assay.report.change import change_text, sides_name
-from assay.report.console.screen import RowGroup, bullet, join_texts, literal, print_groups
+from assay.report.console.screen import VERDICT_STYLES, RowGroup, bullet, join_texts, literal, print_groups
 from assay.report.figures import NOTHING
 from assay.report.warnings import rank_warnings
 from assay.stats.permutation import repetitions_to_settle
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-_STYLES = {Verdict.WORSE: "red", Verdict.BETTER: "green", Verdict.UNSURE: "yellow", Verdict.SAME: "dim"}
 _QUESTIONS = 3
 _ROWS = 16
 """Changes in the table; whatever got worse or better is always among the first."""
@@ -54,6 +53,7 @@ def print_gate(gate: Gate, console: Console) -> None:
         console.print(bullet("✗", incomplete_text(name), "red"))
     for sign, line in case_lines(gate):
         console.print(bullet(sign, line, "red" if sign == "✗" else "green"))
+    # Sorted by gravity before it is cut, so that what got worse is never among the rows left out.
     judged = [comparison for verdict in _ORDER for comparison in gate.judged(verdict)]
     changed = [one for one in judged if one.value_a != one.value_b or one.verdict is not Verdict.UNSURE]
     if changed:
@@ -70,6 +70,10 @@ def print_gate(gate: Gate, console: Console) -> None:
 
 
 def headline(gate: Gate) -> str:
+    """The verdict in one line with its reasons.
+
+    A gate that passes because nothing is proved says so, since that is not the same as no change.
+    """
     worse, unsure = len(gate.judged(Verdict.WORSE)), len(gate.judged(Verdict.UNSURE))
     number = len(gate.verdicts)
     if not gate.passed:
@@ -150,6 +154,7 @@ def _case_text(case: str, flips: Flips) -> str:
 
 
 def sides_text(gate: Gate) -> str:
+    """What was compared with what; after a rerun, also the commits that were checked out for it."""
     if not gate.has_baseline:
         return f"{gate.b.run.name} · run {gate.b.run.id}, without a baseline"
     if gate.rerun is not None:
@@ -214,5 +219,5 @@ def _cells(one: Comparison) -> list[Text]:
         literal(show(one.value_a, one.metric.unit)),
         literal(show(one.value_b, one.metric.unit)),
         join_texts(literal(change, "bold"), literal(bracket + ends, "dim")),
-        literal(one.verdict.value, _STYLES[one.verdict]) if one.verdict else literal(NOTHING, "dim"),
+        literal(one.verdict.value, VERDICT_STYLES[one.verdict]) if one.verdict else literal(NOTHING, "dim"),
     ]

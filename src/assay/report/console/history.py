@@ -121,6 +121,7 @@ def _table(change_points: Sequence[ChangePoint]) -> Table:
 
 
 def _drift_text(drift: Drift) -> str:
+    """A drift in a sentence, with its interval where there is one."""
     text = (
         f"Slow drift from point {drift.start} to {drift.end}: "
         f"{significant(drift.before, 4)} → {significant(drift.after, 4)}"

@@ -68,6 +68,7 @@ def _size(metric: Metric, size: float) -> str:
 
 
 def _remarks(report: Report, floors: Sequence[NoiseFloor]) -> list[str]:
+    """What casts doubt on a noise floor. An alarm here is a difference between halves of a run in which nothing changed."""
     if not floors:
         return [
             "There is no noise floor: no metric has a value in four rounds or more. See: assay show "
@@ -83,6 +84,7 @@ def _remarks(report: Report, floors: Sequence[NoiseFloor]) -> list[str]:
 
 
 def print_needs(needs: Sequence[Need], console: Console) -> None:
+    """What each comparison needs, with the power it has now, then what the words mean and why a need is unknown."""
     table = new_table(tight=console.width < NARROW)
     table.add_column("Benchmark", overflow="fold")
     table.add_column("Metric", no_wrap=True)
@@ -127,6 +129,7 @@ def _number(number: int | None) -> str:
 
 
 def _meaning(needs: Sequence[Need]) -> Iterator[str]:
+    """What power means here and what the figures rest on: nobody should need the manual to read the table."""
     family = needs[0].family
     among = f", corrected for up to {family} comparisons in that command" if family > 1 else ""
     yield (

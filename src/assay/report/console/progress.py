@@ -108,6 +108,7 @@ class _Plain:
         self._scorers = _ScorerWatch(plan)
 
     def watch(self, batch: Batch) -> None:
+        """Count a batch. Warnings are written at once, progress only when its time has come."""
         self._done += len(batch.executions)
         for index, reason in batch.stopped.items():
             _say(f"{self._names[index]} stopped: {reason.splitlines()[0]}")
@@ -116,6 +117,7 @@ class _Plain:
         now = monotonic()
         if now - self._told >= self._wait and batch.executions:
             self._told, self._wait = now, min(2 * self._wait, PLAIN_AT_LEAST_EVERY)
+            # What a resumed run had done before is no part of the rate.
             rate = (self._done - self._first) / (now - self._started)
             left = seconds((self._total - self._done) / rate) if rate else "?"
             name = self._names[batch.executions[-1].trial]
@@ -130,6 +132,7 @@ def _say(text: str) -> None:
 
 @contextlib.contextmanager
 def _live(plan: Plan, done: int) -> Iterator[Watch]:
+    """The line on a terminal. It disappears when the run ends, so that only results stay on the screen."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -165,6 +168,7 @@ class _ProgressLine:
         self._task = progress.add_task(plan.name, total=total, completed=done, rate="", failed="")
 
     def watch(self, batch: Batch) -> None:
+        """Count a batch and redraw. Warnings are printed above the line and stay."""
         for index, reason in batch.stopped.items():
             text = f"{self._names[index]} stopped: {reason.splitlines()[0]}"
             self._progress.console.print(text, style="yellow", markup=False)

@@ -65,6 +65,7 @@ def print_regressions(report: RegressionReport, console: Console, *, with_closed
 
 
 def _print_head(report: RegressionReport, console: Console) -> None:
+    """Whose regressions these are, against what, and the advice that follows from them."""
     advice = report.advice
     name = f"{report.agent} {report.version}".strip()
     suite = f" on {report.suite}" if report.suite else ""
@@ -81,6 +82,10 @@ def _print_head(report: RegressionReport, console: Console) -> None:
 
 
 def _table(regressions: Sequence[Regression], *, is_wide: bool) -> Table:
+    """Regressions as rows.
+
+    The column of states appears only if one of them has another state than "detected", or there is room.
+    """
     table = new_table()
     table.add_column("Id", no_wrap=True)
     table.add_column("What", overflow="fold", min_width=14)

@@ -11,11 +11,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from assay.model import Comparison, Doubt, Estimate, Report, RunState, TrialReport, Verdict
+from assay.model import Comparison, Doubt, Estimate, Report, RunState, TrialReport
 from assay.model.page import RunOutcome
 from assay.report.change import sides_name
 from assay.report.console.contests import print_contest
-from assay.report.console.screen import NARROW, bullet, join_texts, literal, new_table
+from assay.report.console.screen import NARROW, VERDICT_STYLES, bullet, join_texts, literal, new_table
 from assay.report.contests import contests
 from assay.report.figures import (
     NOTHING,
@@ -39,9 +39,8 @@ from assay.report.figures import (
     when,
     with_interval,
 )
-from assay.report.findings import finding_sections, headlines
+from assay.report.findings import COLOURS, finding_sections, headlines, outcome, outcome_of
 from assay.report.leads import lead_sentence, main_lead, reason_text
-from assay.report.outcome import COLOURS, outcome, outcome_of
 from assay.report.profiles import print_profiles
 from assay.report.warnings import rank_warnings, run_warnings
 from assay.units import count, format_count, seconds, show, significant
@@ -51,12 +50,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-_VERDICTS = {
-    Verdict.BETTER: "green",
-    Verdict.WORSE: "red",
-    Verdict.SAME: "dim",
-    Verdict.UNSURE: "yellow",
-}
 _METRICS = 24
 """More rows of further metrics than this are left to the other formats."""
 _TRIALS, _FEW_METRICS, _FAILURES = 12, 8, 3
@@ -103,6 +96,7 @@ def print_report(report: Report, console: Console) -> None:
     print_unrated(report, console)
     for trial in report.trials:
         print_profiles(trial, console)
+    # Warnings come last, next to the prompt: what a user reads first in a terminal is what was printed last.
     rated = {trial.name for trial in report.trials if trial.ratings is not None}
     for doubt in run_warnings(report):
         # A contest says what failed in more detail.
@@ -224,6 +218,7 @@ def _outcome(found: RunOutcome) -> Text:
 
 
 def _print_head(report: Report, console: Console) -> None:
+    """What ran, when, how much of it, how long, and how it ended."""
     run, duration = report.run, lasted(report)
     console.print(literal(run.name, "bold"), _outcome(outcome_of(report)))
     if suite := suite_text(run):
@@ -252,6 +247,7 @@ def _trials(report: Report, *, narrow: bool) -> Table:
 
 
 def _figures(estimate: Estimate | None, *, narrow: bool) -> list[Text]:
+    """The cells of an estimate. The name of its metric stands before it unless that is seconds, which needs no name."""
     if estimate is None:
         return [literal(NOTHING, "dim")] * (3 if narrow else 5)
     name = "" if estimate.metric.name == "seconds" else f"{estimate.metric.name} "
@@ -305,6 +301,7 @@ def _print_failure(trial: TrialReport, console: Console) -> None:
 
 
 def _comparison_table(group: Sequence[Comparison], *, by_trial: bool, narrow: bool) -> Table:
+    """Comparisons as rows, named by metric or, where only one metric was compared, by trial."""
     table = new_table()
     table.add_column("Trial" if by_trial else "Metric", overflow="fold")
     against = "B ÷ A or ± B − A" if any(one.difference is not None for one in group) else "B ÷ A"
@@ -332,7 +329,7 @@ def _comparison_cells(comparison: Comparison) -> list[Text]:
         literal(show(comparison.value_a, unit)),
         literal(show(comparison.value_b, unit)),
         join_texts(literal(ratio, "bold"), literal(bracket + ends, "dim")),
-        literal(comparison.verdict.value, _VERDICTS[comparison.verdict])
+        literal(comparison.verdict.value, VERDICT_STYLES[comparison.verdict])
         if comparison.verdict
         else literal(NOTHING, "dim"),
     ]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from assay.model import Verdict
 from assay.model.redaction import make_showable
 
 if TYPE_CHECKING:
@@ -20,9 +21,17 @@ if TYPE_CHECKING:
 
 NARROW = 100
 """Below this width the tables leave out what is in every document anyway."""
+VERDICT_STYLES = {
+    Verdict.BETTER: "green",
+    Verdict.WORSE: "red",
+    Verdict.SAME: "dim",
+    Verdict.UNSURE: "yellow",
+}
+"""The colours of verdicts, the same in every command that shows them."""
 
 
 def new_table(*, tight: bool = False) -> Table:
+    """The look of all tables: a rule beneath the titles and nothing else. `tight` leaves out the blanks around cells."""
     from rich import box
     from rich.table import Table
 
@@ -82,6 +91,8 @@ def print_groups(titles: Sequence[str], groups: Sequence[RowGroup], console: Con
     A heading holds what would be a wide column, so that the table fits 80 columns.
     """
     rows = [row for group in groups for row in group.rows]
+    # Widths are computed over all groups and fixed: rich would otherwise lay out every group on its own. `cell_len` counts
+    # columns of the terminal, which differ from characters for East Asian text and emoji.
     widths = [max([len(title), *(row[n].cell_len for row in rows)]) for n, title in enumerate(titles)]
     gap = 2 if console.width >= sum(widths) + 2 * len(widths) else 1
     room = console.width - sum(widths[1:]) - gap * (len(widths) - 1)

@@ -74,6 +74,7 @@ def print_points(points: Iterable[ListItem], console: Console) -> None:
 
 
 def _print_table(table: Table, console: Console) -> None:
+    """A table, or what stands in for it on a terminal. Minor columns are left out on a narrow one."""
     if table.terminal is not None:
         print_points(table.terminal, console)
         return
@@ -86,6 +87,7 @@ def _print_table(table: Table, console: Console) -> None:
 
 
 def _rich_table(table: Table, shown: Sequence[int], *, narrow: bool) -> RichTable:
+    """Columns of figures never wrap, and their first column does: a number that is cut would be another number."""
     drawn = new_table()
     for place in shown:
         is_figure = place > 0 and place not in table.words
@@ -132,6 +134,8 @@ def _print_timeline(timeline: Timeline, console: Console) -> None:
 
 
 def _draw_lane(lane: Lane, seconds: float, room: int) -> str:
+    """A lane as characters, one for each stretch of time."""
+
     def cell(moment: float) -> int:
         return max(0, min(room, round(moment / seconds * room))) if seconds > 0 else 0
 

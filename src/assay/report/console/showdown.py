@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from assay.model import Verdict
 from assay.model.showdown import Course, Flips, Showdown
 from assay.report.console.gate import lost_text
 from assay.report.console.run import print_comparisons
-from assay.report.console.screen import bullet, literal, new_table
+from assay.report.console.screen import VERDICT_STYLES, bullet, literal, new_table
 from assay.report.sides import print_sides
 from assay.units import and_list, count, format_count, percent, show, without_dust
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from assay.pipeline.compare import Compared
 
-_VERDICTS = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.SAME: "dim", Verdict.UNSURE: "yellow"}
 _MOST_SIDES = 6
 _FLIPS = 2
 """More benchmarks than this share one line."""
@@ -115,6 +113,7 @@ def _sum_text(flips: Sequence[Flips]) -> str:
 
 
 def print_courses(courses: Sequence[Course], sides: Sequence[str], console: Console) -> None:
+    """Several sides as columns, oldest first. Of many, the first and the newest are shown, as the verdict is about these."""
     table = new_table()
     table.add_column("Trial", overflow="fold")
     table.add_column("Metric", no_wrap=True)
@@ -135,7 +134,9 @@ def print_courses(courses: Sequence[Course], sides: Sequence[str], console: Cons
             literal(course.trial),
             literal(course.metric.name),
             *values,
-            literal(course.verdict, _VERDICTS[course.verdict]) if course.verdict else literal("–", "dim"),
+            literal(course.verdict, VERDICT_STYLES[course.verdict])
+            if course.verdict
+            else literal("–", "dim"),
         )
     console.print(table)
     for course in courses:

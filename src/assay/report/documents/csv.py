@@ -45,6 +45,10 @@ class RunTable(NamedTuple):
 
 
 def execution_table(report: Report) -> RunTable:
+    """The executions of a run as rows.
+
+    A first pass finds the columns, and rows are made one by one while they are written.
+    """
     metrics = _union(execution.measurements for trial in report.trials for execution in trial.executions)
     of_suite = any(trial.ratings is not None for trial in report.trials)
     if of_suite:  # scores are what a suite is read for

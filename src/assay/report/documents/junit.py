@@ -1,7 +1,8 @@
-"""The reporter `junit`: trials as test cases, for CI servers.
+"""JUnit files for CI servers: the reporter `junit`, whose test cases are trials, and the result of `assay gate`.
 
 A trial of code is one test case, with its median as its time. Of a suite, each case of each agent is a test case, and the mean
-of its scores decides whether it passed.
+of its scores decides whether it passed. Of a gate there is a test case for each benchmark and metric, which fails only where
+the metric got worse; unsure is reported as skipped, so that a CI server shows it without breaking the build.
 """
 
 from __future__ import annotations
@@ -11,9 +12,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from assay.model import Report, Status, TrialReport
+from assay.model import Comparison, Report, Status, TrialReport, Verdict
+from assay.model.regression import Gate
+from assay.model.requirement import CheckedRequirement
 from assay.plugin.private_files import open_private
 from assay.report.cases import CaseTally, tallies
+from assay.report.change import change_text, sides_name, tolerance_text
+from assay.report.console.gate import (
+    broken_text,
+    case_lines,
+    headline,
+    incomplete_text,
+    requirement_text,
+    scoring_failure_text,
+)
 from assay.report.contests import OUTCOMES, pass_mark_of, rating_text
 from assay.report.figures import (
     cv_text,
@@ -29,6 +41,7 @@ from assay.report.figures import (
     trial_doubts,
     with_interval,
 )
+from assay.units import format_count, show
 
 _OURS = (Status.HARNESS_ERROR, Status.CRASHED)
 """What JUnit calls an error: nothing was judged, the test itself broke."""
@@ -97,6 +110,7 @@ def _agent_suite(report: Report, trial: TrialReport) -> ElementTree.Element:
 
 
 def _rating_facts(trial: TrialReport) -> dict[str, str]:
+    """Ratings as properties, which CI servers show beside the test cases."""
     ratings = trial.ratings
     assert ratings is not None
     marks = {name: f"{rating_text(rating)} ({rating.basis})" for name, rating in ratings.dimensions.items()}
@@ -125,7 +139,11 @@ def _suite_case(trial: TrialReport, name: str, tally: CaseTally, mark: float) ->
 
 
 def _verdict(tally: CaseTally, mark: float) -> str:
-    """What JUnit calls it; nothing for a case that was passed."""
+    """What JUnit calls it; nothing for a case that was passed.
+
+    A failure is an answer that was judged and found wanting, an error is no answer. What nobody could judge is skipped: it
+    says nothing about the agent.
+    """
     if tally.mean is None:
         return "skipped"
     if tally.is_passed(mark):
@@ -139,6 +157,7 @@ def _run_facts(report: Report) -> dict[str, str]:
 
 
 def _case(report: Report, trial: TrialReport) -> ElementTree.Element:
+    """One trial of code as a test case. Warnings go to its standard output and failures to its standard error."""
     point, first = trial.stored.trial, leading(trial)
     time = first.median if first is not None and first.metric.unit == "s" else 0.0
     case = _element(
@@ -165,6 +184,7 @@ def _case(report: Report, trial: TrialReport) -> ElementTree.Element:
 
 
 def _judge(case: ElementTree.Element, trial: TrialReport) -> None:
+    """Mark a test case as failed if nothing of it was ok, and as an error where the harness or the program itself broke."""
     if trial.ok:
         return
     if not total(trial) and not trial.failures:
@@ -188,3 +208,79 @@ def _element(tag: str, text: str = "", **attributes: str) -> ElementTree.Element
     )
     element.text = _FORBIDDEN.sub("�", text) or None
     return element
+
+
+def gate_junit(gate: Gate) -> str:
+    """The result of a gate. Everything that can fail it is a test case of its own, so that a CI server names the reason."""
+    cases = [
+        *(_gate_failure(name, "executions", broken_text(name), "broken") for name in gate.broken),
+        *(_gate_failure(name, "scoring", scoring_failure_text(name), "unscored") for name in gate.unscored),
+        *(
+            _gate_failure(name, "completeness", incomplete_text(name), "incomplete")
+            for name in gate.incomplete
+        ),
+        *(_requirement(one) for one in gate.requirements),
+        *_lost_cases(gate),
+        *(_comparison(one) for one in gate.verdicts),
+    ]
+    counts = {
+        "tests": str(len(cases)),
+        "failures": str(sum(case.find("failure") is not None for case in cases)),
+        "skipped": str(sum(case.find("skipped") is not None for case in cases)),
+        "errors": "0",
+    }
+    suite = _element("testsuite", name=f"gate {gate.baseline}".strip(), **counts)
+    facts = {"run_id": gate.b.run.id, "verdict": headline(gate)}
+    if gate.has_baseline:
+        facts["baseline_run_id"] = gate.a.run.id
+    facts |= {f"warning.{n}": str(doubt) for n, doubt in enumerate(gate.doubts, 1)}
+    suite.append(_properties(facts))
+    suite.extend(cases)
+    root = _element("testsuites", name="assay gate", **counts)
+    root.append(suite)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _gate_failure(trial: str, name: str, message: str, kind: str) -> ElementTree.Element:
+    case = _element("testcase", classname=trial, name=name, time="0")
+    case.append(_element("failure", message=message, type=kind))
+    return case
+
+
+def _requirement(one: CheckedRequirement) -> ElementTree.Element:
+    case = _element("testcase", classname=one.trial, name=f"require {one.requirement}", time="0")
+    if not one.is_met:
+        case.append(_element("failure", message=requirement_text(one), type="requirement"))
+    case.append(_element("system-out", requirement_text(one)))
+    return case
+
+
+def _lost_cases(gate: Gate) -> list[ElementTree.Element]:
+    """One for all trials, as `--max-lost` counts them together; it fails only where that was asked for."""
+    lines = "\n".join(line for _, line in case_lines(gate))
+    if not lines and gate.max_lost is None:
+        return []
+    case = _element("testcase", classname=f"gate {gate.baseline}", name="lost cases", time="0")
+    if gate.has_lost_too_many:
+        message = f"{format_count(gate.lost, 'case')} lost (at most {gate.max_lost} allowed)"
+        case.append(_element("failure", lines, message=message, type="lost"))
+    case.append(_element("system-out", lines))
+    return [case]
+
+
+def _comparison(one: Comparison) -> ElementTree.Element:
+    time = one.value_b if one.metric.unit == "s" else 0.0
+    case = _element("testcase", classname=sides_name(one), name=one.metric.name, time=f"{time:.9f}")
+    figures = (
+        f"{show(one.value_a, one.metric.unit)} in the baseline, {show(one.value_b, one.metric.unit)} now: "
+        f"{change_text(one)}, tolerance {tolerance_text(one)}"
+    )
+    if one.verdict is Verdict.WORSE:
+        case.append(
+            _element("failure", one.method, message=f"{one.metric.name} got worse: {figures}", type="worse")
+        )
+    elif one.verdict is Verdict.UNSURE:
+        case.append(_element("skipped", message=f"unsure: {one.reason}"))
+    case.append(_element("system-out", f"{one.verdict}: {figures}"))
+    return case

@@ -125,6 +125,7 @@ def _row(row: Standing) -> dict[str, Any]:
 
 
 def matrix_document(one: Matrix) -> dict[str, Any]:
+    """Agents by dimensions, under the names of the columns of the SQL view of the same name."""
     rows = [(row, False) for row in one.rows] + [(row, True) for row in one.simulated]
     return {
         "suite_id": one.suite,

@@ -100,6 +100,7 @@ def _plain(value: float, is_whole: bool) -> float | int | str:
 
 @contextlib.contextmanager
 def _parquet(file: IO[bytes]) -> Iterator[Callable[[Any], None]]:
+    """Requests as Parquet, a group of rows for each chunk that a worker reports."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq

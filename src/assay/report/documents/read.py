@@ -85,6 +85,7 @@ def report_from_flat(flat: schema.Flat) -> Report:
 
 
 def _run(result: schema.Result, trials: tuple[TrialReport, ...]) -> Run:
+    """The run of a document. What a document does not tell, such as who carried the run out, is not needed to compare it."""
     return Run(
         id=result.run_id,
         name=result.name,
@@ -116,6 +117,7 @@ def _noun(kind: type[Noun], document: BaseModel) -> Noun:
 
 
 def _flat_run(flat: schema.Flat, trials: tuple[TrialReport, ...]) -> Run:
+    """A run from a flat result, which knows little of it: it has no seed, and its start may be unknown."""
     return Run(
         id=flat.run_id,
         name=flat.name,
@@ -148,6 +150,7 @@ def _trial_report(number: int, trial: schema.TrialDocument, suite: str) -> Trial
 
 
 def _ratings(trial: schema.TrialDocument) -> Ratings | None:
+    """The ratings of a trial. They are taken as they are, since their references are not part of the file."""
     if trial.ratings is None or trial.overall is None:
         return None
     if missing := [name for name in DIMENSIONS if name not in trial.ratings]:
@@ -207,6 +210,7 @@ def _with_series(
     counts: Mapping[str, int] | None = None,
     applied: Mapping[str, object] | None = None,
 ) -> TrialReport:
+    """A trial with its series, made anew from the executions, which is what comparisons work on."""
     measured = [execution for execution in executions if execution.phase is Phase.MEASURED]
     failed = [execution for execution in executions if execution.status is not Status.OK]
     return TrialReport(
@@ -221,7 +225,11 @@ def _with_series(
 
 
 def _series(measured: Iterable[Execution], *, by_case: bool) -> dict[str, Series]:
-    """Of a suite, the number of a case stands where otherwise that of the process does."""
+    """Of a suite, the number of a case stands where otherwise that of the process does.
+
+    The unit of replication comes first in a series: cases for suites, processes for code. What judging cost is left out, since
+    the harness paid it and not the agent.
+    """
     columns: dict[str, tuple[list[int], list[int], list[float], list[int]]] = {}
     places: dict[str, int] = {}
     for execution in measured:
@@ -280,7 +288,7 @@ def _flat_executions(flat: schema.Flat) -> Iterator[Execution]:
 
 
 def _numbers(duration: float | None, metrics: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Finite numbers by name, those of nested mappings with dotted names."""
+    """Finite numbers by name, those of nested mappings with dotted names. True is a number to Python and none to a reader."""
     for name, value in {"seconds": duration, **metrics}.items():
         if isinstance(value, Mapping):
             yield from ((f"{name}.{inner}", number) for inner, number in _numbers(None, value))

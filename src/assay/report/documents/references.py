@@ -108,6 +108,7 @@ def reference_notes(ratings: Iterable[Ratings]) -> list[str]:
 
     Quantities that no agent was rated by are left out.
     """
+    # Most often all agents have one reference run, and this becomes one line; dictionaries keep the order and drop repeats.
     places: dict[tuple[str, str, str], None] = {}
     for rated in ratings:
         for name, reference in used_references(rated).items():
@@ -137,6 +138,7 @@ def _is_used(ratings: Ratings, name: str) -> bool:
 
 
 def reference_table(references: Iterable[ShownReference]) -> Table:
+    """References as rows; the name of a benchmark stands once for all of its dimensions."""
     table = new_table()
     for title in ("Benchmark", "Dimension", "Reference", "From"):
         table.add_column(title, overflow="fold")

@@ -56,7 +56,11 @@ def run_document(report: Report, *, with_executions: bool = True) -> dict[str, A
 
 
 def write_document(report: Report, stream: IO[str]) -> None:
-    """Write what `run_document` returns execution by execution, so that memory does not grow with the run."""
+    """Write what `run_document` returns execution by execution, so that memory does not grow with the run.
+
+    JSON is put together by hand at three places only, where a list begins and ends: each part is encoded as a whole, its
+    closing bracket is cut off, and the list follows. Tests hold the result to be the same document.
+    """
     stream.write(strict_json(_frame(report), indent=1)[:-2] + ',\n "trials": [')
     for number, trial in enumerate(report.trials):
         head = strict_json(_trial(report, trial))[:-1]
@@ -103,7 +107,11 @@ def strict_json(value: object, indent: int | None = None) -> str:
 
 
 def plain(value: object) -> Any:
-    """Anything as JSON can hold it: what is not a finite number becomes null, what is unknown its text."""
+    """Anything as JSON can hold it: what is not a finite number becomes null, what is unknown its text.
+
+    Unlike the codec of the model it never fails, since it also gets what experiments and agents returned. NumPy's numbers are
+    known by their method `item`, so that NumPy need not be imported.
+    """
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -119,6 +127,11 @@ def plain(value: object) -> Any:
 
 
 def _frame(report: Report) -> dict[str, Any]:
+    """Everything but the trials.
+
+    What a run does not have, such as a suite or a budget, is left out instead of being null: absent keys mean "does not
+    apply", null means "unknown".
+    """
     run = report.run
     added: dict[str, Any] = {}  # what experiments add to a run, as loads and teams do
     for finding in report.findings.values():
@@ -171,6 +184,7 @@ def _suite(report: Report) -> dict[str, Any]:
 
 
 def _trial(run: Report, report: TrialReport) -> dict[str, Any]:
+    """One trial without its executions, which are written beside it, one by one."""
     trial = report.stored.trial
     defined = benchmark_of(run, trial.benchmark)
     return {
@@ -198,6 +212,7 @@ def _trial(run: Report, report: TrialReport) -> dict[str, Any]:
 
 
 def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
+    """What only trials of suites have."""
     return {
         "simulated": trial.is_simulated,
         "recorded": trial.is_recorded,
@@ -247,6 +262,7 @@ def _rating(rating: Rating) -> dict[str, Any]:
 
 
 def _estimate(estimate: Estimate) -> dict[str, Any]:
+    """One metric of a trial. `p50` repeats the median because tools that read percentiles look for it under that name."""
     figures = ("mean", "median", "p90", "p95", "p99", "std", "cv", "min", "max", "median_without_outliers")
     return {
         "unit": estimate.metric.unit,
@@ -272,6 +288,7 @@ def _interval(low: float | None, high: float | None) -> list[float] | None:
 
 
 def _axis(effect: AxisEffect) -> dict[str, Any]:
+    """One axis of a sweep for one metric, with the median and its interval at each value."""
     points = zip(effect.values, effect.medians, effect.lows, effect.highs, strict=True)
     return {
         "axis": effect.axis,
@@ -387,6 +404,10 @@ _EXPECTED = (
 
 
 def _read_document(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; ReportError says what else the file is.
+
+    Its size is limited, as it may come from anywhere.
+    """
     try:
         document = json.loads(read_bytes(path, _LARGEST).decode("utf-8-sig"), parse_int=_parse_int)
     except UnreadableFile as error:
@@ -481,6 +502,7 @@ def write_output_dir(report: Report, folder: Path) -> list[Path]:
 
 
 def _write_trial(report: Report, trial: TrialReport, folder: Path) -> list[Path]:
+    """The folder of one trial: its flat result, a page about it, and the files that its executions left."""
     from assay.report.pages.markdown import trial_page
 
     make_folder(folder)

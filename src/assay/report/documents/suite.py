@@ -82,6 +82,7 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
 
 
 def health_document(health: SuiteHealth) -> dict[str, Any]:
+    """What `assay suite check` found, with the cases that each fault is about."""
     return {
         "suite": health.suite,
         "cases": health.cases,

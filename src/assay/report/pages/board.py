@@ -46,6 +46,7 @@ def _doubts(texts: Iterable[str]) -> list[Doubt]:
 
 
 def _board_sections(board: Leaderboard, limit: int, has_finding: bool) -> list[PageSection]:
+    """A section for measured agents and one for simulated ones, which are never ranked together."""
     sections = []
     for rows, subtitle in ((board.standings, board.category), (board.simulated, _SIMULATED)):
         if not rows:
@@ -66,6 +67,7 @@ def _board_sections(board: Leaderboard, limit: int, has_finding: bool) -> list[P
 
 
 def _standings(rows: Sequence[Standing], metric: str) -> Table:
+    """The agents as rows; a row that begins a new tier is set apart from those above."""
     others = [name for name in DIMENSIONS if name != metric]
     return Table(
         ["Agent", "Rank", metric.capitalize(), *(name.capitalize() for name in others), "Benchmarks"],
@@ -157,6 +159,7 @@ def _best_in(made: Matrix) -> list[str]:
 
 
 def _matrix_sections(made: Matrix) -> list[PageSection]:
+    """Agents by dimensions and, where there are two of a kind, who is certainly better in what."""
     found = []
     for rows, name in ((made.rows, made.suite), (made.simulated, f"{made.suite} · simulated")):
         if not rows:

@@ -46,6 +46,7 @@ def comparison_page(found: Compared, refs: Sequence[str]) -> Page:
 
 
 def _verdict(found: Compared) -> str:
+    """The comparison in a sentence: by the ratings where there are some, else by the verdicts on metrics, worse ones first."""
     if len(found.showdowns) == 1:
         one = found.showdowns[0]
         ahead = {who: [name for name, best in one.winners.items() if best == who] for who in (one.a, one.b)}
@@ -77,6 +78,7 @@ def _ratings(found: Showdown) -> PageSection:
 
 
 def _trials(comparisons: Sequence[Comparison]) -> list[PageSection]:
+    """A section for each pair of trials, with the reasons of unsure verdicts beneath its table."""
     pairs: dict[str, list[Comparison]] = {}
     for one in comparisons:
         pairs.setdefault(sides_name(one), []).append(one)
@@ -110,6 +112,7 @@ def _build_verdict_cell(verdict: Verdict | None) -> Cell:
 
 
 def _cases(showdowns: Sequence[Showdown]) -> list[PageSection]:
+    """Cases that one side passes and the other does not: what a change of the score consists of."""
     flips = [flip for one in showdowns for flip in one.flips]
     if not flips:
         return []

@@ -56,6 +56,7 @@ def gate_markdown(gate: Gate) -> str:
 
 
 def _format_unchanged(gate: Gate) -> str:
+    """What fails nothing, folded away, so that a comment on a pull request shows what changed and not what did not."""
     unsure, same = gate.judged(Verdict.UNSURE), gate.judged(Verdict.SAME)
     shown = tuple(one for one in gate.comparisons if one.verdict is None)
     counts = ((len(unsure), "unsure"), (len(same), "the same"), (len(shown), "not judged"))
@@ -93,6 +94,7 @@ def _fold(title: str, content: str) -> str:
 
 
 def _recipe(gate: Gate) -> str:
+    """The commands that repeat the run and the gate, for whoever doubts the verdict."""
     run = gate.b.run
     commit = run.environment.vcs.get("commit")
     lines = [

@@ -30,11 +30,9 @@ from assay.report.charts.run import POINTS, labels, run_charts, trial_charts
 from assay.report.charts.theme import config
 from assay.report.contests import Contest
 from assay.report.documents.result import run_document, strict_json
-from assay.report.findings import finding_sections, headlines, is_listed_on_pages, select_axes
-from assay.report.outcome import outcome_of
+from assay.report.findings import finding_sections, headlines, is_listed_on_pages, outcome_of, select_axes
 from assay.report.pages import suite as suites
-from assay.report.pages.gallery import ChartPlace, Gallery
-from assay.report.pages.html_contests import ContestView, contest_views, details
+from assay.report.pages.html_contests import ChartPlace, ContestView, Gallery, contest_views, details
 from assay.report.pages.tiles import tiles
 from assay.report.warnings import run_warnings, split_warnings
 from assay.text import make_visible
@@ -77,7 +75,8 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # Names may hold control characters, and marks that reverse the text after them.
+        # Names may hold control characters, and marks that reverse the text after them. This runs for every value that a
+        # template prints, which no template can forget.
         finalize=lambda value: make_visible(value) if type(value) is str else value,
     )
     made.filters.update(
@@ -110,6 +109,9 @@ def script_and_style() -> dict[str, Any]:
 
 
 def _context(report: Report) -> dict[str, Any]:
+    """Everything that the template of a report needs."""
+    # The gallery numbers charts in the order in which they hang, and templates refer to these numbers: contests come first,
+    # then what findings add, then the charts of the run and of each trial.
     gallery = Gallery()
     held = contests.contests(report)
     views = contest_views(report, held, gallery)
@@ -190,6 +192,7 @@ class _Section:
 
 
 def _sections(report: Report, held: Sequence[Contest], gallery: Gallery) -> list[_Section]:
+    """The trials with their charts. All plots share a number of points, so that a page of many trials stays small."""
     points = max(150, min(POINTS, _PAGE_POINTS // max(1, len(report.trials))))
     made_up = {entry.trial.stored.id for contest in held if contest.is_simulated for entry in contest.entries}
     return [
@@ -272,7 +275,11 @@ def pack_json(value: object) -> str:
 
 
 def raw_data(report: Report, room: int) -> str | None:
-    """Every execution by columns, and the document without them; None when there is no room for them."""
+    """Every execution by columns, and the document without them; None when there is no room for them.
+
+    Columns compress to a fraction of what rows take, because the values of a column resemble each other. The limit on cells is
+    checked on the way, so that a run of a million executions is given up early and not after all of it is in memory.
+    """
     tables: list[dict[str, Sequence[Any]]] = []
     cells = 0
     for trial in report.trials:
@@ -289,6 +296,7 @@ _COLUMNS = ("case", "process", "phase", "repetition", "status", "started", "loop
 
 
 def _columns(trial: TrialReport, limit: int) -> dict[str, Sequence[Any]] | None:
+    """The executions of a trial by columns; None once there are more cells than `limit`."""
     rows, measured, cells = [], [], 0
     for e in trial.executions:
         error = figures.first_lines(e.error, 300) if e.error else None

@@ -1,12 +1,13 @@
 """What the HTML page shows of a contest: its charts, its warnings, and the cases that agents did not pass.
 
-`details` collects the inputs and answers that the page shows when a reader selects a case in the matrix.
+`details` collects the inputs and answers that the page shows when a reader selects a case in the matrix. Charts hang in a
+`Gallery`, which gives each a number and a place; the script of the page draws them there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from assay.model import Case, Report
@@ -21,10 +22,10 @@ from assay.report.cases import (
     input_text,
 )
 from assay.report.charts.contests import contest_charts, select_cases
+from assay.report.charts.vega import Chart, Spec
 from assay.report.contests import Contest, ContestRow, as_text, rating_doubts
 from assay.report.figures import trial_doubts
 from assay.report.leads import lead_of
-from assay.report.pages.gallery import ChartPlace, Gallery
 
 MISSED = 50
 """Rows of missed cases for each contest; the other formats have them all."""
@@ -68,6 +69,10 @@ def contest_views(report: Report, held: Sequence[Contest], gallery: Gallery) -> 
 
 
 def _view(report: Report, contest: Contest, gallery: Gallery) -> ContestView:
+    """A contest with everything that the page shows of it.
+
+    Rows of cases are computed once, as they take a pass over all executions.
+    """
     rows = case_rows(contest)
     defined = cases_of(report, contest)
     missed = [(row.case, entry, tally) for row in rows for entry, tally in row.find_misses(contest)]
@@ -97,6 +102,7 @@ def _doubts(report: Report, contest: Contest) -> list[str]:
 
 
 def _build_missed(case: str, entry: ContestRow, tally: CaseTally, definition: Case | None) -> Missed:
+    """A missed case for the table beneath a contest: what was answered, what was expected, and why that did not pass."""
     told = tally.telling
     return Missed(
         case=case,
@@ -131,11 +137,17 @@ def details(report: Report, views: Sequence[ContestView]) -> dict[str, Any]:
         for tally in row.tallies
         if tally
     )
+    # Input, expectation and answer share the room, so each text gets a third of what an answer may take, but never less than
+    # a few words.
     limit = min(_TEXT, max(40, _DETAILS // max(1, 3 * answers)))
     return {view.contest.key: _details(report, view, limit) for view in views}
 
 
 def _details(report: Report, view: ContestView, limit: int) -> dict[str, Any]:
+    """Inputs and answers of the cases that the matrix shows, by case.
+
+    The script of the page looks them up when a cell is clicked.
+    """
     defined = cases_of(report, view.contest)
     return {
         row.case: {
@@ -168,3 +180,25 @@ def _answer(agent: str, tally: CaseTally, limit: int) -> dict[str, Any]:
             for answer, repetitions in tally.answers.items()
         ],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class ChartPlace:
+    """Where a chart will be drawn; its height is kept free so that nothing jumps when it is."""
+
+    id: str
+    name: str
+    height: int
+    text: str
+
+
+@dataclass(slots=True)
+class Gallery:
+    """Hands out places and keeps the specifications for them."""
+
+    specs: dict[str, Spec] = field(default_factory=dict)
+
+    def hang(self, chart: Chart) -> ChartPlace:
+        identity = f"c{len(self.specs)}"
+        self.specs[identity] = chart.spec
+        return ChartPlace(identity, chart.name, chart.spec.get("height", 200) + 96, chart.spec["description"])

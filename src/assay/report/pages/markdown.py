@@ -42,12 +42,11 @@ from assay.report.figures import (
     when,
     with_interval,
 )
-from assay.report.findings import finding_sections, headlines, is_listed_on_pages, select_axes
+from assay.report.findings import finding_sections, headlines, is_listed_on_pages, outcome_of, select_axes
 from assay.report.leads import figures_text, lead_of, main_lead, reason_text, verdict_text
-from assay.report.outcome import outcome_of
 from assay.report.pages.markdown_contests import basis, contest_section
 from assay.report.pages.markdown_escape import format_code_block, table, text
-from assay.report.pages.markdown_sections import section_markdown
+from assay.report.pages.page import section_markdown
 from assay.report.pages.suite import suite_section
 from assay.report.profiles import profile_sections
 from assay.report.warnings import run_warnings
@@ -136,6 +135,7 @@ def _head(report: Report) -> str:
 
 
 def _run_line(report: Report) -> str:
+    """The run in one line: what a reader of a pull request needs in order to find it again."""
     run, duration = report.run, lasted(report)
     parts = [
         f"Run `{run.id}`",
@@ -190,6 +190,7 @@ def _mark(estimate: Estimate) -> str:
 
 
 def _axis(effect: AxisEffect) -> str:
+    """One axis of a sweep as a table, with the sentence that says what it does."""
     rows = [
         (text(value), interval_text(median, low, high, effect.metric.unit), standing(effect, value))
         for value, median, low, high in zip(
@@ -207,6 +208,7 @@ def _best(report: Report) -> list[str]:
 
 
 def _trial(report: Report, trial: TrialReport) -> str:
+    """One trial in full: warnings first, since they decide how the figures below them are to be read."""
     point = trial.stored.trial
     parts = [
         f"## {text(trial.name)}",
@@ -237,6 +239,7 @@ def _estimates(trial: TrialReport) -> str:
 
 
 def _estimate_row(estimate: Estimate) -> tuple[str, ...]:
+    """One metric with everything that is known of it; tails have intervals where there are enough executions beyond them."""
     unit = estimate.metric.unit
     return (
         text(estimate.metric.name) + _mark(estimate),

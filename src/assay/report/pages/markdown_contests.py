@@ -55,6 +55,7 @@ def contest_section(report: Report, contest: Contest) -> str:
 
 
 def _outcomes(contest: Contest) -> str:
+    """What became of each agent's executions, and how many cases it solved."""
     tries = [name for name, _ in tries_texts(contest, contest.entries[0])]
     names = (
         "Agent",
@@ -94,6 +95,10 @@ def _title(figure: FigureColumn) -> str:
 
 
 def _format_missed(report: Report, contest: Contest) -> str:
+    """The hardest cases that were not passed.
+
+    Different outputs of one case stand beside each other, as they show how steady it is.
+    """
     found = [(row.case, *pair) for row in case_rows(contest) for pair in row.find_misses(contest)]
     if not found:
         return ""

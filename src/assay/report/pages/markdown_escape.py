@@ -10,6 +10,8 @@ from assay.text import make_visible
 
 def text(value: object) -> str:
     """Data as literal text within a line or a table cell: no markup, link or HTML of it is read."""
+    # A line break would end a table, and everything that CommonMark or GitHub gives a meaning within a line is escaped; "-" and
+    # "+" mean something only at the beginning of a line, where data never stands.
     line = make_visible(re.sub(r"\s+", " ", str(value)))
     return re.sub(r"([\\`*_\[\]<>|#~&])", r"\\\1", line)
 

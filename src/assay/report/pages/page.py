@@ -12,17 +12,22 @@ from pathlib import Path
 from assay.errors import ReportError
 from assay.model import Doubt
 from assay.model.page import Cell as Cell
+from assay.model.page import ListItem, Points
 from assay.model.page import PageSection as PageSection
 from assay.model.page import Table as Table
 from assay.plugin.private_files import make_folder, write_private
-from assay.report.pages.markdown_escape import text
-from assay.report.pages.markdown_sections import section_markdown
+from assay.report.contests import rating_text
+from assay.report.pages.markdown_escape import table, text
 from assay.report.warnings import rank_warnings, split_warnings
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All that is written: first the answer, then the figures behind it."""
+    """All that is written: first the answer, then the figures behind it.
+
+    A page holds texts, figures and charts, and no markup. What a user or an agent wrote is escaped by the renderer of each
+    format, so that a builder of pages cannot forget it.
+    """
 
     title: str
     kind: str
@@ -42,6 +47,7 @@ def write_page(page: Page, formats: Sequence[str], folder: Path) -> list[Path]:
     writers = {"html": page_html, "md": page_markdown}
     if unknown := [name for name in formats if name not in writers]:
         raise ReportError(f"There is no format '{unknown[0]}' here; there are {' and '.join(writers)}.")
+    # All names are checked before the first file is written: half of what was asked for would look like all of it.
     written = []
     try:
         make_folder(folder)
@@ -55,6 +61,7 @@ def write_page(page: Page, formats: Sequence[str], folder: Path) -> list[Path]:
 
 
 def page_markdown(page: Page) -> str:
+    """The page as Markdown: title, facts, the verdict with its reasons, warnings, and the sections."""
     parts = [
         f"# {text(page.title)}",
         " · ".join(text(fact) for fact in page.facts),
@@ -79,3 +86,45 @@ def page_html(page: Page) -> str:
         **script_and_style(),
     }
     return environment().get_template("page.html.j2").render(context)
+
+
+_MARKS = {"good": "✓ ", "warn": "⚠ ", "bad": "✗ ", "unsure": "? ", "": ""}
+
+
+def section_markdown(section: PageSection, level: int = 2) -> str:
+    """The section with all that is within it; charts are left to the page and to PNG."""
+    simulated = " (simulated)" if section.is_simulated else ""
+    chips = "".join(f" · {text(chip.text)}" for chip in section.chips)
+    blocks = []
+    for block in section.blocks:
+        if isinstance(block, PageSection):
+            blocks.append(section_markdown(block, level + 1))
+        elif isinstance(block, Points):
+            blocks.append("\n".join(map(_format_item, block.points)))
+        elif isinstance(block, Table):
+            blocks.append(_format_table(block))
+    parts = [
+        f"{'#' * level} {text(section.title)}{simulated}{chips}",
+        text(section.subtitle),
+        f"**{text(section.finding)}**" if section.finding else "",
+        "\n".join(f"> ⚠ {text(warning)}  " for warning in section.warnings),
+        *blocks,
+        "\n".join(f"- {text(note)}" for note in section.notes),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _format_item(item: ListItem) -> str:
+    title = f"**{text(item.title)}**{': ' if item.text else ''}" if item.title else ""
+    return f"- {_MARKS[item.tone]}{title}{text(item.text)}"
+
+
+def _format_table(section_table: Table) -> str:
+    titles = section_table.titles
+    right = [number for number in range(1, len(titles)) if number not in section_table.words]
+    rows = []
+    for row in section_table.rows:
+        texts = [text(cell.text if cell.rating is None else rating_text(cell.rating)) for cell in row]
+        rows.append([f"{shown} {text(cell.note)}".strip() for shown, cell in zip(texts, row, strict=True)])
+    drawn = table([text(title) for title in titles], rows, right)
+    return f"{drawn}\n\n{text(section_table.caption.text)}" if section_table.caption is not None else drawn

@@ -65,6 +65,7 @@ def _dataset(dataset: Mapping[str, object]) -> str:
 
 
 def print_suite(suite: Suite, console: Console) -> None:
+    """A suite for the terminal, from the same facts and rows that the pages show."""
     console.print(literal(suite.title or suite.name, "bold"), literal(suite.name if suite.title else ""))
     for title, value in facts(suite):
         console.print(bullet(f"{title}:", value, "dim"))

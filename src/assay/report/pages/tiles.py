@@ -34,6 +34,7 @@ def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
 
 
 def _one(estimate: Estimate) -> list[Tile]:
+    """Key figures of a run with one trial: the median, and how much it varies."""
     level = significant(estimate.level * 100)
     interval = (
         f"{level} % interval of the median" if estimate.low is not None else "too few units for an interval"
@@ -50,6 +51,10 @@ def _kind(estimate: Estimate) -> str:
 
 
 def _several(shown: Sequence[tuple[str, Estimate]]) -> Iterator[Tile]:
+    """Key figures of several trials by one metric: the best, the worst, and how far they are apart.
+
+    None if they lead with different metrics.
+    """
     metrics = {estimate.metric for _, estimate in shown}
     if len(metrics) != 1:
         return
@@ -106,6 +111,7 @@ def _of_contests(held: Sequence[Contest]) -> Iterator[Tile]:
 
 
 def _leaders(contest: Contest) -> Iterator[Tile]:
+    """Who is first in what. Whether the lead is certain is said beside it, so that a tile alone does not mislead."""
     for name in ("overall", "accuracy") if contest.is_comparable else ("accuracy",):
         ranked = sorted(contest.entries, key=lambda entry: -(entry.rating(name).value or 0.0))
         note = format_marked_label(ranked[0], contest)
