@@ -32,14 +32,17 @@ def case_figures_of(table: CaseTable, tally: CaseTotals) -> dict[str, array[floa
     counts = ~has_status(table, NOT_COUNTED)
     _, index = case_index([case for case, counted in zip(table.cases, counts, strict=True) if counted])
     usd = column_of(table, "usd")[counts]
-    known, size = ~np.isnan(usd), len(tally.names)
-    priced = np.bincount(index, weights=known.astype(np.float64), minlength=size)
-    total = np.bincount(index, weights=np.where(known, usd, 0.0), minlength=size)
-    is_lacking = has_status(table, OK)[counts] & ~known
-    lacking = np.bincount(index, weights=is_lacking.astype(np.float64), minlength=size)
+    known = ~np.isnan(usd)
+
+    def per_case(values: NDArray[np.generic]) -> Floats:
+        summed = np.bincount(index, weights=values.astype(np.float64), minlength=len(tally.names))
+        return summed.astype(np.float64)
+
+    total = per_case(np.where(known, usd, 0.0))
+    lacking = per_case(has_status(table, OK)[counts] & ~known)
     is_judged = (tally.scored > 0) & tally.is_judged
     figures = {
-        "usd": _divide(np.where(lacking > 0, np.nan, total), priced),
+        "usd": _divide(np.where(lacking > 0, np.nan, total), per_case(known)),
         "score": _divide(tally.score, np.where(is_judged, tally.scored, 0.0)),
         "solved": _divide(tally.passed, np.where(is_judged, tally.scored, 0.0)),
     }

@@ -184,7 +184,7 @@ def _budget_cells(one: ConfigurationCost) -> list[Cell]:
         _amount_cell(one.budget.tasks, number_text),
         _amount_cell(one.budget.days, number_text),
         Cell(
-            {True: "lasts", False: "used up early", None: "undecided"}[one.budget.lasts],
+            {True: "lasts", False: "runs out", None: "undecided"}[one.budget.lasts],
             tone={True: "good", False: "bad", None: "warn"}[one.budget.lasts],
         ),
     ]
