@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.model.cost import Amount, TaskCost
-from assay.model.rating import Rating, Ratings
+from assay.model.rating import CASE_FIGURES, Rating, Ratings
 from assay.stats.means import mean_half_width
 from assay.stats.verdicts import effective_n, wilson
 
@@ -59,14 +59,24 @@ def pool_figures(rated: Iterable[Ratings]) -> dict[str, Floats]:
     """The figures of the cases of several trials, one trial after the other."""
     trials = list(rated)
 
-    def column(name: str) -> Floats:
-        parts = [
-            np.asarray(one.case_figures.get(name, np.full(len(one.names), np.nan)), np.float64)
-            for one in trials
-        ]
-        return np.concatenate(parts) if parts else np.empty(0)
+    return {
+        name: np.concatenate([np.empty(0), *(figure_of(one, name) for one in trials)])
+        for name in CASE_FIGURES
+    }
 
-    return {name: column(name) for name in ("usd", "score", "solved")}
+
+def figure_of(rated: Ratings, name: str) -> Floats:
+    """A figure of each case, NaN where it is unknown; rounded to the seven digits of the stored 32-bit floats.
+
+    Without the rounding, a price of $0.001 would read 0.0010000000475.
+    """
+    kept = rated.case_figures.get(name)
+    if kept is None:
+        return np.full(len(rated.names), np.nan)
+    values = np.asarray(kept, dtype=np.float64)
+    sizes = np.where((values == 0) | np.isnan(values), 1.0, np.abs(values))
+    digits = 10.0 ** (6 - np.floor(np.log10(sizes)))
+    return np.asarray(np.round(values * digits) / digits)
 
 
 def estimate_costs(rated: Sequence[Ratings]) -> TaskCost:
@@ -90,7 +100,7 @@ def estimate_mean(values: Floats, missing: str) -> Amount:
     known = values[~np.isnan(values)]
     if not known.size:
         return Amount(None, reason=missing)
-    value = float(known.mean())
+    value = math.fsum(known) / known.size
     if known.size < 2:
         return Amount(value, reason="one case has no interval")
     half = mean_half_width(known)
@@ -109,7 +119,7 @@ def estimate_cost_per_success(usd: Floats, solved: Floats) -> Amount:
     if not both.any():
         return Amount(None, reason=NOTHING_SCORED if np.isnan(solved).all() else UNKNOWN_COST)
     paid, passed = usd[both], solved[both]
-    cost, share = float(paid.mean()), float(passed.mean())
+    cost, share = math.fsum(paid) / paid.size, float(passed.mean())
     if not share:
         return Amount(None, reason=NOTHING_SOLVED)
     if not cost:

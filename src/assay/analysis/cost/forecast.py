@@ -12,6 +12,8 @@ from assay.stats.means import t_quantile
 
 DAYS = 30
 """Of a month."""
+_ROUNDING = 1e-9
+"""A budget for exactly a month may miss it by the last digit."""
 
 
 def forecast_month(usd: Floats, volume: int) -> Amount:
@@ -50,8 +52,8 @@ def forecast_budget(usd: Floats, budget: float, volume: int) -> BudgetForecast |
         tasks = Amount(budget / mean, low, high)
     days = tasks.scaled(DAYS / volume)
     lasts = None
-    if days.low is not None and days.low >= DAYS:
+    if days.low is not None and days.low >= DAYS * (1 - _ROUNDING):
         lasts = True
-    elif days.high is not None and days.high < DAYS:
+    elif days.high is not None and days.high < DAYS * (1 - _ROUNDING):
         lasts = False
     return BudgetForecast(budget, tasks, days, lasts)

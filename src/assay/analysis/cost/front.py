@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from assay.analysis.comparison.policy import Tolerances, judge
 from assay.analysis.comparison.verdict import FEWEST_PAIRS, Contrast, no_effect
-from assay.analysis.cost.estimates import CostSubject, Floats
+from assay.analysis.cost.estimates import CostSubject, Floats, figure_of
 from assay.model import Comparison, Verdict, metric_named
 from assay.model.cost import Amount, FrontPlace, FrontStatus
 from assay.stats.effect import Effect
@@ -100,21 +100,16 @@ def _fill(
 
 def pair_cases(a: CostSubject, b: CostSubject, figure: str) -> tuple[Floats, Floats]:
     """A figure of both on the cases that both did and that have it on both sides."""
-    first, second = [], []
+    first, second = [np.empty(0)], [np.empty(0)]
     for definition in a.trials.keys() & b.trials.keys():
         one, other = a.trials[definition], b.trials[definition]
-        values = one.case_figures.get(figure), other.case_figures.get(figure)
-        if values[0] is None or values[1] is None:
-            continue
-        x, y = (np.asarray(side, dtype=np.float64) for side in values)
+        x, y = figure_of(one, figure), figure_of(other, figure)
         if one.names is not other.names and tuple(one.names) != tuple(other.names):
             places = {name: place for place, name in enumerate(other.names)}
             shared = [(n, places[name]) for n, name in enumerate(one.names) if name in places]
             x, y = x[[n for n, _ in shared]], y[[n for _, n in shared]]
         first.append(x)
         second.append(y)
-    if not first:
-        return np.empty(0), np.empty(0)
     x, y = np.concatenate(first), np.concatenate(second)
     known = ~np.isnan(x) & ~np.isnan(y)
     return x[known], y[known]
