@@ -43,8 +43,16 @@ class CostSubject:
     doubts: tuple[str, ...] = ()
 
     @cached_property
+    def columns(self) -> Mapping[Definition, Mapping[str, Floats]]:
+        """Cost, score and solved share of every case, by benchmark; NaN where unknown."""
+        return {
+            definition: {name: figure_of(rated, name) for name in CASE_FIGURES}
+            for definition, rated in self.trials.items()
+        }
+
+    @cached_property
     def figures(self) -> Mapping[str, Floats]:
-        """Cost, score and solved share of every case of every benchmark, one after the other; NaN where unknown."""
+        """The same of every benchmark, one after the other."""
         return pool_figures(self.trials.values())
 
     def usage(self, metric: str) -> float | None:

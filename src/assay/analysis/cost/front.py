@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from assay.analysis.comparison.policy import Tolerances, judge
 from assay.analysis.comparison.verdict import FEWEST_PAIRS, Contrast, no_effect
-from assay.analysis.cost.estimates import CostSubject, Floats, figure_of
+from assay.analysis.cost.estimates import CostSubject, Floats
 from assay.model import Comparison, Verdict, metric_named
 from assay.model.cost import Amount, FrontPlace, FrontStatus
 from assay.stats.effect import Effect
@@ -103,7 +103,7 @@ def pair_cases(a: CostSubject, b: CostSubject, figure: str) -> tuple[Floats, Flo
     first, second = [np.empty(0)], [np.empty(0)]
     for definition in a.trials.keys() & b.trials.keys():
         one, other = a.trials[definition], b.trials[definition]
-        x, y = figure_of(one, figure), figure_of(other, figure)
+        x, y = a.columns[definition][figure], b.columns[definition][figure]
         if one.names is not other.names and tuple(one.names) != tuple(other.names):
             places = {name: place for place, name in enumerate(other.names)}
             shared = [(n, places[name]) for n, name in enumerate(one.names) if name in places]
