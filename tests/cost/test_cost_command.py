@@ -68,7 +68,7 @@ def test_the_terminal_shows_figures_savings_and_the_next_command(
     assert done.code == 0
     for text in ("secretive", "unknown", "$0.004", "500 "):
         assert text in done.out
-    assert "assay compare cheap dear --suite desk" in done.err
+    assert "assay compare dear cheap --suite desk" in done.err
     wording("\n".join(line.rstrip() for line in done.out.splitlines()))
 
 

@@ -73,6 +73,12 @@ def test_failed_executions_of_unknown_cost_are_left_out_and_said() -> None:
     assert len(one.doubts) == 1
 
 
+def test_an_agent_that_only_fails_is_not_asked_for_a_price() -> None:
+    made = analysis(subject("a", [failed(f"c{n}") for n in range(10)]))
+    assert found(made, "a").whole.cost_per_task.value is None
+    assert made.opportunities == ()
+
+
 def test_one_case_has_figures_without_an_interval() -> None:
     whole = estimate_costs([rated([ok("only", usd=0.25, seconds=1.0)], REFERENCE)])
     assert (whole.cost_per_task.value, whole.cost_per_task.low) == (0.25, None)

@@ -117,11 +117,14 @@ def _run_sweep(
 
 
 def _name_next(session: Session, found: list[CostAnalysis]) -> None:
-    """Compare the two that a decision is between; else the page with the chart."""
+    """Compare the two agents that the first saving is about, else the first two; and the page with the chart."""
     first = found[0]
-    agents = list(dict.fromkeys(one.agent for one in first.configurations if one.place is not None))
+    agents = {one.name: one.agent for one in first.configurations if one.place is not None}
+    saving = next((one for one in first.opportunities if one.alternative), None)
+    names = [saving.configuration, saving.alternative] if saving else list(agents)
+    chosen = list(dict.fromkeys(agents[name] for name in names))[:2]
     page = shell_command("cost", options=["--suite", first.suite, "--format", "html"])
-    if len(agents) > 1:
-        session.next(shell_command("compare", *agents[:2], options=["--suite", first.suite]), page)
+    if len(chosen) == 2:
+        session.next(shell_command("compare", *chosen, options=["--suite", first.suite]), page)
     else:
         session.next(page)

@@ -188,6 +188,8 @@ class Opportunity:
     """How the saving was computed."""
     saving: Amount = field(default_factory=lambda: Amount(None))
     """Dollars per month at the volume."""
+    alternative: str = ""
+    """The configuration to use or to ask first instead."""
     is_certain: bool = False
     """Whether the evidence settles it; else it says what to measure or to try first."""
 

@@ -23,7 +23,9 @@ Floats = NDArray[np.float64]
 Definition = tuple[str, str]
 """A benchmark and the hash of its definition: results compare only where both are the same."""
 
+_LARGEST_LOG = 300.0
 UNKNOWN_COST = "the cost is unknown: give the agent a price, or say price: free"
+NO_ANSWER = "the cost is unknown: no execution was ok, and none of the failures has a cost"
 NOTHING_SCORED = "nothing was scored"
 NOTHING_SOLVED = "nothing was solved"
 
@@ -92,7 +94,8 @@ def estimate_costs(rated: Sequence[Ratings]) -> TaskCost:
     figures = pool_figures(rated)
     accuracy = _estimate_accuracy(figures["score"], sum(one.scored for one in rated))
     speed = _mean_of_ratings([one.dimensions["speed"] for one in rated])
-    per_task = estimate_mean(figures["usd"], UNKNOWN_COST)
+    has_answers = any(one.scored or one.unscored for one in rated)
+    per_task = estimate_mean(figures["usd"], UNKNOWN_COST if has_answers else NO_ANSWER)
     return TaskCost(
         len(figures["usd"]),
         accuracy,
@@ -140,7 +143,12 @@ def estimate_cost_per_success(usd: Floats, solved: Floats) -> Amount:
     of_cost = mean_half_width(paid) / cost
     below = max(delta, math.hypot(of_cost, math.log(high / share)))
     above = max(delta, math.hypot(of_cost, math.log(share / low) if low else math.inf))
-    return Amount(value, value * math.exp(-below), value * math.exp(above) if above < 700 else None)
+    return Amount(value, value * math.exp(-below), _grow(value, above))
+
+
+def _grow(value: float, log: float) -> float | None:
+    """The upper end of an interval on the scale of logarithms; None where it is without bound."""
+    return value * math.exp(log) if log < _LARGEST_LOG else None
 
 
 def _estimate_accuracy(scores: Floats, executions: int) -> Amount:
@@ -180,7 +188,7 @@ def _estimate_performance(accuracy: Amount, speed: Amount, cost: Amount) -> Amou
         return Amount(value, reason=next((p.reason for p in (accuracy, speed, cost) if p.low is None), ""))
     (a_below, a_above), (s_below, s_above), (c_below, c_above) = (reach or (0.0, 0.0) for reach in reaches)
     below, above = math.hypot(a_below, s_below, c_above), math.hypot(a_above, s_above, c_below)
-    return Amount(value, value * math.exp(-below), value * math.exp(min(above, 700.0)))
+    return Amount(value, value * math.exp(-below), _grow(value, above))
 
 
 def _log_reach(amount: Amount) -> tuple[float, float] | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assay.analysis.cost.estimates import CostSubject, estimate_mean
+from assay.analysis.cost.estimates import UNKNOWN_COST, CostSubject, estimate_mean
 from assay.analysis.cost.front import Relations, pair_cases
 from assay.model.cost import Amount, ConfigurationCost, Opportunity
 from assay.units import format_count, format_signed, percent, usd
@@ -86,7 +86,8 @@ def suggest_switch(table: CostTable, i: int) -> Iterator[Opportunity]:
             f"on {format_count(table.count_shared(i, j), 'shared case')}.",
             table.monthly(saved),
             saved.scaled(table.volume),
-            True,
+            other,
+            is_certain=True,
         )
         return
 
@@ -110,6 +111,7 @@ def suggest_measurement(table: CostTable, i: int) -> Iterator[Opportunity]:
             f"It counts as equal with --tolerance {math.ceil(-100 * gap.low)}%.",
             f"If it is: {table.monthly(saved)}",
             saved.scaled(table.volume),
+            table.costs[j].name,
         )
         return
 
@@ -145,6 +147,7 @@ def suggest_cascade(table: CostTable, i: int) -> Iterator[Opportunity]:
         "This needs a check that recognises wrong answers.",
         f"Without the cost of the check: {table.monthly(saved)}",
         saved.scaled(table.volume),
+        other,
     )
 
 
@@ -188,7 +191,7 @@ def suggest_fixing_failures(table: CostTable, i: int) -> Iterator[Opportunity]:
 
 def suggest_price(table: CostTable, i: int) -> Iterator[Opportunity]:
     """A cost that nobody knows cannot be lowered."""
-    if table.costs[i].whole.cost_per_task.value is None:
+    if table.costs[i].whole.cost_per_task.reason == UNKNOWN_COST:
         name = table.costs[i].name
         yield Opportunity(
             "unknown_cost",

@@ -42,7 +42,7 @@ def cost_page(found: Sequence[CostAnalysis]) -> Page:
         ],
         verdict=front_sentence(first).rstrip("."),
         is_certain=bool(certain),
-        reasons=[one.message for one in certain[:_FEW]],
+        reasons=[f"{one.message}." for one in certain[:_FEW]],
         sections=[section for made in found for section in cost_sections(made)],
         warnings=[Doubt("cost", text) for made in found for text in made.doubts],
     )
@@ -158,7 +158,7 @@ def _opportunities(made: CostAnalysis, name: str) -> Iterator[PageSection]:
 def _months(made: CostAnalysis, name: str) -> Iterator[PageSection]:
     """What the volume costs, what a configuration saves in place of another, and how far the budget goes."""
     priced = [one for one in made.configurations if one.per_month.value is not None]
-    if not priced:
+    if not any(one.per_month.value for one in priced):
         return
     titles = ["Configuration", "Per month", "Saves a month", "Instead of"]
     budget = next((one.budget for one in priced if one.budget), None)
