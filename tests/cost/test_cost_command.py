@@ -192,7 +192,7 @@ def test_the_chart_holds_the_front_and_its_intervals() -> None:
     chart = front_chart(made)
     assert chart is not None
     line, across, *_ = chart.spec["layer"]
-    assert [row["name"] for row in line["data"]["values"]] == ["bad", "good"]
-    status = {row["name"]: row["status"] for row in across["data"]["values"]}
+    assert [row["trial"] for row in line["data"]["values"]] == ["bad", "good"]
+    status = {row["trial"]: row["status"] for row in across["data"]["values"]}
     assert status == {"bad": "on the front", "good": "on the front", "dear": "off the front"}
     json.dumps(chart.spec, allow_nan=False)

@@ -142,8 +142,8 @@ def suggest_cascade(table: CostTable, i: int) -> Iterator[Opportunity]:
         "cascade",
         one,
         f"Ask '{other}' first, and '{one}' only where its answer is wrong",
-        f"'{other}' solves {percent(_solved(table, j))} of the tasks for {usd(table.per_task(j))}; "
-        f"both together solve {percent(_solved(table, i) + gained)}, '{one}' alone {percent(_solved(table, i))}. "
+        f"'{other}' solves {percent(compute_solved_share(table, j))} of the tasks for {usd(table.per_task(j))}; "
+        f"both together solve {percent(compute_solved_share(table, i) + gained)}, '{one}' alone {percent(compute_solved_share(table, i))}. "
         "This needs a check that recognises wrong answers.",
         f"Without the cost of the check: {table.monthly(saved)}",
         saved.scaled(table.volume),
@@ -232,5 +232,5 @@ def describe_points(gap: Amount) -> str:
     return f"mean score {format_signed(100 * gap.value)} points{ends}"
 
 
-def _solved(table: CostTable, i: int) -> float:
+def compute_solved_share(table: CostTable, i: int) -> float:
     return float(np.nanmean(table.subjects[i].figures["solved"]))

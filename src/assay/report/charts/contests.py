@@ -10,7 +10,16 @@ import numpy as np
 
 from assay.report.cases import CaseRow, CaseTally
 from assay.report.charts.radar import radar
-from assay.report.charts.vega import Chart, Spec, agent_colour, build_name_axis, frame, is_wide, quantity, tip
+from assay.report.charts.vega import (
+    Chart,
+    Spec,
+    agent_colour,
+    build_name_axis,
+    frame,
+    label_points,
+    quantity,
+    tip,
+)
 from assay.report.contests import (
     OUTCOMES,
     UNKNOWN,
@@ -67,7 +76,7 @@ def tradeoff(contest: Contest) -> Spec:
         **frame(f"Accuracy, time and cost, {heading(contest)}", _cost_note(placed)),
         "height": 260,
         "data": {"values": rows},
-        "layer": [*_marks(x, y), *_labels(rows, x, y)],
+        "layer": [*_marks(x, y), *label_points(rows, x, y, _LABELLED)],
     }
 
 
@@ -101,31 +110,6 @@ def _cost_note(placed: Sequence[ContestRow]) -> str:
     return "larger points cost more per solved case" + (
         "; diamonds: cost unknown" if UNKNOWN in costs else ""
     )
-
-
-def _labels(rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
-    """Names beside the points, on the side where there is room; of very many agents, none."""
-    times = np.array([row["x"] for row in rows])
-    along = np.log(times) if is_wide(times) else times
-    middle = (along.min() + along.max()) / 2
-    sides = {"left": [], "right": []}  # type: dict[str, list[dict[str, Any]]]
-    for row, place in zip(rows if len(rows) <= _LABELLED else [], along, strict=False):
-        sides["right" if place > middle else "left"].append(row)
-    return [
-        {
-            "data": {"values": beside},
-            "mark": {
-                "type": "text",
-                "style": "note",
-                "align": side,
-                "dx": 12 if side == "left" else -12,
-                "dy": -11,
-            },
-            "encoding": {"x": x, "y": y, "text": {"field": "trial"}},
-        }
-        for side, beside in sides.items()
-        if beside
-    ]
 
 
 def _marks(x: Spec, y: Spec) -> list[Spec]:

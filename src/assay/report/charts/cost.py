@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from assay.model.cost import ConfigurationCost, CostAnalysis, FrontStatus
-from assay.report.charts.vega import Chart, Spec, frame, is_wide, quantity
+from assay.report.charts.vega import Chart, Spec, frame, is_wide, label_points, quantity
 from assay.report.cost import amount_text
 
 _LABELLED = 20
@@ -44,7 +44,7 @@ def front_chart(made: CostAnalysis) -> Chart | None:
     spec: Spec = {
         **frame(title, f"{kind}lines are 95 % intervals; the dashed line is the Pareto front"),
         "height": 300,
-        "layer": [*_front_line(rows, x, y), *_marks(rows, x, y), *_labels(rows, x, y)],
+        "layer": [*_front_line(rows, x, y), *_marks(rows, x, y), *label_points(rows, x, y, _LABELLED)],
     }
     return Chart(f"front-{made.suite}{'-simulated' if made.is_simulated else ''}", spec)
 
@@ -55,7 +55,7 @@ def _point(one: ConfigurationCost) -> dict[str, Any]:
     assert cost.value is not None
     assert accuracy.value is not None
     return {
-        "name": one.name,
+        "trial": one.name,
         "x": cost.value,
         "low": cost.value if cost.low is None else cost.low,
         "high": cost.value if cost.high is None else cost.high,
@@ -99,7 +99,7 @@ def _marks(rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
     }
     line = {"type": "rule", "style": "reach"}
     tips = [
-        {"field": "name", "title": "configuration"},
+        {"field": "trial", "title": "configuration"},
         {"field": "cost", "title": "cost per task"},
         {"field": "success", "title": "cost per solved task"},
         {"field": "accuracy", "title": "accuracy"},
@@ -116,31 +116,4 @@ def _marks(rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
             "mark": point,
             "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tips},
         },
-    ]
-
-
-def _labels(rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
-    """Names beside the points, to the left of those at the right end; none of very many."""
-    if len(rows) > _LABELLED:
-        return []
-    costs = np.array([row["x"] for row in rows])
-    middle = np.sqrt(costs.min() * costs.max()) if is_wide(costs) else (costs.min() + costs.max()) / 2
-    sides = {
-        "left": [row for row in rows if row["x"] <= middle],
-        "right": [row for row in rows if row["x"] > middle],
-    }
-    return [
-        {
-            "data": {"values": beside},
-            "mark": {
-                "type": "text",
-                "style": "note",
-                "align": side,
-                "dx": 11 if side == "left" else -11,
-                "dy": -10,
-            },
-            "encoding": {"x": x, "y": y, "text": {"field": "name"}},
-        }
-        for side, beside in sides.items()
-        if beside
     ]

@@ -84,16 +84,16 @@ def _configurations(made: CostAnalysis, with_ends: bool) -> Table:
 
 
 def _row(one: ConfigurationCost, with_ends: bool) -> list[Cell]:
-    def shown(amount: Amount, write: Callable[[Amount], str] = amount_text) -> str:
+    def format_amount(amount: Amount, write: Callable[[Amount], str] = amount_text) -> str:
         return write(amount if with_ends else Amount(amount.value))
 
     whole = one.whole
     place = PLACES[one.place.status] if one.place else NOTHING
     return [
         Cell(one.name),
-        _money(whole.cost_per_task, shown(whole.cost_per_task), "unknown"),
-        _money(whole.cost_per_success, shown(whole.cost_per_success), "undefined"),
-        Cell(shown(whole.accuracy, lambda amount: amount_text(amount, is_share=True))),
+        _money(whole.cost_per_task, format_amount(whole.cost_per_task), "unknown"),
+        _money(whole.cost_per_success, format_amount(whole.cost_per_success), "undefined"),
+        Cell(format_amount(whole.accuracy, lambda amount: amount_text(amount, is_share=True))),
         Cell(number_text(Amount(whole.performance_per_dollar.value))),
         Cell(
             NOTHING if one.efficiency is None else f"{one.efficiency:.2f}",
