@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,10 @@ from tests.suites.project import numbers, suite
 from tests.wording import Wording
 
 from assay.analysis.cost.analyse import Workload
+from assay.model import AgentUse, Plan, Suite, Usage
 from assay.pipeline.cost import analyse_stored_costs
 from assay.pipeline.ratings import rate_trials
+from assay.plugin.prices import by_list
 from assay.report.charts.cost import front_chart
 from assay.store.standings import Filter
 from assay.store.store import Store
@@ -106,6 +109,38 @@ def test_results_of_an_older_definition_are_left_out_and_said(
     assert list(document["cost_per_task"]) == ["new"]
     assert len(document["suites"][0]["warnings"]) == 1
     assert "old" in document["suites"][0]["warnings"][0]
+
+
+def test_no_execution_is_read(store: Store, assay_inline: AssayInline) -> None:
+    plant(store, "a", 1, usd=0.001)
+    with sqlite3.connect(assay_inline.folder / ".assay" / "assay.db") as database:
+        database.execute("DELETE FROM measurements")
+        database.execute("DELETE FROM executions")
+    assert assay_inline("cost", "--json").json["cost_per_task"] == {"a": {"refunds": 0.001}}
+
+
+class ListedPast(Past):
+    """Runs of a model on the public price list."""
+
+    def _plan(self, suite: Suite, version: str) -> Plan:
+        plan = super()._plan(suite, version)
+        use = AgentUse(self.agent, "openai", {"model": "gpt-4o-mini"}, version)
+        return replace(plan, trials=tuple(replace(trial, agent_use=use) for trial in plan.trials))
+
+
+def test_a_cost_by_the_public_list_is_split_by_its_prices(store: Store) -> None:
+    usd = by_list("gpt-4o-mini", "openai", Usage(1000, 200, cached_tokens=600))
+    assert usd is not None
+    tokens = {"usd": usd, "input_tokens": 1000.0, "output_tokens": 200.0, "cached_tokens": 600.0}
+    past = ListedPast(store, "mini")
+    rate_trials(store, past.run(more=tokens), past.suite)
+    [made] = analyse_stored_costs(store, [], None, Workload(1000))
+    [mini] = made.configurations
+    assert mini.price_source == "list"
+    assert [part.name for part in mini.prices] == ["input", "cached", "output"]
+    assert sum(part.per_task for part in mini.prices) == pytest.approx(usd)
+    assert mini.cache is not None
+    assert mini.cache.cached_share == 0.6
 
 
 def test_ratings_of_an_older_version_are_completed_once(store: Store) -> None:
