@@ -97,7 +97,7 @@ def _row(one: ConfigurationCost, with_ends: bool) -> list[Cell]:
         Cell(number_text(Amount(whole.performance_per_dollar.value))),
         Cell(
             NOTHING if one.efficiency is None else f"{one.efficiency:.2f}",
-            tone="good" if one.is_optimal else "",
+            tone="good" if one.is_optimal and not one.undecided else "",
         ),
         Cell(place, tone=_TONES.get(place, "quiet")),
     ]
