@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cost.subjects import analysis, found, planted
+from tests.cost.subjects import analysis, drawn, found, planted
 
-from assay.analysis.cost.front import Relations, find_places
+from assay.analysis.comparison.policy import Tolerances
+from assay.analysis.cost.front import Relations, find_places, relate
 from assay.model.cost import FrontStatus
 
 Points = list[tuple[int, int]]
@@ -89,6 +90,35 @@ def test_cheap_and_bad_stands_beside_dear_and_good() -> None:
     made = analysis(planted("cheap", 0.001, lambda case: case < 10), planted("good", 0.004))
     assert {one.place.status for one in made.configurations if one.place} == {FrontStatus.FRONT}
     assert [place.ties for one in made.configurations if (place := one.place)] == [(), ()]
+
+
+def test_equal_configurations_are_hardly_ever_told_apart() -> None:
+    chance = np.random.default_rng(11)
+    claims = []
+    for _ in range(100):
+        hard = chance.random(40)
+        equal = [
+            drawn(
+                str(n), chance.lognormal(-6, 0.5, 40) * (1 + hard), (chance.random(40) > hard).astype(float)
+            )
+            for n in range(4)
+        ]
+        certain = relate(equal, Tolerances())
+        claims.append(certain.cheaper.any() or certain.better.any())
+    assert np.mean(claims) <= 0.08
+
+
+def test_a_real_difference_in_cost_is_found() -> None:
+    chance = np.random.default_rng(12)
+    found_it = []
+    for _ in range(40):
+        score = (chance.random(300) < 0.8).astype(float)
+        dear, cheap = (
+            drawn(name, scale * chance.lognormal(-6, 0.5, 300), score)
+            for name, scale in (("a", 1), ("b", 0.8))
+        )
+        found_it.append(relate([dear, cheap], Tolerances()).cheaper[0, 1])
+    assert np.mean(found_it) >= 0.95
 
 
 def test_configurations_without_a_common_case_are_not_compared() -> None:
