@@ -86,6 +86,15 @@ def test_a_difference_that_may_be_chance_is_called_a_tie() -> None:
     assert FrontStatus.DOMINATED not in {one.place.status for one in made.configurations if one.place}
 
 
+def test_certainly_cheaper_but_of_open_quality_is_not_enough_to_dominate() -> None:
+    made = analysis(
+        planted("cheap", 0.001, lambda case: case % 4 > 0), planted("dear", 0.004, lambda case: case % 4 != 1)
+    )
+    dear = found(made, "dear").place
+    assert dear is not None
+    assert (dear.status, dear.dominated_by) == (FrontStatus.TIED, ())
+
+
 def test_cheap_and_bad_stands_beside_dear_and_good() -> None:
     made = analysis(planted("cheap", 0.001, lambda case: case < 10), planted("good", 0.004))
     assert {one.place.status for one in made.configurations if one.place} == {FrontStatus.FRONT}
