@@ -53,6 +53,7 @@ COMMANDS = {
         "Rank agents; agents without a certain difference share a rank.",
     ),
     "matrix": ("assay.cli.matrix:matrix", "Show every agent on every dimension, and head to head."),
+    "cost": ("assay.cli.cost:cost", "Show what agents cost, who is worth it, and where to save."),
     "rescore": ("assay.cli.rescore:rescore", "Score stored outputs again without running any agent."),
     "agent": ("assay.cli.agent:agent", "Register and list agents."),
     "suite": ("assay.cli.suite:suite", "Register, list, show or check suites."),

@@ -77,6 +77,28 @@ class CaseTable:
     """Whether its times were recorded earlier rather than measured here."""
 
 
+BILLED = ("input_tokens", "output_tokens", "cached_tokens", "api_calls")
+"""Metrics of executions that prices are for."""
+
+CASE_FIGURES = ("usd", "score", "solved")
+"""What is kept of each case for cost analysis: mean cost, mean score, and the share of its repetitions that passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialUsage:
+    """What the measured executions of a trial used up in all; harness errors and cancelled executions do not count."""
+
+    executions: int
+    unpriced: int
+    """Executions whose cost is unknown."""
+    usd: float
+    """The cost of the others."""
+    failed_usd: float
+    """The part of it that was spent on executions that ended in an error or at a limit."""
+    totals: Mapping[str, float] = field(default_factory=dict)
+    """Sum of each metric of `BILLED`; one that an ok execution lacks is missing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rating:
     """A trial's mark on one dimension, 0 to 1; None is unrated, with the reason."""
@@ -204,6 +226,10 @@ class Ratings:
     """Whether its times were recorded earlier: they have no rounds, and are not compared with times measured here."""
     expects_scores: bool = field(default=True, compare=False)
     """False for a benchmark without expected outputs and without a scorer of its own: there is nothing to score."""
+    case_figures: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False, repr=False)
+    """Each of `CASE_FIGURES` to its value in each case, in the order of `names`; NaN where it is unknown."""
+    usage: TrialUsage | None = field(default=None, compare=False)
+    """None where it was not kept, by an earlier version of Assay."""
     planned: int = field(default=0, compare=False)
     """Measured executions that were planned; 0 where that is not known."""
 

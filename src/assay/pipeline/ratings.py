@@ -25,7 +25,7 @@ from assay.model import (
     Suite,
 )
 from assay.model.metric import JUDGING, RECORDED_SECONDS
-from assay.model.rating import Judging, RatingScope, is_mostly_unscored, is_pass
+from assay.model.rating import BILLED, Judging, RatingScope, is_mostly_unscored, is_pass
 from assay.plugin import lookup
 from assay.plugin.judge_usage import add_judge_usage
 from assay.store.standings import RankedTrial
@@ -86,8 +86,10 @@ def rate_by_latest_rubric(
             watch()
 
 
-def read_ratings(store: Store, entries: Sequence[RankedTrial]) -> dict[int, Ratings]:
-    """The stored ratings of trials that are ranked together, by the id of the trial.
+def read_ratings(
+    store: Store, entries: Sequence[RankedTrial], *, with_usage: bool = False
+) -> dict[int, Ratings]:
+    """The stored ratings of trials that are ranked together, by the id of the trial; with all fields for cost analysis.
 
     An older version stored some without what each case or round contributes, and left those of another rubric as they
     were. They are brought up to date once, and stored.
@@ -102,7 +104,9 @@ def read_ratings(store: Store, entries: Sequence[RankedTrial]) -> dict[int, Rati
         lacking = [
             (entry.run_id, entry.trial_id)
             for entry in group
-            if entry.trial_id not in kept or not all(kept[entry.trial_id].by_round.values())
+            if (rated := kept.get(entry.trial_id)) is None
+            or not all(rated.by_round.values())
+            or (with_usage and rated.usage is None)
         ]
         yardsticks = {kept[entry.trial_id].yardstick for entry in group if entry.trial_id in kept}
         if lacking or len(yardsticks) > 1:
@@ -159,7 +163,7 @@ def ratings_of(
 
     benchmark = benchmark_of(stored, suite)
     kept = store.trial_references(stored.id)
-    table = table or read_rated_table(store, stored)
+    table = table or read_rated_table(store, stored, BILLED)
     if stored.trial.cases and benchmark.expects_scores:
         # Also where every scorer failed, so that code without a score does not pass.
         table = replace(table, is_judged=True)

@@ -127,6 +127,17 @@ def by_list(model: str, provider: str | None, usage: Usage) -> float | None:
         return None
 
 
+def list_prices(model: str, provider: str | None) -> dict[str, float] | None:
+    """The list price of a million tokens of each kind; None where the model is not on the list."""
+    tokens = {
+        "input": Usage(MILLION, 0),
+        "cached": Usage(MILLION, 0, cached_tokens=MILLION),
+        "output": Usage(0, MILLION),
+    }
+    found = {name: by_list(model, provider, usage) for name, usage in tokens.items()}
+    return None if None in found.values() else {name: price or 0.0 for name, price in found.items()}
+
+
 @lru_cache(maxsize=1000)
 def _is_listed(model: str, provider: str | None) -> bool:
     try:

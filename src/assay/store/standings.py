@@ -1,7 +1,7 @@
 """What rankings need to know of trials: stored when a trial is rated, and read without a look at any execution.
 
 A row of the table `ratings` has the ratings of a trial as one JSON document, and the marks of every case as an array of 32-bit
-floats, dimension by dimension, from which intervals are computed. The names of the cases are compressed JSON. The view
+floats, dimension by dimension, from which intervals are computed; after them, what each case cost and came to. The names of the cases are compressed JSON. The view
 `rated_trials` joins it with everything that a ranking filters by.
 """
 
@@ -17,8 +17,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from assay.model import DIMENSIONS, WEIGHTS, Ratings
+from assay.model import DIMENSIONS, WEIGHTS, AgentUse, Ratings
 from assay.model.codec import from_plain, to_plain
+from assay.model.rating import CASE_FIGURES
 from assay.store import column_values as plain
 from assay.store.tables import agents, benchmarks, ratings, runs, suites, tags, trials
 
@@ -37,6 +38,7 @@ _SUMMARY = (
     "by_round",
     "is_recorded",
     "planned",
+    "usage",
     "dimensions",
     "overall",
     "references",
@@ -44,6 +46,8 @@ _SUMMARY = (
     "tokens_per_solved",
 )
 """Fields of ratings that are kept as one JSON document."""
+_OF_CASES = "case."
+"""Marks the names of figures of cases, which stand behind the marks of the dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +139,16 @@ def _detail(rated: Ratings) -> dict[str, object]:
     Marks are 32-bit floats: they are shares from 0 to 1, of which seven digits are more than any interval has. A ranking of a
     hundred agents on a thousand cases reads two megabytes that way instead of parsing as many numbers from JSON.
     """
-    chosen = [name for name in DIMENSIONS if name in rated.marks]
+    kept = {name: rated.marks[name] for name in DIMENSIONS if name in rated.marks} | {
+        f"{_OF_CASES}{name}": rated.case_figures[name] for name in CASE_FIGURES if name in rated.case_figures
+    }
     names = plain.to_json(list(rated.names)).encode()
-    written = to_plain(replace(rated, names=(), marks={}))
+    written = to_plain(replace(rated, names=(), marks={}, case_figures={}))
     return {
         "digest": hashlib.sha256(names).hexdigest()[:16],
-        "dimensions": " ".join(chosen),
+        "dimensions": " ".join(kept),
         "summary": {name: written[name] for name in _SUMMARY},
-        "marks": b"".join(array("f", rated.marks[name]).tobytes() for name in chosen),
+        "marks": b"".join(array("f", values).tobytes() for values in kept.values()),
         "case_names": zlib.compress(names),
     }
 
@@ -237,6 +243,13 @@ def read_ratings(connection: sa.Connection, trial_ids: Sequence[int]) -> dict[in
     return {row.trial_id: _ratings_from(row, names[row.digest]) for row in found}
 
 
+def read_agent_uses(connection: sa.Connection, trial_ids: Sequence[int]) -> dict[int, AgentUse]:
+    """How the agents of trials were defined, with their prices; trials of code have none."""
+    query = sa.select(trials.c.id, trials.c.agent_use)
+    found = connection.execute(query.where(trials.c.id.in_(trial_ids), trials.c.agent_use.is_not(None)))
+    return {row.id: from_plain(AgentUse, row.agent_use) for row in found}
+
+
 def _case_names(connection: sa.Connection, one_of_each: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
     """Read once where several trials have the same."""
     column = ratings.c
@@ -254,14 +267,19 @@ def _ratings_from(row: sa.Row[Any], names: tuple[str, ...]) -> Ratings:
     """
     marks = array("f")
     marks.frombytes(row.marks)
-    chosen = row.dimensions.split()
+    columns = {
+        name: marks[n * len(names) : (n + 1) * len(names)] for n, name in enumerate(row.dimensions.split())
+    }
     fields = {
         "by_round": _ROUNDS_NOT_KEPT,
         **{name: row.summary[name] for name in _SUMMARY if name in row.summary},
         "dimensions": {name: row.summary["dimensions"][name] for name in DIMENSIONS},
         "weights": {**WEIGHTS, **row.weights},
         "names": names,
-        "marks": {name: marks[n * len(names) : (n + 1) * len(names)] for n, name in enumerate(chosen)},
+        "marks": {name: values for name, values in columns.items() if name in DIMENSIONS},
+        "case_figures": {
+            name.removeprefix(_OF_CASES): values for name, values in columns.items() if name not in DIMENSIONS
+        },
     }
     return from_plain(Ratings, fields)
 

@@ -539,6 +539,11 @@ class Store:
         with self._reading() as connection:
             return standings.read_ratings(connection, trial_ids)
 
+    def agent_uses(self, trial_ids: Sequence[int]) -> dict[int, AgentUse]:
+        """How the agents of these trials were defined."""
+        with self._reading() as connection:
+            return standings.read_agent_uses(connection, trial_ids)
+
     def categories(self) -> dict[str, str]:
         """Every suite that was run, to its category; the one that was run last comes first."""
         with self._reading() as connection:

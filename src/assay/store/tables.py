@@ -38,7 +38,8 @@ benchmarks      what a suite consists of, in its order: the hash of each definit
 ratings         what a ranking needs of a trial that was rated: who contends (an agent, or a point of a sweep over its
                 options), on what, how much of it was done, and from the ratings everything that is not a column of `trials`.
                 `marks` are what each case says of each rated dimension, one float32 a case, dimension by dimension as
-                `dimensions` names them; `case_names` are the cases, compressed; `digest` is the same where they are.
+                `dimensions` names them, and after these what each case cost and came to; `case_names` are the cases,
+                compressed; `digest` is the same where they are.
                 `baseline` is empty: up to revision 0006 it was the run that references were taken from. Trials that were
                 rated by an older version have neither marks nor a summary until `assay db upgrade` has rated them again
 rating_references  what ratings are relative to where a rubric gives no reference: a quantity of a run, for one definition of a

@@ -25,7 +25,7 @@ OK = frozenset({"ok"})
 _HARNESS_ERROR = frozenset({"harness_error"})
 _AGENT_ERRORS = frozenset({"failed", "crashed", "invalid_output"})
 _LIMITS = frozenset({"timeout", "over_limit"})
-_NOT_COUNTED = frozenset({"harness_error", "cancelled"})
+NOT_COUNTED = frozenset({"harness_error", "cancelled"})
 _PER_SOLVED = frozenset({"usd", "tokens"})
 _SHORTEST = 1e-12
 """Seconds below which a time is taken for this, because zero has no logarithm."""
@@ -76,7 +76,7 @@ class CaseTotals:
 
 def tally_of(table: CaseTable, pass_mark: float) -> CaseTotals:
     """The totals of each case; a score of at least `pass_mark` is a pass."""
-    counts = ~has_status(table, _NOT_COUNTED)
+    counts = ~has_status(table, NOT_COUNTED)
     names, index = case_index(list(compress(table.cases, counts.tolist())))
     is_ok = has_status(table, OK)[counts]
     score = _scores(table)[counts]
@@ -91,7 +91,7 @@ def tally_of(table: CaseTable, pass_mark: float) -> CaseTotals:
     tries = scored if table.is_judged else executions
     comparable = (tries > 1).astype(np.float64)
     sums, measured = _sums(table, counts, is_ok, is_scored, per_case)
-    seconds = _column(table, "seconds")[counts]
+    seconds = column_of(table, "seconds")[counts]
     is_timed = is_ok & ~np.isnan(seconds)
     timed = per_case(is_timed)
     mean_logs = per_case(np.where(is_timed, np.log(np.maximum(seconds, _SHORTEST)), 0.0)) / np.maximum(
@@ -134,7 +134,7 @@ def has_status(table: CaseTable, statuses: frozenset[str]) -> Bools:
     return np.fromiter(map(statuses.__contains__, table.statuses), dtype=bool, count=size)
 
 
-def _column(table: CaseTable, name: str) -> Floats:
+def column_of(table: CaseTable, name: str) -> Floats:
     """A metric of each execution; NaN where it was not measured."""
     values = table.metrics.get(name)
     return np.full(len(table.cases), np.nan) if values is None else np.asarray(values, dtype=np.float64)
@@ -150,7 +150,7 @@ def _sums(
     """`CaseTotals.sums` and `CaseTotals.measured`."""
     sums, measured = {}, {}
     for name in _QUANTITIES:
-        column = _column(table, name)[counts]
+        column = column_of(table, name)[counts]
         known = ~np.isnan(column)
         if not is_ok.any() or not known[is_ok].all():
             continue
@@ -187,7 +187,7 @@ class Outcomes:
 def outcomes_of(table: CaseTable, pass_mark: float) -> Outcomes:
     """Count executions by outcome: pass, fail, agent_error, limit and harness_error, and those without a score."""
     is_ok = has_status(table, OK)
-    score = _column(table, "score")
+    score = column_of(table, "score")
     is_scored = is_ok & ~np.isnan(score) if table.is_judged else is_ok
     has_passed = is_scored & (score >= lowest_pass(pass_mark)) if table.is_judged else is_ok
     counted = {
@@ -233,7 +233,7 @@ def case_series(table: CaseTable) -> dict[str, Series]:
         names.pop("score", None)
     found: dict[str, Series] = {}
     for name in names:
-        values = _scores(table) if name == "score" else np.where(is_ok, _column(table, name), np.nan)
+        values = _scores(table) if name == "score" else np.where(is_ok, column_of(table, name), np.nan)
         known = ~np.isnan(values)
         if known.any():
             found[name] = Series(
@@ -253,9 +253,9 @@ def _scores(table: CaseTable) -> Floats:
     would say that the agent is always wrong.
     """
     is_ok = has_status(table, OK)
-    column = _column(table, "score")
+    column = column_of(table, "score")
     is_unknown = not table.is_judged or (is_ok.any() and np.isnan(column[is_ok]).all())
-    failure = np.where(has_status(table, _NOT_COUNTED), np.nan, np.nan if is_unknown else 0.0)
+    failure = np.where(has_status(table, NOT_COUNTED), np.nan, np.nan if is_unknown else 0.0)
     return np.where(is_ok, column, failure)
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from assay.analysis.comparison.pairing import round_error
 from assay.analysis.comparison.rounds import error_by_round
+from assay.analysis.estimates.case_costs import case_figures_of, usage_of
 from assay.analysis.estimates.case_results import CaseTotals, outcomes_of, tally_of
 from assay.analysis.ranking.case_ratings import EFFICIENCY, marks_of
 from assay.analysis.ranking.reference import quantity, references_of
@@ -121,6 +122,8 @@ def rate(
             for name, one in marks.items()
             if found[name].rating.value is not None
         },
+        case_figures=case_figures_of(table, tally),
+        usage=usage_of(table),
         is_recorded=table.is_recorded,
         by_round=by_round,
         expects_scores=expects_scores,

@@ -17,7 +17,7 @@ from assay.report.charts.vega import (
     build_name_axis,
     draw,
     frame,
-    is_wide,
+    label_points,
     nominal,
     numeric,
     quantity,
@@ -75,7 +75,7 @@ def tradeoff(contest: Contest) -> Spec:
         **frame(f"Accuracy, time and cost, {heading(contest)}", _cost_note(placed)),
         "height": 260,
         "data": {"values": rows},
-        "layer": [*_marks(x, y), *_labels(rows, x, y)],
+        "layer": [*_marks(x, y), *label_points(rows, x, y, _LABELLED)],
     }
 
 
@@ -113,25 +113,6 @@ def _cost_note(placed: Sequence[ContestRow]) -> str:
     return "larger points cost more per solved case" + (
         "; diamonds: cost unknown" if UNKNOWN in costs else ""
     )
-
-
-def _labels(rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
-    """Names beside the points, on the side where there is room; of very many agents, none."""
-    times = np.array([row["x"] for row in rows])
-    along = np.log(times) if is_wide(times) else times
-    middle = (along.min() + along.max()) / 2
-    sides = {"left": [], "right": []}  # type: dict[str, list[dict[str, Any]]]
-    for row, place in zip(rows if len(rows) <= _LABELLED else [], along, strict=False):
-        sides["right" if place > middle else "left"].append(row)
-    return [
-        draw(
-            beside,
-            {"type": "text", "style": "note", "align": side, "dx": 12 if side == "left" else -12, "dy": -11},
-            {"x": x, "y": y, "text": {"field": "trial"}},
-        )
-        for side, beside in sides.items()
-        if beside
-    ]
 
 
 def _marks(x: Spec, y: Spec) -> list[Spec]:

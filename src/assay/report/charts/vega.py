@@ -122,6 +122,33 @@ def agent_colour(legend: Spec | None) -> Spec:
     return {"field": "trial", "type": "nominal", "sort": None, "legend": legend}
 
 
+def label_points(rows: list[dict[str, Any]], x: Spec, y: Spec, most: int) -> list[Spec]:
+    """Names (`trial`) beside points (`x`), on the side where there is room; of more than `most`, none."""
+    if not rows or len(rows) > most:
+        return []
+    places = np.array([row["x"] for row in rows])
+    along = np.log(places) if is_wide(places) else places
+    middle = (along.min() + along.max()) / 2
+    sides: dict[str, list[dict[str, Any]]] = {"left": [], "right": []}
+    for row, place in zip(rows, along, strict=True):
+        sides["right" if place > middle else "left"].append(row)
+    return [
+        {
+            "data": {"values": beside},
+            "mark": {
+                "type": "text",
+                "style": "note",
+                "align": side,
+                "dx": 12 if side == "left" else -12,
+                "dy": -11,
+            },
+            "encoding": {"x": x, "y": y, "text": {"field": "trial"}},
+        }
+        for side, beside in sides.items()
+        if beside
+    ]
+
+
 def is_wide(values: Values) -> bool:
     """Whether values need a logarithmic scale. All must be positive, as the logarithm of 0 lies nowhere on a chart."""
     return bool(len(values) and values.min() > 0 and values.max() / values.min() > _WIDE)

@@ -108,6 +108,12 @@ def script_and_style() -> dict[str, Any]:
     }
 
 
+def chart_parts(gallery: Gallery) -> tuple[dict[str, str], list[str]]:
+    """What a page needs to draw its charts, compressed, and the hash of the script among it."""
+    parts = {"specs": pack_json(gallery.specs), "runtime": b64encode(_runtime()).decode()}
+    return parts, [_hash(gzip.decompress(_runtime()))]
+
+
 def _context(report: Report) -> dict[str, Any]:
     """Everything that the template of a report needs."""
     # The gallery numbers charts in the order in which they hang, and templates refer to these numbers: contests come first,
@@ -122,7 +128,7 @@ def _context(report: Report) -> dict[str, Any]:
     of_run = [gallery.hang(chart) for chart in run_charts(replace(report, axes=axes))]
     trials = _sections(report, held, gallery)
     unrated = [section for section in trials if section.trial.ratings is None and section.is_listed]
-    parts = {"specs": pack_json(gallery.specs), "runtime": b64encode(_runtime()).decode()}
+    parts, hashes = chart_parts(gallery)
     if views:
         parts["details"] = pack_json(details(report, views))
     common = script_and_style()
@@ -150,7 +156,7 @@ def _context(report: Report) -> dict[str, Any]:
         "is_simulated": _is_simulated(report, held, sections),
         "parts": parts,
         "raw": raw_data(report, _PACKED - sum(map(len, parts.values()))),
-        "script_hashes": [*common["script_hashes"], _hash(gzip.decompress(_runtime()))],
+        "script_hashes": [*common["script_hashes"], *hashes],
     }
 
 

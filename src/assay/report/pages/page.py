@@ -76,14 +76,22 @@ def page_markdown(page: Page) -> str:
 
 def page_html(page: Page) -> str:
     """Self-contained: no request leaves the page, and nothing that a user named can run in it."""
-    from assay.report.pages.html import environment, script_and_style
+    from assay.report.pages.html import chart_parts, environment, script_and_style
+    from assay.report.pages.html_contests import Gallery
 
     shown, others = split_warnings(page.warnings)
+    gallery = Gallery()
+    places = {id(chart): gallery.hang(chart) for section in page.sections for chart in section.charts()}
+    common = script_and_style()
+    parts, hashes = chart_parts(gallery) if places else ({}, [])
     context: Mapping[str, object] = {
+        **common,
         "page": page,
         "shown_warnings": shown,
         "other_warnings": others,
-        **script_and_style(),
+        "hang": lambda chart: places[id(chart)],
+        "parts": parts,
+        "script_hashes": [*common["script_hashes"], *hashes],
     }
     return environment().get_template("page.html.j2").render(context)
 

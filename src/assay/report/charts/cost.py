@@ -1,0 +1,119 @@
+"""The chart of cost against quality, with the Pareto front."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from assay.model.cost import ConfigurationCost, CostAnalysis, FrontStatus
+from assay.report.charts.vega import Chart, Spec, frame, is_wide, label_points, quantity
+from assay.report.cost import amount_text
+
+_LABELLED = 20
+"""More names than this would cover each other."""
+STATUSES = {
+    FrontStatus.FRONT: "on the front",
+    FrontStatus.TIED: "tied with the front",
+    FrontStatus.DOMINATED: "off the front",
+}
+
+
+def front_chart(made: CostAnalysis) -> Chart | None:
+    """Accuracy against cost per task, with intervals: up and to the left is better. None with fewer than two points."""
+    placed = [one for one in made.configurations if one.place is not None]
+    if len(placed) < 2:
+        return None
+    rows = [_point(one) for one in placed]
+    reach = np.array([row[end] for row in rows for end in ("low", "high", "x")])
+    x = quantity("x", "cost per task ($)", reach)
+    x["scale"]["padding"] = 40
+    x["axis"] |= {"format": "~g"}
+    if not is_wide(reach):
+        # A free agent stands at 0, where everybody sees it.
+        x["scale"]["zero"] = bool(reach.min() <= 0)
+    y = {
+        "field": "y",
+        "type": "quantitative",
+        "title": "accuracy",
+        "scale": {"zero": False, "nice": True},
+        "axis": {"tickCount": 5, "format": ".0%"},
+    }
+    kind = "simulated agents, " if made.is_simulated else ""
+    title = f"Cost and quality, {made.suite}"
+    spec: Spec = {
+        **frame(title, f"{kind}lines are 95 % intervals; the dashed line is the Pareto front"),
+        "height": 300,
+        "layer": [*_front_line(rows, x, y), *_marks(rows, x, y), *label_points(rows, x, y, _LABELLED)],
+    }
+    return Chart(f"front-{made.suite}{'-simulated' if made.is_simulated else ''}", spec)
+
+
+def _point(one: ConfigurationCost) -> dict[str, Any]:
+    cost, accuracy = one.whole.cost_per_task, one.whole.accuracy
+    assert one.place is not None
+    assert cost.value is not None
+    assert accuracy.value is not None
+    return {
+        "trial": one.name,
+        "x": cost.value,
+        "low": cost.value if cost.low is None else cost.low,
+        "high": cost.value if cost.high is None else cost.high,
+        "y": accuracy.value,
+        "from": accuracy.value if accuracy.low is None else accuracy.low,
+        "to": accuracy.value if accuracy.high is None else accuracy.high,
+        "status": STATUSES[one.place.status],
+        "cost": amount_text(cost),
+        "success": amount_text(one.whole.cost_per_success),
+        "accuracy": amount_text(accuracy, is_share=True),
+    }
+
+
+def _front_line(rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
+    """Steps through the points that are on the front by their figures."""
+    front = sorted(
+        (row for row in rows if row["status"] == STATUSES[FrontStatus.FRONT]), key=lambda r: r["x"]
+    )
+    if len(front) < 2:
+        return []
+    return [
+        {
+            "data": {"values": front},
+            "mark": {"type": "line", "style": "edge", "interpolate": "step-after"},
+            "encoding": {"x": x, "y": y},
+        }
+    ]
+
+
+def _marks(rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
+    colour = {
+        "field": "status",
+        "type": "nominal",
+        "scale": {"domain": list(STATUSES.values()), "range": "outcomes"},
+        "legend": {"title": None},
+    }
+    shape = {
+        "field": "status",
+        "type": "nominal",
+        "scale": {"domain": list(STATUSES.values()), "range": ["circle", "diamond", "cross"]},
+    }
+    line = {"type": "rule", "style": "reach"}
+    tips = [
+        {"field": "trial", "title": "configuration"},
+        {"field": "cost", "title": "cost per task"},
+        {"field": "success", "title": "cost per solved task"},
+        {"field": "accuracy", "title": "accuracy"},
+        {"field": "status", "title": "Pareto front"},
+    ]
+    across = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour}
+    upright = {"x": x, "y": {**y, "field": "from"}, "y2": {"field": "to"}, "color": colour}
+    point = {"type": "point", "style": "place", "filled": True, "size": 160}
+    return [
+        {"data": {"values": rows}, "mark": line, "encoding": across},
+        {"data": {"values": rows}, "mark": line, "encoding": upright},
+        {
+            "data": {"values": rows},
+            "mark": point,
+            "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tips},
+        },
+    ]

@@ -1,0 +1,106 @@
+"""Figures and sentences of cost analyses, as the terminal, the pages and the charts show them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from assay.model.cost import Amount, BreakEven, ConfigurationCost, CostAnalysis, FrontStatus, PricePart
+from assay.report.figures import NOTHING
+from assay.units import and_list, format_signed, percent, significant, usd
+
+_POINT = 1e-6
+"""Costs are stored as 32-bit floats: an interval that is narrower, as a share of its end, is a point."""
+_FAR = 5.0
+"""Prices that would have to change sixfold are not worth a sentence."""
+PLACES = {FrontStatus.FRONT: "front", FrontStatus.TIED: "tied", FrontStatus.DOMINATED: "off"}
+
+
+def amount_text(amount: Amount, *, is_share: bool = False) -> str:
+    """An amount of money or a share, with its interval where that is more than a point.
+
+    >>> amount_text(Amount(0.00123, 0.001, 0.0015)), amount_text(Amount(0.9, 0.85, 0.94), is_share=True)
+    ('$0.00123 [0.001, 0.0015]', '90 % [85, 94]')
+    """
+    if amount.value is None:
+        return NOTHING
+    show = percent if is_share else usd
+    return f"{show(amount.value)}{_ends(amount, lambda end: show(end).strip('$ %'))}"
+
+
+def number_text(amount: Amount) -> str:
+    """A plain number with its interval."""
+    return NOTHING if amount.value is None else f"{significant(amount.value)}{_ends(amount, significant)}"
+
+
+def _ends(amount: Amount, show: Callable[[float], str]) -> str:
+    """The interval in brackets; empty where there is none, or where it is a point."""
+    if amount.low is None or amount.high is None or amount.high - amount.low <= _POINT * abs(amount.high):
+        return ""
+    return f" [{show(amount.low)}, {show(amount.high)}]"
+
+
+def front_sentence(made: CostAnalysis) -> str:
+    """Who is on the front, who ties, and who is dominated by whom."""
+    placed = [one for one in made.configurations if one.place is not None]
+    if len(placed) < 2:
+        return ""
+    by_status: dict[FrontStatus, list[ConfigurationCost]] = {status: [] for status in FrontStatus}
+    for one in placed:
+        assert one.place is not None
+        by_status[one.place.status].append(one)
+    front = [one.name for one in by_status[FrontStatus.FRONT]]
+    parts = [
+        f"{and_list(front, 6)} {'is' if len(front) == 1 else 'are'} on the Pareto front of cost and quality"
+    ]
+    if tied := [one.name for one in by_status[FrontStatus.TIED]]:
+        parts.append(f"{and_list(tied, 6)} {'ties' if len(tied) == 1 else 'tie'} with the front")
+    for one in by_status[FrontStatus.DOMINATED][:3]:
+        assert one.place is not None
+        parts.append(f"{one.name} is off it, dominated by {and_list(one.place.dominated_by, 3)}")
+    if (more := len(by_status[FrontStatus.DOMINATED]) - 3) > 0:
+        parts.append(f"{more} more are off it")
+    return "; ".join(parts) + "."
+
+
+def sensitivity_text(one: ConfigurationCost) -> str:
+    """Which price matters most, and what half of it more or less makes of the cost of a task."""
+    part = max(one.prices, key=lambda part: part.share)
+    which = "its cost as a whole" if part.name == "all" else f"the price of {part_name(part)}"
+    share = "" if part.name == "all" else f" ({percent(part.share)} of the cost)"
+    return f"± 50 % of {which}{share}: a task costs {usd(part.at_half_less)} to {usd(part.at_half_more)}"
+
+
+def part_name(part: PricePart | BreakEven) -> str:
+    name = part.name if isinstance(part, PricePart) else part.part
+    return {
+        "input": "input tokens",
+        "cached": "cached tokens",
+        "output": "output tokens",
+        "request": "requests",
+        "all": "whole answers",
+    }[name]
+
+
+def price_text(part: str, price: float | None) -> str:
+    """
+    >>> price_text("input", 2.5), price_text("request", 0.01), price_text("all", None)
+    ('$2.50 per million', '$0.01 per request', '–')
+    """
+    if price is None:
+        return NOTHING
+    return f"{usd(price)} per {'request' if part == 'request' else 'million'}"
+
+
+def break_even_text(one: BreakEven) -> str:
+    """One sentence on where the cheaper one changes."""
+    moved = f"{format_signed(100 * one.change)} %"
+    at = (
+        "" if one.break_even is None else f", from {price_text(one.part, one.price)} to {usd(one.break_even)}"
+    )
+    return f"'{one.configuration}' costs as much per solved task as '{one.other}' if its price of {part_name(one)} changes by {moved}{at}."
+
+
+def select_break_even(made: CostAnalysis, limit: int) -> Iterator[BreakEven]:
+    """Those that need the smallest change, for a short list; the JSON document has all."""
+    near = [one for one in made.break_even if abs(one.change) <= _FAR]
+    yield from sorted(near, key=lambda one: abs(one.change))[:limit]

@@ -1,0 +1,265 @@
+"""Cost analyses as sections, which the terminal prints and the pages are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from assay.model import Doubt
+from assay.model.cost import Amount, ConfigurationCost, CostAnalysis
+from assay.model.page import Cell, Charts, ListItem, PageSection, Points, Table
+from assay.report.charts.cost import front_chart
+from assay.report.cost import (
+    PLACES,
+    amount_text,
+    break_even_text,
+    front_sentence,
+    number_text,
+    part_name,
+    price_text,
+    select_break_even,
+    sensitivity_text,
+)
+from assay.report.figures import NOTHING
+from assay.report.pages.page import Page
+from assay.units import and_list, count, format_count, percent, significant, usd
+
+_FEW = 3
+_TONES = {"front": "good", "tied": "", "off": "quiet"}
+
+
+def cost_page(found: Sequence[CostAnalysis]) -> Page:
+    """All analyses; the first gives the verdict."""
+    first = found[0]
+    certain = [one for one in first.opportunities if one.is_certain]
+    suites = list(dict.fromkeys(made.suite for made in found))
+    return Page(
+        title=f"Cost of {and_list(suites)}" if len(suites) < _FEW else "Cost",
+        kind="cost",
+        facts=[
+            f"{count(first.volume)} tasks a month",
+            *(f"suite {name}" for name in suites),
+            f"equal quality: within {significant(100 * first.tolerance)} points",
+        ],
+        verdict=front_sentence(first).rstrip("."),
+        is_certain=bool(certain),
+        reasons=[f"{one.message}." for one in certain[:_FEW]],
+        sections=[section for made in found for section in cost_sections(made)],
+        warnings=[Doubt("cost", text) for made in found for text in made.doubts],
+    )
+
+
+def cost_sections(made: CostAnalysis, *, with_ends: bool = True) -> list[PageSection]:
+    """What an analysis shows, from the answer to the details; the first table `with_ends` of intervals needs 125 columns."""
+    chart = front_chart(made)
+    name = f"{made.suite} · simulated" if made.is_simulated else made.suite
+    return [
+        PageSection(
+            f"{name}: cost and quality",
+            [_configurations(made, with_ends), *([Charts([chart])] if chart else [])],
+            made.category,
+            front_sentence(made),
+            list(_notes(made)),
+            is_simulated=made.is_simulated,
+        ),
+        *_opportunities(made, name),
+        *_months(made, name),
+        *_prices(made, name),
+        *_caches(made, name),
+        *_by_benchmark(made, name),
+    ]
+
+
+def _configurations(made: CostAnalysis, with_ends: bool) -> Table:
+    titles = [
+        "Configuration",
+        "Per task",
+        "Per solved task",
+        "Accuracy",
+        "Performance/$",
+        "Efficiency",
+        "Front",
+    ]
+    rows = [_row(one, with_ends) for one in made.configurations]
+    return Table(titles, rows, words=(6,), minor=(4,))
+
+
+def _row(one: ConfigurationCost, with_ends: bool) -> list[Cell]:
+    def format_amount(amount: Amount, write: Callable[[Amount], str] = amount_text) -> str:
+        return write(amount if with_ends else Amount(amount.value))
+
+    whole = one.whole
+    place = PLACES[one.place.status] if one.place else NOTHING
+    return [
+        Cell(one.name),
+        _money(whole.cost_per_task, format_amount(whole.cost_per_task), "unknown"),
+        _money(whole.cost_per_success, format_amount(whole.cost_per_success), "undefined"),
+        Cell(format_amount(whole.accuracy, lambda amount: amount_text(amount, is_share=True))),
+        Cell(number_text(Amount(whole.performance_per_dollar.value))),
+        Cell(
+            NOTHING if one.efficiency is None else f"{one.efficiency:.2f}",
+            tone="good" if one.is_optimal and not one.undecided else "",
+        ),
+        Cell(place, tone=_TONES.get(place, "quiet")),
+    ]
+
+
+def _money(amount: Amount, text: str, missing: str) -> Cell:
+    if amount.value is None:
+        return Cell(missing, tone="quiet")
+    return Cell("free") if amount.value == 0 else Cell(text, brief=amount_text(Amount(amount.value)))
+
+
+def _amount_cell(amount: Amount, write: Callable[[Amount], str]) -> Cell:
+    """With its interval where there is room for it."""
+    return Cell(write(amount), brief=write(Amount(amount.value)))
+
+
+def _notes(made: CostAnalysis) -> Iterator[str]:
+    """What a reader needs to know of the table, from the data."""
+    for one in made.configurations:
+        if one.whole.cost_per_task.value is None:
+            yield f"{one.name}: {one.whole.cost_per_task.reason}."
+        elif one.whole.cost_per_success.value is None:
+            yield f"{one.name}: cost per solved task is undefined, because {one.whole.cost_per_success.reason}."
+    ties = {
+        frozenset((one.name, other)) for one in made.configurations if one.place for other in one.place.ties
+    }
+    if ties:
+        told = [" and ".join(sorted(pair)) for pair in sorted(ties, key=sorted)]
+        yield f"No certain difference in cost or quality: {'; '.join(told[:_FEW])}{' …' if len(told) > _FEW else ''}."
+    open_ones = [one for one in made.configurations if one.undecided]
+    for one in open_ones[:_FEW]:
+        yield (
+            f"{one.name}: {and_list([f'{name!r}' for name in one.undecided], _FEW)} may be as good for less; "
+            "that is undecided and not in the efficiency."
+        )
+    yield (
+        "Efficiency: the cheapest cost per solved task among those that keep the quality ÷ its own; above 0.8 is optimal."
+    )
+
+
+def _opportunities(made: CostAnalysis, name: str) -> Iterator[PageSection]:
+    if not made.opportunities:
+        return
+    points = []
+    for one in made.opportunities:
+        told = [one.evidence, f"{one.arithmetic}." if one.arithmetic else ""]
+        points.append(
+            ListItem(" ".join(filter(None, told)), "good" if one.is_certain else "unsure", one.message)
+        )
+    certain = sum(one.is_certain for one in made.opportunities)
+    yield PageSection(
+        f"{name}: ways to spend less",
+        [Points(points)],
+        f"{format_count(certain, 'certain saving')}, {format_count(len(points) - certain, 'idea')} to check",
+    )
+
+
+def _months(made: CostAnalysis, name: str) -> Iterator[PageSection]:
+    """What the volume costs, what a configuration saves in place of another, and how far the budget goes."""
+    priced = [one for one in made.configurations if one.per_month.value is not None]
+    if not any(one.per_month.value for one in priced):
+        return
+    titles = ["Configuration", "Per month", "Saves a month", "Instead of"]
+    budget = next((one.budget for one in priced if one.budget), None)
+    if budget is not None:
+        titles += [f"Tasks for {usd(budget.usd)}", "Days it lasts", "Budget"]
+    rows = []
+    for one in priced:
+        cells = [Cell(one.name), _money(one.per_month, amount_text(one.per_month), "unknown")]
+        if one.saving is None:
+            cells += [Cell(NOTHING, tone="quiet")] * 2
+        else:
+            cells += [_amount_cell(one.saving.per_month, amount_text), Cell(one.saving.instead_of)]
+        rows.append(cells + (_budget_cells(one) if budget is not None else []))
+    yield PageSection(
+        f"{name}: {count(made.volume)} tasks a month", [Table(titles, rows, words=(3, 6), minor=(3,))]
+    )
+
+
+def _budget_cells(one: ConfigurationCost) -> list[Cell]:
+    if one.budget is None:
+        return [Cell("no limit", tone="quiet"), Cell("no limit", tone="quiet"), Cell("lasts", tone="good")]
+    return [
+        _amount_cell(one.budget.tasks, number_text),
+        _amount_cell(one.budget.days, number_text),
+        Cell(
+            {True: "lasts", False: "runs out", None: "undecided"}[one.budget.lasts],
+            tone={True: "good", False: "bad", None: "warn"}[one.budget.lasts],
+        ),
+    ]
+
+
+def _prices(made: CostAnalysis, name: str) -> Iterator[PageSection]:
+    priced = [one for one in made.configurations if one.prices]
+    if not priced:
+        return
+    rows = [
+        [
+            Cell(one.name),
+            Cell(part_name(part)),
+            Cell(price_text(part.name, part.price)),
+            Cell(usd(part.per_task)),
+            Cell(percent(part.share)),
+            Cell(usd(part.at_half_less)),
+            Cell(usd(part.at_half_more)),
+        ]
+        for one in priced
+        for part in one.prices
+    ]
+    titles = ["Configuration", "Part", "Price", "Per task", "Share", "Task at −50 %", "Task at +50 %"]
+    lines = [ListItem(sensitivity_text(one), title=one.name) for one in priced]
+    blocks: list[Table | Points] = [Table(titles, rows, words=(1,), terminal=lines)]
+    if turning := [ListItem(break_even_text(one)) for one in select_break_even(made, 5)]:
+        blocks.append(Points(turning))
+    yield PageSection(f"{name}: if prices change", blocks)
+
+
+def _caches(made: CostAnalysis, name: str) -> Iterator[PageSection]:
+    rows = [
+        [
+            Cell(one.name),
+            Cell(percent(one.cache.cached_share)),
+            Cell(usd(one.cache.saved * made.volume)),
+            Cell(usd(one.cache.at_best_share * made.volume), note=f"at {percent(one.cache.best_share)}"),
+            Cell(usd(one.cache.at_most * made.volume)),
+        ]
+        for one in made.configurations
+        if one.cache is not None
+    ]
+    if rows:
+        titles = ["Configuration", "Cached input", "Saved a month", "More at the best share", "More at most"]
+        yield PageSection(
+            f"{name}: cached tokens",
+            [Table(titles, rows)],
+            notes=[
+                "The best share is the highest among the configurations; at most: if all input were cached."
+            ],
+        )
+
+
+def _by_benchmark(made: CostAnalysis, name: str) -> Iterator[PageSection]:
+    """Only where there are several benchmarks; the terminal leaves it out."""
+    if len({benchmark for one in made.configurations for benchmark in one.benchmarks}) < 2:
+        return
+    rows = [
+        [
+            Cell(one.name),
+            Cell(benchmark),
+            _money(cost.cost_per_task, amount_text(cost.cost_per_task), "unknown"),
+            _money(cost.cost_per_success, amount_text(cost.cost_per_success), "undefined"),
+            Cell(amount_text(cost.accuracy, is_share=True)),
+            Cell(number_text(cost.performance_per_dollar)),
+        ]
+        for one in made.configurations
+        for benchmark, cost in one.benchmarks.items()
+    ]
+    titles = [
+        "Configuration",
+        "Benchmark",
+        "Cost per task",
+        "Per solved task",
+        "Accuracy",
+        "Performance per $",
+    ]
+    yield PageSection(f"{name}: each benchmark", [Table(titles, rows, words=(1,))], is_detail=True)
