@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ON_SCREEN = 5
 IN_DOCUMENTS = 15
-_HARNESS = "assay/execute/"
+_HARNESS = ("assay/execute/", "assay/plugin/spans", "assay/builtin/instruments/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ class ExecutionDocument(BaseModel):
     log: str | None = Field(None, description="What it printed, where that was kept")
     detail: Plain | None = Field(
         None,
-        description="Of a case: `tool_calls`, `spans` (name, kind, start, seconds), `attempts`, `reasons` of the "
+        description="Of a case: `tool_calls`, `spans` (name, kind, start, seconds, attributes), `attempts`, `reasons` of the "
         "scores, `unscored` scorers, outputs of earlier `turns`, `simulated`, `shortened` (what is stored in part, and "
         "its size); each only where there is such",
     )
