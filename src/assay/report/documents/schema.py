@@ -579,6 +579,11 @@ class Result(BaseModel):
         "told right from wrong, and the score in calm), and `scenarios` with score, breaking point, recovery, `quality` under "
         "pressure and in calm, judgements and resources of each; see docs/stress.md",
     )
+    profiles: list[Plain] | None = Field(
+        None,
+        description="Of trials with the instrument `profile`: `agent_id`, `profile_data` and `optimization_opportunities`, as "
+        "`assay profile --json` writes them; see docs/profile.md",
+    )
     trials: list[TrialDocument] = Field(description="One entry a trial, in the order of the plan")
 
 
