@@ -27,6 +27,22 @@ class TestProfile(InstrumentContract):
     instrument = "profile"
 
 
+class TestMemray(InstrumentContract):
+    instrument = "memray"
+
+
+def test_memray_names_the_line_that_held_most_at_the_peak(tmp_path: Path):
+    pytest.importorskip("memray")
+    from assay.builtin.instruments.memray import Memray
+
+    instrument = Memray()
+    state = instrument.start(ExperimentContext("run", tmp_path, seed=1, phase="profiled"))
+    held = bytearray(5_000_000)
+    reading = instrument.stop(state)
+    assert len(held) <= reading.measurements["memray_peak_bytes"] < 6_000_000
+    assert json.loads(reading.files[0].content)["top_peak"][0]["file"].endswith("test_sampling.py")
+
+
 def record_of(instrument: SamplingProfiler, folder: Path) -> dict[str, Any]:
     reading = instrument.stop(instrument.start(ExperimentContext("run", folder, seed=1, phase="profiled")))
     (content,) = [file.content for file in reading.files if file.type == "profile"]

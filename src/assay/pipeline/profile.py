@@ -7,11 +7,12 @@ instrument `profile`, listed once for each sampled execution, and the finding of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from assay.errors import LookupFailed, PlanError
-from assay.model import InstrumentUse, Isolation, Order, Plan, Trial
+from assay.model import InstrumentUse, Isolation, Limits, Order, Plan, Trial
 from assay.pipeline.planning import prepare
 from assay.plan.load import find_agent
 from assay.plan.suite import CaseFilter
@@ -25,6 +26,8 @@ from assay.text import shell_command
 
 PROFILE = "profile"
 """Name of the instrument and of its finding, and the tag of runs that `assay profile` made."""
+SAMPLER_BYTES = 256 * 2**20
+"""Memory that py-spy and the program that starts it may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +91,26 @@ def _only_suite(agent: str, settings: Settings, store: Store) -> str:
     raise PlanError(f"There are several suites ({names}). Name one: {command}")
 
 
+def _allow_sampler(limits: Limits) -> Limits:
+    """A limit of memory counts all that a worker starts, and so the sampler as well."""
+    most = limits.memory_bytes
+    return limits if most is None else replace(limits, memory_bytes=most + SAMPLER_BYTES)
+
+
 def _profiled(trial: Trial, options: ProfileOptions) -> Trial:
     """The trial with pairs of executions, one unsampled and one sampled, and one more that traces memory."""
     sampling = InstrumentUse(PROFILE, {"rate": options.rate})
     is_local = trial.agent_use is None or getattr(
         lookup.find("agents", trial.agent_use.type), "is_local", False
     )
-    memory = (InstrumentUse("memory"),) if options.has_memory and is_local else ()
+    # memray sees C libraries as well, but is not part of any extra.
+    tracer = "memray" if find_spec("memray") is not None else "memory"
+    memory = (InstrumentUse(tracer),) if options.has_memory and is_local else ()
     return replace(
         trial,
         iterations=replace(trial.iterations, measured=options.pairs, until=None),
         instruments=(InstrumentUse("timing"), *[sampling] * options.pairs, *memory),
+        limits=_allow_sampler(trial.limits),
         isolation=Isolation.PROCESS,
         processes=1,
         concurrency=1,

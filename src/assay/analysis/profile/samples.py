@@ -7,12 +7,12 @@ one. Other threads matter while the main one waits for threads: then what they d
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.model import Execution, Phase, Status, TrialReport
-from assay.stats.intervals import Interval, intersect, union
+from assay.stats.intervals import Interval, intersect, length, union
 
 COMPUTING = "computing"
 SLEEPING = "sleeping"
@@ -53,7 +53,9 @@ class StackFrame:
     is_library: bool = False
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} {self.function}" if self.file else self.function
+        if not self.line:
+            return f"{self.function} ({self.file})" if self.file else self.function
+        return f"{self.file}:{self.line} {self.function}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +236,24 @@ def _read_threads(stacks: Mapping[str, Any]) -> tuple[tuple[StackSample, ...], .
         for places, weight in zip(thread["samples"], thread["weights"], strict=False):
             samples.append(_build_sample(at, at + weight, [frames[place] for place in places]))
             at += weight
-        found.append((thread["name"], tuple(s for s in samples if s.stack or s.cause != IDLE)))
+        found.append((thread["name"], tuple(s for s in samples if s.stack)))
     found.sort(key=lambda thread: thread[0] != "MainThread")
-    return tuple(samples for _, samples in found)
+    main, *others = [samples for _, samples in found] or [()]
+    return (tuple(_await_others(main, others)), *others)
+
+
+def _await_others(
+    main: Sequence[StackSample], others: Sequence[Sequence[StackSample]]
+) -> Iterator[StackSample]:
+    """An event loop that waits for a timer while other threads work waits for them: Assay's own timers run in it, too."""
+    busy = union(s.interval for thread in others for s in thread if s.cause not in (THREADS, IDLE))
+    for sample in main:
+        is_loop = bool(sample.stack) and sample.stack[-1].file.startswith(("asyncio", "selectors.py"))
+        shared = length(intersect([sample.interval], busy))
+        if sample.cause == SLEEPING and is_loop and shared > (sample.end - sample.start) / 2:
+            yield replace(sample, cause=THREADS)
+        else:
+            yield sample
 
 
 def _build_sample(start: float, end: float, frames: Sequence[StackFrame]) -> StackSample:

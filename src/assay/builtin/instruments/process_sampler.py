@@ -85,18 +85,48 @@ def _read_call(pid: int, number: int, arguments: list[int]) -> str:
     watches_nothing = (number in _SELECT and arguments[0] == 0) or (number in _POLL and arguments[1] == 0)
     if watches_nothing:
         return SLEEP
-    if number in _EPOLL and _count_watched(pid, arguments[0]) <= 1:
-        # An event loop that watches nothing but its own wake-up pipe waits for a timer, or for another thread.
+    if number in _EPOLL and not _watches_others(pid, arguments[0]):
+        # An event loop that watches nothing but its own wake-up pipes waits for a timer, or for another thread.
         return OTHER if arguments[3] & _NO_TIMEOUT == _NO_TIMEOUT else SLEEP
     return state
 
 
-def _count_watched(pid: int, descriptor: int) -> int:
+def _watches_others(pid: int, descriptor: int) -> bool:
+    """Whether an epoll descriptor watches anything that comes from outside of the process."""
     try:
         with open(f"/proc/{pid}/fdinfo/{descriptor}", "rb") as file:  # noqa: PTH123
-            return file.read().count(b"tfd:")
+            watched = tuple(
+                int(line.split()[1]) for line in file.read().splitlines() if line.startswith(b"tfd:")
+            )
+        links = {fd: os.readlink(f"/proc/{pid}/fd/{fd}") for fd in watched}  # noqa: PTH115
     except OSError:
-        return 2
+        return True
+    key = (pid, *sorted(links.items()))
+    if key not in _WATCHED:
+        _WATCHED[key] = not all(_is_internal(pid, link) for link in links.values())
+    return _WATCHED[key]
+
+
+_WATCHED: dict[tuple[object, ...], bool] = {}
+
+
+def _is_internal(pid: int, link: str) -> bool:
+    """Whether both ends of a descriptor are in the process, as those by which an event loop wakes itself.
+
+    The two ends of a pair of sockets have successive numbers; so may two connections, but these are listed as such.
+    """
+    if link.startswith("anon_inode:"):
+        return True
+    with contextlib.suppress(OSError):
+        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]  # noqa: PTH115
+        if link.startswith("pipe:"):
+            return links.count(link) > 1
+        if link.startswith("socket:["):
+            number = int(link[8:-1])
+            tables = (Path(f"/proc/{pid}/net/{name}").read_text() for name in ("tcp", "tcp6", "udp", "udp6"))
+            is_connection = any(f" {number} " in table for table in tables)
+            return not is_connection and any(f"socket:[{number + step}]" in links for step in (-1, 1))
+    return False
 
 
 def read_cpu_seconds(pid: int) -> float:

@@ -58,7 +58,9 @@ class SamplingProfiler:
         self._py_spy = py_spy or find_py_spy()
 
     def start(self, context: ExperimentContext) -> _Sampling:
-        folder = tempfile.mkdtemp(prefix="assay-profile-")
+        # The folder of the trial goes with the run, also where the worker is killed.
+        parent = context.run_dir if context.run_dir.is_dir() else None
+        folder = tempfile.mkdtemp(prefix="assay-profile-", dir=parent)
         trace = str(Path(folder, "trace.json"))
         # An agent that is a program of its own is the one to be watched.
         pid = next(process_sampler.list_children(os.getpid()), os.getpid())

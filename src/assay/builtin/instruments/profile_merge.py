@@ -49,6 +49,9 @@ _ROOTS = (
 )
 _MOST_ROWS = 600
 _STDLIB = sysconfig.get_paths()["stdlib"]
+_LOOP = "/assay/plugin/interruption"
+"""Where the event loop of async agents waits."""
+EVENT_LOOP: Frame = ("event loop", "asyncio", 0)
 _OUTSIDE: Stack = (("[harness]", "", 0),)
 
 
@@ -201,7 +204,7 @@ def _histories(events: Iterable[Mapping[str, Any]]) -> dict[int, _History]:
 def _find_offset(histories: Mapping[int, _History], sampled_from: float, began: float) -> float:
     """What to add to py-spy's times: its last sample in which the worker still awaited the sampler lies just before `began`.
 
-    The program of a command agent does not wait; then py-spy's clock begins when it said that it samples.
+    The program of a command agent does not wait; then py-spy's first sample was taken when it said that it samples.
     """
     for history in histories.values():
         last = None
@@ -210,7 +213,8 @@ def _find_offset(histories: Mapping[int, _History], sampled_from: float, began: 
                 last = place
         if last is not None and last + 1 < len(history.times):
             return began - history.times[last + 1] + 0.002
-    return sampled_from
+    first = min((history.times[0] for history in histories.values() if history.times), default=0.0)
+    return sampled_from - first
 
 
 def trim_stack(stack: Stack, state: str) -> Stack | None:
@@ -223,7 +227,9 @@ def trim_stack(stack: Stack, state: str) -> Stack | None:
         inner = inner[1:]
     inner = tuple(frame for frame in inner if "/assay/builtin/instruments/" not in frame[1])
     if not inner and own:
-        return None
+        if _LOOP not in stack[-1][1]:
+            return None
+        inner = (EVENT_LOOP,)
     label = f"[lock {state[1:]}]" if state[:1] == "L" else STATES.get(state, "[wait]")
     return (*inner, (label, "", 0)) if label else inner or None
 
@@ -236,4 +242,4 @@ def _is_harness(file: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_library(file: str) -> bool:
     """Whether a file belongs to Python or to an installed package, and not to the subject."""
-    return "site-packages" in file or file.startswith((_STDLIB, "<frozen"))
+    return "site-packages" in file or file.startswith((_STDLIB, "<frozen", EVENT_LOOP[1]))
