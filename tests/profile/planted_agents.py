@@ -6,6 +6,7 @@ to the sampler as it would with a server elsewhere.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -148,4 +149,28 @@ def parsing(question: str) -> str:
 
 def quick(question: str) -> str:
     """Ends long before the first sample."""
+    return "done"
+
+
+async def sleepy_async(question: str) -> str:
+    """Sleeps in an event loop."""
+    await asyncio.sleep(0.4)
+    return "done"
+
+
+async def in_thread(question: str) -> str:
+    """Waits in a thread for a server, from an event loop."""
+    await asyncio.to_thread(_call, 0.4)
+    return "done"
+
+
+async def together(question: str) -> str:
+    """Independent calls in an event loop, all at once."""
+
+    async def ask(number: int) -> None:
+        with span("ask model", kind="llm", input=f"Question number{number}") as call:
+            await asyncio.to_thread(_call, 0.3)
+            call.record(output=f"answer{number}")
+
+    await asyncio.gather(*(ask(number) for number in range(3)))
     return "done"
