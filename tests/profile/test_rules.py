@@ -11,7 +11,7 @@ from assay.analysis.profile import samples as causes
 from assay.analysis.profile.opportunities import find_opportunities
 from assay.analysis.profile.samples import Call, SampledExecution, StackFrame, StackSample, read_calls
 from assay.analysis.profile.tokens import analyse_tokens
-from assay.analysis.profile.usage import bottlenecks, parallelization, phase_usage, utilization
+from assay.analysis.profile.usage import bottlenecks, parallelization, span_usage, utilization
 
 
 def call(
@@ -189,7 +189,7 @@ def test_phases_have_what_the_process_used_meanwhile_and_the_harness_its_own():
         ["ask", "llm", 0.1, 0.2, {"parent": 0}],
         ["harness", "harness", 1.0, 0.1],
     ]
-    plan, ask, other, harness = phase_usage(execution(*read_calls(spans), rows=ROWS))
+    plan, ask, other, harness = span_usage(execution(*read_calls(spans), rows=ROWS))
     assert [phase.name for phase in (plan, ask, harness)] == ["plan", "ask", "harness"]
     assert (plan.depth, ask.depth) == (0, 1)
     assert plan.cpu_seconds == pytest.approx(0.2)

@@ -13,11 +13,11 @@ import pytest
 
 from assay.analysis.profile.overhead import sampling_overhead
 from assay.analysis.profile.profile import _explain
-from assay.builtin.findings.profile_text import overhead_text
+from assay.builtin.findings.profile_text import format_overhead
 from assay.builtin.instruments.process_sampler import IO, SLEEP, read_state
 from assay.builtin.instruments.profile import SamplingProfiler
 from assay.builtin.instruments.profile_merge import merge_samples
-from assay.builtin.instruments.repeated_parsing import ParsingWatch
+from assay.builtin.instruments.repeated_parsing import Parsing
 from assay.model import Execution, Phase, Status
 from assay.plugin.experiment import ExperimentContext
 from assay.testing import InstrumentContract
@@ -25,6 +25,10 @@ from assay.testing import InstrumentContract
 
 class TestProfile(InstrumentContract):
     instrument = "profile"
+
+
+class TestParsing(InstrumentContract):
+    instrument = "parsing"
 
 
 class TestMemray(InstrumentContract):
@@ -124,21 +128,20 @@ def test_rows_from_before_the_execution_say_nothing_about_it():
     assert merge_samples(events, {"began": 0.0, "rows": rows}, 1.5, 2.0).samples == 0
 
 
-def test_parsing_is_counted_by_caller_and_document():
-    watch = ParsingWatch()
-    watch.start()
-    try:
-        for _ in range(3):
-            json.loads('{"a": 1}')
-        for number in range(3):
-            json.loads(f"[{number}]")
-    finally:
-        watch.stop()
+def test_parsing_is_counted_by_caller_and_document(tmp_path: Path):
+    instrument = Parsing()
+    state = instrument.start(ExperimentContext("run", tmp_path, seed=1, phase="profiled"))
+    for _ in range(3):
+        json.loads('{"a": 1}')
+    for number in range(3):
+        json.loads(f"[{number}]")
+    reading = instrument.stop(state)
     json.loads("[4]")
-    again, once = watch.counts()
+    again, once = json.loads(reading.files[0].content)
     assert (again["calls"], again["documents"], again["repeated_characters"]) == (3, 1, 16)
     assert (once["calls"], once["documents"], once["repeated_characters"]) == (3, 3, 0)
-    assert again["function"].endswith("test_parsing_is_counted_by_caller_and_document")
+    assert again["function"] == "test_parsing_is_counted_by_caller_and_document"
+    assert reading.measurements == {"json_parsed": 6, "json_parsed_again": 2}
 
 
 def pair(number: int, without: float, with_it: float) -> list[Execution]:
@@ -158,10 +161,14 @@ def test_overhead_is_the_mean_ratio_of_pairs_with_its_interval():
     assert found.high is not None
     assert 0 < found.low < found.value < found.high
     assert found.is_resolved
-    assert "not resolvable" not in overhead_text(found)
+    assert format_overhead(found) == "+2.5% (95 % interval +1.3% to +3.7%, 3 pairs)"
 
 
 def test_overhead_below_the_noise_is_not_resolvable():
     executions = [e for n, (a, b) in enumerate([(1, 1.2), (1, 0.85)]) for e in pair(n, a, b)]
-    assert "not resolvable" in overhead_text(sampling_overhead(executions, [0, 1]))
+    found = sampling_overhead(executions, [0, 1])
+    assert found is not None
+    assert not found.is_resolved
+    assert "not resolvable" in format_overhead(found)
+    assert sampling_overhead(executions, [0, 1], "cpu_seconds") is None
     assert sampling_overhead([], []) is None

@@ -127,8 +127,7 @@ def _finish(session: Session, report: Report, files: list[Path]) -> int:
         session.next(f"assay run --resume {run_id}")
         return 130
     pages = [] if files else [f"assay report {run_id} --format html,speedscope"]
-    best = "" if report.run.name is None else report.run.name
-    session.next(
-        *pages, f"assay show {run_id}", *([shell_command("compare", run_id, "NEW_RUN")] if best else [])
-    )
+    cases = next((trial.stored.trial.cases for trial in report.trials), ())
+    spans = shell_command("show", run_id, options=["--case", cases[0]] if cases else [])
+    session.next(*pages, spans)
     return 0 if report.run.state is RunState.COMPLETED else 1

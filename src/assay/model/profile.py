@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseUsage:
+class SpanUsage:
     """What one kind of span took: all spans of that name at that place together."""
 
     name: str
@@ -141,13 +141,16 @@ class Profile:
     """Of a typical sampled execution, with the harness."""
     executions: int
     samples: int
-    phases: tuple[PhaseUsage, ...]
+    phases: tuple[SpanUsage, ...]
     bottlenecks: tuple[Bottleneck, ...]
     utilization: Utilization
     tokens: TokenAnalysis
     opportunities: tuple[Opportunity, ...]
     flame: tuple[FlameFrame, ...]
     overhead: Overhead | None = None
+    """In wall time."""
+    cpu_overhead: Overhead | None = None
+    """In CPU time of the subject, which other programs on the machine disturb less; None where it computes too little."""
     problems: tuple[str, ...] = ()
     """What could not be sampled or computed, and why."""
     is_simulated: bool = False

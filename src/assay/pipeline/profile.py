@@ -98,18 +98,19 @@ def _allow_sampler(limits: Limits) -> Limits:
 
 
 def _profiled(trial: Trial, options: ProfileOptions) -> Trial:
-    """The trial with pairs of executions, one unsampled and one sampled, and one more that traces memory."""
+    """The trial with pairs of executions, one unsampled and one sampled, then one that counts JSON documents and one that traces memory."""
     sampling = InstrumentUse(PROFILE, {"rate": options.rate})
     is_local = trial.agent_use is None or getattr(
         lookup.find("agents", trial.agent_use.type), "is_local", False
     )
     # memray sees C libraries as well, but is not part of any extra.
     tracer = "memray" if find_spec("memray") is not None else "memory"
-    memory = (InstrumentUse(tracer),) if options.has_memory and is_local else ()
+    counting = (InstrumentUse("parsing"),) if is_local else ()
+    tracing = (InstrumentUse(tracer),) if options.has_memory and is_local else ()
     return replace(
         trial,
         iterations=replace(trial.iterations, measured=options.pairs, until=None),
-        instruments=(InstrumentUse("timing"), *[sampling] * options.pairs, *memory),
+        instruments=(InstrumentUse("timing"), *[sampling] * options.pairs, *counting, *tracing),
         limits=_allow_sampler(trial.limits),
         isolation=Isolation.PROCESS,
         processes=1,

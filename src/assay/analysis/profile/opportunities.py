@@ -165,18 +165,21 @@ def contended_locks(execution: SampledExecution) -> Iterator[Opportunity]:
         saved = length(union(sample.interval for _, sample in found))
         if len(threads) < 2 or saved < LEAST_SHARE * execution.seconds:
             continue
-        places = dict.fromkeys(str(sample.place) for _, sample in found)
-        total = sum(sample.end - sample.start for _, sample in found)
+        places: dict[str, float] = {}
+        for _, sample in found:
+            places[str(sample.place)] = places.get(str(sample.place), 0.0) + sample.end - sample.start
+        total = sum(places.values())
+        worst = sorted((place for place in places if places[place] >= 0.1 * total), key=lambda p: -places[p])
         yield Opportunity(
             "lock contention",
             f"{seconds(saved)} of {seconds(execution.seconds)}: threads wait for one lock",
             saved / execution.seconds,
             "high",
             "Do slow work outside of the lock, protect less with it, or give each thread data of its own.",
-            next(iter(places)),
+            worst[0],
             (
                 f"{len(threads)} threads waited for the same lock, {seconds(total)} in all",
-                f"at {', '.join(list(places)[:3])}",
+                f"they waited at {', '.join(worst)}",
             ),
             f"at least one thread waited for {seconds(saved)}, which is the most that can be saved",
             saved,

@@ -8,8 +8,13 @@ from collections.abc import Iterable, Sequence
 from assay.model import Execution, Phase, Status
 from assay.model.profile import Overhead
 
+LEAST_SECONDS = 0.01
+"""Of CPU time in each execution; the clock is too coarse to compare less."""
 
-def sampling_overhead(executions: Iterable[Execution], sampled: Sequence[int]) -> Overhead | None:
+
+def sampling_overhead(
+    executions: Iterable[Execution], sampled: Sequence[int], metric: str = "seconds"
+) -> Overhead | None:
     """The geometric mean of time with ÷ time without, − 1, with a 95 % interval from Student's t over the pairs.
 
     Each sampled execution ran right after a measured one of the same case, so a drift of the machine meets both alike. Ratios are
@@ -22,7 +27,7 @@ def sampling_overhead(executions: Iterable[Execution], sampled: Sequence[int]) -
             continue
         if execution.phase is Phase.PROFILED:
             case = execution.case if case is None else case
-        if (took := execution.measurements.get("seconds")) is not None and (
+        if (took := execution.measurements.get(metric)) is not None and (
             case is None or execution.case == case
         ):
             timed[execution.phase].setdefault(execution.repetition, took)
@@ -31,7 +36,9 @@ def sampling_overhead(executions: Iterable[Execution], sampled: Sequence[int]) -
         for number in sampled
         if timed[Phase.PROFILED].get(number, 0) > 0 and timed[Phase.MEASURED].get(number, 0) > 0
     ]
-    if not pairs:
+    if not pairs or (
+        metric != "seconds" and min(map(min, (t.values() for t in timed.values()))) < LEAST_SECONDS
+    ):
         return None
     mean = sum(pairs) / len(pairs)
     if len(pairs) < 2:

@@ -9,7 +9,7 @@ from assay.analysis.profile.opportunities import find_opportunities
 from assay.analysis.profile.overhead import sampling_overhead
 from assay.analysis.profile.samples import SampledExecution, read_sampled
 from assay.analysis.profile.tokens import analyse_tokens
-from assay.analysis.profile.usage import bottlenecks, phase_usage, share_of_cpu, utilization
+from assay.analysis.profile.usage import bottlenecks, share_of_cpu, span_usage, utilization
 from assay.model import TrialReport
 from assay.model.profile import Profile, TokenAnalysis
 from assay.units import percent, seconds
@@ -26,7 +26,8 @@ def profile_of(trial: TrialReport) -> Profile | None:
     if not executions:
         return None
     typical = sorted(executions, key=lambda execution: execution.seconds)[len(executions) // 2]
-    phases = phase_usage(typical)
+    phases = span_usage(typical)
+    sampled = [execution.repetition for execution in executions if execution.threads]
     tokens = analyse_tokens(typical)
     return Profile(
         agent=trial.stored.trial.agent.name,
@@ -40,7 +41,8 @@ def profile_of(trial: TrialReport) -> Profile | None:
         tokens=tokens,
         opportunities=find_opportunities(executions),
         flame=flame_graph(executions),
-        overhead=sampling_overhead(trial.executions, [e.repetition for e in executions if e.threads]),
+        overhead=sampling_overhead(trial.executions, sampled),
+        cpu_overhead=sampling_overhead(trial.executions, sampled, "cpu_seconds"),
         problems=tuple(dict.fromkeys(_find_problems(executions, typical, tokens))),
         is_simulated=trial.is_simulated,
     )

@@ -40,6 +40,7 @@ _WAITING_MODULES = (
     "subprocess.py",
 )
 """Frames of these modules wait for threads by design; a lock that is waited for elsewhere is contended."""
+_BRIEF_SECONDS = 0.05
 _SEMAPHORES = ("Semaphore.acquire", "BoundedSemaphore.acquire", "Semaphore.__enter__")
 
 
@@ -116,6 +117,7 @@ class SampledExecution:
     rows: tuple[tuple[float, ...], ...] = ()
     """Seconds, CPU seconds, bytes of memory, I/O operations, bytes read and written."""
     parsing: tuple[Mapping[str, Any], ...] = ()
+    """Callers of `json`, as the instrument `parsing` counted them in an execution of its own."""
     measurements: Mapping[str, float] = field(default_factory=dict)
     attempts: tuple[Mapping[str, Any], ...] = ()
     problem: str = ""
@@ -147,12 +149,15 @@ def read_sampled(trial: TrialReport) -> list[SampledExecution]:
     """The sampled executions of a trial that came to an end, in order."""
     records: dict[int, dict[str, Any]] = {}
     stacks: dict[int, dict[str, Any]] = {}
+    parsing: list[Mapping[str, Any]] = []
     for artifact in trial.artifacts:
-        if artifact.type not in ("profile", "speedscope"):
+        if artifact.type not in ("profile", "speedscope", "parsing"):
             continue
         found = _parse(artifact.content)
         number = artifact.name.removeprefix("profile-")[:3]
-        if found and number.isdigit():
+        if artifact.type == "parsing" and isinstance(found, list):
+            parsing += found
+        elif isinstance(found, dict) and number.isdigit():
             (records if artifact.type == "profile" else stacks)[int(number)] = found
     executions = {
         e.repetition: e
@@ -160,17 +165,16 @@ def read_sampled(trial: TrialReport) -> list[SampledExecution]:
         if e.phase is Phase.PROFILED and e.status is Status.OK and e.repetition in records
     }
     return [
-        _read_execution(executions[number], records[number], stacks.get(number))
-        for number in sorted(executions)
+        replace(_read_execution(executions[n], records[n], stacks.get(n)), parsing=tuple(parsing))
+        for n in sorted(executions)
     ]
 
 
-def _parse(content: bytes) -> dict[str, Any] | None:
+def _parse(content: bytes) -> Any:
     try:
-        found = json.loads(content)
+        return json.loads(content)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
 
 
 def _read_execution(
@@ -184,11 +188,10 @@ def _read_execution(
         read_calls(detail.get("spans")),  # type: ignore[arg-type]
         _read_threads(stacks) if stacks else (),
         tuple(tuple(row) for row in record.get("rows", ()) if len(row) >= 5),
-        tuple(record.get("parsing", ())),
-        execution.measurements,
-        tuple(detail.get("attempts", ())),  # type: ignore[arg-type]
-        str(record.get("problem", "")),
-        int(record.get("cores", 1)) or 1,
+        measurements=execution.measurements,
+        attempts=tuple(detail.get("attempts", ())),  # type: ignore[arg-type]
+        problem=str(record.get("problem", "")),
+        cores=int(record.get("cores", 1)) or 1,
     )
 
 
@@ -238,8 +241,29 @@ def _read_threads(stacks: Mapping[str, Any]) -> tuple[tuple[StackSample, ...], .
             at += weight
         found.append((thread["name"], tuple(s for s in samples if s.stack)))
     found.sort(key=lambda thread: thread[0] != "MainThread")
-    main, *others = [samples for _, samples in found] or [()]
+    main, *others = _drop_brief_locks([samples for _, samples in found] or [()])
     return (tuple(_await_others(main, others)), *others)
+
+
+def _drop_brief_locks(threads: Sequence[tuple[StackSample, ...]]) -> list[tuple[StackSample, ...]]:
+    """A lock that one thread alone waits for, and never for long, is how threads start and hand over, and no contention."""
+    waits: dict[str, list[tuple[int, float]]] = {}
+    for number, thread in enumerate(threads):
+        for sample in thread:
+            if sample.cause == LOCKED:
+                waits.setdefault(sample.lock, []).append((number, sample.end - sample.start))
+    brief = {
+        lock
+        for lock, found in waits.items()
+        if len({number for number, _ in found}) == 1 and max(took for _, took in found) < _BRIEF_SECONDS
+    }
+    return [
+        tuple(
+            replace(sample, cause=THREADS) if sample.cause == LOCKED and sample.lock in brief else sample
+            for sample in thread
+        )
+        for thread in threads
+    ]
 
 
 def _await_others(

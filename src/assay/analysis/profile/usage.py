@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from assay.analysis.profile import samples as causes
 from assay.analysis.profile.samples import Call, SampledExecution
-from assay.model.profile import Bottleneck, PhaseUsage, Utilization
+from assay.model.profile import Bottleneck, SpanUsage, Utilization
 from assay.stats.intervals import Interval, intersect, length, union
 
 OTHER_CODE = "agent code without a span"
 _MOST_BOTTLENECKS = 10
-_LEAST_SHARE = 0.02
+_LEAST_SHARE = 0.03
 SUGGESTIONS = {
     causes.COMPUTING: "Do less here: cache the result, use a better algorithm, or move it to compiled code.",
     causes.SLEEPING: "Wait for the event itself instead of a fixed time.",
@@ -24,7 +24,7 @@ SUGGESTIONS = {
 }
 
 
-def phase_usage(execution: SampledExecution) -> tuple[PhaseUsage, ...]:
+def span_usage(execution: SampledExecution) -> tuple[SpanUsage, ...]:
     """Spans by name and place, parents before their parts; then code without a span, then the harness."""
     harness = [call for call in execution.calls if call.kind == "harness"]
     took = sum(call.seconds for call in harness)
@@ -39,7 +39,7 @@ def phase_usage(execution: SampledExecution) -> tuple[PhaseUsage, ...]:
         found.append(_usage(OTHER_CODE, "agent", 0, gaps, left, execution, whole))
     else:
         found.append(_usage("agent", "agent", 0, [(0.0, agent)], agent, execution, whole))
-    found.append(PhaseUsage("harness", "harness", 0, 1, took, took / whole))
+    found.append(SpanUsage("harness", "harness", 0, 1, took, took / whole))
     return tuple(found)
 
 
@@ -55,7 +55,7 @@ def _gaps(covered: Sequence[Interval], end: float) -> list[Interval]:
 
 def _group_calls(
     calls: Sequence[Call], parent: int | None, depth: int, execution: SampledExecution, whole: float
-) -> Iterator[PhaseUsage]:
+) -> Iterator[SpanUsage]:
     groups: dict[tuple[str, str], list[Call]] = {}
     for call in calls:
         if call.parent == parent:
@@ -75,15 +75,15 @@ def _usage(
     seconds: float,
     execution: SampledExecution,
     whole: float,
-) -> PhaseUsage:
-    usage = PhaseUsage(name, kind, depth, len(intervals), seconds, seconds / whole, tuple(intervals))
+) -> SpanUsage:
+    usage = SpanUsage(name, kind, depth, len(intervals), seconds, seconds / whole, tuple(intervals))
     rows = execution.rows
     if len(rows) < 2:
         return usage
     parts = union(intervals)
     held = [row[2] for row in rows if any(start <= row[0] <= end for start, end in parts)]
     middle = [_interpolate(rows, start, 2) for start, _ in parts]
-    return PhaseUsage(
+    return SpanUsage(
         name, kind, depth, len(intervals), seconds, usage.share, usage.starts,
         cpu_seconds=sum(_interpolate(rows, end, 1) - _interpolate(rows, start, 1) for start, end in parts),
         memory_bytes=int(max([*held, *middle], default=0)),
@@ -142,7 +142,7 @@ def share_of_cpu(execution: SampledExecution) -> float | None:
     computing = sum(
         s.end - s.start for thread in execution.threads for s in thread if s.cause == causes.COMPUTING
     )
-    if computing < 0.1 * execution.seconds or len(execution.rows) < 2:
+    if computing < 0.3 * execution.seconds or len(execution.rows) < 2:
         return None
     rows = execution.rows
     return (_interpolate(rows, execution.seconds, 1) - _interpolate(rows, 0.0, 1)) / computing

@@ -11,7 +11,7 @@ from assay.builtin.findings.profile_text import (
     bottleneck_table,
     headline_text,
     opportunity_blocks,
-    overhead_text,
+    overhead_notes,
     phase_table,
     phase_timeline,
     profile_document,
@@ -108,6 +108,6 @@ def build_sections(profile: Profile, number: int, *, with_charts: bool) -> Itera
         "Utilization and tokens" if profile.tokens.input is not None else "Utilization",
         [utilization_table(profile)],
         subtitle=profile.trial,
-        notes=[*token_notes(profile.tokens), overhead_text(profile.overhead)],
+        notes=[*token_notes(profile.tokens), *overhead_notes(profile)],
         anchor=f"profile-{number}-utilization",
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from assay.model.page import Bar, Cell, Lane, ListItem, PageSection, Points, Table, Timeline
-from assay.model.profile import Opportunity, Overhead, PhaseUsage, Profile, TokenAnalysis
+from assay.model.profile import Opportunity, Overhead, Profile, SpanUsage, TokenAnalysis
 from assay.units import count, percent, seconds, size, usd
 
 _TARGET = 0.05
@@ -21,7 +22,7 @@ def headline_text(profile: Profile) -> str:
     return f"{best.category.capitalize()}: {best.improvement}"
 
 
-def opportunity_blocks(profile: Profile) -> list[Table | PageSection]:
+def opportunity_blocks(profile: Profile) -> list[Table | Points | PageSection]:
     """A table of all savings, the largest first, and beneath it what each rests on."""
     if not profile.opportunities:
         return []
@@ -39,6 +40,8 @@ def opportunity_blocks(profile: Profile) -> list[Table | PageSection]:
         ],
         words=(3, 4),
     )
+    if len(profile.opportunities) == 1:
+        return [table, _reasons(profile.opportunities[0])]
     return [table, *(PageSection(one.category, [_reasons(one)], anchor="") for one in profile.opportunities)]
 
 
@@ -61,7 +64,7 @@ def phase_table(profile: Profile) -> Table:
     )
 
 
-def _phase_row(phase: PhaseUsage) -> list[Cell]:
+def _phase_row(phase: SpanUsage) -> list[Cell]:
     tone = "quiet" if phase.kind == "harness" else ""
     return [
         Cell("  " * phase.depth + phase.name, tone=tone),
@@ -152,17 +155,25 @@ def token_notes(tokens: TokenAnalysis) -> list[str]:
     ]
 
 
-def overhead_text(overhead: Overhead | None) -> str:
-    """What sampling cost, with its interval; that it cannot be told where the noise is greater."""
-    if overhead is None:
-        return "What sampling cost is unknown: no sampled execution has an unsampled one to compare with."
+def overhead_notes(profile: Profile) -> list[str]:
+    """What sampling cost in wall time and, where the subject computes, in its CPU time."""
+    if profile.overhead is None:
+        return ["What sampling cost is unknown: no sampled execution has an unsampled one to compare with."]
+    notes = [f"Sampling overhead: {format_overhead(profile.overhead)}."]
+    if profile.cpu_overhead is not None:
+        notes.append(f"Sampling overhead in CPU time: {format_overhead(profile.cpu_overhead)}.")
+    return notes
+
+
+def format_overhead(overhead: Overhead) -> str:
+    """The overhead with its interval; that it cannot be told where the noise is greater."""
     if overhead.low is None or overhead.high is None:
-        return f"Sampling overhead: {overhead.value:+.1%} in one pair; more repetitions give an interval."
+        return f"{overhead.value:+.1%} in one pair; more repetitions give an interval"
     between = f"95 % interval {overhead.low:+.1%} to {overhead.high:+.1%}, {overhead.pairs} pairs"
-    if not overhead.is_resolved:
-        bound = ", under 5 %" if overhead.high < _TARGET else ""
-        return f"Sampling overhead: not resolvable, less than the noise of the machine{bound} ({between})."
-    return f"Sampling overhead: {overhead.value:+.1%} ({between})."
+    if overhead.is_resolved:
+        return f"{overhead.value:+.1%} ({between})"
+    bound = ", under 5 %" if overhead.high < _TARGET else ""
+    return f"not resolvable, less than the noise of the machine{bound} ({between})"
 
 
 def profile_document(profile: Profile) -> dict[str, Any]:
@@ -199,21 +210,20 @@ def profile_document(profile: Profile) -> dict[str, Any]:
             },
         },
         "optimization_opportunities": [_opportunity_document(one) for one in profile.opportunities],
-        "sampling_overhead": None
-        if profile.overhead is None
-        else {
-            "value": profile.overhead.value,
-            "low": profile.overhead.low,
-            "high": profile.overhead.high,
-            "pairs": profile.overhead.pairs,
-            "resolved": profile.overhead.is_resolved,
-        },
+        "sampling_overhead": _overhead_document(profile.overhead),
+        "sampling_overhead_cpu": _overhead_document(profile.cpu_overhead),
         "problems": list(profile.problems),
         "simulated": profile.is_simulated,
     }
 
 
-def _phase_document(phase: PhaseUsage) -> dict[str, Any]:
+def _overhead_document(overhead: Overhead | None) -> dict[str, Any] | None:
+    if overhead is None:
+        return None
+    return {**asdict(overhead), "resolved": overhead.is_resolved}
+
+
+def _phase_document(phase: SpanUsage) -> dict[str, Any]:
     cpu, memory = phase.cpu_seconds, phase.memory_bytes
     return {
         "phase_name": phase.name,

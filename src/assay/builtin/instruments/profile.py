@@ -23,7 +23,6 @@ from typing import Any, ClassVar
 from assay.builtin.instruments import process_sampler
 from assay.builtin.instruments.options import at_least
 from assay.builtin.instruments.profile_merge import merge_samples
-from assay.builtin.instruments.repeated_parsing import ParsingWatch
 from assay.model import Better, Metric
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import File, Reading
@@ -77,13 +76,10 @@ class SamplingProfiler:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         _allow_tracing(process.pid)
         problem = await_sampler(process)
-        watch = ParsingWatch()
-        watch.start()
-        return _Sampling(context, process, folder, pid, problem, watch, monotonic())
+        return _Sampling(context, process, folder, problem, monotonic())
 
     def stop(self, state: _Sampling) -> Reading:
         ended = monotonic()
-        state.watch.stop()
         try:
             with contextlib.suppress(BrokenPipeError):
                 output, _ = state.process.communicate(b"stop\n", timeout=30)
@@ -104,7 +100,6 @@ class SamplingProfiler:
             "samples": merged.samples,
             "cores": len(os.sched_getaffinity(0)),
             "rows": merged.rows,
-            "parsing": state.watch.counts(),
         }
         files = [File(f"profile-{name}.json", "profile", json.dumps(record).encode())]
         if merged.samples:
@@ -118,9 +113,7 @@ class _Sampling:
     context: ExperimentContext
     process: subprocess.Popen[bytes]
     folder: str
-    pid: int
     problem: str
-    watch: ParsingWatch
     began: float
 
 
