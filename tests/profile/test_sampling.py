@@ -20,19 +20,6 @@ from assay.builtin.instruments.profile_merge import merge_samples
 from assay.builtin.instruments.repeated_parsing import Parsing
 from assay.model import Execution, Phase, Status
 from assay.plugin.experiment import ExperimentContext
-from assay.testing import InstrumentContract
-
-
-class TestProfile(InstrumentContract):
-    instrument = "profile"
-
-
-class TestParsing(InstrumentContract):
-    instrument = "parsing"
-
-
-class TestMemray(InstrumentContract):
-    instrument = "memray"
 
 
 def test_memray_names_the_line_that_held_most_at_the_peak(tmp_path: Path):

@@ -105,7 +105,9 @@ def profile(
             done = running.run_plan(plan, store, watch)
         report = report_of(store, done.id)
         folder = out or Path(f"report-{done.id}")
-        files = write_reports(report, [*names, "speedscope"], folder) if names else []
+        is_sampled = any(file.type == "speedscope" for trial in report.trials for file in trial.artifacts)
+        written = dict.fromkeys([*names, *(["speedscope"] if is_sampled else [])])
+        files = write_reports(report, written, folder) if names else []
     return _finish(session, report, files)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from assay.errors import ReportError
 from assay.model import Report
 
 
@@ -19,4 +20,6 @@ class SpeedscopeFiles:
                     file = folder / f"{prefix}{Path(artifact.name).name}"
                     file.write_bytes(artifact.content)
                     files.append(file)
+        if not files:
+            raise ReportError(f"Run '{report.run.id}' has no samples. Take some: assay profile AGENT")
         return files
