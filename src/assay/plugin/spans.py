@@ -21,8 +21,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
+from contextvars import ContextVar
 from hashlib import blake2s
 from time import perf_counter
 from types import TracebackType
@@ -39,28 +38,37 @@ _WORDS = re.compile(r"\w{4,}")
 _LITERALS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
-@dataclass(slots=True)
 class SpanCollector:
     """The spans of one call of an agent or an experiment, in the order in which they began.
 
     It is a context manager: within it, `span` in the same thread or task adds to it. Threads that the code starts know nothing of it;
     their spans belong to it as long as no other collector is open in this process.
+
+    Every call of a Python agent has one, within its timed part, so it does as little as possible before the first span.
     """
 
-    began: float = field(default_factory=perf_counter)
-    spans: list[SpanRecorder] = field(default_factory=list)
-    _seen: set[str] = field(default_factory=set)
-    _token: Token[SpanCollector | None] | None = None
+    __slots__ = ("_seen", "_token", "began", "spans")
+
+    def __init__(self) -> None:
+        self.spans: list[SpanRecorder] = []
+        self._seen: set[str] | None = None
+
+    @property
+    def seen(self) -> set[str]:
+        """Words of all inputs so far."""
+        if self._seen is None:
+            self._seen = set()
+        return self._seen
 
     def __enter__(self) -> SpanCollector:
         self._token = _current.set(self)
         _open.append(self)
+        self.began = perf_counter()
         return self
 
     def __exit__(self, *raised: object) -> None:
         _open.remove(self)
-        if self._token is not None:
-            _current.reset(self._token)
+        _current.reset(self._token)
 
     def take(self) -> tuple[Span, ...]:
         """The spans so far; one that is still open lasts until now."""
@@ -134,7 +142,7 @@ class SpanRecorder:
             return
         text = _text_of(output)
         self._attributes["output_hash"] = _hash(text)
-        self._novel = (_words(text) or {text.strip()}) - self._collector._seen
+        self._novel = (_words(text) or {text.strip()}) - self._collector.seen
 
     def _describe_input(self, collector: SpanCollector) -> None:
         text = _text_of(self._input)
@@ -150,7 +158,7 @@ class SpanRecorder:
             ),
             "uses": [place for place, s in enumerate(collector.spans) if s._novel & words][-_COMPARED:],
         }
-        collector._seen |= words
+        collector.seen.update(words)
 
     def build(self, now: float) -> Span:
         """What is kept of it; its texts are not."""
