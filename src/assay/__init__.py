@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from assay.model import Metric
     from assay.plugin.experiment import Experiment, ExperimentContext
     from assay.plugin.lookup import register_experiment
+    from assay.plugin.spans import span
 
 _PLACES = {
     "AssayError": "assay.errors",
@@ -75,6 +76,7 @@ _PLACES = {
     "leaderboard": "assay.api.documents",
     "register_experiment": "assay.plugin.lookup",
     "run": "assay.api.run",
+    "span": "assay.plugin.spans",
 }
 
 __all__ = [
@@ -113,6 +115,7 @@ __all__ = [
     "leaderboard",
     "register_experiment",
     "run",
+    "span",
 ]
 
 if not TYPE_CHECKING:  # a type checker that saw this would take any misspelt name for known

@@ -10,7 +10,7 @@ import pytest
 from tests.teams.teams import Legs
 
 from assay.analysis.findings import read_findings
-from assay.model import Report, TrialReport
+from assay.model import Artifact, Report, TrialReport
 from assay.plugin import lookup
 from assay.testing import (
     AgentContract,
@@ -83,6 +83,18 @@ class TestRusage(InstrumentContract):
     instrument = "rusage"
 
 
+class TestProfile(InstrumentContract):
+    instrument = "profile"
+
+
+class TestParsing(InstrumentContract):
+    instrument = "parsing"
+
+
+class TestMemray(InstrumentContract):
+    instrument = "memray"
+
+
 class TestGpu(InstrumentContract):
     instrument = "gpu"
 
@@ -136,6 +148,15 @@ class TestTeam(ReporterContract):
     def sample(self) -> Report:
         _, findings = read_findings(build_team_trials())
         return replace(super().sample(), findings=findings)
+
+
+class TestSpeedscope(ReporterContract):
+    reporter = "speedscope"
+
+    def sample(self) -> Report:
+        report = super().sample()
+        samples = Artifact(1, "profile-000.speedscope.json", "speedscope", b"{}")
+        return replace(report, trials=tuple(replace(one, artifacts=(samples,)) for one in report.trials))
 
 
 class TestTeamFinding(FindingContract):

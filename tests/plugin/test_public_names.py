@@ -18,6 +18,7 @@ from assay.plugin import (
     Experiment,
     ExperimentHooks,
     Instrument,
+    InstrumentHooks,
     MeasuredFunction,
     Reporter,
     Scorer,
@@ -32,7 +33,11 @@ CONTRACTS = {
     "experiment": (Experiment, ExperimentHooks, MeasuredFunction),
     "reporter": (Reporter,),
 }
-CONTRACTS["member"] = (*(contract for kind in CONTRACTS.values() for contract in kind), Instrument)
+CONTRACTS["member"] = (
+    *(contract for kind in CONTRACTS.values() for contract in kind),
+    Instrument,
+    InstrumentHooks,
+)
 
 
 def test_every_public_name_can_be_had_and_is_documented() -> None:

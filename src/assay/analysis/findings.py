@@ -71,7 +71,7 @@ def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None
 
 
 def read_findings(trials: Sequence[TrialReport]) -> tuple[list[TrialReport], dict[str, Finding]]:
-    """Trials as the findings of their experiments want them reported, and these findings by experiment."""
+    """Trials as the findings of their experiments want them reported, and the findings by experiment or instrument."""
     adjusted = list(trials)
     found: dict[str, Finding] = {}
     for name in dict.fromkeys(trial.stored.trial.experiment for trial in trials):
@@ -83,6 +83,13 @@ def read_findings(trials: Sequence[TrialReport]) -> tuple[list[TrialReport], dic
         ]
         finding = member.read([trial for trial in adjusted if trial.stored.trial.experiment == name])
         if finding is not None:
+            found[name] = finding
+    for name in dict.fromkeys(use.name for trial in trials for use in trial.stored.trial.instruments):
+        member = finding_class(name)
+        watched = [
+            trial for trial in adjusted if name in {use.name for use in trial.stored.trial.instruments}
+        ]
+        if member is not None and name not in found and (finding := member.read(watched)) is not None:
             found[name] = finding
     return adjusted, found
 

@@ -44,6 +44,10 @@ COMMANDS = {
         "assay.cli.stress:stress",
         "Stress-test an agent in eight scenarios; score its resilience.",
     ),
+    "profile": (
+        "assay.cli.profile:profile",
+        "Profile an agent: phases, bottlenecks, tokens, and what could be saved.",
+    ),
     "sim-llm": (
         "assay.cli.sim_llm:sim_llm",
         "Run a simulated LLM server with known timing, faults and skill.",

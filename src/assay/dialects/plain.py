@@ -25,7 +25,7 @@ out  {"id": "1", "output": "4", "usage": {"input_tokens": 8, "output_tokens": 1}
 | `output` | text, or any structure |
 | `usage` | `input_tokens`, `output_tokens`, `cached_tokens`, `reasoning_tokens`, `api_calls` |
 | `tool_calls` | tools that were called, each `{"name", "arguments"}` |
-| `spans` | parts of the time, each `{"name", "kind", "start", "seconds"}`; kind is llm, tool, agent, queue or harness |
+| `spans` | parts of the time, each `{"name", "kind", "start", "seconds"}`; kind is llm, tool, agent, queue or harness. A span may name the place of the span that it is a part of as `parent`, and have `attributes`: `input_tokens`, `output_tokens`, `cached_tokens`, `input_hash` |
 | `usd` | what the answer cost |
 | `model` | the model that answered |
 | `durations` | seconds by name, as a server reports them |
@@ -151,7 +151,23 @@ def _span(span: Any) -> Span:
         kind,
         seconds_of(span.get("start", 0.0), "start"),
         seconds_of(span.get("seconds"), "seconds"),
+        _parent_of(span.get("parent")),
+        _attributes_of(span.get("attributes")),
     )
+
+
+def _parent_of(place: object) -> int | None:
+    if place is not None and (isinstance(place, bool) or not isinstance(place, int) or place < 0):
+        raise InvalidAnswer(f"the parent of a span is the place of another one, not {excerpt(repr(place))}")
+    return place
+
+
+def _attributes_of(attributes: object) -> dict[str, object]:
+    if attributes is None:
+        return {}
+    if not isinstance(attributes, Mapping):
+        raise InvalidAnswer(f"the attributes of a span must be an object, not {excerpt(repr(attributes))}")
+    return dict(attributes)
 
 
 def seconds_of(value: object, name: object) -> float:

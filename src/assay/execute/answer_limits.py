@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from assay.model import Execution
+from assay.model import Execution, Span
 from assay.plugin.outcome import (
     MAX_OUTPUT_CHARACTERS,
     MAX_OUTPUT_DEPTH,
@@ -34,12 +34,24 @@ NAME_CHARACTERS = 500
 """Names of models, tools and spans, and each text among `applied` settings."""
 ITEMS = 1_000
 """Spans, tool calls, attempts and earlier turns of one execution, each."""
+ATTRIBUTES = 20
+"""Of one span."""
 RETURNED_CHARACTERS = 1_000_000
 """All that an experiment returned beside numbers in one execution."""
 
 SHORTENED = "shortened"
 """Key of `Execution.detail`: what was shortened when it was stored, to how much there was of it."""
 _JUDGED_FROM = ("output", "turns", "tool_calls")
+
+
+def store_span(span: Span) -> list[Any]:
+    """Name, kind, start, seconds and, where there is more, a mapping with its parent and its attributes."""
+    more = {} if span.parent is None else {"parent": span.parent}
+    if span.attributes:
+        noted: dict[str, int] = {}
+        more |= {limit_name(str(key)): shorten(value, noted, "spans", NAME_CHARACTERS)
+                 for key, value in list(span.attributes.items())[:ATTRIBUTES]}  # fmt: skip
+    return [limit_name(span.name), limit_name(span.kind), span.start, span.seconds, *([more] if more else ())]
 
 
 class TooLong(Exception):

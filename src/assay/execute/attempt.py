@@ -119,6 +119,7 @@ def _run_stretch(
     is_enough = Enough(job.iterations.until) if phase is Phase.MEASURED and job.iterations.until else None
     for repetition in range(stretch.first, stretch.end):
         context.iteration_index = earlier + repetition if phase is Phase.MEASURED else None
+        context.execution = repetition
         pulse.begin(phase, repetition)
         if subject.loops is None:
             subject.find_loops()

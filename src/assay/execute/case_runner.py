@@ -30,6 +30,7 @@ from assay.execute.answer_limits import (
     limit_name,
     shorten,
     shorten_list,
+    store_span,
 )
 from assay.execute.budget import known_tokens
 from assay.execute.early_stop import DEFAULT_SECONDS
@@ -105,6 +106,10 @@ class Talk:
     """Of instruments."""
     raised: BaseException | None = None
     """What the agent's own code raised, whatever its type."""
+    turn_starts: list[float] = field(default_factory=list)
+    """Seconds of the agent before each turn, to which the spans of its answer are added."""
+    harness_seconds: float = 0.0
+    """Of a profiled execution: what Assay itself took, for the call and for scoring."""
 
 
 class Asker:
@@ -206,7 +211,9 @@ class Asker:
             pulse.begin(phase, number)
             try:
                 with self._watch_execution(phase, repetition, talk) if self._instruments.any else _UNWATCHED:
+                    called = perf_counter()
                     self._converse_and_measure(converse, case, talk)
+                    talk.harness_seconds = perf_counter() - called - talk.seconds
                 ending = WELL
             except BaseException as error:
                 ending = _ending(error, talk)
@@ -215,9 +222,11 @@ class Asker:
                 self._meter_talk(talk)
             if ending is WELL:
                 pulse.enter(WorkerStage.JUDGING)
+                judged = perf_counter()
                 waiting = self._panel.judge(case, talk.answers, talk.scores)
                 if waiting is not None:
                     self._pool.wait(report_retries_of(waiting, pulse.count_judge_retry))
+                talk.harness_seconds += perf_counter() - judged
             pulse.end()
             execution = self._execution(phase, case, repetition, started, talk, ending)
             log = read_log()
@@ -283,6 +292,7 @@ class Asker:
             return
         self._context.phase = phase
         self._context.iteration_index = repetition if phase is Phase.MEASURED else None
+        self._context.execution = repetition
         states = watching.start(self._context)
         try:
             yield
@@ -309,6 +319,7 @@ class Asker:
 
     def _converse(self, case: Case, talk: Talk) -> None:
         for request in self._requests(case, talk):
+            talk.turn_starts.append(talk.seconds)
             start = perf_counter()
             try:
                 answer = self.agent.answer(request)
@@ -385,10 +396,12 @@ class Asker:
             if not talk.seconds:
                 talk.raised = own.raised
                 talk.answers, talk.seconds, talk.cpu_seconds = own.answers, own.seconds, own.cpu_seconds
+                talk.turn_starts = own.turn_starts
                 self._cpu_seconds += own.cpu_seconds or 0.0
 
     async def _converse_async(self, case: Case, talk: Talk) -> None:
         for request in self._requests(case, talk):
+            talk.turn_starts.append(talk.seconds)
             start = perf_counter()
             try:
                 answer = await self.agent.answer(request)  # type: ignore[misc]
@@ -423,6 +436,9 @@ class Asker:
         shortened: dict[str, int] = {}
         output = shorten(last.output, shortened, "output") if last is not None else None
         detail = _detail(talk, costs, self.agent, shortened)
+        if phase is Phase.PROFILED:
+            harness = Span("harness", "harness", talk.seconds, talk.harness_seconds)
+            detail.setdefault("spans", []).append(store_span(harness))
         execution = Execution(
             self._job.trial,
             self._job.process,
@@ -574,8 +590,8 @@ def _detail(
         calls = [(call, n) for n, answer in enumerate(answers, 1) for call in answer.tool_calls]
         found["tool_calls"] = _tool_calls(shorten_list(calls, shortened, "tool_calls"), shortened)
     if any(answer.spans for answer in answers):
-        spans = shorten_list([span for answer in answers for span in answer.spans], shortened, "spans")
-        found["spans"] = [[limit_name(s.name), limit_name(s.kind), s.start, s.seconds] for s in spans]
+        spans = shorten_list(list(_all_spans(talk)), shortened, "spans")
+        found["spans"] = [store_span(span) for span in spans]
     if any(answer.attempts for answer in answers):
         tries = [attempt for answer in answers for attempt in answer.attempts]
         found["attempts"] = [
@@ -590,6 +606,16 @@ def _detail(
     if shortened:
         found[SHORTENED] = shortened
     return found
+
+
+def _all_spans(talk: Talk) -> Iterator[Span]:
+    """The spans of all turns, from the beginning of the execution."""
+    earlier = 0
+    for start, answer in zip(talk.turn_starts, talk.answers, strict=False):
+        for span in answer.spans:
+            parent = None if span.parent is None else span.parent + earlier
+            yield replace(span, start=span.start + start, parent=parent) if start or earlier else span
+        earlier += len(answer.spans)
 
 
 def _tool_calls(calls: Sequence[tuple[ToolCall, int]], shortened: dict[str, int]) -> list[dict[str, Any]]:

@@ -69,6 +69,8 @@ class Instruments:
         costs: dict[str, float] = {}
         slow = {name: watching.members[name] for name, watching in self._slow.items()}
         for name, member in {**self._light.members, **slow}.items():
+            if not getattr(member, "has_cost", True):
+                continue
             with blaming(name):
                 costs[name] = _cost(member, context)
         return costs

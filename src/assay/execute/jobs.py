@@ -8,7 +8,7 @@ function starts a run and resumes it. docs/architecture.md shows where this stan
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from assay.execute.blocks import blocks
@@ -189,8 +189,12 @@ def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job, shares:
         wants_memory=_wants_memory(benchmark),
         stretches=(
             ExecutionRange(Phase.WARMUP, 0, warm, kept=not are_stored),
-            ExecutionRange(Phase.MEASURED, first, first + rounds * len(cases)),
-            *_plan_profiling(trial, round_, stored),
+            *_alternate(
+                trial,
+                ExecutionRange(Phase.MEASURED, first, first + rounds * len(cases)),
+                list(_plan_profiling(trial, round_, stored)),
+                len(cases),
+            ),
         ),
     )
 
@@ -225,6 +229,30 @@ def _plan_profiling(trial: Trial, round_: int, stored: Set[tuple[str, str, int]]
             yield ExecutionRange(Phase.PROFILED, number, number + 1)
 
 
+def _alternate(
+    trial: Trial, measured: ExecutionRange, profiled: Sequence[ExecutionRange], size: int = 1
+) -> Iterator[ExecutionRange]:
+    """Measured executions, then profiled ones; or both in turn, where an instrument is listed several times.
+
+    That is how `assay profile` asks what its sampling costs: each execution with it follows one without, so that a drift of the
+    machine meets both alike. `size` is how many measured executions make one repetition.
+    """
+    names = [use.name for use in trial.instruments]
+    if len(set(names)) == len(names):
+        yield from (measured, *profiled)
+        return
+    waiting = [
+        ExecutionRange(Phase.PROFILED, number, number + 1)
+        for stretch in profiled
+        for number in range(stretch.first, stretch.end)
+    ]
+    for first in range(measured.first, measured.end, size):
+        yield ExecutionRange(Phase.MEASURED, first, min(first + size, measured.end))
+        if waiting:
+            yield waiting.pop(0)
+    yield from waiting
+
+
 def _of_suite(assignment: Assignment, trial: Trial, process: int, job: Job) -> Job:
     """The job of code in a suite: one case in one process, the next case in the next."""
     benchmark = _benchmark(assignment.plan, trial)
@@ -256,7 +284,9 @@ def _plan_stretches(trial: Trial, process: int) -> Iterator[ExecutionRange]:
     else:
         first_measured = 0
         yield ExecutionRange(Phase.WARMUP, 0, trial.iterations.warmup)
-        yield ExecutionRange(Phase.MEASURED, 0, trial.iterations.measured)
     slowing = sum(slows(use.name) for use in trial.instruments)
-    if process == first_measured and slowing:
-        yield ExecutionRange(Phase.PROFILED, 0, slowing)
+    profiled = [ExecutionRange(Phase.PROFILED, 0, slowing)] if process == first_measured and slowing else []
+    if trial.isolation is Isolation.COLD:
+        yield from profiled
+    else:
+        yield from _alternate(trial, ExecutionRange(Phase.MEASURED, 0, trial.iterations.measured), profiled)

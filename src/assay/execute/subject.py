@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
 from assay.execute.answer_limits import (
+    ITEMS,
     SHORTENED,
     TooLong,
     copy_whole,
     limit_execution,
     limit_returned,
     shorten,
+    store_span,
 )
 from assay.execute.clock import Timed, find_loop_count, time_await, time_call
 from assay.execute.error_text import format_error, summary
@@ -34,6 +36,7 @@ from assay.plugin import lookup
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.plugin.interruption import BY_USER, UserInterrupt, run_coroutine
 from assay.plugin.outcome import Outcome, plain, split_result
+from assay.plugin.spans import SpanCollector
 
 if TYPE_CHECKING:
     import asyncio
@@ -161,6 +164,20 @@ class Subject:
 
     def _try_execute(self, phase: Phase) -> Ended:
         """One execution, however it ends."""
+        if phase is Phase.PROFILED:
+            return self._try_profiled()
+        return self._try_timed(phase)
+
+    def _try_profiled(self) -> Ended:
+        """An execution with the spans that its code opened; they are collected only here, where no time counts."""
+        with SpanCollector() as collector:
+            status, outcome, error = self._try_timed(Phase.PROFILED)
+        if collector.spans:
+            spans = [store_span(span) for span in collector.take()[:ITEMS]]
+            outcome.detail = {**(outcome.detail or {}), "spans": spans}
+        return status, outcome, error
+
+    def _try_timed(self, phase: Phase) -> Ended:
         try:
             seconds, result, used = self._call_and_measure(
                 self.loops or 1, is_measured=phase is Phase.MEASURED

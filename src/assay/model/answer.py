@@ -56,6 +56,10 @@ class Span:
     """Seconds after the execution began."""
     seconds: float
     """How long it took."""
+    parent: int | None = None
+    """Place of the span that it is a part of, among the spans of the answer; None where that is not known."""
+    attributes: Mapping[str, object] = field(default_factory=dict)
+    """Of a call: `input_tokens`, `output_tokens`, `cached_tokens`, `input_hash`, and whatever else `assay.span` records."""
 
 
 @dataclass(frozen=True, slots=True)

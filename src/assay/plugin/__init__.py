@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from assay.plugin.executor import Attempt, Executor
     from assay.plugin.experiment import Experiment, ExperimentContext, ExperimentHooks, MeasuredFunction
     from assay.plugin.finding import Finding
-    from assay.plugin.instrument import File, Instrument, NotMeasurable, Reading
+    from assay.plugin.instrument import File, Instrument, InstrumentHooks, NotMeasurable, Reading
     from assay.plugin.judge_retries import is_judging, report_judge_retry
     from assay.plugin.judge_usage import add_judge_usage, compute_judge_usage
     from assay.plugin.lookup import find, known, register, register_experiment
@@ -68,6 +68,7 @@ __all__ = [
     "Finding",
     "HandledLoad",
     "Instrument",
+    "InstrumentHooks",
     "InvalidAnswer",
     "Judged",
     "Judgement",
@@ -126,7 +127,7 @@ _NAMES = {
     "executor": "Attempt Executor",
     "experiment": "Experiment ExperimentContext ExperimentHooks MeasuredFunction",
     "finding": "Finding",
-    "instrument": "File Instrument NotMeasurable Reading",
+    "instrument": "File Instrument InstrumentHooks NotMeasurable Reading",
     "judge_retries": "is_judging report_judge_retry",
     "judge_usage": "add_judge_usage compute_judge_usage",
     "lookup": "find known register register_experiment",

@@ -24,6 +24,8 @@ class ExperimentContext:
     seed: int
     iteration_index: int | None = None
     """Number of the measured execution; None during setup, warm-up and teardown."""
+    execution: int = 0
+    """Number of the execution within its phase."""
     phase: str = "setup"
     process: int = 0
     params: Mapping[str, Any] = field(default_factory=dict)

@@ -53,3 +53,10 @@ class Instrument(Protocol):
     def stop(self, state: Any) -> Reading:
         """Called right after the execution, whether it failed or not."""
         ...
+
+
+class InstrumentHooks(Protocol):
+    """What an instrument may have beyond Instrument, looked up by its name."""
+
+    has_cost: bool
+    """False where it must not be started and stopped a few times to tell what that costs, as one that starts programs."""

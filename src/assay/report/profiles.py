@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ON_SCREEN = 5
 IN_DOCUMENTS = 15
-_HARNESS = "assay/execute/"
+_HARNESS = ("assay/execute/", "assay/plugin/spans", "assay/builtin/instruments/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +85,21 @@ def _functions(name: str, summary: Mapping[str, Any], most: int) -> ProfileTable
 
 
 def _allocations(name: str, summary: Mapping[str, Any], most: int) -> ProfileTable | None:
+    """Of `memory` what lines left allocated, of `memray` what they held at the peak."""
+    is_peak = "top_peak" in summary
     rows = tuple(
         (f"{entry['file']}:{entry['line']}", size(entry["bytes"]), count(entry["blocks"]))
-        for entry in _subjects(summary["top_left"])[:most]
+        for entry in _subjects(summary["top_peak" if is_peak else "top_left"])[:most]
     )
+    what = "held at the peak (memray)" if is_peak else "left allocated (memory)"
     columns = ("Line", "Memory", "Blocks")
-    return (
-        ProfileTable("Lines by the memory they left allocated (memory)", name, columns, rows)
-        if rows
-        else None
-    )
+    return ProfileTable(f"Lines by the memory they {what}", name, columns, rows) if rows else None
 
 
 _READERS: dict[str, Callable[[str, Mapping[str, Any], int], ProfileTable | None]] = {
     "cprofile-summary": _functions,
     "memory": _allocations,
+    "memray": _allocations,
 }
 
 

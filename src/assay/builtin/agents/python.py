@@ -28,6 +28,8 @@ out. An earlier turn of a conversation is in `request.history`, a list of `{"rol
 | `async def` | any of these, awaited; async functions and async generators are asked several cases at the same time |
 | `raise` | the execution has failed, with the text of the exception; the run goes on |
 
+Wrap what it does in `with assay.span("search", kind="tool"):` to see in `assay profile` where its time and its tokens go.
+
 ```python
 from assay.model import Answer, Request, Span, ToolCall, Usage
 
@@ -75,6 +77,7 @@ from assay.plugin import lookup
 from assay.plugin.agent import BadAgent, InvalidAnswer
 from assay.plugin.import_check import ImportEnded, check_module
 from assay.plugin.session import SESSION, find_function
+from assay.plugin.spans import SpanCollector, usage_of_spans
 
 Call = Callable[[Request], Any]
 
@@ -136,25 +139,40 @@ class Python:
         return [file] if file.is_file() else []
 
     def _answer(self, request: Request) -> Answer:
-        value = self._call(request)
-        return Answer(value, (), NO_USAGE) if type(value) is str else _read(value)
+        with SpanCollector() as collector:
+            value = self._call(request)
+        answer = Answer(value, (), NO_USAGE) if type(value) is str else _read(value)
+        return _add_spans(answer, collector) if collector.spans else answer
 
     async def _answer_async(self, request: Request) -> Answer:
-        return _read(await self._call(request))
+        with SpanCollector() as collector:
+            answer = _read(await self._call(request))
+        return _add_spans(answer, collector)
 
     def _answer_stream(self, request: Request) -> Answer:
         stream = _Stream()
-        parts: Iterator[Any] = self._call(request)
-        for part in parts:
-            stream.take(part)
-        return stream.answer()
+        with SpanCollector() as collector:
+            parts: Iterator[Any] = self._call(request)
+            for part in parts:
+                stream.take(part)
+        return _add_spans(stream.answer(), collector)
 
     async def _answer_async_stream(self, request: Request) -> Answer:
         stream = _Stream()
-        parts: AsyncIterator[Any] = self._call(request)
-        async for part in parts:
-            stream.take(part)
-        return stream.answer()
+        with SpanCollector() as collector:
+            parts: AsyncIterator[Any] = self._call(request)
+            async for part in parts:
+                stream.take(part)
+        return _add_spans(stream.answer(), collector)
+
+
+def _add_spans(answer: Answer, collector: SpanCollector) -> Answer:
+    """The answer with what `assay.span` saw; tokens that the function did not report are those of its model calls."""
+    if not collector.spans:
+        return answer
+    spans = collector.take()
+    usage = answer.usage if answer.usage != NO_USAGE else usage_of_spans(spans) or NO_USAGE
+    return replace(answer, spans=(*spans, *answer.spans), usage=usage)
 
 
 class _Stream:

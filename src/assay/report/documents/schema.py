@@ -149,7 +149,7 @@ class ExecutionDocument(BaseModel):
     log: str | None = Field(None, description="What it printed, where that was kept")
     detail: Plain | None = Field(
         None,
-        description="Of a case: `tool_calls`, `spans` (name, kind, start, seconds), `attempts`, `reasons` of the "
+        description="Of a case: `tool_calls`, `spans` (name, kind, start, seconds, attributes), `attempts`, `reasons` of the "
         "scores, `unscored` scorers, outputs of earlier `turns`, `simulated`, `shortened` (what is stored in part, and "
         "its size); each only where there is such",
     )
@@ -578,6 +578,11 @@ class Result(BaseModel):
         description="Of a stress test: `resilience`, `scaling_limits`, `recommendations`, `correctness` (whether a suite "
         "told right from wrong, and the score in calm), and `scenarios` with score, breaking point, recovery, `quality` under "
         "pressure and in calm, judgements and resources of each; see docs/stress.md",
+    )
+    profiles: list[Plain] | None = Field(
+        None,
+        description="Of trials with the instrument `profile`: `agent_id`, `profile_data` and `optimization_opportunities`, as "
+        "`assay profile --json` writes them; see docs/profile.md",
     )
     trials: list[TrialDocument] = Field(description="One entry a trial, in the order of the plan")
 

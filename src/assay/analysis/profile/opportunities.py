@@ -1,0 +1,320 @@
+"""Finds what could be saved, by rules on the data: each claim has its evidence and its arithmetic.
+
+A rule claims only what the data show. Calls count as independent only where inputs and outputs are known and no input has anything of
+an earlier output; a sleep only where no call of a model or a tool is open; parsing only where the same documents were counted several
+times. A saving below `LEAST_SHARE` of the execution is none.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+
+from assay.analysis.profile import samples as causes
+from assay.analysis.profile.samples import Call, SampledExecution, StackSample
+from assay.analysis.profile.tokens import prefix_tokens, repeated_calls
+from assay.analysis.profile.usage import chain_of, is_before, needs
+from assay.model.profile import Opportunity
+from assay.stats.intervals import Interval, intersect, length, union
+from assay.units import count, format_count, percent, seconds
+
+LEAST_SHARE = 0.05
+LEAST_TOKENS = 200
+"""Fewer wasted tokens than this are not worth a change."""
+LEAST_QUERIES = 8
+_SHORT_SECONDS = 0.1
+_LEAST_PARSED = 3
+
+Rule = Callable[[SampledExecution], Iterator[Opportunity]]
+
+
+def find_opportunities(executions: Sequence[SampledExecution]) -> tuple[Opportunity, ...]:
+    """What at least half of the executions show, with the mean of what each would save, the largest first."""
+    found: dict[tuple[str, str], list[Opportunity]] = {}
+    for execution in executions:
+        for rule in RULES:
+            for opportunity in rule(execution):
+                found.setdefault((opportunity.category, opportunity.location), []).append(opportunity)
+    lasting = [group for group in found.values() if 2 * len(group) >= len(executions)]
+    typical = [sorted(group, key=lambda o: o.impact)[len(group) // 2] for group in lasting]
+    return tuple(sorted(typical, key=lambda opportunity: -opportunity.impact))
+
+
+def independent_calls(execution: SampledExecution) -> Iterator[Opportunity]:
+    """Calls in a row of which none needs another: all at once they take as long as the longest chain."""
+    skipped = {c.place for group in repeated_calls(execution.work) for c in group.again}
+    skipped |= {call.place for group in _similar_queries(execution) for call in group}
+    for calls in _siblings([call for call in execution.work if call.place not in skipped]):
+        waited = [
+            (one, other)
+            for number, one in enumerate(calls)
+            for other in calls[number + 1 :]
+            if is_before(one, other) and not needs(other, one) and "input_hash" in one.attributes
+        ]
+        chain = chain_of(calls)
+        saved = chain.wall - chain.longest
+        if not waited or saved < LEAST_SHARE * execution.seconds:
+            continue
+        names = ", ".join(dict.fromkeys(f"'{call.name}'" for call in calls))
+        yield Opportunity(
+            "parallelization",
+            f"{seconds(saved)} of {seconds(execution.seconds)}: run independent calls at the same time",
+            saved / execution.seconds,
+            "medium",
+            f"Start the {len(calls)} calls {names} together (asyncio.gather, or a thread pool) and wait for all of them.",
+            _name_group(calls),
+            (
+                f"{len(calls)} calls {names} ran one after the other",
+                f"{count(len(waited))} pairs of them are independent: no input has anything of an earlier output",
+            ),
+            f"{seconds(chain.wall)} in a row − {seconds(chain.longest)} for the longest chain = {seconds(saved)}",
+            saved,
+        )
+
+
+def _siblings(calls: Sequence[Call]) -> list[list[Call]]:
+    groups: dict[int | None, list[Call]] = {}
+    for call in sorted(calls, key=lambda call: call.start):
+        groups.setdefault(call.parent, []).append(call)
+    return list(groups.values())
+
+
+def _name_group(calls: Sequence[Call]) -> str:
+    return " + ".join(dict.fromkeys(f"span '{call.name}'" for call in calls))
+
+
+def repeated_inputs(execution: SampledExecution) -> Iterator[Opportunity]:
+    """The same call with the same input and the same output, made again."""
+    for group in repeated_calls(execution.work):
+        saved = length(union(call.interval for call in group.again))
+        tokens = group.tokens if group.first.kind == "llm" else 0
+        used = execution.measurements.get("tokens") or 0.0
+        impact = max(saved / execution.seconds, tokens / used if used else 0.0)
+        if not group.has_same_output or impact < LEAST_SHARE:
+            continue
+        again = len(group.again)
+        what = f" and {count(tokens)} tokens" if tokens else ""
+        yield Opportunity(
+            "caching",
+            f"{seconds(saved)} of {seconds(execution.seconds)}{what}: ask the same thing once",
+            impact,
+            "low",
+            f"Keep the answer of '{group.first.name}' by its input, for example with functools.cache.",
+            f"span '{group.first.name}'",
+            (
+                f"'{group.first.name}' was called {again + 1} times with the same input, and gave the same output",
+            ),
+            f"{again} repeated calls took {seconds(saved)}"
+            + (f" and {count(tokens)} tokens" if tokens else ""),
+            saved,
+            tokens,
+        )
+
+
+def many_queries(execution: SampledExecution) -> Iterator[Opportunity]:
+    """Many short calls that differ only in a value: one call with all values takes about as long as one of them."""
+    for calls in _similar_queries(execution):
+        total, longest = length(union(c.interval for c in calls)), max(c.seconds for c in calls)
+        saved = total - longest
+        if saved < LEAST_SHARE * execution.seconds:
+            continue
+        name = calls[0].name
+        yield Opportunity(
+            "batching",
+            f"{seconds(saved)} of {seconds(execution.seconds)}: one query instead of {len(calls)}",
+            saved / execution.seconds,
+            "medium",
+            f"Ask for all values in one '{name}' (a join, IN (…), or a batch request) instead of one call for each (N+1).",
+            f"span '{name}'",
+            (
+                f"'{name}' was called {len(calls)} times with inputs that differ only in their values",
+                f"each took {seconds(median(call.seconds for call in calls))}, one after the other",
+            ),
+            f"{seconds(total)} for {len(calls)} calls − {seconds(longest)} for one = {seconds(saved)}",
+            saved,
+        )
+
+
+def _similar_queries(execution: SampledExecution) -> list[list[Call]]:
+    """Short calls of a tool in a row, of one shape, each with another value, none needing another."""
+    groups: dict[tuple[object, ...], list[Call]] = {}
+    for call in execution.work:
+        if call.kind == "tool" and (shape := call.attributes.get("input_shape")):
+            groups.setdefault((call.parent, call.name, shape), []).append(call)
+    return [
+        calls
+        for calls in groups.values()
+        if len(calls) >= LEAST_QUERIES
+        and len({call.attributes.get("input_hash") for call in calls}) == len(calls)
+        and median(call.seconds for call in calls) <= _SHORT_SECONDS
+        and not any(needs(one, other) for other, one in itertools.pairwise(calls))
+        and length(union(call.interval for call in calls)) > 0.8 * sum(call.seconds for call in calls)
+    ]
+
+
+def contended_locks(execution: SampledExecution) -> Iterator[Opportunity]:
+    """Threads that wait for one lock, outside of the places where threads wait by design."""
+    waits: dict[str, list[tuple[int, StackSample]]] = {}
+    for number, thread in enumerate(execution.threads):
+        for sample in thread:
+            if sample.cause == causes.LOCKED:
+                waits.setdefault(sample.lock or str(sample.place), []).append((number, sample))
+    for found in waits.values():
+        threads = {number for number, _ in found}
+        saved = length(union(sample.interval for _, sample in found))
+        if len(threads) < 2 or saved < LEAST_SHARE * execution.seconds:
+            continue
+        places: dict[str, float] = {}
+        for _, sample in found:
+            places[str(sample.place)] = places.get(str(sample.place), 0.0) + sample.end - sample.start
+        total = sum(places.values())
+        worst = sorted((place for place in places if places[place] >= 0.1 * total), key=lambda p: -places[p])
+        yield Opportunity(
+            "lock contention",
+            f"{seconds(saved)} of {seconds(execution.seconds)}: threads wait for one lock",
+            saved / execution.seconds,
+            "high",
+            "Do slow work outside of the lock, protect less with it, or give each thread data of its own.",
+            worst[0],
+            (
+                f"{len(threads)} threads waited for the same lock, {seconds(total)} in all",
+                f"they waited at {', '.join(worst)}",
+            ),
+            f"at least one thread waited for {seconds(saved)}, which is the most that can be saved",
+            saved,
+        )
+
+
+def repeated_context(execution: SampledExecution) -> Iterator[Opportunity]:
+    """Prompts that begin with what was sent before, and are paid for again."""
+    calls = [call for call in execution.work if call.kind == "llm"]
+    again = {call.place for group in repeated_calls(calls) for call in group.again}
+    fresh = sorted((c for c in calls if c.place not in again), key=lambda call: call.start)
+    wasted, used = sum(map(prefix_tokens, fresh)), execution.measurements.get("tokens") or 0.0
+    if len(fresh) < 2 or wasted < LEAST_TOKENS or wasted < LEAST_SHARE * used or not used:
+        return
+    sent = sum(call.count("input_tokens") or 0 for call in fresh)
+    grows = [
+        (later.count("prefix_characters") or 0) >= 0.8 * (earlier.count("input_characters") or 1)
+        for earlier, later in itertools.pairwise(fresh)
+    ]
+    is_growing = sum(grows) > len(grows) / 2
+    is_told = all(call.count("cached_tokens") is not None for call in fresh)
+    yield Opportunity(
+        "growing context" if is_growing else "prompt caching",
+        f"{count(wasted)} of {count(round(used))} tokens: "
+        + (
+            "each prompt repeats the conversation so far"
+            if is_growing
+            else "prompts begin with the same text"
+        ),
+        wasted / used,
+        "medium" if is_growing else "low",
+        "Cache the prefix at the provider (prompt caching), and summarise or drop old turns."
+        if is_growing
+        else "Put what all prompts share first, and cache it at the provider (prompt caching).",
+        _name_group(fresh),
+        (
+            f"{len(fresh)} prompts with {count(sent)} input tokens; {count(wasted)} of them were sent before and came from no cache",
+            *(() if is_told else ("the agent does not report cached tokens, so none are counted",)),
+        ),
+        f"sum over the prompts of input tokens × repeated prefix ÷ length of the prompt − cached tokens = {count(wasted)}",
+        tokens=wasted,
+    )
+
+
+def repeated_parsing(execution: SampledExecution) -> Iterator[Opportunity]:
+    """The same JSON document parsed again by the same caller."""
+    for caller in execution.parsing:
+        characters, again = caller.get("characters", 0), caller.get("repeated_characters", 0)
+        if not characters or caller.get("calls", 0) < _LEAST_PARSED:
+            continue
+        place = f"{caller['file']}:{caller['line']} {caller['function']}"
+        spent = union(
+            interval
+            for sample, intervals in execution.during({causes.COMPUTING})
+            if _is_parsing(sample, caller["file"], caller["line"])
+            for interval in intervals
+        )
+        saved = length(spent) * again / characters
+        if saved < LEAST_SHARE * execution.seconds:
+            continue
+        yield Opportunity(
+            "repeated parsing",
+            f"{seconds(saved)} of {seconds(execution.seconds)}: parse each document once",
+            saved / execution.seconds,
+            "low",
+            "Parse the document once and keep the result, for example in a variable outside of the loop or with functools.cache.",
+            place,
+            (
+                f"{count(caller['calls'])} calls of json parsed {format_count(caller['documents'], 'different document')}",
+                f"{percent(length(spent) / execution.seconds)} of the time went into it",
+            ),
+            f"{seconds(length(spent))} of parsing × {percent(again / characters)} that was parsed before = {seconds(saved)}",
+            saved,
+        )
+
+
+def _is_parsing(sample: StackSample, file: str, line: int) -> bool:
+    """Whether a sample is in the JSON parser, called from that line."""
+    for outer, inner in zip(sample.stack, sample.stack[1:], strict=False):
+        if (outer.file, outer.line) == (file, line):
+            return inner.file.startswith("json/")
+    return False
+
+
+def idle_sleep(execution: SampledExecution) -> Iterator[Opportunity]:
+    """Time in which the execution slept, off the CPU and without any input or output."""
+    called = union(c.interval for c in execution.calls if c.kind in ("llm", "tool", "queue"))
+    places: dict[str, list[Interval]] = {}
+    for sample, intervals in execution.during({causes.SLEEPING}):
+        places.setdefault(str(sample.place), []).extend(intervals)
+    for place, intervals in places.items():
+        slept = union(intervals)
+        saved = length(slept) - length(intersect(slept, called))
+        if saved < LEAST_SHARE * execution.seconds:
+            continue
+        yield Opportunity(
+            "sleep",
+            f"{seconds(saved)} of {seconds(execution.seconds)}: do not sleep",
+            saved / execution.seconds,
+            "low",
+            "Wait for the event itself (a condition, a future, a response) instead of a fixed time, or remove the wait.",
+            place,
+            (f"the process slept there for {seconds(saved)}, on no CPU and waiting for no input or output",),
+            f"the time that it slept outside of calls = {seconds(saved)}",
+            saved,
+        )
+
+
+def retried_calls(execution: SampledExecution) -> Iterator[Opportunity]:
+    """Tries of a request that failed and were sent again."""
+    took = [a.get("seconds") for a in execution.attempts]
+    waited = [a.get("waited") for a in execution.attempts]
+    saved = sum(value for value in (*took, *waited) if isinstance(value, (int, float)))
+    if not took or saved < LEAST_SHARE * execution.seconds:
+        return
+    yield Opportunity(
+        "retries",
+        f"{seconds(saved)} of {seconds(execution.seconds)}: avoid requests that are refused",
+        min(1.0, saved / execution.seconds),
+        "medium",
+        "Stay below the rate limit of the server, and find out why requests fail.",
+        "requests of the agent",
+        (f"{len(took)} tries failed: {execution.attempts[0].get('error')}",),
+        f"time of failed tries and of the pauses after them = {seconds(saved)}",
+        saved,
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    independent_calls,
+    repeated_inputs,
+    many_queries,
+    contended_locks,
+    repeated_context,
+    repeated_parsing,
+    idle_sleep,
+    retried_calls,
+)

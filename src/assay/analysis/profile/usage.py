@@ -1,0 +1,213 @@
+"""What the parts of an execution used, how well it used the machine, and where it spent its time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from assay.analysis.profile import samples as causes
+from assay.analysis.profile.samples import Call, SampledExecution
+from assay.model.profile import Bottleneck, SpanUsage, Utilization
+from assay.stats.intervals import Interval, intersect, length, union
+
+OTHER_CODE = "agent code without a span"
+_MOST_BOTTLENECKS = 10
+_LEAST_SHARE = 0.03
+SUGGESTIONS = {
+    causes.COMPUTING: "Do less here: cache the result, use a better algorithm, or move it to compiled code.",
+    causes.SLEEPING: "Wait for the event itself instead of a fixed time.",
+    causes.LOCKED: "Hold the lock for less time, or give each thread data of its own.",
+    causes.INTERPRETER: "Threads take turns at Python code: use processes for computing.",
+    causes.IO: "Avoid the call, start it earlier, or do other work meanwhile.",
+    causes.CHILD: "Start the program once and keep it, or do other work meanwhile.",
+}
+
+
+def span_usage(execution: SampledExecution) -> tuple[SpanUsage, ...]:
+    """Spans by name and place, parents before their parts; then code without a span, then the harness."""
+    harness = [call for call in execution.calls if call.kind == "harness"]
+    took = sum(call.seconds for call in harness)
+    agent = max(execution.seconds - _harness_within(harness, execution), 0.0)
+    whole = max(agent + took, 1e-9)
+    own = [call for call in execution.calls if call.kind != "harness"]
+    found = list(_group_calls(own, None, 0, execution, whole))
+    if own:
+        top = union(call.interval for call in own if call.parent is None)
+        left = max(0.0, agent - length(top))
+        gaps = _gaps(top, agent)
+        found.append(_usage(OTHER_CODE, "agent", 0, gaps, left, execution, whole))
+    else:
+        found.append(_usage("agent", "agent", 0, [(0.0, agent)], agent, execution, whole))
+    found.append(SpanUsage("harness", "harness", 0, 1, took, took / whole))
+    return tuple(found)
+
+
+def _harness_within(harness: Sequence[Call], execution: SampledExecution) -> float:
+    """The sampled time ends with the call of the agent; only what the harness did before that lies within."""
+    return sum(max(0.0, min(call.end, execution.seconds) - call.start) for call in harness)
+
+
+def _gaps(covered: Sequence[Interval], end: float) -> list[Interval]:
+    edges = [0.0, *(edge for interval in covered for edge in interval), end]
+    return [(edges[n], edges[n + 1]) for n in range(0, len(edges) - 1, 2) if edges[n + 1] > edges[n]]
+
+
+def _group_calls(
+    calls: Sequence[Call], parent: int | None, depth: int, execution: SampledExecution, whole: float
+) -> Iterator[SpanUsage]:
+    groups: dict[tuple[str, str], list[Call]] = {}
+    for call in calls:
+        if call.parent == parent:
+            groups.setdefault((call.name, call.kind), []).append(call)
+    for (name, kind), members in groups.items():
+        intervals = [call.interval for call in members]
+        yield _usage(name, kind, depth, intervals, length(union(intervals)), execution, whole)
+        for member in members:
+            yield from _group_calls(calls, member.place, depth + 1, execution, whole)
+
+
+def _usage(
+    name: str,
+    kind: str,
+    depth: int,
+    intervals: Sequence[Interval],
+    seconds: float,
+    execution: SampledExecution,
+    whole: float,
+) -> SpanUsage:
+    usage = SpanUsage(name, kind, depth, len(intervals), seconds, seconds / whole, tuple(intervals))
+    rows = execution.rows
+    if len(rows) < 2:
+        return usage
+    parts = union(intervals)
+    held = [row[2] for row in rows if any(start <= row[0] <= end for start, end in parts)]
+    middle = [_interpolate(rows, start, 2) for start, _ in parts]
+    return SpanUsage(
+        name, kind, depth, len(intervals), seconds, usage.share, usage.starts,
+        cpu_seconds=sum(_interpolate(rows, end, 1) - _interpolate(rows, start, 1) for start, end in parts),
+        memory_bytes=int(max([*held, *middle], default=0)),
+        io_operations=round(sum(_interpolate(rows, end, 3) - _interpolate(rows, start, 3) for start, end in parts)),
+    )  # fmt: skip
+
+
+def _interpolate(rows: Sequence[Sequence[float]], at: float, column: int) -> float:
+    """The value of a counter at a time between two looks at it."""
+    place = bisect_right(rows, at, key=lambda row: row[0])
+    if place == 0 or place == len(rows):
+        return rows[min(place, len(rows) - 1)][column]
+    before, after = rows[place - 1], rows[place]
+    share = (at - before[0]) / max(after[0] - before[0], 1e-9)
+    return before[column] + share * (after[column] - before[column])
+
+
+def utilization(executions: Sequence[SampledExecution]) -> Utilization:
+    """The mean over all sampled executions of each figure that is known."""
+    found = [_utilization(execution) for execution in executions]
+
+    def mean(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return sum(known) / len(known) if known else None
+
+    return Utilization(
+        mean([one.cpu for one in found]),
+        mean([one.memory for one in found]),
+        mean([one.io for one in found]),
+        mean([one.parallelization for one in found]),
+    )
+
+
+def _utilization(execution: SampledExecution) -> Utilization:
+    rows, wall = execution.rows, execution.seconds
+    within = [row for row in rows if 0 <= row[0] <= wall]
+    held = [row[2] for row in within if row[2] > 0]
+    cpu = None
+    if len(rows) > 1 and wall > 0:
+        spent = _interpolate(rows, wall, 1) - _interpolate(rows, 0.0, 1)
+        cpu = min(1.0, max(0.0, spent) / (wall * execution.cores))
+    io = None
+    if execution.threads and wall > 0:
+        waiting = union(i for _, intervals in execution.during({causes.IO}) for i in intervals)
+        computing = union(
+            s.interval for thread in execution.threads for s in thread if s.cause == causes.COMPUTING
+        )
+        idle = length(waiting) - length(intersect(waiting, computing))
+        io = min(1.0, max(0.0, 1 - idle / wall))
+    memory = sum(held) / len(held) / max(held) if held else None
+    return Utilization(cpu, memory, io, parallelization(execution.work))
+
+
+def share_of_cpu(execution: SampledExecution) -> float | None:
+    """CPU time ÷ the time that threads were computing or ready to; None where little was computed."""
+    computing = sum(
+        s.end - s.start for thread in execution.threads for s in thread if s.cause == causes.COMPUTING
+    )
+    if computing < 0.3 * execution.seconds or len(execution.rows) < 2:
+        return None
+    rows = execution.rows
+    return (_interpolate(rows, execution.seconds, 1) - _interpolate(rows, 0.0, 1)) / computing
+
+
+@dataclass(frozen=True, slots=True)
+class CallChain:
+    """Calls with what they cost one after the other, and what they would cost if none waited without need."""
+
+    total: float
+    wall: float
+    longest: float
+
+
+def chain_of(calls: Sequence[Call]) -> CallChain:
+    """The longest chain of calls that need each other.
+
+    A call needs the earlier calls whose output it uses. Where an input or an output is not known, it needs all that ended before it.
+    """
+    ends: dict[int, float] = {}
+    for call in sorted(calls, key=lambda call: call.start):
+        needed = [ends[other.place] for other in calls if other.place in ends and needs(call, other)]
+        ends[call.place] = max(needed, default=0.0) + call.seconds
+    return CallChain(
+        sum(call.seconds for call in calls),
+        length(union(call.interval for call in calls)),
+        max(ends.values(), default=0.0),
+    )
+
+
+def needs(call: Call, other: Call) -> bool:
+    """Whether a call may need the output of one that ended before it."""
+    uses = call.attributes.get("uses")
+    if isinstance(uses, list) and other.place in uses:
+        return True
+    is_unknown = "input_hash" not in call.attributes or "output_hash" not in other.attributes
+    return is_unknown and is_before(other, call)
+
+
+def is_before(one: Call, other: Call) -> bool:
+    """Whether a call had ended when another began; a microsecond is within the precision of the clock."""
+    return one.end <= other.start + 1e-6
+
+
+def parallelization(calls: Sequence[Call]) -> float | None:
+    """(sum of calls − wall) ÷ (sum − longest chain), from 0 for all in a row to 1 for as short as the chain allows."""
+    chain = chain_of(calls)
+    if chain.total - chain.longest < 1e-6 * max(chain.total, 1e-9) or chain.total == 0:
+        return None
+    return min(1.0, max(0.0, (chain.total - chain.wall) / (chain.total - chain.longest)))
+
+
+def bottlenecks(executions: Sequence[SampledExecution]) -> tuple[Bottleneck, ...]:
+    """Places by the wall time that an execution spent at them, the worst first."""
+    wall = sum(execution.seconds for execution in executions)
+    total: dict[tuple[str, str], float] = {}
+    for execution in executions:
+        places: dict[tuple[str, str], list[Interval]] = {}
+        for sample, intervals in execution.during(SUGGESTIONS):
+            places.setdefault((str(sample.place), sample.cause), []).extend(intervals)
+        for key, stretches in places.items():
+            total[key] = total.get(key, 0.0) + length(union(stretches))
+    worst = sorted(total.items(), key=lambda item: -item[1])[:_MOST_BOTTLENECKS]
+    return tuple(
+        Bottleneck(location, cause, seconds / len(executions), seconds / wall, SUGGESTIONS[cause])
+        for (location, cause), seconds in worst
+        if wall > 0 and seconds / wall >= _LEAST_SHARE
+    )

@@ -1,0 +1,256 @@
+"""The words, tables and JSON of profiles."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from assay.model.page import Bar, Cell, Lane, ListItem, PageSection, Points, Table, Timeline
+from assay.model.profile import Opportunity, Overhead, Profile, SpanUsage, TokenAnalysis
+from assay.units import count, percent, seconds, size, usd
+
+_TARGET = 0.05
+"""Sampling is to cost less than this share of the time."""
+UNKNOWN = "–"
+
+
+def headline_text(profile: Profile) -> str:
+    """The answer in a sentence: the largest saving, or that none was found."""
+    if not profile.opportunities:
+        return "No saving was found"
+    best = profile.opportunities[0]
+    return f"{best.category.capitalize()}: {best.improvement}"
+
+
+def opportunity_blocks(profile: Profile) -> list[Table | Points | PageSection]:
+    """A table of all savings, the largest first, and beneath it what each rests on."""
+    if not profile.opportunities:
+        return []
+    table = Table(
+        ("Opportunity", "Saves", "Share", "Effort", "Where"),
+        [
+            [
+                Cell(one.category),
+                Cell(seconds(one.seconds) if one.seconds else f"{count(one.tokens)} tokens"),
+                Cell(percent(one.impact)),
+                Cell(one.effort),
+                Cell(one.location),
+            ]
+            for one in profile.opportunities
+        ],
+        words=(3, 4),
+    )
+    if len(profile.opportunities) == 1:
+        return [table, _reasons(profile.opportunities[0])]
+    return [table, *(PageSection(one.category, [_reasons(one)], anchor="") for one in profile.opportunities)]
+
+
+def _reasons(opportunity: Opportunity) -> Points:
+    evidence = [ListItem(f"{text[0].upper()}{text[1:]}.") for text in opportunity.evidence]
+    saving = ListItem(f"{opportunity.arithmetic}.", title="Saving")
+    return Points([*evidence, saving, ListItem(opportunity.suggestion, "good", "Do")])
+
+
+def phase_table(profile: Profile) -> Table:
+    return Table(
+        ("Phase", "Kind", "Calls", "Time", "Share", "CPU", "Memory", "I/O calls"),
+        [_phase_row(phase) for phase in profile.phases],
+        words=(1,),
+        minor=(1, 6, 7),
+        caption=Cell(
+            "CPU, memory and I/O are those of the whole process while the phase lasted; phases that overlap share them.",
+            brief="CPU, memory and I/O are of the whole process.",
+        ),
+    )
+
+
+def _phase_row(phase: SpanUsage) -> list[Cell]:
+    tone = "quiet" if phase.kind == "harness" else ""
+    return [
+        Cell("  " * phase.depth + phase.name, tone=tone),
+        Cell(phase.kind, tone="quiet"),
+        Cell(str(phase.calls)),
+        Cell(seconds(phase.seconds), tone=tone),
+        Cell(percent(phase.share), tone=tone),
+        Cell(UNKNOWN if phase.cpu_seconds is None else seconds(phase.cpu_seconds), tone=tone),
+        Cell(UNKNOWN if phase.memory_bytes is None else size(phase.memory_bytes), tone="quiet"),
+        Cell(UNKNOWN if phase.io_operations is None else count(phase.io_operations), tone="quiet"),
+    ]
+
+
+def phase_timeline(profile: Profile) -> list[Timeline]:
+    """When each phase was open, for the terminal; nothing where there is only one."""
+    shown = [phase for phase in profile.phases if phase.starts]
+    if len(shown) < 2:
+        return []
+    lanes = [
+        Lane(
+            "",
+            "  " * phase.depth + phase.name,
+            [Bar(start, end) for start, end in phase.starts],
+            seconds(phase.seconds),
+        )
+        for phase in shown
+    ]
+    return [Timeline(lanes, profile.seconds, "when each phase was open")]
+
+
+def bottleneck_table(profile: Profile) -> Table:
+    return Table(
+        ("Location", "Time", "Share", "Cause", "What helps"),
+        [
+            [
+                Cell(one.location),
+                Cell(seconds(one.seconds)),
+                Cell(percent(one.share)),
+                Cell(one.cause),
+                Cell(one.suggestion, tone="quiet"),
+            ]
+            for one in profile.bottlenecks
+        ],
+        words=(3, 4),
+        minor=(4,),
+        caption=Cell("Wall time of one execution, at the innermost line of its own code."),
+    )
+
+
+def utilization_table(profile: Profile) -> Table:
+    used, tokens = profile.utilization, profile.tokens
+
+    def share(value: float | None) -> str:
+        return UNKNOWN if value is None else percent(value)
+
+    def number(value: int | None) -> str:
+        return UNKNOWN if value is None else count(value)
+
+    rows = [
+        ("CPU efficiency", share(used.cpu), "CPU time ÷ (wall time × allowed cores)"),
+        ("memory efficiency", share(used.memory), "mean ÷ peak memory"),
+        ("I/O efficiency", share(used.io), "1 − share of the time waiting for input and output"),
+        ("parallelization", share(used.parallelization), "0 %: all calls in a row; 100 %: as short as the longest chain"),
+    ]  # fmt: skip
+    if tokens.input is not None or tokens.output is not None:
+        rows += [
+            ("input tokens", number(tokens.input), f"of which {number(tokens.cache_hits)} from a cache"),
+            ("output tokens", number(tokens.output), ""),
+            ("wasted tokens", number(tokens.wasted), f"{number(tokens.prefix)} of repeated prefixes, {number(tokens.repeated)} of repeated calls"),
+            ("token efficiency", share(tokens.efficiency), "1 − wasted ÷ all"),
+        ]  # fmt: skip
+    return Table(
+        ("Figure", "Value", "What it is"),
+        [[Cell(name), Cell(value), Cell(note, tone="quiet")] for name, value, note in rows],
+        words=(2,),
+    )
+
+
+def token_notes(tokens: TokenAnalysis) -> list[str]:
+    """What wasted tokens cost; that it is unknown where no price is."""
+    if tokens.input is None or tokens.output is None or tokens.wasted is None:
+        return []
+    if tokens.usd is None:
+        return ["The price of its tokens is unknown, so waste is given in tokens and not in usd."]
+    share = tokens.wasted / max(1, tokens.input + tokens.output)
+    return [
+        f"An execution costs {usd(tokens.usd)}, of which wasted tokens are about {usd(share * tokens.usd)}."
+    ]
+
+
+def overhead_notes(profile: Profile) -> list[str]:
+    """What sampling cost in wall time and, where the subject computes, in its CPU time."""
+    if profile.overhead is None:
+        return ["What sampling cost is unknown: no sampled execution has an unsampled one to compare with."]
+    notes = [f"Sampling overhead: {format_overhead(profile.overhead)}."]
+    if profile.cpu_overhead is not None:
+        notes.append(f"Sampling overhead in CPU time: {format_overhead(profile.cpu_overhead)}.")
+    return notes
+
+
+def format_overhead(overhead: Overhead) -> str:
+    """The overhead with its interval; that it cannot be told where the noise is greater."""
+    if overhead.low is None or overhead.high is None:
+        return f"{overhead.value:+.1%} in one pair; more repetitions give an interval"
+    between = f"95 % interval {overhead.low:+.1%} to {overhead.high:+.1%}, {overhead.pairs} pairs"
+    if overhead.is_resolved:
+        return f"{overhead.value:+.1%} ({between})"
+    bound = ", under 5 %" if overhead.high < _TARGET else ""
+    return f"not resolvable, less than the noise of the machine{bound} ({between})"
+
+
+def profile_document(profile: Profile) -> dict[str, Any]:
+    """A profile with the names of the specification; seconds become ms, bytes MB and shares percent where the names say so."""
+    return {
+        "agent_id": profile.agent,
+        "trial": profile.trial,
+        "executions": profile.executions,
+        "duration_ms": 1000 * profile.seconds,
+        "profile_data": {
+            "execution_phases": [_phase_document(phase) for phase in profile.phases],
+            "bottlenecks": [
+                {
+                    "location": one.location,
+                    "impact_ms": 1000 * one.seconds,
+                    "percentage_of_total": 100 * one.share,
+                    "cause": one.cause,
+                    "optimization_suggestion": one.suggestion,
+                }
+                for one in profile.bottlenecks
+            ],
+            "resource_utilization": {
+                "cpu_efficiency": profile.utilization.cpu,
+                "memory_efficiency": profile.utilization.memory,
+                "io_efficiency": profile.utilization.io,
+                "parallelization_score": profile.utilization.parallelization,
+            },
+            "token_analysis": {
+                "input_tokens": profile.tokens.input,
+                "output_tokens": profile.tokens.output,
+                "cache_hits": profile.tokens.cache_hits,
+                "wasted_tokens": profile.tokens.wasted,
+                "token_efficiency": profile.tokens.efficiency,
+            },
+        },
+        "optimization_opportunities": [_opportunity_document(one) for one in profile.opportunities],
+        "sampling_overhead": _overhead_document(profile.overhead),
+        "sampling_overhead_cpu": _overhead_document(profile.cpu_overhead),
+        "problems": list(profile.problems),
+        "simulated": profile.is_simulated,
+    }
+
+
+def _overhead_document(overhead: Overhead | None) -> dict[str, Any] | None:
+    if overhead is None:
+        return None
+    return {**asdict(overhead), "resolved": overhead.is_resolved}
+
+
+def _phase_document(phase: SpanUsage) -> dict[str, Any]:
+    cpu, memory = phase.cpu_seconds, phase.memory_bytes
+    return {
+        "phase_name": phase.name,
+        "kind": phase.kind,
+        "depth": phase.depth,
+        "calls": phase.calls,
+        "duration_ms": 1000 * phase.seconds,
+        "percentage_of_total": 100 * phase.share,
+        "resource_usage": {
+            "cpu_percent": None if cpu is None or not phase.seconds else 100 * cpu / phase.seconds,
+            "cpu_seconds": cpu,
+            "memory_mb": None if memory is None else memory / 1e6,
+            "io_operations": phase.io_operations,
+        },
+    }
+
+
+def _opportunity_document(one: Opportunity) -> dict[str, Any]:
+    return {
+        "category": one.category,
+        "potential_improvement": one.improvement,
+        "estimated_impact": one.impact,
+        "implementation_effort": one.effort,
+        "optimization_suggestion": one.suggestion,
+        "location": one.location,
+        "evidence": list(one.evidence),
+        "arithmetic": one.arithmetic,
+        "saved_ms": 1000 * one.seconds,
+        "saved_tokens": one.tokens,
+    }

@@ -1,0 +1,135 @@
+"""`assay profile`: find out where an agent's time and tokens go, and what could be saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from assay.cli.session import Session, common
+from assay.text import shell_command
+
+if TYPE_CHECKING:
+    from assay.model import Report
+
+
+@click.command()
+@click.argument("target")
+@click.option(
+    "--suite", metavar="S", help="Suite to put the agent through; default: the only one of the project."
+)
+@click.option("--input", "text", metavar="TEXT", help="Ask the agent this instead of a case of a suite.")
+@click.option("--case", metavar="ID", help="Case to profile; default: the first of each benchmark.")
+@click.option(
+    "--repetitions",
+    "pairs",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Sampled executions, each next to an unsampled one.",
+)
+@click.option(
+    "--rate",
+    type=click.IntRange(1, 1000),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Samples per second.",
+)
+@click.option("--no-memory", is_flag=True, help="Leave out the execution that traces memory.")
+@click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A param of the experiment, or an option of the agent; may be repeated.",
+)
+@click.option(
+    "--load",
+    metavar="FILE.py",
+    multiple=True,
+    help="Python file whose experiments, agents and scorers can be used by name.",
+)
+@click.option(
+    "--report",
+    "formats",
+    metavar="FMT,…",
+    multiple=True,
+    help="Write a report: html (with the flame graph), md, json, …; the samples are written beside it.",
+)
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the reports.")
+@common
+def profile(
+    session: Session,
+    target: str,
+    suite: str | None,
+    text: str | None,
+    case: str | None,
+    pairs: int,
+    rate: int,
+    no_memory: bool,
+    settings: tuple[str, ...],
+    load: tuple[str, ...],
+    formats: tuple[str, ...],
+    out: Path | None,
+) -> int:
+    """Profile TARGET: the name of an agent, an experiment, or a file as for assay run.
+
+    Sampled executions alternate with unsampled ones, so that the cost of sampling is known. Reports the phases of an execution,
+    the lines where it spends its time and why, how it uses CPU, memory, I/O and tokens, and what could be saved.
+
+    \b
+    assay profile my-agent --suite suite.yaml
+    assay profile my-agent --input "What is 2 + 2?" --report html
+    assay profile bench.py::parse
+    """
+    from assay.cli.progress import watching
+    from assay.cli.run import chosen_formats, flags_named
+    from assay.cli.values import setting
+    from assay.pipeline import run as running
+    from assay.pipeline.profile import ProfileOptions, plan_profile
+    from assay.pipeline.report import report_of, write_reports
+
+    if suite is not None and text is not None:
+        raise click.UsageError("Give either --suite or --input.")
+    given = {"params": dict(setting(item) for item in settings), "load": list(load)}
+    changes = {key: value for key, value in given.items() if value}
+    options = ProfileOptions(suite, text, case, pairs, rate, not no_memory, changes)
+    names = chosen_formats({"formats": formats})
+    with session.store() as store:
+        with flags_named(target):
+            plan = plan_profile(target, options, session.settings, store)
+        with watching(session, plan) as watch:
+            done = running.run_plan(plan, store, watch)
+        report = report_of(store, done.id)
+        folder = out or Path(f"report-{done.id}")
+        is_sampled = any(file.type == "speedscope" for trial in report.trials for file in trial.artifacts)
+        written = dict.fromkeys([*names, *(["speedscope"] if is_sampled else [])])
+        files = write_reports(report, written, folder) if names else []
+    return _finish(session, report, files)
+
+
+def _finish(session: Session, report: Report, files: list[Path]) -> int:
+    """Show what was found, and return 0 if every trial could be profiled, else 1."""
+    from assay.model import RunState
+    from assay.report.documents.profile import profile_answer_document
+
+    if session.is_json:
+        session.emit(profile_answer_document(report, files))
+    else:
+        from assay.report.console.profile import print_profile
+
+        print_profile(report, session.console())
+    for file in files:
+        session.say(f"Wrote {file}")
+    run_id = report.run.id
+    if report.run.state is RunState.INTERRUPTED:
+        session.next(f"assay run --resume {run_id}")
+        return 130
+    pages = [] if files else [f"assay report {run_id} --format html,speedscope"]
+    cases = next((trial.stored.trial.cases for trial in report.trials), ())
+    spans = shell_command("show", run_id, options=["--case", cases[0]] if cases else [])
+    session.next(*pages, spans)
+    return 0 if report.run.state is RunState.COMPLETED else 1

@@ -1,0 +1,48 @@
+"""Sets of intervals on a line: stretches of time in which something was the case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+Interval = tuple[float, float]
+
+
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """The same points in disjoint intervals, in order.
+
+    >>> union([(3, 4), (0, 1), (0.5, 2), (4, 4)])
+    [(0, 2), (3, 4)]
+    """
+    merged: list[Interval] = []
+    for start, end in sorted(intervals):
+        if end <= start:
+            continue
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def intersect(first: Sequence[Interval], second: Sequence[Interval]) -> list[Interval]:
+    """What is in both; each is given as `union` returns it.
+
+    >>> intersect([(0, 2), (3, 5)], [(1, 4)])
+    [(1, 2), (3, 4)]
+    """
+    found: list[Interval] = []
+    one = two = 0
+    while one < len(first) and two < len(second):
+        start, end = max(first[one][0], second[two][0]), min(first[one][1], second[two][1])
+        if start < end:
+            found.append((start, end))
+        if first[one][1] < second[two][1]:
+            one += 1
+        else:
+            two += 1
+    return found
+
+
+def length(intervals: Iterable[Interval]) -> float:
+    """Of disjoint intervals, as `union` returns them."""
+    return sum(end - start for start, end in intervals)
