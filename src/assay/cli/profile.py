@@ -126,6 +126,7 @@ def _finish(session: Session, report: Report, files: list[Path]) -> int:
         session.say(f"Wrote {file}")
     run_id = report.run.id
     if report.run.state is RunState.INTERRUPTED:
+        session.say("Interrupted. What was finished is kept.")
         session.next(f"assay run --resume {run_id}")
         return 130
     pages = [] if files else [f"assay report {run_id} --format html,speedscope"]
