@@ -160,7 +160,8 @@ class CallChain:
 def chain_of(calls: Sequence[Call]) -> CallChain:
     """The longest chain of calls that need each other.
 
-    A call needs the earlier calls whose output it uses. Where an input or an output is not known, it needs all that ended before it.
+    A call needs the earlier calls whose output it uses. Where an input or an output is not known, it needs all that ended before it,
+    except calls that are alike.
     """
     ends: dict[int, float] = {}
     for call in sorted(calls, key=lambda call: call.start):
@@ -178,8 +179,19 @@ def needs(call: Call, other: Call) -> bool:
     uses = call.attributes.get("uses")
     if isinstance(uses, list) and other.place in uses:
         return True
-    is_unknown = "input_hash" not in call.attributes or "output_hash" not in other.attributes
-    return is_unknown and is_before(other, call)
+    is_known = "input_hash" in call.attributes and "output_hash" in other.attributes
+    return not is_known and is_before(other, call) and not is_alike(call, other)
+
+
+def is_alike(call: Call, other: Call) -> bool:
+    """Whether two calls are the same call for another value, as in a loop over items, which seldom need each other.
+
+    Calls of a tool without known inputs are alike if they have the same name; models are often asked in turns that build on each other.
+    """
+    if (call.name, call.kind) != (other.name, other.kind):
+        return False
+    shapes = call.attributes.get("input_shape"), other.attributes.get("input_shape")
+    return shapes[0] == shapes[1] and (shapes[0] is not None or call.kind == "tool")
 
 
 def is_before(one: Call, other: Call) -> bool:
