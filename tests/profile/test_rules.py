@@ -167,6 +167,15 @@ def test_parsing_the_same_document_again_is_found_and_many_documents_are_not():
     assert categories(execution(threads=threads, parsing=(once,))) == []
 
 
+def test_the_same_query_in_a_loop_is_found_at_its_line():
+    threads = ((at(0, 0.8, causes.COMPUTING), at(0.8, 1, causes.COMPUTING, 2)),)
+    loop = parsing(calls=20, documents=1)
+    (found,) = find_opportunities([execution(threads=threads, queries=(loop,))])
+    assert (found.category, found.location) == ("batching", "agent.py:1 work")
+    assert found.seconds == pytest.approx(0.76)
+    assert categories(execution(threads=threads, queries=(parsing(calls=20, documents=20),))) == []
+
+
 def prompts(cached: int) -> list[Call]:
     def prompt(place: int) -> Call:
         size = 1000 * (place + 1)

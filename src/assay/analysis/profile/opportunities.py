@@ -271,6 +271,34 @@ def repeated_parsing(execution: SampledExecution) -> Iterator[Opportunity]:
         )
 
 
+def queries_in_a_loop(execution: SampledExecution) -> Iterator[Opportunity]:
+    """One line that sends the same query to a database again and again, each time with another value."""
+    for caller in execution.queries:
+        calls, shapes = caller.get("calls", 0), caller.get("documents", 0)
+        if calls < LEAST_QUERIES * max(1, shapes):
+            continue
+        spent = union(
+            interval
+            for sample, intervals in execution.during({causes.COMPUTING, causes.IO})
+            if (sample.place.file, sample.place.line) == (caller["file"], caller["line"])
+            for interval in intervals
+        )
+        saved = length(spent) * (1 - shapes / calls)
+        if saved < LEAST_SHARE * execution.seconds:
+            continue
+        yield Opportunity(
+            "batching",
+            f"{seconds(saved)} of {seconds(execution.seconds)}: one query instead of {count(calls)}",
+            saved / execution.seconds,
+            "medium",
+            "Ask for all values in one query (a join, or IN (…)) instead of one query for each (N+1).",
+            f"{caller['file']}:{caller['line']} {caller['function']}",
+            (f"this line sent {count(calls)} queries that differ only in their values",),
+            f"{seconds(length(spent))} in that line × (1 − {count(shapes)} ÷ {count(calls)}) = {seconds(saved)}, at most",
+            saved,
+        )
+
+
 def _is_parsing(sample: StackSample, file: str, line: int) -> bool:
     """Whether a sample is in the JSON parser, called from that line."""
     for outer, inner in zip(sample.stack, sample.stack[1:], strict=False):
@@ -333,6 +361,7 @@ RULES: tuple[Rule, ...] = (
     contended_locks,
     repeated_context,
     repeated_parsing,
+    queries_in_a_loop,
     idle_sleep,
     retried_calls,
 )
