@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.analysis.profile.overhead import sampling_overhead
-from assay.analysis.profile.profile import _explain
+from assay.analysis.profile.profile import explain_problem
 from assay.builtin.findings.profile_text import format_overhead
 from assay.builtin.instruments.process_sampler import IO, SLEEP, read_state
 from assay.builtin.instruments.profile import SamplingProfiler
@@ -46,7 +46,7 @@ def test_without_py_spy_the_rest_goes_on(tmp_path: Path, wording: Any):
     record = record_of(SamplingProfiler(py_spy=str(tmp_path / "nowhere")), tmp_path)
     assert record["problem"].startswith("py-spy cannot be started")
     assert record["samples"] == 0
-    wording(_explain("py-spy is not installed"))
+    wording(explain_problem("py-spy is not installed"))
 
 
 def test_a_sampler_without_permission_is_recorded_with_the_way_out(tmp_path: Path, wording: Any):
@@ -55,7 +55,7 @@ def test_a_sampler_without_permission_is_recorded_with_the_way_out(tmp_path: Pat
     refused.chmod(0o755)
     problem = record_of(SamplingProfiler(py_spy=str(refused)), tmp_path)["problem"]
     assert "not permitted" in problem
-    explained = _explain(problem)
+    explained = explain_problem(problem)
     assert "ptrace_scope" in explained
     wording(explained)
 
