@@ -124,7 +124,9 @@ def _finish(session: Session, report: Report, files: list[Path]) -> int:
         session.say("Interrupted. What was finished is kept.")
         session.next(f"assay run --resume {run_id}")
         return interrupt_exit_code()
-    pages = [] if files else [f"assay report {run_id} --format html,speedscope"]
+    is_sampled = any(file.type == "speedscope" for trial in report.trials for file in trial.artifacts)
+    formats = "html,speedscope" if is_sampled else "html"
+    pages = [] if files else [f"assay report {run_id} --format {formats}"]
     cases = next((trial.stored.trial.cases for trial in report.trials), ())
     spans = shell_command("show", run_id, options=["--case", cases[0]] if cases else [])
     session.next(*pages, spans)
