@@ -47,7 +47,8 @@ def case_figures_of(table: CaseTable, tally: CaseTotals) -> dict[str, array[floa
         "solved": _divide(tally.passed, np.where(is_judged, tally.scored, 0.0)),
     }
     return {
-        name: array("f", values.astype(np.float32).tobytes())
+        # A figure beyond the range of 32 bits is stored as the largest that they hold, as nothing is left to tell apart there.
+        name: array("f", np.minimum(values, np.finfo(np.float32).max).astype(np.float32).tobytes())
         for name, values in figures.items()
         if not np.isnan(values).all()
     }

@@ -82,8 +82,7 @@ class MemoryPressure:
 
     def _with_less(self, bench: Bench) -> ScenarioFinding:
         """The form for a program: less memory at each step, then halving between the last that held and the next below."""
-        # First without a limit: the working set is what every step is a multiple of.
-        free = _Program()
+        free = _Program()  # without a limit: its working set is what every step is a multiple of
         load = Load(Arrivals.CLOSED, concurrency=1, seconds=self.seconds)
         objectives = () if bench.is_derived else bench.objectives
         bench.put(load, asked=bench.subject.through_its_own_code(), during=free.look, objectives=objectives)
@@ -93,8 +92,7 @@ class MemoryPressure:
             use = bench.subject.use
             assert use is not None  # of a command
             use = replace(use, options=bound_options(use.options, int(left * free.most)))
-            program = _Program()
-            asked = bench.subject.through_its_own_code(use=use)
+            asked, program = bench.subject.through_its_own_code(use=use), _Program()
             stretch = bench.put(load, asked=asked, during=program.look, objectives=objectives)
             return _Step(left, stretch, _is_held(bench, stretch, objectives), program)
 
@@ -104,7 +102,7 @@ class MemoryPressure:
         probes: list[_Step] = []
         if worked is not None:
             below = max((step.load for step in done if step.load < worked), default=worked)
-            # The gap is halved in pressure, the inverse of memory, as the search goes from what holds to larger loads.
+            # Halved in pressure, the inverse of memory: the search goes from what holds to larger loads.
             _, probes = probe_between(
                 1 / worked,
                 1 / below,
