@@ -131,7 +131,8 @@ def test_the_demo_prints_at_most_80_lines_and_answers_its_questions(tmp_path: Pa
     verdicts = (
         r"exact leads|exact(, \w+)* and \w+ are tied: overall exact",
         r"exact leads; .*|exact(, \w+)* and \w+ are tied",
-        r"Prefer 'exact'",
+        # Greedy is quicker. Where the three rounds show it, the choice is left to the reader, and the score is what exact wins.
+        r"Prefer 'exact'|'exact' is better in score",
         r"report/report\.html",
     )
     for answer, verdict in zip(answers, verdicts, strict=True):
