@@ -1,4 +1,4 @@
-"""The option `--sandbox` of commands that score code."""
+"""The option `--sandbox` of commands that run commands or code of models."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def sandbox_option(command: Command) -> Command:
-    """Add the option `--sandbox`. It decides where scorers run code, in this process and in its workers, until the command ends."""
+    """Add the option `--sandbox`. It decides where code of models runs, in this process and in its workers, until the command ends."""
     return click.option(
         "--sandbox",
-        type=click.Choice(["auto", "bubblewrap", "none"]),
+        metavar="NAME",
         expose_value=False,
         callback=_choose,
-        help="Where the scorer `code` runs code. auto: in bubblewrap, and refuse to run if it is missing; none: unconfined, as you. "
-        "Default: ASSAY_SANDBOX, or auto.",
+        help="Sandbox for commands and code that a model wrote; see assay list sandboxes. auto: bubblewrap, and refuse to run "
+        "if it is missing; none: unconfined, as you. Default: ASSAY_SANDBOX, or auto.",
     )(command)
 
 
 def _choose(context: click.Context, parameter: click.Parameter, choice: str | None) -> None:
     if choice is not None:
-        from assay.execute.sandbox import chosen_sandbox
+        from assay.plugin import lookup
+        from assay.plugin.sandbox import AUTO, chosen_sandbox
 
+        if choice != AUTO:
+            lookup.find("sandboxes", choice)
         context.with_resource(chosen_sandbox(choice))

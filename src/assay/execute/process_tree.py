@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 MARK = "ASSAY_WORKER"
@@ -26,6 +27,26 @@ def descendants_rss(pid: int) -> int:
 def tree_rss(pid: int) -> int:
     """Resident bytes of a process and its descendants."""
     return sum(_rss(member) for member in _family(pid))
+
+
+@dataclass(frozen=True, slots=True)
+class TreeUsage:
+    """What a process and its descendants hold at one moment."""
+
+    processes: int
+    rss: int
+
+
+def tree_usage(pid: int, most: int | None = None) -> TreeUsage:
+    """Processes and resident bytes of a tree; counting stops soon after `most` processes, as there may be no end of them."""
+    members, waiting = 0, [pid]
+    rss = 0
+    while waiting and (most is None or members <= most):
+        member = waiting.pop()
+        members += 1
+        rss += _rss(member)
+        waiting += _children(member)
+    return TreeUsage(members, rss)
 
 
 def _family(pid: int) -> Iterator[int]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.execute.sandbox import noting_sandboxes
 from assay.model import Environment, Suite
 from assay.plan.suite import scorers_of
+from assay.plugin.sandbox import noting_sandboxes
 from assay.plugin.scorers import make_scorer
 
 FACT = "sandbox"
