@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 from tests.command import AssayInline
@@ -129,6 +130,27 @@ def test_what_a_program_used_is_measured_for_all_its_processes(tmp_path: Path) -
     assert done.peak_processes >= 3
     assert 0.02 < done.cpu_seconds < 20
     assert done.peak_bytes > 2 << 20
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_program_ends_when_the_process_that_started_it_is_killed(tmp_path: Path) -> None:
+    program = Program(
+        ["/bin/sh", "-c", "echo $$ > pid; sleep 9; true"],
+        folder=str(tmp_path),
+        is_writable=True,
+        may_start_processes=True,
+    )
+    sandbox = Bubblewrap()
+    process = sandbox.start(program)
+    while not (tmp_path / "pid").exists():
+        assert process.poll() is None
+    own = sandbox.program_pid(process.pid)
+    process.kill()
+    process.wait()
+    until = monotonic() + 5
+    while Path(f"/proc/{own}").exists() and monotonic() < until:
+        sleep(0.01)
+    assert not Path(f"/proc/{own}").exists()
 
 
 def test_without_a_sandbox_programs_are_watched_all_the_same(tmp_path: Path) -> None:

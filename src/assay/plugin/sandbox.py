@@ -58,8 +58,6 @@ class Program:
     may_open_sockets: bool = False
     """Also without a network: programs talk to themselves by sockets. With a network they may anyway."""
     may_start_processes: bool = False
-    is_accounted: bool = False
-    """Whether the process that `start` gives must account for the CPU time of everything that the program started."""
     ceilings: Ceilings = Ceilings()
 
     def whole_environment(self) -> dict[str, str]:

@@ -112,7 +112,7 @@ def execution_time(models: Sequence[ModelSummary]) -> Spec:
     return {
         **frame(
             "Execution time",
-            f"points are runs; box and line: quartiles and median of those that succeeded{_mark(models)}",
+            f"runs, with quartiles and median of those that succeeded{_mark(models)}",
         ),
         "height": max(90, 54 * len(models)),
         "layer": [

@@ -163,7 +163,7 @@ def compare_with_first(models: Sequence[ModelSummary]) -> list[Comparison]:
     return [
         comparison
         for other in models[1:]
-        if other.is_simulated == models[0].is_simulated
+        if other.is_simulated == models[0].is_simulated and other.succeeded and models[0].succeeded
         for comparison in compare_trials(models[0].trial, other.trial, metrics=[DURATION])
         if comparison.verdict is not None
     ]

@@ -108,12 +108,10 @@ def _command(probe: _Probe, program: Program, seccomp: int | None) -> list[str]:
     writable = ["--bind", os.path.realpath(program.folder), program.folder] if program.is_writable else []
     numbers = tuple(int(part) for part in probe.version.split(".") if part.isdigit())
     limit = ("--size", str(_TMP_BYTES)) if numbers >= _WITH_SIZE else ()
-    # Bubblewrap does not wait for a reaper of its own, and then the kernel accounts for nothing below it.
-    first = ["--as-pid-1"] if program.is_accounted else []
     hidden = [part for path in program.hidden for part in ("--tmpfs", path)]
     return [
         probe.path, "--unshare-all", *shared, "--unshare-user", "--uid", "65534", "--gid", "65534",
-        "--cap-drop", "ALL", "--die-with-parent", "--new-session", *first, *binds, "--dev", "/dev",
+        "--cap-drop", "ALL", "--die-with-parent", "--new-session", *binds, "--dev", "/dev",
         *limit, "--tmpfs", "/tmp", *files, *writable, *hidden, "--remount-ro", "/dev", "--remount-ro", "/",  # noqa: S108
         "--chdir", program.folder, *(() if seccomp is None else ("--seccomp", str(seccomp))),
         "--", *with_ceilings(program.argv, program.ceilings),
