@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,35 +12,12 @@ import pytest
 from tests.command import AssayInline
 from tests.sim_llm.asking import quick
 from tests.wording import Wording
-from tests.workflow.plans import build_workflow_trials
 
-from assay.analysis.findings import read_findings
 from assay.builtin.experiments.workflow_task import make_data, reference_plan
-from assay.model import Report, TrialReport
-from assay.testing import AgentContract, FindingContract, ReporterContract
 from assay.workflow import BenchmarkMetrics, BenchmarkRunner, BenchmarkVisualizer
 
 PLOTS = {"execution_time", "success_rate", "smart_resume_metrics", "resource_usage", "model_comparison"}
 QUICK = ("--set", "rows=40", "--isolation", "inline", "--repetitions", "1")
-
-
-class TestReference(AgentContract):
-    agent = "reference"
-
-
-class TestWorkflowFinding(FindingContract):
-    finding = "workflow"
-
-    def trials(self) -> Sequence[TrialReport]:
-        return build_workflow_trials()
-
-
-class TestWorkflow(ReporterContract):
-    reporter = "workflow"
-
-    def sample(self) -> Report:
-        trials, findings = read_findings(build_workflow_trials())
-        return replace(super().sample(), trials=tuple(trials), findings=findings)
 
 
 def define(assay: AssayInline, **answers: object) -> None:
@@ -74,7 +49,7 @@ def test_models_are_compared_in_one_call_and_all_files_are_written(
     assert nop["failures"] == {"plan: not_json": 1}
     assert summary["comparison"]["best_success_rate"]["model"] == "reference"
     assert read(done.benchmark_dir, "metadata")["description"] == "a try"
-    rows = list(csv.DictReader(next(done.benchmark_dir.glob("data_*.csv")).open()))
+    rows = list(csv.DictReader(next(done.benchmark_dir.glob("data_*.csv")).read_text().splitlines()))
     assert [row["status"] for row in rows] == ["success", "invalid_output"]
     assert BenchmarkMetrics(done.result).summary()["reference"]["tools_used"]["sort"] == 4
     assert set(BenchmarkVisualizer(tmp_path / "again").visualize(done.result)) == PLOTS

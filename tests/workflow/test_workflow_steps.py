@@ -66,7 +66,12 @@ def test_an_error_within_a_pipe_is_an_indicator_though_the_step_ends_well(tmp_pa
 CHAIN = (
     step("one", "echo 1 > 1.txt", outputs=["1.txt"]),
     step("two", "cat 1.txt > 2.txt", "one", inputs=["1.txt"], outputs=["2.txt"]),
-    step("three", "echo half > 3.txt; sleep 0.3; echo whole >> 3.txt", "two", outputs=["3.txt"]),
+    step(
+        "three",
+        "echo half > 3.txt; ls again || { touch again; sleep 30; }; echo whole >> 3.txt",
+        "two",
+        outputs=["3.txt"],
+    ),
     step("four", "cat 3.txt > 4.txt", "three", inputs=["3.txt"], outputs=["4.txt"]),
 )
 
@@ -78,7 +83,7 @@ def test_a_resumed_run_skips_what_is_complete_and_no_more(
     tmp_path: Path, rule: str, wrongly_skipped: int, text: str
 ) -> None:
     broken = make_run(tmp_path, *CHAIN, resume=rule)
-    broken.run(Interruption("three", 0.15))
+    broken.run(Interruption("three", 1.5))
     resumed = make_run(tmp_path, *CHAIN, resume=rule)
     resumed.run()
     figures = compare_resumed(broken.events, resumed)
