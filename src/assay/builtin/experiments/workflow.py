@@ -108,7 +108,7 @@ class WorkflowParams(BaseModel):
     def _is_folder(cls, data: str | None) -> str | None:
         if data is not None and not Path(data).is_dir():
             raise ValueError(f"there is no folder '{data}'")
-        return data
+        return None if data is None else str(Path(data).resolve())
 
     @property
     def is_shipped_task(self) -> bool:
