@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from assay.builtin.experiments.workflow_plan import Step, sort_steps
+from assay.builtin.experiments.workflow_plan import WorkflowStep, sort_steps
 from assay.builtin.experiments.workflow_run import RunRules, StepStatus, WorkflowRun
 from assay.model import Execution, Phase, Status, TrialReport
 from assay.plugin import lookup
@@ -17,11 +17,13 @@ from assay.testing import sample_report
 
 def step(
     name: str, command: str, *needs: str, inputs: Sequence[str] = (), outputs: Sequence[str] = ()
-) -> Step:
-    return Step(name, command, tuple(needs), tuple(inputs), tuple(outputs))
+) -> WorkflowStep:
+    return WorkflowStep(name, command, tuple(needs), tuple(inputs), tuple(outputs))
 
 
-def make_run(folder: Path, *steps: Step, name: str = "w", seconds: float = 5.0, **rules: Any) -> WorkflowRun:
+def make_run(
+    folder: Path, *steps: WorkflowStep, name: str = "w", seconds: float = 5.0, **rules: Any
+) -> WorkflowRun:
     """A run in a folder that has the file `in.txt`; with the name of an earlier one, it resumes that."""
     own = folder / name
     own.mkdir(exist_ok=True)

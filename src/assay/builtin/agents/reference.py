@@ -9,7 +9,7 @@ from assay.builtin.experiments.workflow_task import reference_plan
 from assay.model import Answer, Request
 
 
-class Reference:
+class ReferencePlanner:
     """Answers every request with the reference plan of the experiment `workflow`; needs no model and no network.
 
     Example:

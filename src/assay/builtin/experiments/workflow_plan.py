@@ -40,7 +40,7 @@ FAULTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WorkflowStep:
     """One command of a workflow. Paths are relative to the working folder."""
 
     name: str
@@ -54,7 +54,7 @@ class Step:
 class WorkflowPlan:
     """Steps in an order in which each comes after all it depends on."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[WorkflowStep, ...]
 
     def document(self) -> list[dict[str, Any]]:
         """As a model writes it."""
@@ -87,7 +87,7 @@ def read_plan(output: object) -> WorkflowPlan:
     return sort_steps([_read_step(step, number) for number, step in enumerate(steps, 1)])
 
 
-def sort_steps(steps: Sequence[Step]) -> WorkflowPlan:
+def sort_steps(steps: Sequence[WorkflowStep]) -> WorkflowPlan:
     """In topological order, and otherwise as written (Kahn's algorithm); PlanFault where there is no such order."""
     names = [step.name for step in steps]
     if twice := next((name for name in names if names.count(name) > 1), None):
@@ -98,7 +98,7 @@ def sort_steps(steps: Sequence[Step]) -> WorkflowPlan:
                 raise PlanFault(
                     "unknown_step", f"Step '{step.name}' depends on '{wanted}', which does not exist."
                 )
-    ordered: list[Step] = []
+    ordered: list[WorkflowStep] = []
     waiting, ready = list(steps), set[str]()
     while waiting:
         following = next((step for step in waiting if ready.issuperset(step.depends_on)), None)
@@ -111,7 +111,7 @@ def sort_steps(steps: Sequence[Step]) -> WorkflowPlan:
     return WorkflowPlan(tuple(ordered))
 
 
-def _read_step(written: object, number: int) -> Step:
+def _read_step(written: object, number: int) -> WorkflowStep:
     if not isinstance(written, Mapping):
         raise PlanFault("bad_step", f"Step {number} is not an object with a name and a command.")
     name, command = written.get("name", written.get("id")), written.get("command")
@@ -125,7 +125,7 @@ def _read_step(written: object, number: int) -> Step:
             raise PlanFault(
                 "outside", f"Step '{name}' names '{path}', which is outside of the working folder."
             )
-    return Step(name, command, needs, inputs, outputs)
+    return WorkflowStep(name, command, needs, inputs, outputs)
 
 
 def _texts(written: Mapping[str, Any], number: int, *names: str) -> tuple[str, ...]:

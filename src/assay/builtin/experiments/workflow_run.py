@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import Any, Literal
 
 from assay.builtin.experiments.shell_commands import CommandLine, parse_command
-from assay.builtin.experiments.workflow_plan import Step, WorkflowPlan
+from assay.builtin.experiments.workflow_plan import WorkflowPlan, WorkflowStep
 from assay.execute.confined_run import ConfinedRun, run_confined
 from assay.plugin.sandbox import Ceilings, Program, Sandbox
 
@@ -135,7 +135,7 @@ class WorkflowRun:
     def count(self, status: StepStatus, code: str | None = None) -> int:
         return sum(r.status is status and code in (None, r.code) for r in self.results.values())
 
-    def _attempt(self, step: Step) -> StepResult:
+    def _attempt(self, step: WorkflowStep) -> StepResult:
         line = parse_command(step.command)
         if taboo := sorted(line.tools & self.rules.forbidden):
             return StepResult(
@@ -153,7 +153,7 @@ class WorkflowRun:
         status = StepStatus.FAILED if code else StepStatus.DONE
         return StepResult(step.name, status, code, message, perf_counter() - began, run, line)
 
-    def _judge(self, step: Step, run: ConfinedRun, given: Iterable[str]) -> tuple[str, str]:
+    def _judge(self, step: WorkflowStep, run: ConfinedRun, given: Iterable[str]) -> tuple[str, str]:
         """Why a step failed, as a code and as a sentence without its subject; empty where it did not."""
         if run.ended_for:
             return run.ended_for, _ENDED[run.ended_for].format(seconds=self.rules.step_seconds)
@@ -169,7 +169,7 @@ class WorkflowRun:
             return "missing_output", f"ended well, but did not make '{missing[0]}'"
         return "", ""
 
-    def _execute(self, step: Step, seconds: float) -> ConfinedRun:
+    def _execute(self, step: WorkflowStep, seconds: float) -> ConfinedRun:
         shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
         program = Program(
             [shell, "-c", step.command],
@@ -231,7 +231,7 @@ class WorkflowRun:
             record["step"]: record for record in map(json.loads, self.checkpoint.read_text().splitlines())
         }
 
-    def _find_unmet(self, step: Step) -> str:
+    def _find_unmet(self, step: WorkflowStep) -> str:
         met = (StepStatus.DONE, StepStatus.SKIPPED)
         for name in step.depends_on:
             result = self.results[name]
@@ -239,7 +239,7 @@ class WorkflowRun:
                 return name
         return ""
 
-    def _fingerprint(self, step: Step) -> dict[str, str]:
+    def _fingerprint(self, step: WorkflowStep) -> dict[str, str]:
         files = {name: self._find_file(name) for name in step.outputs}
         return {name: _digest(path.read_bytes()) for name, path in files.items() if path is not None}
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from assay.builtin.experiments.workflow_plan import Step, WorkflowPlan, sort_steps
+from assay.builtin.experiments.workflow_plan import WorkflowPlan, WorkflowStep, sort_steps
 
 PROMPT = (
     "Analyse the orders in data/orders.csv (columns id, day, region, product, quantity, price in cents). "
@@ -47,30 +47,30 @@ _CLEAN = (
     "mkdir -p work results && grep -E '^[0-9]+,[^,]*,[^,]*,[^,]*,[0-9]+,' data/orders.csv > work/clean.csv"
 )
 STEPS = (
-    Step("clean", _CLEAN, (), ("data/orders.csv",), ("work/clean.csv",)),
-    Step(
+    WorkflowStep("clean", _CLEAN, (), ("data/orders.csv",), ("work/clean.csv",)),
+    WorkflowStep(
         "sum",
         "awk -F, '{ s[$3] += $5 * $6 } END { for (r in s) printf \"%s,%d\\n\", r, s[r] }' work/clean.csv > work/sums.csv",
         ("clean",), ("work/clean.csv",), ("work/sums.csv",),
     ),
-    Step("rank", "sort -t, -k2,2nr work/sums.csv > results/revenue.csv", ("sum",), ("work/sums.csv",), ("results/revenue.csv",)),
-    Step("products", "cut -d, -f4 work/clean.csv | sort > work/products.txt", ("clean",), ("work/clean.csv",), ("work/products.txt",)),
-    Step(
+    WorkflowStep("rank", "sort -t, -k2,2nr work/sums.csv > results/revenue.csv", ("sum",), ("work/sums.csv",), ("results/revenue.csv",)),
+    WorkflowStep("products", "cut -d, -f4 work/clean.csv | sort > work/products.txt", ("clean",), ("work/clean.csv",), ("work/products.txt",)),
+    WorkflowStep(
         "top",
         "uniq -c work/products.txt | sort -k1,1nr -k2 | head -n 3 | awk '{ print $2 }' > results/products.txt",
         ("products",), ("work/products.txt",), ("results/products.txt",),
     ),
-    Step(
+    WorkflowStep(
         "words",
         "mkdir -p work && tr -cs '[:alpha:]' '\\n' < data/notes.txt | tr '[:upper:]' '[:lower:]' > work/words.txt",
         (), ("data/notes.txt",), ("work/words.txt",),
     ),
-    Step(
+    WorkflowStep(
         "count",
         "mkdir -p results && grep . work/words.txt | sort | uniq -c | sort -k1,1nr -k2 | head -n 5 | awk '{ print $1, $2 }' > results/words.txt",
         ("words",), ("work/words.txt",), ("results/words.txt",),
     ),
-    Step(
+    WorkflowStep(
         "report",
         "cat results/revenue.csv results/products.txt results/words.txt > results/report.txt",
         ("rank", "top", "count"), ("results/revenue.csv", "results/products.txt", "results/words.txt"), ("results/report.txt",),
