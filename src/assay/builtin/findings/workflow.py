@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from assay.builtin.findings.workflow_summary import (
     ModelSummary,
     compare_with_first,
+    describe_lead,
     find_best,
-    lead_sentence,
     summarise_models,
 )
 from assay.model import Comparison, Doubt, Status, TrialReport
@@ -67,7 +67,7 @@ class WorkflowResults(Finding):
             from assay.builtin.findings.workflow_charts import build_charts
 
             charts = [Charts([chart]) for chart in build_charts(self.models)]
-        sentence, tone = lead_sentence(self.models)
+        sentence, tone = describe_lead(self.models)
         first = PageSection(
             "Models",
             [_overview(self.models), *charts[:2]],

@@ -14,11 +14,15 @@ from functools import cached_property
 from typing import Any
 
 from assay.analysis.comparison.compare import compare_trials
-from assay.model import Better, Comparison, Execution, Phase, Status, TrialReport, Verdict
+from assay.model import Better, Comparison, Execution, Phase, Status, TrialReport
 from assay.model.report import agent_labels
+from assay.stats.correction import holm
+from assay.stats.permutation import Repetitions, permutation_test
 from assay.stats.verdicts import wilson
+from assay.units import and_list
 
 DURATION = "seconds"
+_SIGNIFICANT = 0.05
 RANKED = {
     "success_rate": Better.HIGHER,
     "avg_duration": Better.LOWER,
@@ -169,22 +173,38 @@ def compare_with_first(models: Sequence[ModelSummary]) -> list[Comparison]:
     ]
 
 
-def lead_sentence(models: Sequence[ModelSummary]) -> tuple[str, str]:
-    """The answer in a sentence, computed from the intervals of the success rates, and its tone."""
+def describe_lead(models: Sequence[ModelSummary]) -> tuple[str, str]:
+    """The answer for the measured models and, apart from them, for the simulated ones; and the tone of the first."""
+    kinds = [[model for model in models if model.is_simulated is simulated] for simulated in (False, True)]
+    found = [_describe_lead_of_kind(kind) for kind in kinds if kind]
+    marks = ("", "Simulated: ") if all(kinds) else ("", "")
+    return " ".join(f"{mark}{text}" for mark, (text, _) in zip(marks, found, strict=False)), found[0][1]
+
+
+def _describe_lead_of_kind(models: Sequence[ModelSummary]) -> tuple[str, str]:
+    """The answer in a sentence, and its tone: which model succeeds most often, and which ones are proved to do so less often.
+
+    Each of the others is held against the first by the exact test of pass and fail, corrected for their number (Holm).
+    """
     ranked = sorted(models, key=lambda model: -model.success_rate)
     first = ranked[0]
     shown = f"{first.succeeded} of {len(first.executions)} runs"
     if len(models) == 1:
         return f"{first.label} carried out {shown}.", "good" if first.success_rate == 1 else "warn"
-    behind = [model for model in ranked[1:] if model.success_interval[1] < first.success_interval[0]]
-    if len(behind) == len(models) - 1:
-        return f"{first.label} succeeds most often ({shown}); the intervals of all others lie below.", "good"
-    alike = [model.label for model in ranked if model not in behind]
-    return (
-        f"{' and '.join(alike)} cannot be told apart by their success rate: their intervals overlap.",
-        "warn",
-    )
+    corrected = holm([_compare_success(first, other) for other in ranked[1:]])
+    behind = [other for other, p in zip(ranked[1:], corrected, strict=True) if p < _SIGNIFICANT]
+    if not behind:
+        names = and_list([model.label for model in ranked])
+        return f"The success rates of {names} cannot be told apart with so few runs.", "warn"
+    alike = [model.label for model in ranked[1:] if model not in behind]
+    also = f"; {and_list(alike)} cannot be told apart from it" if alike else ""
+    worse = and_list([model.label for model in behind])
+    return f"{first.label} succeeds most often ({shown}), more often than {worse}{also}.", "good"
 
 
-def is_clear(comparison: Comparison) -> bool:
-    return comparison.verdict in (Verdict.BETTER, Verdict.WORSE, Verdict.SAME)
+def _compare_success(a: ModelSummary, b: ModelSummary) -> float:
+    """The p value of a difference between two success rates; all runs are of one case, so this is Fisher's exact test."""
+    sides = [[float(e.status is Status.OK) for e in model.executions] for model in (a, b)]
+    first, second = (Repetitions.of(scores, [0] * len(scores)) for scores in sides)
+    test = permutation_test(first, second)
+    return 1.0 if test is None else test.p
