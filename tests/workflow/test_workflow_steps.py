@@ -63,6 +63,18 @@ def test_an_error_within_a_pipe_is_an_indicator_though_the_step_ends_well(tmp_pa
     assert run.count(DONE) == 2
 
 
+def test_what_a_step_tried_is_known_though_it_ended_well(tmp_path: Path) -> None:
+    run = make_run(
+        tmp_path, step("a", "exec 3<>/dev/tcp/127.0.0.1/9; true"), step("b", "echo x > /usr/x; true")
+    )
+    run.run()
+
+    assert [(run.results[name].status, run.results[name].tried) for name in "ab"] == [
+        (DONE, "network"),
+        (DONE, "outside"),
+    ]
+
+
 CHAIN = (
     step("one", "echo 1 > 1.txt", outputs=["1.txt"]),
     step("two", "cat 1.txt > 2.txt", "one", inputs=["1.txt"], outputs=["2.txt"]),

@@ -13,6 +13,7 @@ from assay.builtin.experiments.shell_commands import CommandCounts, parse_comman
 from assay.builtin.experiments.workflow_run import StepStatus, WorkflowRun
 from assay.builtin.experiments.workflow_task import REQUIRED, reference_plan
 from assay.model import Better, Metric
+from assay.units import format_count, percent
 
 if TYPE_CHECKING:
     from assay.builtin.experiments.workflow import WorkflowAttempt, WorkflowParams
@@ -92,10 +93,10 @@ def describe_failure(attempt: WorkflowAttempt) -> str | None:
         return None
     failed = [result for result in attempt.run.results.values() if result.status is StepStatus.FAILED]
     if failed:
-        more = f" ({len(failed) - 1} more steps failed)" if len(failed) > 1 else ""
+        more = f" ({format_count(len(failed) - 1, 'more step')} failed)" if len(failed) > 1 else ""
         return f"Step '{failed[0].name}' {failed[0].message}.{more}"
     if attempt.right_results is not None and attempt.right_results < 1:
-        return f"Every step ended well, but only {attempt.right_results:.0%} of the results are right."
+        return f"Every step ended well, but only {percent(attempt.right_results)} of the results are right."
     if attempt.resume is not None and not attempt.resume.is_finished:
         return "The workflow ended well, but failed when it was resumed after an interruption."
     return None
@@ -183,5 +184,10 @@ def _step(run: WorkflowRun, name: str) -> dict[str, Any]:
         if result.run is None
         else {"peak_bytes": result.run.peak_bytes, "processes": result.run.peak_processes}
     )
-    facts = {"status": result.status.value, "code": result.code, "message": result.message}
+    facts = {
+        "status": result.status.value,
+        "code": result.code,
+        "message": result.message,
+        "tried": result.tried,
+    }
     return {"name": name, "seconds": round(result.seconds, 6), **facts, **used}

@@ -44,7 +44,7 @@ _SIGNS = (
         ),
     ),
 )
-"""Of a failed step: what it wrote to standard error, and what that says about it."""
+"""What a step wrote to standard error, and what that says about it."""
 _ENDED = {
     "seconds": "was still running after {seconds:g} s and was ended",
     "memory": "used more memory than allowed and was ended",
@@ -67,6 +67,11 @@ class StepResult:
     seconds: float = 0.0
     run: ConfinedRun | None = None
     line: CommandLine = field(default_factory=CommandLine)
+
+    @property
+    def tried(self) -> str:
+        """`outside` or `network`: what it tried and the sandbox refused, whatever its exit code was."""
+        return "" if self.run is None else _find_sign(self.run.errors)
 
     @property
     def has_error_text(self) -> bool:
@@ -161,8 +166,8 @@ class WorkflowRun:
             return "deleted_input", f"deleted '{deleted[0]}', which was given to it"
         if run.code != 0:
             said = " ".join(run.errors.split())[-_MOST_MESSAGE:] or "it said nothing"
-            sign = next((name for name, pattern in _SIGNS if pattern.search(run.errors)), "exit")
-            return "unknown_tool" if run.code == 127 else sign, f"ended with exit code {run.code}: {said}"
+            code = "unknown_tool" if run.code == 127 else _find_sign(run.errors) or "exit"
+            return code, f"ended with exit code {run.code}: {said}"
         if missing := [
             name for name in step.outputs if not (self.folder / name).is_dir() and not self._find_file(name)
         ]:
@@ -184,7 +189,8 @@ class WorkflowRun:
     def _settle(self, result: StepResult) -> None:
         """Record how a step ended; one that is done gets its checkpoint."""
         self.results[result.name] = result
-        about = {"code": result.code, "message": result.message, "seconds": round(result.seconds, 6)}
+        about: Event = {"code": result.code, "message": result.message, "tried": result.tried}
+        about["seconds"] = round(result.seconds, 6)
         self._log(
             f"step_{result.status}", result.name, **{key: value for key, value in about.items() if value}
         )
@@ -249,6 +255,10 @@ class WorkflowRun:
     def _log(self, event: str, step: str = "", **about: Any) -> None:
         at = round(perf_counter() - self._began, 6)
         self.events.append({"at": at, "event": event, **({"step": step} if step else {}), **about})
+
+
+def _find_sign(errors: str) -> str:
+    return next((name for name, pattern in _SIGNS if pattern.search(errors)), "")
 
 
 def find_file(folder: Path, name: str) -> Path | None:

@@ -18,7 +18,7 @@ from assay.model.page import Cell, Charts, ListItem, PageSection, Points, Table,
 from assay.plugin.finding import Finding
 from assay.report.documents.result import plain
 from assay.report.figures import NOTHING, ratio_text, with_interval
-from assay.units import percent, significant, size, usd
+from assay.units import format_count, percent, significant, size, usd
 
 _MOST_FAILURES = 8
 _MOST_USES = 8
@@ -83,7 +83,11 @@ class WorkflowResults(Finding):
         )  # fmt: skip
         plans = PageSection("Plans and commands", [_plans(self.models), *charts[4:]], anchor="workflow-plans")
         failures = [item for model in self.models for item in _failures(model)]
-        last = PageSection("What failed", [Points(failures[:_MOST_FAILURES])], anchor="workflow-failures")
+        left = len(failures) - _MOST_FAILURES
+        more = [f"{format_count(left, 'more kind')} of failure: assay show RUN --json"] if left > 0 else []
+        last = PageSection(
+            "What failed", [Points(failures[:_MOST_FAILURES])], notes=more, anchor="workflow-failures"
+        )
         return [first, resume, plans, *([last] if failures else [])]
 
     def tiles(self) -> Sequence[Tile]:
@@ -100,7 +104,13 @@ class WorkflowResults(Finding):
         """A model that answered in the place of another is found by the treatment check; here, one that does not tell."""
         untold = [model.label for model in self.models if model.model is None and not model.is_simulated]
         message = f"{', '.join(untold)} did not tell which model answered, so nothing proves that it was the one asked for."
-        return [Doubt("model_unknown", message)] if untold else []
+        return [
+            *([Doubt("model_unknown", message)] if untold else []),
+            *map(_attempt_doubt, self._intruders()),
+        ]
+
+    def _intruders(self) -> list[ModelSummary]:
+        return [model for model in self.models if model.attempts()]
 
     def _comparison_notes(self) -> list[str]:
         notes = []
@@ -111,6 +121,13 @@ class WorkflowResults(Finding):
                 f"{comparison.verdict}{reason}"
             )
         return notes
+
+
+def _attempt_doubt(model: ModelSummary) -> Doubt:
+    tried = model.attempts()
+    words = {"network": "use the network", "outside": "write outside of the working folder"}
+    told = " and ".join(f"{format_count(n, 'step')} tried to {words[kind]}" for kind, n in tried.items())
+    return Doubt("refused_attempt", f"{model.label}: {told}, which the sandbox refused.")
 
 
 def _duration(model: ModelSummary) -> Any:
@@ -138,7 +155,9 @@ def _overview_row(model: ModelSummary) -> list[Cell]:
     cost = model.mean("usd")
     return [
         Cell(model.label, note=note),
-        Cell(f"{model.succeeded} of {len(model.executions)} [{low:.0%}, {high:.0%}]", tone=tone),
+        Cell(
+            f"{model.succeeded} of {len(model.executions)} [{100 * low:.0f}, {100 * high:.0f} %]", tone=tone
+        ),
         Cell(NOTHING if estimate is None else with_interval(estimate)),
         Cell(_pair(model, "steps_done", "total_steps")),
         Cell(_share(model, "right_results")),
@@ -239,7 +258,9 @@ def _failures(model: ModelSummary) -> list[ListItem]:
             first.setdefault(kind, execution.error)
             counts[kind] = counts.get(kind, 0) + 1
     return [
-        ListItem(f"{text} ({counts[kind]} of {len(model.executions)} runs)", "bad", model.label)
+        ListItem(
+            f"{text} ({counts[kind]} of {format_count(len(model.executions), 'run')})", "bad", model.label
+        )
         for kind, text in first.items()
     ]
 

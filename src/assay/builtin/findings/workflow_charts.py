@@ -54,12 +54,11 @@ def _times(model: ModelSummary) -> list[float]:
     return model.values("run_seconds")
 
 
-def _mark(models: Sequence[ModelSummary]) -> str:
-    """Which models are simulated, for the note below a title; names that say so themselves are left out."""
-    if all(model.is_simulated for model in models):
-        return "; simulated"
-    names = [model.label for model in models if model.is_simulated and "simulated" not in model.label]
-    return f"; simulated: {', '.join(names)}" if names else ""
+def _name(model: ModelSummary) -> str:
+    """On axes and in legends; simulated models are marked, unless their name says so."""
+    return (
+        f"{model.label} (simulated)" if model.is_simulated and "simulated" not in model.label else model.label
+    )
 
 
 def _lane() -> Spec:
@@ -72,7 +71,7 @@ def execution_time(models: Sequence[ModelSummary]) -> Spec:
     scale = scale_for("s", longest)
     rows = [
         {
-            "trial": model.label,
+            "trial": _name(model),
             "value": scale.of(e.measurements["seconds"]),
             "outcome": "succeeded" if e.status is Status.OK else "failed",
             "text": seconds(e.measurements["seconds"]),
@@ -83,7 +82,7 @@ def execution_time(models: Sequence[ModelSummary]) -> Spec:
         if "run_seconds" in e.measurements
     ]
     medians = [
-        {"trial": model.label, **_quartiles([scale.of(value) for value in model.durations()])}
+        {"trial": _name(model), **_quartiles([scale.of(value) for value in model.durations()])}
         for model in models
         if model.durations()
     ]
@@ -112,7 +111,7 @@ def execution_time(models: Sequence[ModelSummary]) -> Spec:
     return {
         **frame(
             "Execution time",
-            f"runs, with quartiles and median of those that succeeded{_mark(models)}",
+            "runs, with quartiles and median of those that succeeded",
         ),
         "height": max(90, 54 * len(models)),
         "layer": [
@@ -151,7 +150,7 @@ def success_rate(models: Sequence[ModelSummary]) -> Spec:
         low, high = model.success_interval
         text = f"{model.succeeded} of {len(model.executions)}"
         rows.append(
-            {"trial": model.label, "value": model.success_rate, "low": low, "high": high, "text": text}
+            {"trial": _name(model), "value": model.success_rate, "low": low, "high": high, "text": text}
         )
     x = {
         "field": "value",
@@ -162,7 +161,7 @@ def success_rate(models: Sequence[ModelSummary]) -> Spec:
     }
     tips = [{"field": "trial", "title": "model"}, {"field": "text", "title": "succeeded"}]
     return {
-        **frame("Success rate", f"bars with 95 % intervals (Wilson){_mark(models)}"),
+        **frame("Success rate", "bars with 95 % intervals (Wilson)"),
         "height": max(70, 40 * len(models)),
         "data": {"values": rows},
         "layer": [
@@ -201,7 +200,7 @@ def smart_resume(models: Sequence[ModelSummary]) -> Spec:
             if pairs:
                 is_ratio = metric.endswith("_ratio")
                 share = statistics.fmean(value if is_ratio else value / total for value, total in pairs)
-                rows.append({"trial": model.label, "metric": name, "value": share, "text": percent(share)})
+                rows.append({"trial": _name(model), "metric": name, "value": share, "text": percent(share)})
     y = {
         "field": "metric",
         "type": "nominal",
@@ -219,7 +218,7 @@ def smart_resume(models: Sequence[ModelSummary]) -> Spec:
     offset = {"field": "trial", "sort": None}
     base = {"x": x, "y": y, "yOffset": offset}
     return {
-        **frame("Smart resume", f"interrupted at a random step and resumed; means over runs{_mark(models)}"),
+        **frame("Smart resume", "interrupted at a random step and resumed; means over runs"),
         "height": 4 * (22 * len(models) + 16),
         "data": {"values": rows},
         "layer": [
@@ -243,9 +242,7 @@ def resource_usage(models: Sequence[ModelSummary]) -> Spec:
         models, "steps_peak_bytes", f"peak memory of all processes, {scale.label}", scale.factor, True
     )
     cpu = _strip(models, "steps_cpu_percent", "CPU while steps ran, % of one core", 1.0, False)
-    framed = frame(
-        "Resource usage", f"sampled over the process tree of each step while it ran{_mark(models)}"
-    )
+    framed = frame("Resource usage", "sampled over the process tree of each step while it ran")
     return {
         **{name: value for name, value in framed.items() if name != "width"},
         "usermeta": {"fixed": True},
@@ -256,7 +253,7 @@ def resource_usage(models: Sequence[ModelSummary]) -> Spec:
 
 def _strip(models: Sequence[ModelSummary], metric: str, title: str, factor: float, has_names: bool) -> Spec:
     rows = [
-        {"trial": model.label, "value": value / factor, "spread": number % 5 - 2}
+        {"trial": _name(model), "value": value / factor, "spread": number % 5 - 2}
         for model in models
         for number, value in enumerate(model.values(metric))
     ]
@@ -265,7 +262,7 @@ def _strip(models: Sequence[ModelSummary], metric: str, title: str, factor: floa
     offset = {"field": "spread", "type": "quantitative", "scale": {"domain": [-6, 6]}}
     points = dot({"x": x, "y": lane, "yOffset": offset, "color": agent_colour(None)})
     medians = [
-        {"trial": model.label, "value": statistics.median(model.values(metric)) / factor}
+        {"trial": _name(model), "value": statistics.median(model.values(metric)) / factor}
         for model in models
         if model.values(metric)
     ]
@@ -290,7 +287,7 @@ def model_comparison(models: Sequence[ModelSummary]) -> Spec:
         (statistics.median(model.durations()) for model in models if model.durations()), default=None
     )
     leanest = min((peak for model in models if (peak := model.mean("steps_peak_bytes"))), default=None)
-    corners = {model.label: _corners(model, quickest, leanest) for model in models}
+    corners = {_name(model): _corners(model, quickest, leanest) for model in models}
     names = [
         name
         for place, name in enumerate(_RADAR.values())
@@ -301,7 +298,7 @@ def model_comparison(models: Sequence[ModelSummary]) -> Spec:
         for label, found in corners.items()
     }
     note = "shares as they are; speed and memory: best ÷ own"
-    return draw_radar("Models side by side", f"{note}{_mark(models)}", names, kept)
+    return draw_radar("Models side by side", note, names, kept)
 
 
 def _corners(model: ModelSummary, quickest: float | None, leanest: float | None) -> list[Corner]:

@@ -19,7 +19,7 @@ from assay.model.report import agent_labels
 from assay.stats.correction import holm
 from assay.stats.permutation import Repetitions, permutation_test
 from assay.stats.verdicts import wilson
-from assay.units import and_list
+from assay.units import and_list, format_count
 
 DURATION = "seconds"
 _SIGNIFICANT = 0.05
@@ -108,6 +108,11 @@ class ModelSummary:
                 )
         return total
 
+    def attempts(self) -> Counter[str]:
+        """What steps tried and the sandbox refused: `network` and `outside`, by the number of steps."""
+        steps = (step for detail in self.details() for step in detail.get("steps") or ())
+        return Counter(step["tried"] for step in steps if step.get("tried"))
+
     def document(self) -> dict[str, Any]:
         """The names of FlowAgent's summary, with what it lacks beside them; MB are 10⁶ bytes."""
         durations, (low, high) = self.durations(), self.success_interval
@@ -127,6 +132,7 @@ class ModelSummary:
             "tools_used": dict(self.uses("tools_used").most_common()),
             "flags_used": dict(self.uses("flags_used").most_common()),
             "failures": dict(self.causes().most_common()),
+            "refused_attempts": dict(self.attempts().most_common()),
         }
 
 
@@ -177,7 +183,7 @@ def describe_lead(models: Sequence[ModelSummary]) -> tuple[str, str]:
     """The answer for the measured models and, apart from them, for the simulated ones; and the tone of the first."""
     kinds = [[model for model in models if model.is_simulated is simulated] for simulated in (False, True)]
     found = [_describe_lead_of_kind(kind) for kind in kinds if kind]
-    marks = ("", "Simulated: ") if all(kinds) else ("", "")
+    marks = ("", "Simulated models: ") if all(kinds) else ("", "")
     return " ".join(f"{mark}{text}" for mark, (text, _) in zip(marks, found, strict=False)), found[0][1]
 
 
@@ -188,7 +194,7 @@ def _describe_lead_of_kind(models: Sequence[ModelSummary]) -> tuple[str, str]:
     """
     ranked = sorted(models, key=lambda model: -model.success_rate)
     first = ranked[0]
-    shown = f"{first.succeeded} of {len(first.executions)} runs"
+    shown = f"{first.succeeded} of {format_count(len(first.executions), 'run')}"
     if len(models) == 1:
         return f"{first.label} carried out {shown}.", "good" if first.success_rate == 1 else "warn"
     corrected = holm([_compare_success(first, other) for other in ranked[1:]])
