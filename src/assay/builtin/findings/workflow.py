@@ -33,7 +33,7 @@ class WorkflowResults(Finding):
     independent_unit: ClassVar[str] = "workflow"
 
     models: tuple[ModelSummary, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[tuple[str, Comparison], ...]
 
     @classmethod
     def read(cls, trials: Sequence[TrialReport]) -> Finding | None:
@@ -114,12 +114,10 @@ class WorkflowResults(Finding):
 
     def _comparison_notes(self) -> list[str]:
         notes = []
-        for comparison in self.comparisons:
+        for label, comparison in self.comparisons:
             reason = f" ({comparison.reason})" if comparison.reason else ""
-            notes.append(
-                f"Duration of {comparison.trial_b} against {comparison.trial_a}: {ratio_text(comparison)}, "
-                f"{comparison.verdict}{reason}"
-            )
+            ratio, first = ratio_text(comparison), self.models[0].label
+            notes.append(f"{label} takes {ratio} times as long as {first}: {comparison.verdict}{reason}.")
         return notes
 
 

@@ -168,10 +168,13 @@ def find_best(models: Sequence[ModelSummary]) -> dict[str, dict[str, Any]]:
     return best
 
 
-def compare_with_first(models: Sequence[ModelSummary]) -> list[Comparison]:
-    """Durations of the others against the first model, those that are of the same kind; *better* means the other one is."""
+def compare_with_first(models: Sequence[ModelSummary]) -> list[tuple[str, Comparison]]:
+    """Durations of the others against the first model, by label; *better* means that the other one is quicker.
+
+    Measured and simulated times are not compared with each other.
+    """
     return [
-        comparison
+        (other.label, comparison)
         for other in models[1:]
         if other.is_simulated == models[0].is_simulated and other.succeeded and models[0].succeeded
         for comparison in compare_trials(models[0].trial, other.trial, metrics=[DURATION])
@@ -197,10 +200,14 @@ def _describe_lead_of_kind(models: Sequence[ModelSummary]) -> tuple[str, str]:
     shown = f"{first.succeeded} of {format_count(len(first.executions), 'run')}"
     if len(models) == 1:
         return f"{first.label} carried out {shown}.", "good" if first.success_rate == 1 else "warn"
+    names = and_list([model.label for model in ranked])
+    if ranked[-1].success_rate == 1:
+        return f"Every run of {names} succeeded.", "good"
+    if not first.succeeded:
+        return f"No run of {names} succeeded.", "bad"
     corrected = holm([_compare_success(first, other) for other in ranked[1:]])
     behind = [other for other, p in zip(ranked[1:], corrected, strict=True) if p < _SIGNIFICANT]
     if not behind:
-        names = and_list([model.label for model in ranked])
         return f"The success rates of {names} cannot be told apart with so few runs.", "warn"
     alike = [model.label for model in ranked[1:] if model not in behind]
     also = f"; {and_list(alike)} cannot be told apart from it" if alike else ""
