@@ -58,6 +58,7 @@ FORBIDDEN = (
     "reboot",
     "crontab",
 )
+_POOL = "workflow agents"
 _REFERENCE = AgentUse("reference", "reference", version="1")
 _INSTRUCTIONS = """You plan a workflow of shell commands. A program carries it out in a sandbox without a network, in an empty \
 folder that has only the files listed below, with bash and the usual tools (awk, sed, grep, sort, cut, python3).
@@ -162,7 +163,7 @@ class WorkflowExperiment(Experiment):
             params.resume,
         )
         self._use = _REFERENCE if params.agent is None else AgentUse(**params.agent)
-        self._pool = AgentPool()
+        context.extras[_POOL] = self._pool = AgentPool()
         self._agent: Agent = self._pool.open(self._use)
         self._data = workflow_task.make_data(params.rows, params.data_seed) if params.data is None else None
 
@@ -192,9 +193,11 @@ class WorkflowExperiment(Experiment):
             detail=detail,
         )
 
-    def teardown(self, context: ExperimentContext) -> None:
-        if hasattr(self, "_pool"):
-            self._pool.close()
+    @staticmethod
+    def teardown(context: ExperimentContext) -> None:
+        """After a kill there is nothing to close: the agent and the sandbox have ended with the process."""
+        if (pool := context.extras.pop(_POOL, None)) is not None:
+            pool.close()
 
     def _build_request(self, context: ExperimentContext) -> Request:
         if self._data is not None:
@@ -227,7 +230,8 @@ class WorkflowExperiment(Experiment):
         self, attempt: WorkflowAttempt, plan: WorkflowPlan, context: ExperimentContext
     ) -> WorkflowAttempt:
         """Both legs, each in a folder of its own that is gone afterwards."""
-        with tempfile.TemporaryDirectory(prefix="assay-workflow-", ignore_cleanup_errors=True) as folder:
+        # In the folder of the trial, so that it is found and removed though this process may be killed.
+        with tempfile.TemporaryDirectory(dir=context.run_dir, ignore_cleanup_errors=True) as folder:
             run = self._make_run(plan, Path(folder), "whole")
             run.run()
             right = (
