@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from tests.command import AssayInline
-from tests.sim_llm.asking import quick
 from tests.wording import Wording
 
 from assay.builtin.experiments.workflow_task import make_data, reference_plan
@@ -78,25 +81,57 @@ def test_a_workflow_that_does_not_do_its_task_has_failed_though_every_step_ended
     wording("\n".join(warning["message"] for warning in document["warnings"]), near="results are right")
 
 
+@contextmanager
+def model_server(model: str, output: str) -> Iterator[str]:
+    """An OpenAI-compatible server whose answers say that `model` wrote them, whoever was asked for."""
+    usage = {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}
+    message = {"role": "assistant", "content": output}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    body = json.dumps(
+        {"id": "1", "object": "chat.completion", "model": model, "choices": [choice], "usage": usage}
+    )
+
+    class Chat(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body.encode())))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Chat) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+
+
 @pytest.mark.usefixtures("bubblewrap")
-def test_the_model_that_answers_is_proved_and_another_one_is_found_out(assay_inline: AssayInline) -> None:
-    with quick() as server:
+@pytest.mark.parametrize(("answering", "is_found_out"), [("gpt-asked", False), ("gpt-other", True)])
+def test_a_model_plans_and_proves_that_it_was_the_one_asked_for(
+    assay_inline: AssayInline, answering: str, is_found_out: bool
+) -> None:
+    plan = f"Here it is:\n```json\n{json.dumps(reference_plan().document())}\n```"
+    with model_server(answering, plan) as url:
         agent = {
             "name": "gpt",
             "type": "openai",
-            "model": "sim-other",
-            "base_url": f"{server.url}/v1",
+            "model": "gpt-asked",
+            "base_url": url,
             "api_key": "none",
+            "stream": False,
         }
         assay_inline.write("agents.yaml", json.dumps({"agents": [agent]}))
         assay_inline.write("assay.toml", '[assay]\nagents = ["agents.yaml"]\n')
-        done = assay_inline("run", "workflow", "--agent", "gpt", *QUICK, "--json")
+        document = assay_inline("run", "workflow", "--agent", "gpt", *QUICK, "--json").json
 
-    document = json.loads(done.out)
-    assert done.code == 1
-    answered = document["workflow"]["models"]["gpt"]["answered_by"]
-    assert answered
-    assert document["trials"][0]["applied"]["model"] == answered
+    found = document["workflow"]["models"]["gpt"]
+    assert (found["success_rate"], found["tokens"], found["answered_by"]) == (1.0, 150.0, answering)
+    told = [warning["message"] for warning in document["warnings"]]
+    assert any("gpt-other" in text for text in told) == is_found_out
 
 
 def test_without_a_sandbox_the_benchmark_is_refused_unless_the_operator_does_without(
