@@ -31,7 +31,7 @@ from assay.builtin.experiments.workflow_run import (
     compare_resumed,
     find_file,
 )
-from assay.builtin.experiments.workflow_task import PROMPT, TaskData
+from assay.builtin.experiments.workflow_task import PROMPT
 from assay.model import AgentUse, AgentVersion, Answer, Metric, Request
 from assay.model.codec import to_plain
 from assay.plugin.agent import Agent, AgentError
@@ -234,11 +234,10 @@ class WorkflowExperiment(Experiment):
         with tempfile.TemporaryDirectory(dir=context.run_dir, ignore_cleanup_errors=True) as folder:
             run = self._make_run(plan, Path(folder), "whole")
             run.run()
-            right = (
-                None
-                if self._data is None or not self.params.is_shipped_task
-                else _judge_results(self._data, run.folder)
-            )
+            right = None
+            if self._data is not None and self.params.is_shipped_task:
+                found = {name: find_file(run.folder, name) for name in self._data.results}
+                right = self._data.share_of_right_results(found)
             attempt = replace(attempt, run=run, right_results=right)
             is_done = run.count(StepStatus.DONE) == len(plan.steps)
             if not self.params.interrupt or not is_done or len(plan.steps) < 2:
@@ -264,7 +263,3 @@ class WorkflowExperiment(Experiment):
             shutil.copytree(str(self.params.data), own, dirs_exist_ok=True)
         names = tuple(str(path.relative_to(own)) for path in own.rglob("*") if path.is_file())
         return WorkflowRun(plan, own, folder / f"{name}.checkpoints", self._rules, names)
-
-
-def _judge_results(data: TaskData, folder: Path) -> float:
-    return data.share_of_right_results({name: find_file(folder, name) for name in data.results})

@@ -104,13 +104,8 @@ class WorkflowResults(Finding):
         """A model that answered in the place of another is found by the treatment check; here, one that does not tell."""
         untold = [model.label for model in self.models if model.model is None and not model.is_simulated]
         message = f"{', '.join(untold)} did not tell which model answered, so nothing proves that it was the one asked for."
-        return [
-            *([Doubt("model_unknown", message)] if untold else []),
-            *map(_attempt_doubt, self._intruders()),
-        ]
-
-    def _intruders(self) -> list[ModelSummary]:
-        return [model for model in self.models if model.attempts()]
+        unproved = [Doubt("model_unknown", message)] if untold else []
+        return [*unproved, *(_attempt_doubt(model) for model in self.models if model.attempts())]
 
     def _comparison_notes(self) -> list[str]:
         notes = []

@@ -37,7 +37,7 @@ _RADAR = {
 def build_charts(models: Sequence[ModelSummary]) -> list[Chart]:
     """Those that have data: a run without one whole workflow has no times, and then no radar either."""
     charts = [
-        Chart("execution_time", execution_time(models)) if any(map(_times, models)) else None,
+        Chart("execution_time", execution_time(models)) if _has(models, "run_seconds") else None,
         Chart("success_rate", success_rate(models)),
         Chart("smart_resume_metrics", smart_resume(models)) if _has(models, "steps_wasted") else None,
         Chart("resource_usage", resource_usage(models)) if _has(models, "steps_peak_bytes") else None,
@@ -48,10 +48,6 @@ def build_charts(models: Sequence[ModelSummary]) -> list[Chart]:
 
 def _has(models: Sequence[ModelSummary], metric: str) -> bool:
     return any(model.values(metric) for model in models)
-
-
-def _times(model: ModelSummary) -> list[float]:
-    return model.values("run_seconds")
 
 
 def _name(model: ModelSummary) -> str:

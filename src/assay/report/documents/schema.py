@@ -579,6 +579,11 @@ class Result(BaseModel):
         "told right from wrong, and the score in calm), and `scenarios` with score, breaking point, recovery, `quality` under "
         "pressure and in calm, judgements and resources of each; see docs/stress.md",
     )
+    workflow: Plain | None = Field(
+        None,
+        description="Of workflows: `models` with the figures of each model over all its runs, and `comparison`, who has the best value "
+        "of each figure; see docs/workflow.md",
+    )
     trials: list[TrialDocument] = Field(description="One entry a trial, in the order of the plan")
 
 
