@@ -129,6 +129,7 @@ class WorkflowAttempt:
     resume: ResumeFigures | None = None
     resume_events: list[dict[str, Any]] = field(default_factory=list)
     right_results: float | None = None
+    resumed_right_results: float | None = None
     usd: float | None = None
 
 
@@ -234,11 +235,7 @@ class WorkflowExperiment(Experiment):
         with tempfile.TemporaryDirectory(dir=context.run_dir, ignore_cleanup_errors=True) as folder:
             run = self._make_run(plan, Path(folder), "whole")
             run.run()
-            right = None
-            if self._data is not None and self.params.is_shipped_task:
-                found = {name: find_file(run.folder, name) for name in self._data.results}
-                right = self._data.share_of_right_results(found)
-            attempt = replace(attempt, run=run, right_results=right)
+            attempt = replace(attempt, run=run, right_results=self._judge_results(run))
             is_done = run.count(StepStatus.DONE) == len(plan.steps)
             if not self.params.interrupt or not is_done or len(plan.steps) < 2:
                 return attempt
@@ -252,7 +249,16 @@ class WorkflowExperiment(Experiment):
                 attempt,
                 resume=compare_resumed(broken.events, resumed),
                 resume_events=[*broken.events, *resumed.events],
+                resumed_right_results=self._judge_results(resumed),
             )
+
+    def _judge_results(self, run: WorkflowRun) -> float | None:
+        """The share of right results in a working folder; None where nobody knows what is right."""
+        if self._data is None or not self.params.is_shipped_task:
+            return None
+        return self._data.share_of_right_results(
+            {name: find_file(run.folder, name) for name in self._data.results}
+        )
 
     def _make_run(self, plan: WorkflowPlan, folder: Path, name: str) -> WorkflowRun:
         own = folder / name

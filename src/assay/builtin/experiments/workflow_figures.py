@@ -36,6 +36,7 @@ METRICS: Mapping[str, Metric] = {
         Metric("steps_wasted", "steps", Better.LOWER),
         Metric("steps_wrongly_skipped", "steps", Better.LOWER),
         Metric("resume_seconds", "s", Better.LOWER),
+        Metric("resumed_right_results", "", Better.HIGHER),
         Metric("steps_peak_bytes", "bytes", Better.LOWER),
         Metric("steps_cpu_seconds", "s", Better.LOWER),
         Metric("steps_cpu_percent", "%"),
@@ -99,6 +100,9 @@ def describe_failure(attempt: WorkflowAttempt) -> str | None:
         return f"Every step ended well, but only {percent(attempt.right_results)} of the results are right."
     if attempt.resume is not None and not attempt.resume.is_finished:
         return "The workflow ended well, but failed when it was resumed after an interruption."
+    if attempt.resumed_right_results is not None and attempt.resumed_right_results < 1:
+        share = percent(attempt.resumed_right_results)
+        return f"The workflow ended well, but only {share} of the results are right when it is interrupted and resumed."
     return None
 
 
@@ -169,6 +173,7 @@ def _resume(attempt: WorkflowAttempt) -> dict[str, float | None]:
         "steps_wasted": resume.wasted,
         "steps_wrongly_skipped": resume.wrongly_skipped,
         "resume_seconds": resume.seconds,
+        "resumed_right_results": attempt.resumed_right_results,
     }
 
 

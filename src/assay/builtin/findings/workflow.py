@@ -110,7 +110,7 @@ class WorkflowResults(Finding):
     def _comparison_notes(self) -> list[str]:
         notes = []
         for label, comparison in self.comparisons:
-            reason = f" ({comparison.reason})" if comparison.reason else ""
+            reason = f" ({comparison.reason.rstrip('.')})" if comparison.reason else ""
             ratio, first = ratio_text(comparison), self.models[0].label
             notes.append(f"{label} takes {ratio} times as long as {first}: {comparison.verdict}{reason}.")
         return notes
@@ -143,7 +143,11 @@ def _overview_row(model: ModelSummary) -> list[Cell]:
     estimate = _duration(model)
     tone = "good" if model.success_rate == 1 else "bad" if not model.succeeded else "warn"
     note = (
-        "simulated" if model.is_simulated else "" if model.model in (None, model.label) else str(model.model)
+        "simulated"
+        if model.is_simulated
+        else ""
+        if model.model is None or str(model.model) in model.label
+        else str(model.model)
     )
     cost = model.mean("usd")
     return [
@@ -197,7 +201,10 @@ def _resume_sentence(models: Sequence[ModelSummary]) -> str:
         for name in ("steps_wasted", "steps_wrongly_skipped")
     )
     runs = sum(len(model.values("steps_wasted")) for model in counted)
-    return f"In {runs} interrupted runs, {wasted:g} complete steps were done again and {wrong:g} incomplete ones were skipped."
+    return (
+        f"In {format_count(runs, 'interrupted run')}, complete steps done again: {wasted:g}; "
+        f"incomplete steps skipped: {wrong:g}."
+    )
 
 
 def _plans(models: Sequence[ModelSummary]) -> Table:

@@ -39,7 +39,7 @@ RANKED = {
 _MEANS = (
     "plan_seconds", "run_seconds", "total_steps", "steps_done", "steps_failed", "steps_skipped", "right_results",
     "completed_steps_detected_ratio", "steps_skipped_ratio", "resume_detected_share", "steps_wasted", "steps_wrongly_skipped",
-    "resume_seconds", "steps_cpu_seconds", "command_count", "avg_command_length", "failed_commands", "forbidden_commands",
+    "resume_seconds", "resumed_right_results", "steps_cpu_seconds", "command_count", "avg_command_length", "failed_commands", "forbidden_commands",
     "error_indicators", "plan_valid", "required_tools_share", "step_count_ok", "plan_f1", "tokens", "usd",
 )  # fmt: skip
 
