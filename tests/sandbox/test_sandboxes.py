@@ -110,8 +110,10 @@ def test_a_program_that_takes_too_much_is_ended_with_all_its_processes(
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_a_daemon_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
-    done = run_in(tmp_path, ["/bin/sh", "-c", "(setsid sh -c 'sleep 0.3; echo no > late' &) ; exit 0"])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "none"])
+def test_a_daemon_ends_with_the_program_that_started_it(tmp_path: Path, sandbox: str) -> None:
+    daemon = "(setsid sh -c 'sleep 0.3; echo no > late' > /dev/null 2>&1 &) ; exit 0"
+    done = run_in(tmp_path, ["/bin/sh", "-c", daemon], name=sandbox)
 
     assert done.is_ok
     sleep(0.5)

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import select
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic, sleep
 from typing import IO
 
 from assay.execute.process_tree import (
+    MARK,
     find_children,
     kill,
-    kill_group,
+    kill_marked,
     kill_tree,
     receive_orphans,
     tree_usage,
@@ -56,6 +58,9 @@ class ConfinedRun:
 
 def run_confined(sandbox: Sandbox, program: Program, seconds: float) -> ConfinedRun:
     """Run it, for at most so many seconds. Nothing that it started is left afterwards."""
+    # It begins with the mark of this worker, so whoever ends the worker's processes finds these as well.
+    mark = f"{os.environ.get(MARK, '')}-{secrets.token_hex(8)}"
+    program = replace(program, environment={**program.environment, MARK: mark})
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         started = monotonic()
         # A sandbox may leave its first process to us, which knows the CPU time of all others.
@@ -66,7 +71,7 @@ def run_confined(sandbox: Sandbox, program: Program, seconds: float) -> Confined
             try:
                 code = watch.run()
             finally:
-                _end(process, sandbox)
+                _end(process, sandbox, mark)
         finally:
             receive_orphans(False)
         return ConfinedRun(
@@ -177,13 +182,16 @@ class _Watch:
         return "memory" if most_bytes is not None and used.rss > most_bytes else ""
 
 
-def _end(process: subprocess.Popen[bytes], sandbox: Sandbox) -> None:
+def _end(process: subprocess.Popen[bytes], sandbox: Sandbox, mark: str) -> None:
     """End what is left. In a sandbox everything ends with its first process; without one, it has to be looked for."""
     if process.returncode is None:
         kill_tree(process.pid)
         process.wait()
     if not sandbox.is_confining:
-        kill_group(process.pid)
+        for pid in kill_marked(mark):
+            # Those that had detached themselves have become our children.
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
 
 
 def _tail(file: IO[bytes]) -> str:
