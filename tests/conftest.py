@@ -14,7 +14,7 @@ from tests.command import Assay, AssayInline, Prepare
 from tests.costs import FAST, WRITE_COSTS, CostMeter, CostWriter, deselect_slow_tests
 from tests.wording import WRITE, MessageWriter, Wording, read_messages, select_tests_with_wording
 
-from assay.execute.sandbox import probe_bubblewrap
+from assay.builtin.sandboxes.bubblewrap import Bubblewrap
 from assay.model.redaction import known_secrets
 from assay.plugin import import_check, lookup
 
@@ -90,11 +90,11 @@ def assay(tmp_path: Path) -> Assay:
 @pytest.fixture
 def bubblewrap() -> str:
     """The sandbox of code under judgement. CI must have it; elsewhere tests that need it are skipped without it."""
-    found = probe_bubblewrap()
-    if isinstance(found, str):
-        told = f"{found}; to enable: apt-get install bubblewrap"
+    found = Bubblewrap()
+    if problem := found.problem():
+        told = f"{problem}; to enable: apt-get install bubblewrap"
         pytest.fail(told) if os.environ.get("CI") else pytest.skip(told)
-    return str(found)
+    return f"bubblewrap {found.version()}"
 
 
 @pytest.fixture

@@ -112,6 +112,33 @@ def test_every_example_of_the_page_about_python_works(tmp_path: Path) -> None:
     assert "score 1.0 0.5" in done.stdout
 
 
+@pytest.mark.slow
+def test_every_command_of_the_page_about_workflows_works(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "workflow.md").read_text()
+    write_files(text, tmp_path)
+    done = run_in_one_shell(commands(text), tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.endswith("1.0\n")
+    assert list((tmp_path / "benchmarks").glob("run_*/model_comparison.png"))
+
+
+def test_the_page_about_workflows_names_every_metric_and_fault() -> None:
+    from assay.builtin.experiments.workflow_figures import METRICS
+    from assay.builtin.experiments.workflow_plan import FAULTS
+
+    text = (ROOT / "docs" / "workflow.md").read_text()
+    assert [name for name in (*METRICS, *FAULTS) if f"`{name}`" not in text] == []
+
+
+@pytest.mark.slow
+def test_the_script_of_the_workflow_benchmark_works(tmp_path: Path) -> None:
+    script = ROOT / "examples" / "run_benchmark.py"
+    line = f"python {quote(str(script))} --models reference simulated --repetitions 1"
+    done = run_in_one_shell([line], tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Benchmark completed" in done.stdout
+
+
 def test_the_page_about_python_names_every_keyword() -> None:
     from assay import CompareOptions, GateOptions, LeaderboardOptions, RunOptions
 

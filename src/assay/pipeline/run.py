@@ -71,7 +71,7 @@ def run_plan(plan: Plan, store: Store, watch: Watch = ignore_batch) -> Run:
     # The clock starts before the environment is recorded, which takes a while: the run began when the user asked for it.
     clock = SteadyClock()
     code_folder = Path(plan.load[0]).parent if plan.load else Path.cwd()
-    here = record_sandbox(environment(code_folder), plan.suite)
+    here = record_sandbox(environment(code_folder), plan)
     with (
         interruptible() as interrupt,
         open_run(plan, store, interrupt, here, clock, stays_open_on_error=True) as active,
@@ -110,7 +110,7 @@ def resume(ref: str, store: Store, watch: Watch = ignore_batch, budget: Budget =
         interruptible() as interrupt,
         reopen_run(found.id, store, interrupt, plan.budget, stays_open_on_error=True) as active,
     ):
-        here = record_sandbox(active.run.environment, plan.suite)
+        here = record_sandbox(active.run.environment, plan)
         if here != active.run.environment:
             store.set_environment(found.id, here)
         _execute_plan(active, plan, read_progress(store, active.run), watch, spending)

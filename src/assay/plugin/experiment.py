@@ -104,6 +104,10 @@ class ExperimentHooks(Protocol):
     call: Callable[[], Any]
     """What is timed, in the place of `execute_once`: a function without arguments, for calls so short that a context counts."""
 
+    needs_sandbox: bool
+    """Whether it runs commands that a model wrote: the run is refused before it begins where the operator's sandbox does not work,
+    and stores which one was used. The experiment gets it from `find_sandbox`."""
+
     def read(self, result: Any) -> Outcome:
         """Makes an Outcome of what `execute_once` returned, which may then be anything. It is not timed."""
         ...

@@ -26,7 +26,17 @@ from assay.plugin.installed import EntryPoint, entry_points
 from assay.plugin.output import printing_to_stderr
 from assay.plugin.session import SESSION, find_function
 
-KINDS = ("agents", "experiments", "findings", "instruments", "scorers", "executors", "reporters", "scenarios")
+KINDS = (
+    "agents",
+    "experiments",
+    "findings",
+    "instruments",
+    "scorers",
+    "executors",
+    "reporters",
+    "scenarios",
+    "sandboxes",
+)
 
 T = TypeVar("T")
 
