@@ -174,7 +174,7 @@ OPTIMAL = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Opportunity:
+class SavingOpportunity:
     """A way to spend less that a rule found in the data."""
 
     code: str
@@ -207,7 +207,7 @@ class CostAnalysis:
     """How far mean scores may differ and still count as equal quality."""
     configurations: tuple[ConfigurationCost, ...]
     """The best on the front first, then by cost per solved task; unknown costs last."""
-    opportunities: tuple[Opportunity, ...] = ()
+    opportunities: tuple[SavingOpportunity, ...] = ()
     break_even: tuple[BreakEven, ...] = ()
     doubts: tuple[str, ...] = ()
 

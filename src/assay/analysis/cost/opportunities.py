@@ -14,7 +14,7 @@ import numpy as np
 
 from assay.analysis.cost.estimates import UNKNOWN_COST, CostSubject, estimate_mean
 from assay.analysis.cost.front import Relations, pair_cases
-from assay.model.cost import Amount, ConfigurationCost, Opportunity
+from assay.model.cost import Amount, ConfigurationCost, SavingOpportunity
 from assay.units import format_count, format_signed, percent, usd
 
 WORTH_MEASURING = 0.2
@@ -61,16 +61,16 @@ class CostTable:
         return f"{self.volume:,} tasks × {usd(per_task.value)} = {usd(month.value)} a month{ends}"
 
 
-def find_opportunities(table: CostTable) -> tuple[Opportunity, ...]:
+def find_opportunities(table: CostTable) -> tuple[SavingOpportunity, ...]:
     """All findings, the largest certain saving first. What should be replaced anyway gets no further advice."""
-    found: list[Opportunity] = []
+    found: list[SavingOpportunity] = []
     for i in range(len(table.costs)):
         certain = list(suggest_switch(table, i))
         found += certain or [one for rule in IDEAS for one in rule(table, i)]
     return tuple(sorted(found, key=lambda one: (not one.is_certain, -(one.saving.value or 0.0))))
 
 
-def suggest_switch(table: CostTable, i: int) -> Iterator[Opportunity]:
+def suggest_switch(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
     """The cheapest configuration that certainly costs less and keeps the quality."""
     certain = table.relations
     for j in table.find_cheaper(i):
@@ -78,7 +78,7 @@ def suggest_switch(table: CostTable, i: int) -> Iterator[Opportunity]:
             continue
         one, other, saved = table.costs[i].name, table.costs[j].name, certain.saving(i, j)
         quality = "it is certainly better" if certain.better[i, j] else "it keeps the quality"
-        yield Opportunity(
+        yield SavingOpportunity(
             "switch",
             one,
             f"Use '{other}' instead of '{one}'",
@@ -92,7 +92,7 @@ def suggest_switch(table: CostTable, i: int) -> Iterator[Opportunity]:
         return
 
 
-def suggest_measurement(table: CostTable, i: int) -> Iterator[Opportunity]:
+def suggest_measurement(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
     """A configuration that would save much, if its quality turned out to be as good."""
     certain = table.relations
     for j in table.find_cheaper(i):
@@ -103,7 +103,7 @@ def suggest_measurement(table: CostTable, i: int) -> Iterator[Opportunity]:
             continue
         # What the policy says would settle it: the end of its reason.
         settled = certain.quality[min(i, j), max(i, j)].reason.rpartition("; ")[2]
-        yield Opportunity(
+        yield SavingOpportunity(
             "measure_quality",
             table.costs[i].name,
             f"Find out whether '{table.costs[j].name}' is as good as '{table.costs[i].name}'",
@@ -116,7 +116,7 @@ def suggest_measurement(table: CostTable, i: int) -> Iterator[Opportunity]:
         return
 
 
-def suggest_cascade(table: CostTable, i: int) -> Iterator[Opportunity]:
+def suggest_cascade(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
     """Ask a cheaper configuration first, and this one only where that failed.
 
     Case by case, with c and s the costs of the cheap and this one, and p the solved share of the cheap one, a cascade costs
@@ -138,7 +138,7 @@ def suggest_cascade(table: CostTable, i: int) -> Iterator[Opportunity]:
         return
     _, j, saved, gained = best
     one, other = table.costs[i].name, table.costs[j].name
-    yield Opportunity(
+    yield SavingOpportunity(
         "cascade",
         one,
         f"Ask '{other}' first, and '{one}' only where its answer is wrong",
@@ -151,7 +151,7 @@ def suggest_cascade(table: CostTable, i: int) -> Iterator[Opportunity]:
     )
 
 
-def suggest_caching(table: CostTable, i: int) -> Iterator[Opportunity]:
+def suggest_caching(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
     """Cache more of the input, where cached tokens have a lower price."""
     cache, per_task = table.costs[i].cache, table.per_task(i)
     if cache is None or cache.at_most < WORTH_MENTIONING * per_task:
@@ -161,7 +161,7 @@ def suggest_caching(table: CostTable, i: int) -> Iterator[Opportunity]:
     comparison = (
         f"another configuration here reaches {percent(share)}" if reached else "100 % is the upper bound"
     )
-    yield Opportunity(
+    yield SavingOpportunity(
         "prompt_cache",
         table.costs[i].name,
         f"Cache more of the prompts of '{table.costs[i].name}'",
@@ -172,14 +172,14 @@ def suggest_caching(table: CostTable, i: int) -> Iterator[Opportunity]:
     )
 
 
-def suggest_fixing_failures(table: CostTable, i: int) -> Iterator[Opportunity]:
+def suggest_fixing_failures(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
     """Money that was spent on executions that ended in an error or at a limit."""
     usages = [rated.usage for rated in table.subjects[i].trials.values() if rated.usage is not None]
     spent, lost = sum(one.usd for one in usages), sum(one.failed_usd for one in usages)
     if not spent or lost < WORTH_MENTIONING * spent:
         return
     per_task = Amount(table.per_task(i) * lost / spent)
-    yield Opportunity(
+    yield SavingOpportunity(
         "failures",
         table.costs[i].name,
         f"Find out why executions of '{table.costs[i].name}' end in errors or at limits",
@@ -189,11 +189,11 @@ def suggest_fixing_failures(table: CostTable, i: int) -> Iterator[Opportunity]:
     )
 
 
-def suggest_price(table: CostTable, i: int) -> Iterator[Opportunity]:
+def suggest_price(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
     """A cost that nobody knows cannot be lowered."""
     if table.costs[i].whole.cost_per_task.reason == UNKNOWN_COST:
         name = table.costs[i].name
-        yield Opportunity(
+        yield SavingOpportunity(
             "unknown_cost",
             name,
             f"Give '{name}' a price, or say price: free",
@@ -201,7 +201,7 @@ def suggest_price(table: CostTable, i: int) -> Iterator[Opportunity]:
         )
 
 
-IDEAS: tuple[Callable[[CostTable, int], Iterator[Opportunity]], ...] = (
+IDEAS: tuple[Callable[[CostTable, int], Iterator[SavingOpportunity]], ...] = (
     suggest_measurement,
     suggest_cascade,
     suggest_caching,

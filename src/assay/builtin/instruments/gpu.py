@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from assay.builtin.instruments.options import at_least, whole
-from assay.builtin.instruments.sampling import Row, SampledExecution, Sampler
+from assay.builtin.instruments.sampling import Row, SampledState, Sampler
 from assay.model import Better, Metric
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import NotMeasurable, Reading
@@ -45,12 +45,12 @@ class Gpu:
         if not self._devices:
             raise NotMeasurable("This machine has no NVIDIA device.")
 
-    def start(self, context: ExperimentContext) -> SampledExecution:
+    def start(self, context: ExperimentContext) -> SampledState:
         devices = _Devices(self._nvml, self._devices)
         sampler = Sampler(devices.sample(), devices.sample, self._interval, self._max_samples)
-        return SampledExecution(context, devices.measurements, sampler.start())
+        return SampledState(context, devices.measurements, sampler.start())
 
-    def stop(self, state: SampledExecution) -> Reading:
+    def stop(self, state: SampledState) -> Reading:
         return state.stop("gpu")
 
 

@@ -18,7 +18,7 @@ from typing import ClassVar
 import psutil
 
 from assay.builtin.instruments.options import at_least, whole
-from assay.builtin.instruments.sampling import Row, SampledExecution, Sampler
+from assay.builtin.instruments.sampling import Row, SampledState, Sampler
 from assay.model import Better, Metric
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import Reading
@@ -53,12 +53,12 @@ class Psutil:
         self._interval = at_least("psutil", "interval_ms", interval_ms, 1) / 1000
         self._max_samples = whole("psutil", "max_samples", max_samples, 2)
 
-    def start(self, context: ExperimentContext) -> SampledExecution:
+    def start(self, context: ExperimentContext) -> SampledState:
         tree = _Tree()
         sampler = Sampler(tree.first_row(), tree.sample, self._interval, self._max_samples)
-        return SampledExecution(context, tree.measurements, sampler.start())
+        return SampledState(context, tree.measurements, sampler.start())
 
-    def stop(self, state: SampledExecution) -> Reading:
+    def stop(self, state: SampledState) -> Reading:
         return state.stop("psutil")
 
 

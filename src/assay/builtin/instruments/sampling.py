@@ -71,7 +71,7 @@ class Sampler:
 
 
 @dataclass(frozen=True, slots=True)
-class SampledExecution:
+class SampledState:
     """An execution that is being sampled: the context it has, what adds up its figures, and the thread that takes samples."""
 
     context: ExperimentContext
