@@ -92,7 +92,7 @@ def rate(
     by_round = rate_by_round(table, tally, {name: one.rating.value for name, one in found.items()}, reference)
     for name, offs in by_round.items():
         found[name] = replace(found[name], rating=_with_rounds(found[name].rating, offs))
-    pass_at_k, pass_hat_k = _pass_rates(tally)
+    pass_at, pass_hat = _pass_rates(tally)
     is_scoring_failed = expects_scores and outcomes.unscored > 0 and not outcomes.scored
     ratings = Ratings(
         dimensions={name: one.rating for name, one in found.items()},
@@ -101,8 +101,8 @@ def rate(
         unscored=outcomes.unscored,
         cases=len(tally.names),
         solved=float((tally.passed / np.maximum(tally.tries, 1)).sum()),
-        pass_at=pass_at_k,
-        pass_hat=pass_hat_k,
+        pass_at=pass_at,
+        pass_hat=pass_hat,
         usd_per_solved=quantity(tally, "usd"),
         tokens_per_solved=quantity(tally, "tokens"),
         doubts=(*_doubts(tally, outcomes.unscored), *_disagreements(table)),
@@ -118,9 +118,9 @@ def rate(
         names=tuple(tally.names),
         # 32-bit as in the store, so that a trial that was just rated equals one that is read back.
         marks={
-            name: array("f", one.astype(np.float32).tobytes())
-            for name, one in marks.items()
-            if found[name].rating.value is not None
+            n: array("f", m.astype("f").tobytes())
+            for n, m in marks.items()
+            if found[n].rating.value is not None
         },
         case_figures=case_figures_of(table, tally),
         usage=usage_of(table),

@@ -6,7 +6,7 @@ They are kept apart from `workflow` so that commands without charts do not impor
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,21 +89,6 @@ def execution_time(models: Sequence[ModelSummary]) -> Spec:
         "scale": {"zero": True, "nice": True},
         "axis": {"tickCount": 6, "grid": True},
     }
-    outcomes = list(dict.fromkeys(str(row["outcome"]) for row in rows))
-    legend = {"title": None, "orient": "top"} if len(outcomes) > 1 else None
-    points = {
-        "x": x,
-        "y": _lane(),
-        "yOffset": {"field": "spread", "type": "quantitative", "scale": {"domain": [-6, 6]}},
-        "color": agent_colour(None),
-        "shape": {
-            "field": "outcome",
-            "type": "nominal",
-            "scale": {"domain": ["succeeded", "failed"], "range": ["circle", "cross"]},
-            "legend": legend,
-        },
-        "tooltip": [{"field": name, "title": name} for name in ("trial", "text", "outcome")],
-    }
     return {
         **frame(
             "Execution time",
@@ -129,9 +114,24 @@ def execution_time(models: Sequence[ModelSummary]) -> Spec:
             {
                 "data": {"values": rows},
                 "mark": {"type": "point", "size": 60, "filled": True, "opacity": 0.75},
-                "encoding": points,
+                "encoding": {"x": x, "y": _lane(), "color": agent_colour(None), **_outcome_channels(rows)},
             },
         ],
+    }
+
+
+def _outcome_channels(rows: Sequence[Mapping[str, Any]]) -> Spec:
+    """Crosses for runs that failed; a legend only where there are both, and a spread so that equal runs do not hide each other."""
+    outcomes = {str(row["outcome"]) for row in rows}
+    return {
+        "yOffset": {"field": "spread", "type": "quantitative", "scale": {"domain": [-6, 6]}},
+        "shape": {
+            "field": "outcome",
+            "type": "nominal",
+            "scale": {"domain": ["succeeded", "failed"], "range": ["circle", "cross"]},
+            "legend": {"title": None, "orient": "top"} if len(outcomes) > 1 else None,
+        },
+        "tooltip": [{"field": name, "title": name} for name in ("trial", "text", "outcome")],
     }
 
 

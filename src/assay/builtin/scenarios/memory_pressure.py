@@ -82,16 +82,14 @@ class MemoryPressure:
 
     def _with_less(self, bench: Bench) -> ScenarioFinding:
         """The form for a program: less memory at each step, then halving between the last that held and the next below."""
-        # First without a limit: the working set is what every step is a multiple of.
-        free = _Program()
+        free = _Program()  # without a limit: its working set is what every step is a multiple of
         load = Load(Arrivals.CLOSED, concurrency=1, seconds=self.seconds)
         objectives = () if bench.is_derived else bench.objectives
         bench.put(load, asked=bench.subject.through_its_own_code(), during=free.look, objectives=objectives)
 
         def tried(left: float) -> _Step:
             """One load with this multiple of the working set; the program is started anew, so the limit holds from its start."""
-            use = bench.subject.use
-            assert use is not None  # of a command
+            assert (use := bench.subject.use) is not None  # of a command
             use = replace(use, options=bound_options(use.options, int(left * free.most)))
             program = _Program()
             asked = bench.subject.through_its_own_code(use=use)

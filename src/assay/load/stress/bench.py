@@ -104,7 +104,6 @@ class StressBench:
         watch = _LoadWatch(
             carried.load, during, self.look, self._until(load, grace), self.is_stopped, answers
         )
-        # Answers are judged below, each with whether it came in time.
         result = replace(carried, check=None).measured(watch.see, watch.is_over, watch.take)
         if self.is_stopped():
             raise Interrupted
