@@ -93,6 +93,7 @@ def rate(
     for name, offs in by_round.items():
         found[name] = replace(found[name], rating=_with_rounds(found[name].rating, offs))
     pass_at, pass_hat = _pass_rates(tally)
+    rated = {name for name, one in found.items() if one.rating.value is not None}
     is_scoring_failed = expects_scores and outcomes.unscored > 0 and not outcomes.scored
     ratings = Ratings(
         dimensions={name: one.rating for name, one in found.items()},
@@ -117,11 +118,7 @@ def rate(
         completion=_completion(tally),
         names=tuple(tally.names),
         # 32-bit as in the store, so that a trial that was just rated equals one that is read back.
-        marks={
-            n: array("f", m.astype("f").tobytes())
-            for n, m in marks.items()
-            if found[n].rating.value is not None
-        },
+        marks={name: array("f", one.astype("f").tobytes()) for name, one in marks.items() if name in rated},
         case_figures=case_figures_of(table, tally),
         usage=usage_of(table),
         is_recorded=table.is_recorded,

@@ -89,10 +89,10 @@ class MemoryPressure:
 
         def tried(left: float) -> _Step:
             """One load with this multiple of the working set; the program is started anew, so the limit holds from its start."""
-            assert (use := bench.subject.use) is not None  # of a command
+            use = bench.subject.use
+            assert use is not None  # of a command
             use = replace(use, options=bound_options(use.options, int(left * free.most)))
-            program = _Program()
-            asked = bench.subject.through_its_own_code(use=use)
+            asked, program = bench.subject.through_its_own_code(use=use), _Program()
             stretch = bench.put(load, asked=asked, during=program.look, objectives=objectives)
             return _Step(left, stretch, _is_held(bench, stretch, objectives), program)
 
@@ -102,7 +102,7 @@ class MemoryPressure:
         probes: list[_Step] = []
         if worked is not None:
             below = max((step.load for step in done if step.load < worked), default=worked)
-            # The gap is halved in pressure, the inverse of memory, as the search goes from what holds to larger loads.
+            # Halved in pressure, the inverse of memory: the search goes from what holds to larger loads.
             _, probes = probe_between(
                 1 / worked,
                 1 / below,
