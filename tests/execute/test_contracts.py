@@ -88,8 +88,8 @@ class TestProfile(InstrumentContract):
     instrument = "profile"
 
 
-class TestParsing(InstrumentContract):
-    instrument = "parsing"
+class TestRepeats(InstrumentContract):
+    instrument = "repeats"
 
 
 class TestMemray(InstrumentContract):

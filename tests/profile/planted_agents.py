@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -68,6 +69,17 @@ def n_plus_one(question: str) -> str:
     _query("SELECT id FROM orders WHERE customer = 7", 0.03)
     for number in range(24):
         _query(f"SELECT * FROM items WHERE order_id = {number}", 0.02)
+    return "done"
+
+
+def sql_loop(question: str) -> str:
+    """Sends a query for each of many ids, without telling anybody by a span."""
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE items (id INTEGER, name TEXT)")
+    database.executemany("INSERT INTO items VALUES (?, ?)", [(n, f"item {n}") for n in range(3000)])
+    for number in range(2000):
+        database.execute("SELECT name FROM items WHERE id = ?", (number,)).fetchall()
+    database.close()
     return "done"
 
 

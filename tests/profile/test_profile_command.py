@@ -18,7 +18,7 @@ from assay import span
 
 def quick(question):
     with span("ask model", kind="llm", input=question) as call:
-        time.sleep(0.03)
+        time.sleep(0.2)
         call.record(output="4", input_tokens=8, output_tokens=1)
     return "4"
 
@@ -67,7 +67,7 @@ def test_an_agent_is_put_through_the_only_suite_and_the_document_has_the_names_o
     }
     ask, other, harness = document["profile_data"]["execution_phases"]
     assert (ask["phase_name"], ask["calls"], harness["phase_name"]) == ("ask model", 1, "harness")
-    assert ask["duration_ms"] > 25
+    assert ask["duration_ms"] > 190
     assert {"cpu_percent", "memory_mb", "io_operations"} <= set(ask["resource_usage"])
     assert document["profile_data"]["token_analysis"]["input_tokens"] == 8
     assert document["sampling_overhead"]["pairs"] == 2

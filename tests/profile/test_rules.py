@@ -50,9 +50,51 @@ def test_only_what_does_not_need_the_first_call_counts_as_saving():
     assert found.seconds == pytest.approx(0.4)
 
 
+def blind(name: str, kind: str, number: int, **attributes: Any) -> list[Call]:
+    """Calls in a row that say nothing of their inputs and outputs."""
+    return [Call(n, name.format(n), kind, n / number, 1 / number, None, attributes) for n in range(number)]
+
+
 def test_calls_without_known_inputs_or_outputs_may_need_each_other():
-    blind = [Call(n, "ask", "llm", n * 0.25, 0.25) for n in range(4)]
-    assert categories(execution(*blind)) == []
+    assert categories(execution(*blind("ask", "llm", 4))) == []
+    assert categories(execution(*blind("step {}", "tool", 4))) == []
+    assert categories(execution(*blind("fetch", "tool", 3))) == []
+
+
+def test_a_loop_over_items_is_found_without_outputs():
+    (found,) = find_opportunities([execution(*blind("fetch", "tool", 5))])
+    assert found.category == "parallelization"
+    assert found.seconds == pytest.approx(0.8)
+    assert categories(execution(*blind("ask", "llm", 5, input_shape="s", input_hash="x"))) != []
+    assert categories(execution(*blind("query", "tool", 20))) == ["batching"]
+
+
+def test_a_context_that_grows_shows_in_tokens_alone():
+    calls = [
+        Call(
+            n,
+            "ask",
+            "llm",
+            n / 4,
+            0.25,
+            None,
+            {"input_tokens": 300 * (n + 1), "output_tokens": 50, "cached_tokens": 0},
+        )
+        for n in range(4)
+    ]
+    used = {"tokens": 3200.0, "input_tokens": 3000.0, "output_tokens": 200.0}
+    (found,) = find_opportunities([execution(*calls, measurements=used)])
+    assert (found.category, found.tokens) == ("growing context", 350 + 650 + 950)
+    assert analyse_tokens(execution(*calls, measurements=used)).wasted == 1950
+
+
+def test_a_thread_that_sleeps_with_a_lock_is_a_matter_of_the_lock():
+    main = (at(0, 1, causes.THREADS),)
+    one = (at(0, 0.5, causes.SLEEPING, 4),)
+    two = (at(0, 0.5, causes.LOCKED, lock="[lock 1]"), at(0.5, 1, causes.SLEEPING, 4))
+    three = (at(0, 1, causes.LOCKED, lock="[lock 1]"),)
+    (found,) = find_opportunities([execution(threads=(main, one, two, three))])
+    assert (found.category, found.seconds) == ("lock contention", 1.0)
 
 
 def test_calls_that_overlap_already_are_left_alone():
@@ -125,6 +167,15 @@ def test_parsing_the_same_document_again_is_found_and_many_documents_are_not():
     assert categories(execution(threads=threads, parsing=(once,))) == []
 
 
+def test_the_same_query_in_a_loop_is_found_at_its_line():
+    threads = ((at(0, 0.8, causes.COMPUTING), at(0.8, 1, causes.COMPUTING, 2)),)
+    loop = parsing(calls=20, documents=1)
+    (found,) = find_opportunities([execution(threads=threads, queries=(loop,))])
+    assert (found.category, found.location) == ("batching", "agent.py:1 work")
+    assert found.seconds == pytest.approx(0.76)
+    assert categories(execution(threads=threads, queries=(parsing(calls=20, documents=20),))) == []
+
+
 def prompts(cached: int) -> list[Call]:
     def prompt(place: int) -> Call:
         size = 1000 * (place + 1)
@@ -142,6 +193,15 @@ def test_a_context_that_grows_uncached_is_found_and_a_cached_one_is_not():
     assert (found.category, found.tokens) == ("growing context", 250 + 500 + 750)
     assert found.impact == pytest.approx(1500 / 2540)
     assert categories(execution(*prompts(250), measurements=used)) == []
+
+
+def test_short_prompts_that_begin_alike_are_left_alone():
+    calls = [
+        call(n, n / 4, 0.25, uses=[n - 1] if n else [], input_tokens=100, output_tokens=9, input_characters=400, prefix_characters=380 if n else 0)
+        for n in range(4)
+    ]  # fmt: skip
+    used = {"tokens": 436.0, "input_tokens": 400.0, "output_tokens": 36.0}
+    assert categories(execution(*calls, measurements=used)) == []
 
 
 def test_tokens_are_unknown_where_nobody_said():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 import threading
 import time
 from pathlib import Path
@@ -12,12 +13,12 @@ from typing import Any
 import pytest
 
 from assay.analysis.profile.overhead import sampling_overhead
-from assay.analysis.profile.profile import _explain
+from assay.analysis.profile.profile import explain_problem
 from assay.builtin.findings.profile_text import format_overhead
 from assay.builtin.instruments.process_sampler import IO, SLEEP, read_state
 from assay.builtin.instruments.profile import SamplingProfiler
 from assay.builtin.instruments.profile_merge import merge_samples
-from assay.builtin.instruments.repeated_parsing import Parsing
+from assay.builtin.instruments.repeats import Repeats
 from assay.model import Execution, Phase, Status
 from assay.plugin.experiment import ExperimentContext
 
@@ -45,7 +46,7 @@ def test_without_py_spy_the_rest_goes_on(tmp_path: Path, wording: Any):
     record = record_of(SamplingProfiler(py_spy=str(tmp_path / "nowhere")), tmp_path)
     assert record["problem"].startswith("py-spy cannot be started")
     assert record["samples"] == 0
-    wording(_explain("py-spy is not installed"))
+    wording(explain_problem("py-spy is not installed"))
 
 
 def test_a_sampler_without_permission_is_recorded_with_the_way_out(tmp_path: Path, wording: Any):
@@ -54,7 +55,7 @@ def test_a_sampler_without_permission_is_recorded_with_the_way_out(tmp_path: Pat
     refused.chmod(0o755)
     problem = record_of(SamplingProfiler(py_spy=str(refused)), tmp_path)["problem"]
     assert "not permitted" in problem
-    explained = _explain(problem)
+    explained = explain_problem(problem)
     assert "ptrace_scope" in explained
     wording(explained)
 
@@ -116,7 +117,7 @@ def test_rows_from_before_the_execution_say_nothing_about_it():
 
 
 def test_parsing_is_counted_by_caller_and_document(tmp_path: Path):
-    instrument = Parsing()
+    instrument = Repeats()
     state = instrument.start(ExperimentContext("run", tmp_path, seed=1, phase="profiled"))
     for _ in range(3):
         json.loads('{"a": 1}')
@@ -124,11 +125,26 @@ def test_parsing_is_counted_by_caller_and_document(tmp_path: Path):
         json.loads(f"[{number}]")
     reading = instrument.stop(state)
     json.loads("[4]")
-    again, once = json.loads(reading.files[0].content)
+    again, once = json.loads(reading.files[0].content)["json"]
     assert (again["calls"], again["documents"], again["repeated_characters"]) == (3, 1, 16)
     assert (once["calls"], once["documents"], once["repeated_characters"]) == (3, 3, 0)
     assert again["function"] == "test_parsing_is_counted_by_caller_and_document"
-    assert reading.measurements == {"json_parsed": 6, "json_parsed_again": 2}
+    assert reading.measurements == {"json_parsed": 6, "json_parsed_again": 2, "sql_queries": 0}
+
+
+def test_queries_are_counted_by_line_and_rows_of_one_statement_are_not(tmp_path: Path):
+    instrument = Repeats()
+    state = instrument.start(ExperimentContext("run", tmp_path, seed=1, phase="profiled"))
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE t (id INTEGER)")
+    database.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(9)])
+    for number in range(9):
+        database.execute("SELECT * FROM t WHERE id = ?", (number,)).fetchall()
+    reading = instrument.stop(state)
+    database.close()
+    (caller,) = json.loads(reading.files[0].content)["sql"]
+    assert (caller["calls"], caller["documents"]) == (9, 1)
+    assert reading.measurements["sql_queries"] == 9
 
 
 def pair(number: int, without: float, with_it: float) -> list[Execution]:

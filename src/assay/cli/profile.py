@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -61,20 +61,7 @@ if TYPE_CHECKING:
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the reports.")
 @common
-def profile(
-    session: Session,
-    target: str,
-    suite: str | None,
-    text: str | None,
-    case: str | None,
-    pairs: int,
-    rate: int,
-    no_memory: bool,
-    settings: tuple[str, ...],
-    load: tuple[str, ...],
-    formats: tuple[str, ...],
-    out: Path | None,
-) -> int:
+def profile(session: Session, target: str, out: Path | None, **given: Any) -> int:
     """Profile TARGET: the name of an agent, an experiment, or a file as for assay run.
 
     Sampled executions alternate with unsampled ones, so that the cost of sampling is known. Reports the phases of an execution,
@@ -92,12 +79,19 @@ def profile(
     from assay.pipeline.profile import ProfileOptions, plan_profile
     from assay.pipeline.report import report_of, write_reports
 
-    if suite is not None and text is not None:
+    if given["suite"] is not None and given["text"] is not None:
         raise click.UsageError("Give either --suite or --input.")
-    given = {"params": dict(setting(item) for item in settings), "load": list(load)}
-    changes = {key: value for key, value in given.items() if value}
-    options = ProfileOptions(suite, text, case, pairs, rate, not no_memory, changes)
-    names = chosen_formats({"formats": formats})
+    asked = {"params": dict(setting(item) for item in given["settings"]), "load": list(given["load"])}
+    options = ProfileOptions(
+        given["suite"],
+        given["text"],
+        given["case"],
+        given["pairs"],
+        given["rate"],
+        has_memory=not given["no_memory"],
+        changes={key: value for key, value in asked.items() if value},
+    )
+    names = chosen_formats(given)
     with session.store() as store:
         with flags_named(target):
             plan = plan_profile(target, options, session.settings, store)
@@ -113,6 +107,7 @@ def profile(
 
 def _finish(session: Session, report: Report, files: list[Path]) -> int:
     """Show what was found, and return 0 if every trial could be profiled, else 1."""
+    from assay.execute.signals import interrupt_exit_code
     from assay.model import RunState
     from assay.report.documents.profile import profile_answer_document
 
@@ -126,9 +121,12 @@ def _finish(session: Session, report: Report, files: list[Path]) -> int:
         session.say(f"Wrote {file}")
     run_id = report.run.id
     if report.run.state is RunState.INTERRUPTED:
+        session.say("Interrupted. What was finished is kept.")
         session.next(f"assay run --resume {run_id}")
-        return 130
-    pages = [] if files else [f"assay report {run_id} --format html,speedscope"]
+        return interrupt_exit_code()
+    is_sampled = any(file.type == "speedscope" for trial in report.trials for file in trial.artifacts)
+    formats = "html,speedscope" if is_sampled else "html"
+    pages = [] if files else [f"assay report {run_id} --format {formats}"]
     cases = next((trial.stored.trial.cases for trial in report.trials), ())
     spans = shell_command("show", run_id, options=["--case", cases[0]] if cases else [])
     session.next(*pages, spans)

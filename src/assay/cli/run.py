@@ -244,7 +244,8 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
     formats = chosen_formats(options)
     with session.store() as store:
         found = store.run(resumed)
-        done = sum(store.progress(found.id).values())
+        # The plan does not count profiled executions, which come on top.
+        done = sum(made for (*_, phase), made in store.progress(found.id).items() if phase != "profiled")
         budget = Budget(options["budget_usd"], options["budget_tokens"])
         plan = running.plan_of(found, store)
         _warn_of_blind_spots(session, replace(plan, budget=plan.budget.override_with(budget)))

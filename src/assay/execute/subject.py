@@ -31,7 +31,7 @@ from assay.execute.error_text import format_error, summary
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.resource_usage import Peak, UsageMeter, cpu_time, peak_memory
 from assay.execute.worker_channel import Pulse, WorkerStage
-from assay.model import Batch, Execution, Isolation, Job, Phase, Status
+from assay.model import Batch, Execution, Isolation, Job, Phase, Span, Status
 from assay.plugin import lookup
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.plugin.interruption import BY_USER, UserInterrupt, run_coroutine
@@ -172,9 +172,10 @@ class Subject:
         """An execution with the spans that its code opened; they are collected only here, where no time counts."""
         with SpanCollector() as collector:
             status, outcome, error = self._try_timed(Phase.PROFILED)
-        if collector.spans:
-            spans = [store_span(span) for span in collector.take()[:ITEMS]]
-            outcome.detail = {**(outcome.detail or {}), "spans": spans}
+        ran = outcome.measurements.get("seconds", 0.0) * (self.loops or 1)
+        harness = Span("harness", "harness", ran, max(0.0, perf_counter() - collector.began - ran))
+        spans = [store_span(span) for span in (*collector.take()[:ITEMS], harness)]
+        outcome.detail = {**(outcome.detail or {}), "spans": spans}
         return status, outcome, error
 
     def _try_timed(self, phase: Phase) -> Ended:

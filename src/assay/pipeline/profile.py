@@ -105,7 +105,7 @@ def _profiled(trial: Trial, options: ProfileOptions) -> Trial:
     )
     # memray sees C libraries as well, but is not part of any extra.
     tracer = "memray" if find_spec("memray") is not None else "memory"
-    counting = (InstrumentUse("parsing"),) if is_local else ()
+    counting = (InstrumentUse("repeats"),) if is_local else ()
     tracing = (InstrumentUse(tracer),) if options.has_memory and is_local else ()
     return replace(
         trial,

@@ -13,7 +13,7 @@ from statistics import median
 
 from assay.analysis.profile import samples as causes
 from assay.analysis.profile.samples import Call, SampledExecution, StackSample
-from assay.analysis.profile.tokens import prefix_tokens, repeated_calls
+from assay.analysis.profile.tokens import prefix_tokens, repeated_calls, with_prefixes
 from assay.analysis.profile.usage import chain_of, is_before, needs
 from assay.model.profile import Opportunity
 from assay.stats.intervals import Interval, intersect, length, union
@@ -21,8 +21,10 @@ from assay.units import count, format_count, percent, seconds
 
 LEAST_SHARE = 0.05
 LEAST_TOKENS = 200
-"""Fewer wasted tokens than this are not worth a change."""
+"""Fewer wasted tokens than this are not worth a change; of prompts that only begin alike, in each of them."""
 LEAST_QUERIES = 8
+LEAST_ALIKE = 4
+"""So many calls in a row that are alike count as a loop, where inputs or outputs are not known."""
 _SHORT_SECONDS = 0.1
 _LEAST_PARSED = 3
 
@@ -50,13 +52,21 @@ def independent_calls(execution: SampledExecution) -> Iterator[Opportunity]:
             (one, other)
             for number, one in enumerate(calls)
             for other in calls[number + 1 :]
-            if is_before(one, other) and not needs(other, one) and "input_hash" in one.attributes
+            if is_before(one, other) and not needs(other, one)
         ]
         chain = chain_of(calls)
         saved = chain.wall - chain.longest
         if not waited or saved < LEAST_SHARE * execution.seconds:
             continue
+        is_known = all({"input_hash", "output_hash"} <= call.attributes.keys() for call in calls[:-1])
+        if not is_known and len(calls) < LEAST_ALIKE:
+            continue
         names = ", ".join(dict.fromkeys(f"'{call.name}'" for call in calls))
+        reason = (
+            "no input has anything of an earlier output"
+            if is_known
+            else "they differ only in values, as in a loop over items; their outputs are not known, so check it"
+        )
         yield Opportunity(
             "parallelization",
             f"{seconds(saved)} of {seconds(execution.seconds)}: run independent calls at the same time",
@@ -66,7 +76,7 @@ def independent_calls(execution: SampledExecution) -> Iterator[Opportunity]:
             _name_group(calls),
             (
                 f"{len(calls)} calls {names} ran one after the other",
-                f"{count(len(waited))} pairs of them are independent: no input has anything of an earlier output",
+                f"{count(len(waited))} pairs of them are independent: {reason}",
             ),
             f"{seconds(chain.wall)} in a row − {seconds(chain.longest)} for the longest chain = {seconds(saved)}",
             saved,
@@ -94,6 +104,7 @@ def repeated_inputs(execution: SampledExecution) -> Iterator[Opportunity]:
         if not group.has_same_output or impact < LEAST_SHARE:
             continue
         again = len(group.again)
+        outputs = ", and gave the same output" if "output_hash" in group.first.attributes else ""
         what = f" and {count(tokens)} tokens" if tokens else ""
         yield Opportunity(
             "caching",
@@ -102,9 +113,7 @@ def repeated_inputs(execution: SampledExecution) -> Iterator[Opportunity]:
             "low",
             f"Keep the answer of '{group.first.name}' by its input, for example with functools.cache.",
             f"span '{group.first.name}'",
-            (
-                f"'{group.first.name}' was called {again + 1} times with the same input, and gave the same output",
-            ),
+            (f"'{group.first.name}' was called {again + 1} times with the same input{outputs}",),
             f"{again} repeated calls took {seconds(saved)}"
             + (f" and {count(tokens)} tokens" if tokens else ""),
             saved,
@@ -140,13 +149,14 @@ def _similar_queries(execution: SampledExecution) -> list[list[Call]]:
     """Short calls of a tool in a row, of one shape, each with another value, none needing another."""
     groups: dict[tuple[object, ...], list[Call]] = {}
     for call in execution.work:
-        if call.kind == "tool" and (shape := call.attributes.get("input_shape")):
+        if call.kind == "tool":
+            shape = call.attributes.get("input_shape")
             groups.setdefault((call.parent, call.name, shape), []).append(call)
     return [
         calls
         for calls in groups.values()
         if len(calls) >= LEAST_QUERIES
-        and len({call.attributes.get("input_hash") for call in calls}) == len(calls)
+        and len({call.attributes.get("input_hash", call.place) for call in calls}) == len(calls)
         and median(call.seconds for call in calls) <= _SHORT_SECONDS
         and not any(needs(one, other) for other, one in itertools.pairwise(calls))
         and length(union(call.interval for call in calls)) > 0.8 * sum(call.seconds for call in calls)
@@ -188,18 +198,17 @@ def contended_locks(execution: SampledExecution) -> Iterator[Opportunity]:
 
 def repeated_context(execution: SampledExecution) -> Iterator[Opportunity]:
     """Prompts that begin with what was sent before, and are paid for again."""
-    calls = [call for call in execution.work if call.kind == "llm"]
+    calls = with_prefixes([call for call in execution.work if call.kind == "llm"])
     again = {call.place for group in repeated_calls(calls) for call in group.again}
     fresh = sorted((c for c in calls if c.place not in again), key=lambda call: call.start)
     wasted, used = sum(map(prefix_tokens, fresh)), execution.measurements.get("tokens") or 0.0
     if len(fresh) < 2 or wasted < LEAST_TOKENS or wasted < LEAST_SHARE * used or not used:
         return
     sent = sum(call.count("input_tokens") or 0 for call in fresh)
-    grows = [
-        (later.count("prefix_characters") or 0) >= 0.8 * (earlier.count("input_characters") or 1)
-        for earlier, later in itertools.pairwise(fresh)
-    ]
-    is_growing = sum(grows) > len(grows) / 2
+    pairs = list(itertools.pairwise(fresh))
+    is_growing = 2 * sum(_continues(later, earlier) for earlier, later in pairs) > len(pairs)
+    if not is_growing and wasted < LEAST_TOKENS * len(pairs):
+        return
     is_told = all(call.count("cached_tokens") is not None for call in fresh)
     yield Opportunity(
         "growing context" if is_growing else "prompt caching",
@@ -222,6 +231,12 @@ def repeated_context(execution: SampledExecution) -> Iterator[Opportunity]:
         f"sum over the prompts of input tokens × repeated prefix ÷ length of the prompt − cached tokens = {count(wasted)}",
         tokens=wasted,
     )
+
+
+def _continues(later: Call, earlier: Call) -> bool:
+    """Whether a prompt begins with nearly all of another and goes on."""
+    before, prefix = earlier.count("input_characters") or 0, later.count("prefix_characters") or 0
+    return prefix >= 0.8 * before and (later.count("input_characters") or 0) > 1.02 * before
 
 
 def repeated_parsing(execution: SampledExecution) -> Iterator[Opportunity]:
@@ -256,6 +271,34 @@ def repeated_parsing(execution: SampledExecution) -> Iterator[Opportunity]:
         )
 
 
+def queries_in_a_loop(execution: SampledExecution) -> Iterator[Opportunity]:
+    """One line that sends the same query to a database again and again, each time with another value."""
+    for caller in execution.queries:
+        calls, shapes = caller.get("calls", 0), caller.get("documents", 0)
+        if calls < LEAST_QUERIES * max(1, shapes):
+            continue
+        spent = union(
+            interval
+            for sample, intervals in execution.during({causes.COMPUTING, causes.IO})
+            if (sample.place.file, sample.place.line) == (caller["file"], caller["line"])
+            for interval in intervals
+        )
+        saved = length(spent) * (1 - shapes / calls)
+        if saved < LEAST_SHARE * execution.seconds:
+            continue
+        yield Opportunity(
+            "batching",
+            f"{seconds(saved)} of {seconds(execution.seconds)}: one query instead of {count(calls)}",
+            saved / execution.seconds,
+            "medium",
+            "Ask for all values in one query (a join, or IN (…)) instead of one query for each (N+1).",
+            f"{caller['file']}:{caller['line']} {caller['function']}",
+            (f"this line sent {count(calls)} queries that differ only in their values",),
+            f"{seconds(length(spent))} in that line × (1 − {count(shapes)} ÷ {count(calls)}) = {seconds(saved)}, at most",
+            saved,
+        )
+
+
 def _is_parsing(sample: StackSample, file: str, line: int) -> bool:
     """Whether a sample is in the JSON parser, called from that line."""
     for outer, inner in zip(sample.stack, sample.stack[1:], strict=False):
@@ -267,12 +310,15 @@ def _is_parsing(sample: StackSample, file: str, line: int) -> bool:
 def idle_sleep(execution: SampledExecution) -> Iterator[Opportunity]:
     """Time in which the execution slept, off the CPU and without any input or output."""
     called = union(c.interval for c in execution.calls if c.kind in ("llm", "tool", "queue"))
+    # Who sleeps while others wait for a lock holds them up: that is what the rule for locks is about.
+    locked = union(s.interval for thread in execution.threads for s in thread if s.cause == causes.LOCKED)
+    excused = union([*called, *locked])
     places: dict[str, list[Interval]] = {}
     for sample, intervals in execution.during({causes.SLEEPING}):
         places.setdefault(str(sample.place), []).extend(intervals)
     for place, intervals in places.items():
         slept = union(intervals)
-        saved = length(slept) - length(intersect(slept, called))
+        saved = length(slept) - length(intersect(slept, excused))
         if saved < LEAST_SHARE * execution.seconds:
             continue
         yield Opportunity(
@@ -315,6 +361,7 @@ RULES: tuple[Rule, ...] = (
     contended_locks,
     repeated_context,
     repeated_parsing,
+    queries_in_a_loop,
     idle_sleep,
     retried_calls,
 )

@@ -54,7 +54,7 @@ def _find_problems(
     """What is missing in the profile, why, and what to do about it."""
     for execution in executions:
         if execution.problem:
-            yield _explain(execution.problem)
+            yield explain_problem(execution.problem)
         elif not execution.threads:
             yield (
                 f"The execution ended after {seconds(execution.seconds)}, before it could be sampled: there are no "
@@ -71,7 +71,7 @@ def _find_problems(
         yield 'No span has the input of a model call, so wasted tokens are unknown. Add it: assay.span(…, kind="llm", input=prompt)'
 
 
-def _explain(problem: str) -> str:
+def explain_problem(problem: str) -> str:
     """A reason why py-spy cannot sample, with the way out of it."""
     text = problem.lower()
     nothing = "there are no bottlenecks and no flame graph"

@@ -117,7 +117,9 @@ class SampledExecution:
     rows: tuple[tuple[float, ...], ...] = ()
     """Seconds, CPU seconds, bytes of memory, I/O operations, bytes read and written."""
     parsing: tuple[Mapping[str, Any], ...] = ()
-    """Callers of `json`, as the instrument `parsing` counted them in an execution of its own."""
+    """Callers of `json`, as the instrument `repeats` counted them in an execution of its own."""
+    queries: tuple[Mapping[str, Any], ...] = ()
+    """Callers of SQLite, likewise."""
     measurements: Mapping[str, float] = field(default_factory=dict)
     attempts: tuple[Mapping[str, Any], ...] = ()
     problem: str = ""
@@ -150,13 +152,15 @@ def read_sampled(trial: TrialReport) -> list[SampledExecution]:
     records: dict[int, dict[str, Any]] = {}
     stacks: dict[int, dict[str, Any]] = {}
     parsing: list[Mapping[str, Any]] = []
+    queries: list[Mapping[str, Any]] = []
     for artifact in trial.artifacts:
-        if artifact.type not in ("profile", "speedscope", "parsing"):
+        if artifact.type not in ("profile", "speedscope", "repeats"):
             continue
         found = _parse(artifact.content)
         number = artifact.name.removeprefix("profile-")[:3]
-        if artifact.type == "parsing" and isinstance(found, list):
-            parsing += found
+        if artifact.type == "repeats" and isinstance(found, dict):
+            parsing += found.get("json", ())
+            queries += found.get("sql", ())
         elif isinstance(found, dict) and number.isdigit():
             (records if artifact.type == "profile" else stacks)[int(number)] = found
     executions = {
@@ -165,7 +169,11 @@ def read_sampled(trial: TrialReport) -> list[SampledExecution]:
         if e.phase is Phase.PROFILED and e.status is Status.OK and e.repetition in records
     }
     return [
-        replace(_read_execution(executions[n], records[n], stacks.get(n)), parsing=tuple(parsing))
+        replace(
+            _read_execution(executions[n], records[n], stacks.get(n)),
+            parsing=tuple(parsing),
+            queries=tuple(queries),
+        )
         for n in sorted(executions)
     ]
 

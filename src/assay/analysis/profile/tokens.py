@@ -7,7 +7,7 @@ began with and that no cache answered. A prefix is known in characters; its shar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.analysis.profile.samples import Call, SampledExecution
 from assay.model.profile import TokenAnalysis
@@ -52,6 +52,26 @@ def prefix_tokens(call: Call) -> int:
     return max(0, round(tokens * prefix / characters) - (call.count("cached_tokens") or 0))
 
 
+def with_prefixes(calls: Sequence[Call]) -> list[Call]:
+    """Calls in order, where their inputs are unknown with the prefixes that their tokens suggest.
+
+    If each prompt of a row is at least as long as the prompt and the answer before it, it is taken to begin with them.
+    """
+    ordered = sorted(calls, key=lambda call: call.start)
+    tokens = [(call.count("input_tokens"), call.count("output_tokens")) for call in ordered]
+    is_told = len(ordered) > 2 and not any(None in pair for pair in tokens)
+    if not is_told or any("input_hash" in call.attributes for call in ordered):
+        return ordered
+    sums = [sum(value or 0 for value in pair) for pair in tokens]
+    if any((later[0] or 0) < before for before, later in zip(sums, tokens[1:], strict=False)):
+        return ordered
+    found = ordered[:1]
+    for before, call in zip(sums, ordered[1:], strict=False):
+        known = {"input_characters": call.count("input_tokens"), "prefix_characters": before}
+        found.append(replace(call, attributes={**call.attributes, **known}))
+    return found
+
+
 def analyse_tokens(execution: SampledExecution) -> TokenAnalysis:
     """The totals that the agent reported, or else those of its spans; what is wasted follows from spans with inputs alone."""
 
@@ -59,7 +79,7 @@ def analyse_tokens(execution: SampledExecution) -> TokenAnalysis:
         value = execution.measurements.get(name)
         return None if value is None else round(value)
 
-    calls = [call for call in execution.work if call.kind == "llm"]
+    calls = with_prefixes([call for call in execution.work if call.kind == "llm"])
     with_input = [call for call in calls if call.count("input_characters") is not None]
     again = {call.place for group in repeated_calls(calls) for call in group.again}
     usage = TokenAnalysis(

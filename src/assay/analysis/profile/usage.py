@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.analysis.profile import samples as causes
 from assay.analysis.profile.samples import Call, SampledExecution
@@ -27,25 +27,24 @@ SUGGESTIONS = {
 def span_usage(execution: SampledExecution) -> tuple[SpanUsage, ...]:
     """Spans by name and place, parents before their parts; then code without a span, then the harness."""
     harness = [call for call in execution.calls if call.kind == "harness"]
-    took = sum(call.seconds for call in harness)
-    agent = max(execution.seconds - _harness_within(harness, execution), 0.0)
+    took, own = sum(call.seconds for call in harness), [c for c in execution.calls if c.kind != "harness"]
+    agent = _agent_seconds(execution)
     whole = max(agent + took, 1e-9)
-    own = [call for call in execution.calls if call.kind != "harness"]
-    found = list(_group_calls(own, None, 0, execution, whole))
+    found = list(_group_calls(own, None, 0, execution))
     if own:
-        top = union(call.interval for call in own if call.parent is None)
-        left = max(0.0, agent - length(top))
-        gaps = _gaps(top, agent)
-        found.append(_usage(OTHER_CODE, "agent", 0, gaps, left, execution, whole))
+        gaps = _gaps(union(call.interval for call in own if call.parent is None), agent)
+        found.append(_usage(OTHER_CODE, "agent", 0, gaps, execution))
     else:
-        found.append(_usage("agent", "agent", 0, [(0.0, agent)], agent, execution, whole))
+        found.append(_usage("agent", "agent", 0, [(0.0, agent)], execution))
     found.append(SpanUsage("harness", "harness", 0, 1, took, took / whole))
     return tuple(found)
 
 
-def _harness_within(harness: Sequence[Call], execution: SampledExecution) -> float:
-    """The sampled time ends with the call of the agent; only what the harness did before that lies within."""
-    return sum(max(0.0, min(call.end, execution.seconds) - call.start) for call in harness)
+def _agent_seconds(execution: SampledExecution) -> float:
+    """The sampled time without the harness; it ends with the call of the agent, so little of the harness lies within."""
+    harness = [call for call in execution.calls if call.kind == "harness"]
+    within = sum(max(0.0, min(call.end, execution.seconds) - call.start) for call in harness)
+    return max(execution.seconds - within, 0.0)
 
 
 def _gaps(covered: Sequence[Interval], end: float) -> list[Interval]:
@@ -54,41 +53,38 @@ def _gaps(covered: Sequence[Interval], end: float) -> list[Interval]:
 
 
 def _group_calls(
-    calls: Sequence[Call], parent: int | None, depth: int, execution: SampledExecution, whole: float
+    calls: Sequence[Call], parent: int | None, depth: int, execution: SampledExecution
 ) -> Iterator[SpanUsage]:
     groups: dict[tuple[str, str], list[Call]] = {}
     for call in calls:
         if call.parent == parent:
             groups.setdefault((call.name, call.kind), []).append(call)
     for (name, kind), members in groups.items():
-        intervals = [call.interval for call in members]
-        yield _usage(name, kind, depth, intervals, length(union(intervals)), execution, whole)
+        yield _usage(name, kind, depth, [call.interval for call in members], execution)
         for member in members:
-            yield from _group_calls(calls, member.place, depth + 1, execution, whole)
+            yield from _group_calls(calls, member.place, depth + 1, execution)
 
 
 def _usage(
-    name: str,
-    kind: str,
-    depth: int,
-    intervals: Sequence[Interval],
-    seconds: float,
-    execution: SampledExecution,
-    whole: float,
+    name: str, kind: str, depth: int, intervals: Sequence[Interval], execution: SampledExecution
 ) -> SpanUsage:
-    usage = SpanUsage(name, kind, depth, len(intervals), seconds, seconds / whole, tuple(intervals))
-    rows = execution.rows
+    """What the process used while at least one of the intervals lasted."""
+    parts, rows = union(intervals), execution.rows
+    took = length(parts)
+    harness = sum(call.seconds for call in execution.calls if call.kind == "harness")
+    share = took / max(_agent_seconds(execution) + harness, 1e-9)
+    usage = SpanUsage(name, kind, depth, len(intervals), took, share, tuple(intervals))
     if len(rows) < 2:
         return usage
-    parts = union(intervals)
     held = [row[2] for row in rows if any(start <= row[0] <= end for start, end in parts)]
-    middle = [_interpolate(rows, start, 2) for start, _ in parts]
-    return SpanUsage(
-        name, kind, depth, len(intervals), seconds, usage.share, usage.starts,
+    between = [_interpolate(rows, start, 2) for start, _ in parts]
+    io = sum(_interpolate(rows, end, 3) - _interpolate(rows, start, 3) for start, end in parts)
+    return replace(
+        usage,
         cpu_seconds=sum(_interpolate(rows, end, 1) - _interpolate(rows, start, 1) for start, end in parts),
-        memory_bytes=int(max([*held, *middle], default=0)),
-        io_operations=round(sum(_interpolate(rows, end, 3) - _interpolate(rows, start, 3) for start, end in parts)),
-    )  # fmt: skip
+        memory_bytes=int(max([*held, *between], default=0)),
+        io_operations=round(io),
+    )
 
 
 def _interpolate(rows: Sequence[Sequence[float]], at: float, column: int) -> float:
@@ -160,7 +156,8 @@ class CallChain:
 def chain_of(calls: Sequence[Call]) -> CallChain:
     """The longest chain of calls that need each other.
 
-    A call needs the earlier calls whose output it uses. Where an input or an output is not known, it needs all that ended before it.
+    A call needs the earlier calls whose output it uses. Where an input or an output is not known, it needs all that ended before it,
+    except calls that are alike.
     """
     ends: dict[int, float] = {}
     for call in sorted(calls, key=lambda call: call.start):
@@ -178,8 +175,19 @@ def needs(call: Call, other: Call) -> bool:
     uses = call.attributes.get("uses")
     if isinstance(uses, list) and other.place in uses:
         return True
-    is_unknown = "input_hash" not in call.attributes or "output_hash" not in other.attributes
-    return is_unknown and is_before(other, call)
+    is_known = "input_hash" in call.attributes and "output_hash" in other.attributes
+    return not is_known and is_before(other, call) and not is_alike(call, other)
+
+
+def is_alike(call: Call, other: Call) -> bool:
+    """Whether two calls are the same call for another value, as in a loop over items, which seldom need each other.
+
+    Calls of a tool without known inputs are alike if they have the same name; models are often asked in turns that build on each other.
+    """
+    if (call.name, call.kind) != (other.name, other.kind):
+        return False
+    shapes = call.attributes.get("input_shape"), other.attributes.get("input_shape")
+    return shapes[0] == shapes[1] and (shapes[0] is not None or call.kind == "tool")
 
 
 def is_before(one: Call, other: Call) -> bool:

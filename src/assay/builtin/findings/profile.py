@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.analysis.profile.profile import profile_of
@@ -51,12 +51,15 @@ class ProfileResults(Finding):
         return build_summary(self.profiles[0], 1) if len(self.profiles) == 1 else None
 
     def sections(self, *, with_charts: bool) -> Sequence[PageSection]:
-        several = len(self.profiles) > 1
+        if len(self.profiles) == 1:
+            return list(build_sections(self.profiles[0], 1, with_charts=with_charts))
         found: list[PageSection] = []
         for number, profile in enumerate(self.profiles, 1):
-            if several:
-                found.append(build_summary(profile, number))
-            found += build_sections(profile, number, with_charts=with_charts)
+            sections = [
+                build_summary(profile, number),
+                *build_sections(profile, number, with_charts=with_charts),
+            ]
+            found += (replace(section, title=f"{profile.trial}: {section.title}") for section in sections)
         return found
 
     def tiles(self) -> Sequence[Tile]:
@@ -94,20 +97,19 @@ def build_sections(profile: Profile, number: int, *, with_charts: bool) -> Itera
     yield PageSection(
         "Execution phases",
         [*spans, phase_table(profile), *phase_timeline(profile)],
-        subtitle=f"{profile.trial}: a typical execution, {seconds(profile.seconds)}",
+        subtitle=f"a typical execution, {seconds(profile.seconds)}",
         anchor=f"profile-{number}-phases",
     )
     yield PageSection(
         "Bottlenecks",
         [*flames, bottleneck_table(profile)] if profile.bottlenecks else [],
-        subtitle=f"{profile.trial}: where its threads stood, and why",
+        subtitle="where its threads stood, and why",
         finding="" if profile.bottlenecks else "Nothing was sampled.",
         anchor=f"profile-{number}-bottlenecks",
     )
     yield PageSection(
         "Utilization and tokens" if profile.tokens.input is not None else "Utilization",
         [utilization_table(profile)],
-        subtitle=profile.trial,
         notes=[*token_notes(profile.tokens), *overhead_notes(profile)],
         anchor=f"profile-{number}-utilization",
     )
