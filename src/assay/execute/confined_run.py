@@ -13,6 +13,7 @@ import secrets
 import select
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from time import monotonic, sleep
 from typing import IO
@@ -80,6 +81,23 @@ def run_confined(sandbox: Sandbox, program: Program, seconds: float) -> Confined
         )  # fmt: skip
 
 
+@contextlib.contextmanager
+def _first_in_line() -> Iterator[None]:
+    """Give this thread the highest priority, where we may: that is as root, where the kernel counts no processes.
+
+    A fork bomb doubles within milliseconds. If the thread that watches it had to wait for its turn among a hundred processes, there
+    would be thousands by then, and nobody could end them any more.
+    """
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, before)
+
+
 class _Watch:
     """Looks at the processes of a program until they have ended or have to be.
 
@@ -107,7 +125,9 @@ class _Watch:
         # A process that ends wakes the poll at once, so that short programs are timed well.
         descriptor = os.pidfd_open(self._process.pid) if hasattr(os, "pidfd_open") else None
         looks = 0
-        try:
+        with _first_in_line(), contextlib.ExitStack() as opened:
+            if descriptor is not None:
+                opened.callback(os.close, descriptor)
             while True:
                 if self._is_confining and self._first is None:
                     self._first = next(iter(find_children(self._process.pid)), None)
@@ -120,9 +140,6 @@ class _Watch:
                 self.ended_for = self.ended_for or self._look()
                 if self.ended_for:
                     self._kill()
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
 
     def _kill(self) -> None:
         """End the first process of the namespace before the one that we started.
