@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -132,7 +133,8 @@ def test_what_cannot_be_profiled_is_refused(
     assay_inline: AssayInline, arguments: tuple[str, ...], wording: Any
 ):
     write_project(assay_inline)
-    wording(assay_inline("profile", *arguments).refusal)
+    # Without the list of what there is: tests of the same process may have registered more.
+    wording(re.sub(r" \([^()]*noop[^()]*\)", "", assay_inline("profile", *arguments).refusal))
 
 
 def test_an_agent_needs_a_suite_or_an_input(assay_inline: AssayInline, wording: Any):
