@@ -34,6 +34,9 @@ ORDER = (
     "import",
     "report-seconds",
     "report-size",
+    "cost-seconds",
+    "sandbox-start",
+    "profile-overhead",
 )
 OPENING = """\
 <!-- Written by benchmarks/page.py from benchmarks/results (make bench). -->
@@ -48,7 +51,7 @@ REPRODUCE = """\
 ## Reproduce
 
     make bench                                     # everything, several minutes; exit code 1 when a promise is missed
-    python benchmarks/run.py --only startup        # one part: throughput, agents, timer, startup, reports
+    python benchmarks/run.py --only startup        # one part: throughput, agents, timer, startup, reports, questions
     python benchmarks/run.py --quick               # a trial with fewer rounds and smaller runs; stores nothing
 
 What was observed, round by round, is in `benchmarks/results`, one file a promise, and this page is written from those files alone. The
@@ -66,6 +69,9 @@ READING = """\
   a process is one observation. The function of 10 µs allocates nothing. An earlier one did, and pyperf and pytest-benchmark then differed
   from each other by about 9 % (medians 11.5 and 10.6 µs over 15 rounds), so it could not serve to judge a third.
 - **Timing overhead**: our loop with what the clock subtracts added again, against what pytest-benchmark reports for the same function.
+- **Costs**: the whole command as people type it, ten agents with 100,000 executions each.
+- **Sandbox**: from starting `/bin/true` to its end, 50 in a row; the difference within each round is judged.
+- **Profile**: an agent that parses, sorts, computes and waits for 0.1 s; sampled and unsampled executions alternate in one process.
 - **Start**: wall time of the command in a shell's place; `python -c pass` is the interpreter's own share.
 """
 

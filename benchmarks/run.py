@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date
 
 import page
+import questions
 import reports
 import startup
 import throughput
@@ -24,6 +25,7 @@ PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "timer": timer.measure,
     "startup": startup.measure,
     "reports": reports.measure,
+    "questions": questions.measure,
 }
 
 

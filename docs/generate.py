@@ -19,6 +19,7 @@ from pages import (
     spec_page,
     suite_page,
 )
+from rest import rest_page
 
 from assay import errors
 from assay.cli.main import COMMANDS, assay
@@ -32,6 +33,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "experiments.md": experiments_page,
     "metrics.md": metrics_page,
     "python.md": api_page,
+    "rest.md": rest_page,
 }
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,11 +11,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
+from tests import forking
 from tests.command import Assay, AssayInline, Prepare
 from tests.costs import FAST, WRITE_COSTS, CostMeter, CostWriter, deselect_slow_tests
+from tests.shortcuts import take_shortcuts
 from tests.wording import WRITE, MessageWriter, Wording, read_messages, select_tests_with_wording
 
-from assay.execute.sandbox import probe_bubblewrap
+from assay.builtin.sandboxes.bubblewrap import Bubblewrap
 from assay.model.redaction import known_secrets
 from assay.plugin import import_check, lookup
 
@@ -36,6 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    subprocess.Popen = forking.Popen  # type: ignore[misc]
+    take_shortcuts()
     if config.getoption(WRITE) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(MessageWriter(is_partial=config.args != config.getini("testpaths")))
     if config.getoption(WRITE_COSTS):
@@ -74,6 +79,13 @@ def wording(
 
 
 @pytest.fixture(autouse=True)
+def real_starts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a test that is marked `real_starts`, Assay's processes are started and not forked."""
+    if request.node.get_closest_marker("real_starts"):
+        monkeypatch.setattr(forking, "is_on", False)
+
+
+@pytest.fixture(autouse=True)
 def own_process() -> Iterator[None]:
     """What a test teaches this process about secrets is forgotten after it, and that a command ran in it."""
     yield
@@ -90,11 +102,11 @@ def assay(tmp_path: Path) -> Assay:
 @pytest.fixture
 def bubblewrap() -> str:
     """The sandbox of code under judgement. CI must have it; elsewhere tests that need it are skipped without it."""
-    found = probe_bubblewrap()
-    if isinstance(found, str):
-        told = f"{found}; to enable: apt-get install bubblewrap"
+    found = Bubblewrap()
+    if problem := found.problem():
+        told = f"{problem}; to enable: apt-get install bubblewrap"
         pytest.fail(told) if os.environ.get("CI") else pytest.skip(told)
-    return str(found)
+    return f"bubblewrap {found.version()}"
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Processes are found in /proc, which only Linux has.")
+@pytest.mark.real_starts
 @pytest.mark.parametrize("part", PARTS)
 def test_nothing_goes_wrong_in_the_smallest_campaign(bench: Any, part: str) -> None:
     if part == "escapes" and shutil.which("bwrap") is None and not os.environ.get("CI"):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.sim_llm.asking import quick
 
-from assay.cli.plugin import KINDS
+from assay.cli.plugin import KINDS, group_of
 
 COMMAND = Path(sys.executable).with_name("assay")
 SPEC = """\
@@ -73,7 +73,7 @@ def answer(done: subprocess.CompletedProcess[str]) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_installed_plug_in_is_listed_with_its_distribution(site: Path, tmp_path: Path, kind: str) -> None:
-    listed = {row["name"]: row["source"] for row in answer(assay(site, tmp_path, "list", f"{kind}s"))}
+    listed = {row["name"]: row["source"] for row in answer(assay(site, tmp_path, "list", group_of(kind)))}
 
     assert listed[f"sample_{kind}"] == f"sample-{kind}"
 

@@ -6,11 +6,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
+import tempfile
 from pathlib import Path
 from shlex import quote
 
 import pytest
+from tests import forking
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/README.md"))
@@ -38,18 +39,18 @@ def write_files(text: str, folder: Path) -> None:
 def run_in_one_shell(lines: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """One shell, as a reader would have; the first command that fails ends it. `compare` may find something: that is 1."""
     script = "set -e\n" + "\n".join(lines)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "NO_COLOR": "1"}
-    environment.pop("ASSAY_DB", None)
-    return subprocess.run(
-        ["sh", "-c", script],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    with tempfile.TemporaryDirectory() as programs:
+        environment = {**os.environ, **forking.for_shells(Path(programs)), "NO_COLOR": "1"}
+        environment.pop("ASSAY_DB", None)
+        return subprocess.run(
+            ["sh", "-c", script],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
 
 
 def whatever_it_finds(line: str) -> str:
@@ -110,6 +111,33 @@ def test_every_example_of_the_page_about_python_works(tmp_path: Path) -> None:
     done = run_in_one_shell(commands(text), tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "score 1.0 0.5" in done.stdout
+
+
+@pytest.mark.slow
+def test_every_command_of_the_page_about_workflows_works(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "workflow.md").read_text()
+    write_files(text, tmp_path)
+    done = run_in_one_shell(commands(text), tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.endswith("1.0\n")
+    assert list((tmp_path / "benchmarks").glob("run_*/model_comparison.png"))
+
+
+def test_the_page_about_workflows_names_every_metric_and_fault() -> None:
+    from assay.builtin.experiments.workflow_figures import METRICS
+    from assay.builtin.experiments.workflow_plan import FAULTS
+
+    text = (ROOT / "docs" / "workflow.md").read_text()
+    assert [name for name in (*METRICS, *FAULTS) if f"`{name}`" not in text] == []
+
+
+@pytest.mark.slow
+def test_the_script_of_the_workflow_benchmark_works(tmp_path: Path) -> None:
+    script = ROOT / "examples" / "run_benchmark.py"
+    line = f"python {quote(str(script))} --models reference simulated --repetitions 1"
+    done = run_in_one_shell([line], tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Benchmark completed" in done.stdout
 
 
 def test_the_page_about_python_names_every_keyword() -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
-from tests.command import COMMAND, AssayInline, environment
+from tests import forking
+from tests.command import AssayInline, environment
 from tests.wording import Wording
 
 
@@ -106,15 +107,16 @@ def _filled(text: str, known: dict[str, str]) -> str:
 
 
 def _step(folder: Path, script: str, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    places = {"GITHUB_OUTPUT": str(folder / "output"), "PATH": f"{COMMAND.parent}:{os.environ['PATH']}"}
-    return subprocess.run(
-        ["bash", "-e", "-c", script],
-        cwd=folder,
-        env=environment(variables | places),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    with tempfile.TemporaryDirectory() as programs:
+        places = {"GITHUB_OUTPUT": str(folder / "output"), **forking.for_shells(Path(programs))}
+        return subprocess.run(
+            ["bash", "-e", "-c", script],
+            cwd=folder,
+            env=environment(variables | places),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
 
 
 def test_it_overwrites_nothing_unless_told_to(assay_inline: AssayInline, wording: Wording) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.command import AssayInline
 from tests.wording import Wording
 
-from assay.cli.plugin import KINDS
+from assay.cli.plugin import KINDS, group_of
 
 
 def test_without_a_kind_it_writes_an_agent_and_names_the_next_commands(assay_inline: AssayInline) -> None:
@@ -46,7 +46,7 @@ def test_one_package_may_hold_every_kind(assay_inline: AssayInline) -> None:
     folder = assay_inline.folder / "a folder" / "tools"
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert project["entry-points"] == {
-        f"assay.{kind}s": {"tools": f"tools.{kind}:Tools{kind.capitalize()}"} for kind in KINDS
+        f"assay.{group_of(kind)}": {"tools": f"tools.{kind}:Tools{kind.capitalize()}"} for kind in KINDS
     }
     for file in files:
         text = (folder / file).read_text()

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import numpy
+import psutil
 import pytest
 
 from assay import __version__
@@ -51,6 +52,14 @@ def test_the_facts_are_those_of_this_machine(here: Environment):
     assert facts["memory"]["total_bytes"] > facts["memory"]["available_bytes"] > 0  # type: ignore[index]
     assert facts["python"]["executable"].startswith("python")  # type: ignore[index]
     assert facts["packages"]["numpy"] == numpy.__version__  # type: ignore[index]
+
+
+def test_facts_that_are_read_from_files_are_those_that_psutil_tells(here: Environment):
+    cpu, memory = here.facts["cpu"], here.facts["memory"]
+    assert cpu["cores_physical"] == psutil.cpu_count(logical=False)  # type: ignore[index]
+    assert memory["total_bytes"] == psutil.virtual_memory().total  # type: ignore[index]
+    battery = getattr(psutil, "sensors_battery", lambda: None)()
+    assert here.facts["on_battery"] is (battery is not None and not battery.power_plugged)
 
 
 def test_every_fact_could_be_told(here: Environment):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests import forking
 from tests.execute.carrying import Carried, carry_out_plan, eventually
 
 Carry = Callable[..., Carried]
@@ -25,6 +26,8 @@ def _nothing_is_left_running(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """After every test: no process that was started in it, however it detached itself, and no zombie."""
     token = f"ASSAY_TEST={secrets.token_hex(8)}"
     monkeypatch.setenv(*token.split("="))
+    # The environment that is searched is the one that a process was started with.
+    monkeypatch.setattr(forking, "is_on", False)
     yield
     assert eventually(lambda: not _running(token)), _running(token)
     assert eventually(lambda: not _zombies()), _zombies()

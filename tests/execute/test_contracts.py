@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.teams.teams import Legs
+from tests.workflow.plans import build_workflow_trials
 
 from assay.analysis.findings import read_findings
 from assay.model import Artifact, Report, TrialReport
@@ -157,6 +158,25 @@ class TestSpeedscope(ReporterContract):
         report = super().sample()
         samples = Artifact(1, "profile-000.speedscope.json", "speedscope", b"{}")
         return replace(report, trials=tuple(replace(one, artifacts=(samples,)) for one in report.trials))
+
+
+class TestWorkflow(ReporterContract):
+    reporter = "workflow"
+
+    def sample(self) -> Report:
+        trials, findings = read_findings(build_workflow_trials())
+        return replace(super().sample(), trials=tuple(trials), findings=findings)
+
+
+class TestWorkflowFinding(FindingContract):
+    finding = "workflow"
+
+    def trials(self) -> Sequence[TrialReport]:
+        return build_workflow_trials()
+
+
+class TestReference(AgentContract):
+    agent = "reference"
 
 
 class TestTeamFinding(FindingContract):

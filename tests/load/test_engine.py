@@ -359,6 +359,7 @@ def workers() -> list[int]:
     return [one for one in children if "assay.load.worker" in told_by_the_system(one, "cmdline")]
 
 
+@pytest.mark.real_starts
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
 def test_a_worker_that_is_killed_ends_nothing_but_itself(wording: Wording) -> None:
     killed: list[int] = []
@@ -380,6 +381,7 @@ def test_a_worker_that_is_killed_ends_nothing_but_itself(wording: Wording) -> No
     assert found.requests_sent == found.requests_completed + sum(found.errors.values())
 
 
+@pytest.mark.real_starts
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
 def test_workers_end_when_the_parent_is_killed(tmp_path: Path) -> None:
     with faulty(slow(0.02)) as server:  # type: ignore[arg-type]
@@ -404,6 +406,7 @@ def is_alive(pid: int) -> bool:
     return bool(told) and told[0] not in "ZX"
 
 
+@pytest.mark.real_starts
 @pytest.mark.skipif(sys.platform != "linux", reason="sizes are found by /proc")
 def test_requests_leave_nothing_behind_in_memory() -> None:
     """A worker that has sent 15,000 is not larger than after 5,000."""

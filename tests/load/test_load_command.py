@@ -450,6 +450,7 @@ def test_ctrl_c_reports_what_was_measured(
     assert [(row["id"], row["state"]) for row in runs] == [(found["run"], "interrupted")]
 
 
+@pytest.mark.real_starts
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
 def test_a_worker_that_is_killed_is_told_and_ends_with_2(
     assay: Assay, server: Faulty, wording: Wording

@@ -145,6 +145,7 @@ def test_ctrl_c_ends_a_load_of_an_agent(agents: AssayInline) -> None:
     assert json.loads(out)["requests_completed"] >= 3
 
 
+@pytest.mark.real_starts
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
 def test_an_agent_that_blocks_everything_can_be_interrupted(agents: AssayInline) -> None:
     with started(agents.folder, "stubborn", "--requests", "1", "--json") as process:

@@ -18,6 +18,8 @@ from assay.load.worker_report import COLUMNS, Chunk, ChunkWriter, Unpacker, colu
 from assay.simulator import SimOptions, SimServer
 from assay.store import revisions
 
+pytestmark = pytest.mark.real_starts
+
 Processes = list["subprocess.Popen[bytes]"]
 
 

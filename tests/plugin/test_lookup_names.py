@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -222,3 +223,14 @@ def test_sources_name_the_distribution_or_the_file() -> None:
     origins = {source.name: source.origin for source in lookup.sources("experiments")}
 
     assert (origins["noop"], origins["slug"]) == ("assay", str(path))
+
+
+def test_a_file_is_loaded_as_it_is_though_it_looks_as_old_as_before(tmp_path: Path) -> None:
+    """Python goes by the size of a file and the second of its last change, which a quick change leaves as they were."""
+    found = []
+    for number in (1, 2):
+        path = tmp_path / "quickly_changed.py"
+        path.write_text(f"VALUE = {number}\n")
+        os.utime(path, (1_800_000_000, 1_800_000_000))
+        found.append(lookup._execute_file(f"quickly_changed_{number}", path).VALUE)
+    assert found == [1, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -40,7 +41,8 @@ def rated(
     return rate(table, Rubric({}, {"seconds": 5.0, "cpu_seconds": 2.0}), Limits())
 
 
-def agents(seed: int, factors: list[float], rounds: int = 3, own: float = 0.1) -> list[Contender]:
+@cache
+def agents(seed: int, factors: tuple[float, ...], rounds: int = 3, own: float = 0.1) -> list[Contender]:
     chance = np.random.default_rng(seed)
     common = chance.normal(0, 0.2, rounds)
     return [
@@ -63,7 +65,7 @@ def is_slowest_found(contenders: list[Contender], metric: str = "speed") -> bool
 @pytest.mark.parametrize("metric", ["speed", "efficiency", "overall"])
 @pytest.mark.parametrize("rounds", [3, 5])
 def test_boards_of_eight_identical_agents_tell_nobody_apart(metric: str, rounds: int) -> None:
-    found = [is_decided(agents(seed, [1.0] * 8, rounds), metric) for seed in range(60)]
+    found = [is_decided(agents(seed, (1.0,) * 8, rounds), metric) for seed in range(60)]
     assert sum(found) <= 6
 
 
@@ -78,13 +80,13 @@ def test_bursts_that_hit_one_pass_do_not_make_a_rank() -> None:
 
 @pytest.mark.parametrize("metric", ["speed", "overall"])
 def test_among_eight_agents_one_that_is_twice_as_slow_is_found_with_three_rounds(metric: str) -> None:
-    found = [is_slowest_found(agents(seed, [2.0] + [1.0] * 7, own=0.04), metric) for seed in range(20)]
+    found = [is_slowest_found(agents(seed, (2.0, *(1.0,) * 7), own=0.04), metric) for seed in range(20)]
     assert sum(found) >= 15
 
 
 def test_one_that_is_a_fifth_slower_is_found_with_ten_rounds() -> None:
     found = [
-        is_slowest_found(agents(seed, [1.2] + [1.0] * 3, rounds=10, own=0.05), "speed") for seed in range(20)
+        is_slowest_found(agents(seed, (1.2, *(1.0,) * 3), rounds=10, own=0.05), "speed") for seed in range(20)
     ]
     assert sum(found) >= 18
 
@@ -92,13 +94,13 @@ def test_one_that_is_a_fifth_slower_is_found_with_ten_rounds() -> None:
 @pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize("metric", ["speed", "efficiency", "overall"])
 def test_with_fewer_than_three_rounds_times_tell_nobody_apart(metric: str, rounds: int) -> None:
-    contenders = agents(1, [5.0, 1.0], rounds, own=0.01)
+    contenders = agents(1, (5.0, 1.0), rounds, own=0.01)
     assert not is_decided(contenders, metric)
     assert not matrix("s", contenders, ["b"]).duels[0].won
 
 
 def test_times_of_different_runs_tell_nobody_apart() -> None:
-    contenders = agents(1, [5.0, 1.0], own=0.01)
+    contenders = agents(1, (5.0, 1.0), own=0.01)
     assert is_decided(contenders)
     apart = [replace(one, runs={"b": f"run{n}"}) for n, one in enumerate(contenders)]
     assert not is_decided(apart)

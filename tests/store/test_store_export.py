@@ -17,6 +17,7 @@ from tests.store.examples import (
 
 from assay.errors import RunNotFound, StoreError
 from assay.model import Artifact, Batch
+from assay.model.access import Scope
 from assay.store.store import Store
 
 
@@ -41,6 +42,13 @@ def test_everything_is_copied_into_a_file(store: Store, tmp_path: Path) -> None:
                 assert copy.artifacts(stored.id) == store.artifacts(stored.id)
 
 
+def test_keys_of_the_server_are_never_exported(store: Store, tmp_path: Path) -> None:
+    _two_runs(store)
+    store.create_key("robot", Scope.ADMIN)
+    with Store.open(f"sqlite:///{store.export(tmp_path / 'copy.db')}") as copy:
+        assert copy.keys() == []
+
+
 def test_one_run_is_copied_with_all_that_is_its_own(store: Store, tmp_path: Path) -> None:
     _two_runs(store)
     with Store.open(f"sqlite:///{store.export(tmp_path / 'copy.db', 'r1')}") as copy:
@@ -63,6 +71,9 @@ def test_one_run_is_copied_with_all_that_is_its_own(store: Store, tmp_path: Path
         "rating_references": 0,
         "regressions": 0,
         "leases": 0,
+        "queued_runs": 0,
+        "api_keys": 0,
+        "audit_log": 0,
     }
 
 

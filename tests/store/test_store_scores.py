@@ -9,7 +9,8 @@ from tests.computing import at_most
 from tests.store.examples import GPT, NOON, NOP, batch, begin, execution, plan_of, small_suite, suite_plan
 
 from assay.model import DIMENSIONS, Batch, Execution, Phase, Rating, Ratings, Run, Status
-from assay.store.store import Store, TrialSummary
+from assay.store.run_lists import TrialSummary
+from assay.store.store import Store
 
 REASONS = {"exact": "they differ"}
 

@@ -26,6 +26,9 @@ from assay.report.stress import stress_document
 from assay.spec.settings import find_settings
 from assay.store.store import Store
 
+pytestmark = pytest.mark.real_starts
+"""What is below this process is measured and killed."""
+
 QUIET = StressObserver(lambda text: None, lambda found: None, lambda pulse, load: None)
 MEGABYTE = 1_000_000
 

@@ -27,6 +27,9 @@ from assay.model import AgentUse
 from assay.model.load import Arrivals, Load
 from assay.model.stress import ScenarioFinding
 
+pytestmark = pytest.mark.real_starts
+"""Scenarios kill, suspend and measure what is below this process."""
+
 ECHO = """import json, sys
 for line in sys.stdin:
     request = json.loads(line)

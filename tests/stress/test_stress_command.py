@@ -31,6 +31,9 @@ from assay.report.stress import stress_document
 from assay.spec.settings import find_settings
 from assay.store.store import Store
 
+pytestmark = pytest.mark.real_starts
+"""What is below the command is measured and killed."""
+
 QUIET = StressObserver(lambda text: None, lambda found: None, lambda pulse, load: None)
 SMALL = Sizes(search=0.5, calm=0.5, sustain=0.5)
 

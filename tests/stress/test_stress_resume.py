@@ -28,6 +28,9 @@ from assay.pipeline.stress_resumption import resume_stress
 from assay.spec.settings import find_settings
 from assay.store.store import Store
 
+pytestmark = pytest.mark.real_starts
+"""What is below the command is measured and killed."""
+
 SMALL = Sizes(search=0.5, calm=0.5, sustain=0.5)
 SCENARIOS = (
     HighLoad(seconds=0.5, times=2.0, recovery_seconds=0.5),

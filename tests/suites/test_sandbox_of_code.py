@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from tests.command import AssayInline
 
-from assay.execute import sandbox
-from assay.execute.sandbox import Program, Sandbox, find_sandbox, python_path, seccomp_filter
+from assay.builtin.sandboxes.bubblewrap import Bubblewrap
+from assay.builtin.sandboxes.seccomp import seccomp_filter
+from assay.plugin.sandbox import Program, find_sandbox, python_path
 
 RIGHT = "def add(a, b): return a + b"
 CHEAT = "class A:\n  def __eq__(self, o): return True\ndef add(a, b): return A()"
@@ -102,9 +103,7 @@ def test_a_bubblewrap_that_does_not_work_is_none(tmp_path: Path, monkeypatch: py
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("ASSAY_SANDBOX_PROBED", raising=False)
-    found = sandbox.probe_bubblewrap()
-    assert isinstance(found, str)
-    assert "no permission" in found
+    assert "no permission" in Bubblewrap().problem()
 
 
 @pytest.mark.usefixtures("bubblewrap")
@@ -122,15 +121,21 @@ def test_a_bubblewrap_that_does_not_work_is_none(tmp_path: Path, monkeypatch: py
     ],
 )
 def test_a_program_in_the_sandbox_can_compute_and_not_much_else(attempt: str, error: str) -> None:
-    process = find_sandbox().start(Program([python_path(), "-I", "-S", "-c", attempt]), stderr=-1, stdout=-3)
+    process = find_sandbox("A test").start(
+        Program([python_path(), "-I", "-S", "-c", attempt]), stderr=-1, stdout=-3
+    )
     _, said = process.communicate()
     assert (process.returncode == 0) == (not error)
     assert error in said.decode()
 
 
-def test_the_command_line_binds_nothing_of_the_project(tmp_path: Path) -> None:
-    command = Sandbox("bubblewrap", "bwrap", "0.8.0").command(Program(["true"]))
-    assert "--share-net" not in command
-    assert not [part for part in command if str(Path(__file__).parents[2]) in part]
-    assert seccomp_filter("x86_64", has_network=False, may_start_processes=False)
-    assert seccomp_filter("riscv64", has_network=False, may_start_processes=False) == b""
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_program_in_the_sandbox_sees_nothing_of_the_project() -> None:
+    process = find_sandbox("A test").start(Program(["test", "-e", __file__]))
+    assert process.wait() == 1
+    assert Path(__file__).exists()
+
+
+def test_there_is_a_filter_of_system_calls_for_known_machines_only() -> None:
+    assert seccomp_filter("x86_64", may_open_sockets=False, may_start_processes=False)
+    assert seccomp_filter("riscv64", may_open_sockets=False, may_start_processes=False) == b""

@@ -15,6 +15,9 @@ from assay.model import Verdict
 from assay.model.team import Contention, TeamFinding
 from assay.simulator import SimOptions, SimServer
 
+pytestmark = pytest.mark.real_starts
+"""How long agents take is the subject, and the memory of a fork is copied while they work."""
+
 NAMES = ("first", "second")
 Draw = Callable[[], float]
 

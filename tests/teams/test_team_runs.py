@@ -17,6 +17,9 @@ from tests.wording import Wording
 
 from assay.simulator import SimOptions, SimServer
 
+pytestmark = pytest.mark.real_starts
+"""How long agents take is the subject, and the memory of a fork is copied while they work."""
+
 
 def executions(document: dict[str, Any], leg: str) -> list[dict[str, Any]]:
     (trial,) = [trial for trial in document["trials"] if trial["axes"]["leg"] == leg]

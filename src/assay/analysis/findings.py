@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from assay.analysis.estimates.completion import count_without_result
 from assay.analysis.estimates.scorer_failures import scorer_doubts
 from assay.analysis.estimates.treatment import (
     alike_but_for,
@@ -182,6 +181,8 @@ def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
 def _about_missing_executions(run: Run, trials: Sequence[TrialReport]) -> Iterator[Doubt]:
     if run.state is not RunState.INCOMPLETE:
         return
+    from assay.analysis.estimates.completion import count_without_result
+
     for trial in trials:
         lacking = count_without_result(trial)
         if lacking.total:

@@ -62,8 +62,8 @@ class RunOptions(TypedDict, total=False):
     """How far executions are kept apart; functions that only this process has run inline."""
     executor: str
     """Where workers live."""
-    sandbox: Literal["auto", "bubblewrap", "none"]
-    """Where the scorer `code` runs code. Default: the variable ASSAY_SANDBOX, or auto."""
+    sandbox: str
+    """Sandbox for commands and code that a model wrote. Default: the variable ASSAY_SANDBOX, or auto."""
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     """Seed of order and experiments."""
     params: Mapping[str, Any]

@@ -21,7 +21,6 @@ from assay.api.objects import CALL, SessionFunctions, build_agents, build_suite
 from assay.api.options import RunOptions, as_list, check_options
 from assay.api.results import RunResult
 from assay.errors import Mistake, PlanError, SpecError
-from assay.execute.sandbox import chosen_sandbox
 from assay.execute.signals import interruptible
 from assay.model import Budget, Isolation, Plan, Run, RunState
 from assay.pipeline import run as running
@@ -33,6 +32,7 @@ from assay.plan.case_warnings import case_doubts
 from assay.plan.suite import CaseFilter
 from assay.plan.target import RunRequest
 from assay.plugin import lookup
+from assay.plugin.sandbox import chosen_sandbox
 from assay.plugin.session import session_functions
 from assay.report.console.progress import Watch, show_all_progress
 from assay.spec.read import REQUEST

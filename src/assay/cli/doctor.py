@@ -27,10 +27,11 @@ def doctor(session: Session) -> int:
     # The same probe that every run makes, so that what is shown here is what results will be stored with.
     found = environment(Path.cwd(), packages=False)
     doubts = list(found.doubts)
-    if session.settings.server:
-        keys = ", ".join(f"server.{key}" for key in session.settings.server)
+    if "webhook" in session.settings.server:
         file = session.settings.folder / SETTINGS_FILE
-        doubts.append(f"{file} sets {keys}, which has no effect: this version of Assay has no server.")
+        doubts.append(
+            f"{file} sets server.webhook, which has no effect: this version of Assay sends no alerts."
+        )
     document = machine_document(replace(found, doubts=tuple(doubts)), _database(session), _sandbox())
     if session.is_json:
         session.emit(document)
@@ -56,13 +57,21 @@ def _database(session: Session) -> dict[str, Any]:
 
 
 def _sandbox() -> dict[str, Any]:
-    """Whether bubblewrap works here; without it the scorer `code` refuses to run code."""
-    from assay.execute.sandbox import Sandbox, probe_bubblewrap
+    """Whether a sandbox works here; without one, what runs commands and code of models refuses to."""
+    from assay.plugin import lookup
+    from assay.plugin.sandbox import UNCONFINED, Sandbox
 
-    found = probe_bubblewrap()
-    if isinstance(found, Sandbox):
-        return {"ok": True, "bubblewrap": found.version}
-    return {"ok": False, "bubblewrap": None, "error": found, "install": "apt-get install bubblewrap"}
+    found: dict[str, dict[str, Any]] = {}
+    for name in lookup.known("sandboxes"):
+        if name != UNCONFINED:
+            sandbox: Sandbox = lookup.find("sandboxes", name)()
+            problem = sandbox.problem()
+            found[name] = {"ok": not problem, "version": sandbox.version(), "error": problem or None}
+    ours = found["bubblewrap"]
+    if ours["ok"]:
+        return {"ok": True, "bubblewrap": ours["version"], "all": found}
+    install = "apt-get install bubblewrap"
+    return {"ok": False, "bubblewrap": None, "error": ours["error"], "install": install, "all": found}
 
 
 def _print(document: dict[str, Any]) -> None:
@@ -81,7 +90,7 @@ def _print(document: dict[str, Any]) -> None:
         if sandbox["ok"]
         else f"{sandbox['error']}: {sandbox['install']}"
     )
-    _row("sandbox", f"{found} (for the scorer code and for sandboxed agents)", sandbox["ok"])
+    _row("sandbox", f"{found} (for commands and code of models, and sandboxed agents)", sandbox["ok"])
     for name, extra in document["extras"].items():
         _row(
             name,

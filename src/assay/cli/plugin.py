@@ -17,7 +17,18 @@ from assay.cli.output import echo, style_text
 from assay.cli.session import Session, common
 from assay.text import quote_word
 
-KINDS = ("agent", "scorer", "instrument", "experiment", "finding", "scenario", "reporter", "executor")
+KINDS = (
+    "agent",
+    "scorer",
+    "instrument",
+    "experiment",
+    "finding",
+    "scenario",
+    "reporter",
+    "executor",
+    "sandbox",
+)
+"""Each is also the name of its template; `group_of` gives the plural."""
 
 _TEMPLATE = Path(__file__).parent / "plugin_template"
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
@@ -69,7 +80,7 @@ def new(session: Session, name: str, kinds: tuple[str, ...], out: Path) -> None:
     except OSError as error:
         raise AssayError(f"'{folder}' cannot be written: {error.strerror}.") from None
     shown = quote_word(str(folder))
-    steps = (f"pip install -e {shown}", f"assay list {kinds[0]}s", f"pytest {shown}")
+    steps = (f"pip install -e {shown}", f"assay list {group_of(kinds[0])}", f"pytest {shown}")
     if session.is_json:
         from assay.report.documents.answers import project_document
 
@@ -80,6 +91,14 @@ def new(session: Session, name: str, kinds: tuple[str, ...], out: Path) -> None:
         for path in files:
             echo("  ", style_text(path, dim=True))
     session.next(*steps)
+
+
+def group_of(kind: str) -> str:
+    """
+    >>> group_of("agent"), group_of("sandbox")
+    ('agents', 'sandboxes')
+    """
+    return f"{kind}es" if kind.endswith("x") else f"{kind}s"
 
 
 def build_files(name: str, kinds: Sequence[str]) -> Mapping[str, str]:
@@ -100,7 +119,7 @@ def build_files(name: str, kinds: Sequence[str]) -> Mapping[str, str]:
     introduction, *sections = fill("README.md").split("\n## ")
     usage = [section for section in sections if section.partition("\n")[0] in chosen]
     entry_points = [
-        f'[project.entry-points."assay.{kind}s"]\n{package} = "{package}.{kind}:{prefix}{kind.capitalize()}"\n'
+        f'[project.entry-points."assay.{group_of(kind)}"]\n{package} = "{package}.{kind}:{prefix}{kind.capitalize()}"\n'
         for kind in chosen
     ]
     return {
@@ -130,9 +149,9 @@ def _check_name(name: str, kinds: Sequence[str]) -> None:
     # plug-in that never runs because another one of its name is found first.
     if keyword.iskeyword(package) or package in sys.stdlib_module_names:
         raise AssayError(f"'{name}' is a name of Python itself. Choose another one.")
-    if taken := [kind for kind in kinds if package in lookup.known(f"{kind}s")]:
+    if taken := [kind for kind in kinds if package in lookup.known(group_of(kind))]:
         raise AssayError(
-            f"The {taken[0]} '{package}' exists already: assay list {taken[0]}s. Choose another name."
+            f"The {taken[0]} '{package}' exists already: assay list {group_of(taken[0])}. Choose another name."
         )
     # A package that is installed would be imported in the place of the new one. Folders without code have no origin.
     found = find_spec(package)

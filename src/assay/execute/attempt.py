@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import time
 
-from assay.execute.early_stop import Enough, Patience
+from assay.execute.early_stop import Enough, patience_for
 from assay.execute.error_text import format_error
 from assay.execute.job_progress import first_due
 from assay.execute.subject import INTERRUPTED, Subject, blame_for_start
@@ -95,7 +95,7 @@ def _run_stretches(job: Job, subject: Subject, pulse: Pulse, read_log: LogReader
         yield Batch((_instead(job, started, "setup failed", error, read_log()),))
         return
     yield about_instruments
-    patience = Patience()
+    patience = patience_for(job.experiment)
     for stretch in job.stretches:
         for execution in _run_stretch(job, stretch, subject, pulse, read_log):
             if stretch.kept:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.model import Execution, Status, Until
+from assay.plugin.experiment import has_trait
 from assay.stats.order import median_interval
 
 DEFAULT_SECONDS = 600.0
@@ -26,12 +27,14 @@ class Patience:
 
     allowed: int = FAILURES_IN_A_ROW
     limit_ends_it: bool = True
+    failures_are_results: bool = False
+    """Whether failures with an output are not counted; see ExperimentHooks."""
     failures: int = 0
     reason: str | None = None
 
     def see(self, execution: Execution) -> str | None:
         """Count the next execution; returns the reason to stop, once there is one."""
-        if execution.status is Status.OK:
+        if execution.status is Status.OK or (self.failures_are_results and execution.output):
             self.failures = 0
             return self.reason
         self.failures += 1
@@ -43,8 +46,10 @@ class Patience:
         return self.reason
 
 
-def patience_for(*, is_suite: bool) -> Patience:
-    return Patience(FAILURES_OF_AN_AGENT, limit_ends_it=False) if is_suite else Patience()
+def patience_for(experiment: str, *, is_suite: bool = False) -> Patience:
+    if is_suite:
+        return Patience(FAILURES_OF_AN_AGENT, limit_ends_it=False)
+    return Patience(failures_are_results=has_trait(experiment, "failures_are_results"))
 
 
 class Enough:

@@ -152,21 +152,31 @@ def _os() -> dict[str, object]:
     return {"system": platform.system(), "release": platform.release(), "distribution": distribution}
 
 
-def _cpu() -> dict[str, object]:
-    import psutil
+# Linux tells these facts through files. Elsewhere psutil is asked, whose import takes ten times as long as reading them.
 
+
+def _cpu() -> dict[str, object]:
     cores = os.cpu_count()
     # The control group of a container says how many processors it may use: microseconds in each period, or "max".
     allowed, _, period = _text("/sys/fs/cgroup/cpu.max").partition(" ")
     return {
         "model": _cpuinfo("model name") or platform.processor() or platform.machine(),
         "cores_logical": cores,
-        "cores_physical": psutil.cpu_count(logical=False),
+        "cores_physical": _count_physical_cores(),
         "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores,
         "quota": int(allowed) / int(period) if allowed.isdigit() else None,
         "governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None,
         "mhz": float(mhz) if (mhz := _cpuinfo("cpu MHz")) else None,
     }
+
+
+def _count_physical_cores() -> int | None:
+    siblings = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology/core_cpus_list")
+    if cores := {_text(str(file)) for file in siblings}:
+        return len(cores)
+    import psutil
+
+    return psutil.cpu_count(logical=False)
 
 
 def _cpuinfo(key: str) -> str | None:
@@ -175,6 +185,10 @@ def _cpuinfo(key: str) -> str | None:
 
 
 def _memory() -> dict[str, object]:
+    told = re.findall(r"^(?:MemTotal|MemAvailable): +(\d+) kB$", _text("/proc/meminfo"), re.MULTILINE)
+    if len(told) == 2:
+        total, available = (int(kilobytes) * 1024 for kilobytes in told)
+        return {"total_bytes": total, "available_bytes": available}
     import psutil
 
     memory = psutil.virtual_memory()
@@ -247,6 +261,8 @@ def _virtual_machine() -> str | None:
 
 
 def _on_battery() -> bool | None:
+    if sys.platform == "linux" and not any(Path("/sys/class/power_supply").glob("*")):
+        return False
     import psutil
 
     # Absent from psutil on some platforms; none where there is no battery.

@@ -14,7 +14,6 @@ import contextlib
 import sys
 import time
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.execute.process_tree import kill_group, kill_marked, kill_tree
@@ -97,6 +96,7 @@ def main() -> None:
 def _remove(folder: str) -> None:
     """Try for a while: a process that was killed just now may still be in the middle of writing there."""
     import shutil
+    from pathlib import Path
 
     for _ in range(_REMOVALS):
         shutil.rmtree(folder, ignore_errors=True)

@@ -9,18 +9,26 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
-from pathlib import Path
+import sys
+from collections.abc import Iterable, Iterator
+from time import sleep
+from typing import NamedTuple
 
 MARK = "ASSAY_WORKER"
 """Environment variable that all descendants of a worker inherit, also those that detach themselves."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_PR_SET_CHILD_SUBREAPER = 36
+_TICKS = os.sysconf("SC_CLK_TCK")
+_MOST_LOOKS = 20
+_LOOKS_AT_EXEC = 20
+_EXEC_SECONDS = 0.001
+_HAS_PROC = os.path.exists("/proc/self/statm")  # noqa: PTH110 (see _read)
 
 
 def descendants_rss(pid: int) -> int:
     """Resident bytes of all descendants of a process."""
-    return sum(_rss(member) for child in _children(pid) for member in _family(child))
+    return sum(_rss(member) for child in find_children(pid) for member in _family(child))
 
 
 def tree_rss(pid: int) -> int:
@@ -28,24 +36,48 @@ def tree_rss(pid: int) -> int:
     return sum(_rss(member) for member in _family(pid))
 
 
+class TreeUsage(NamedTuple):
+    """What a process and its descendants hold at one moment."""
+
+    processes: int
+    rss: int
+    cpu_seconds: float
+    """Of those that run, and of their children that have ended and were waited for; in steps of 10 ms."""
+
+
+def tree_usage(pid: int, most: int | None = None) -> TreeUsage:
+    """Processes and resident bytes of a tree; counting stops soon after `most` processes, as there may be no end of them."""
+    members, pages, ticks, waiting = 0, 0, 0, [pid]
+    while waiting and (most is None or members <= most):
+        member = waiting.pop()
+        members += 1
+        waiting += find_children(member)
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            # proc(5): utime, stime, cutime and cstime are fields 14 to 17, rss is 24; the second may have blanks.
+            fields = _read(f"/proc/{member}/stat").rpartition(b")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+            pages += int(fields[21])
+    return TreeUsage(members, pages * _PAGE, ticks / _TICKS)
+
+
 def _family(pid: int) -> Iterator[int]:
     yield pid
-    for child in _children(pid):
+    for child in find_children(pid):
         yield from _family(child)
 
 
-def _children(pid: int) -> list[int]:
+def find_children(pid: int) -> list[int]:
     found: list[int] = []
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
-            found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+            found += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
     except OSError:
         return found or _children_elsewhere(pid)
     return found
 
 
 def _children_elsewhere(pid: int) -> list[int]:
-    if Path("/proc/self/task").exists():
+    if _HAS_PROC:
         return []
     import psutil
 
@@ -56,13 +88,13 @@ def _children_elsewhere(pid: int) -> list[int]:
 
 def _rss(pid: int) -> int:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+        return int(_read(f"/proc/{pid}/statm").split()[1]) * _PAGE
     except (OSError, IndexError, ValueError):
         return _rss_elsewhere(pid)
 
 
 def _rss_elsewhere(pid: int) -> int:
-    if Path("/proc/self/statm").exists():
+    if _HAS_PROC:
         return 0
     import psutil
 
@@ -71,12 +103,34 @@ def _rss_elsewhere(pid: int) -> int:
     return 0
 
 
+def find_namespace_inits(pid: int) -> list[int]:
+    """Children of a process that are the first process of a PID namespace, also those that have ended and nobody waited for."""
+    return [child for child in find_children(pid) if _is_namespace_init(child)]
+
+
+def _is_namespace_init(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        for line in _read(f"/proc/{pid}/status").splitlines():
+            # proc(5): the PID in each namespace, from ours to its own.
+            if line.startswith(b"NSpid:"):
+                return len(numbers := line.split()) > 2 and numbers[-1] == b"1"
+    return False
+
+
+def receive_orphans(is_on: bool) -> None:
+    """Whether the kernel makes this process the parent of every orphan below it; Linux only."""
+    import ctypes
+
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(is_on), 0, 0, 0)
+
+
 def kill_all(pid: int, mark: str) -> int:
     """End the process group of a worker that has exited and every process that carries its mark.
 
     Returns how many processes had outlived the worker.
     """
-    outlived = _find_marked_processes(mark) - {pid}
+    outlived = _find_marked_processes(mark, _all_processes()) - {pid}
     kill_group(pid)
     return len((outlived | kill_marked(mark)) - {pid})
 
@@ -102,7 +156,7 @@ def kill_descendants(pid: int) -> None:
 
     A reaper that has not forked yet is ended itself.
     """
-    for member in _children(pid) or [pid]:
+    for member in find_children(pid) or [pid]:
         kill(member)
 
 
@@ -125,16 +179,16 @@ def find_descendants(pid: int) -> set[int]:
 def _running_parent(pid: int) -> int | None:
     """None for one that has ended, also if nobody has asked for its exit code yet."""
     try:
-        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+        state, parent = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:2]
     except (OSError, ValueError):
         return None
-    return None if state in "ZX" else int(parent)
+    return None if state in b"ZX" else int(parent)
 
 
 def is_at_work(pid: int) -> bool:
     """Whether the process computes, or waits for a processor or a disk; False where the system does not say."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "RD"
+        return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] in b"RD"
     except (OSError, IndexError):
         return False
 
@@ -145,12 +199,20 @@ def kill_group(pid: int) -> None:
 
 
 def kill_marked(prefix: str) -> set[int]:
-    """End every process whose mark has this prefix, until a look finds no new one."""
+    """End every process whose mark has this prefix, until a look finds no new one.
+
+    A process that forks and exits during a look leaves a child that the look has missed, so it counts only if no process began
+    meanwhile; on a machine where programs start all the time, it counts after a few tries all the same.
+    """
     killed: set[int] = set()
-    while fresh := _find_marked_processes(prefix) - killed:
+    for _ in range(_MOST_LOOKS):
+        before = set(_all_processes())
+        fresh = _find_marked_processes(prefix, before) - killed
         for pid in fresh:
             kill_tree(pid)
         killed |= fresh
+        if not fresh and before.issuperset(_all_processes()):
+            break
     return killed
 
 
@@ -159,15 +221,35 @@ def kill(pid: int, signum: int = signal.SIGKILL) -> None:
         os.kill(pid, signum)
 
 
-def _find_marked_processes(prefix: str) -> set[int]:
+def _find_marked_processes(prefix: str, among: Iterable[int]) -> set[int]:
     mark = f"{MARK}={prefix}".encode()
     marked: set[int] = set()
-    for pid in _all_processes():
-        # The environment that the process was started with; it cannot be read if it has ended or is another user's.
+    for pid in among:
         with contextlib.suppress(OSError):
-            if mark in Path(f"/proc/{pid}/environ").read_bytes():
+            if mark in _read_environment(pid):
                 marked.add(pid)
     return marked
+
+
+def _read_environment(pid: int) -> bytes:
+    """The environment that a process was started with; OSError if it has ended or is another user's.
+
+    It is empty for the moment in which the process becomes another program, so an empty one is read again. Whatever has ended
+    and threads of the kernel have no memory, and no environment either.
+    """
+    for _ in range(_LOOKS_AT_EXEC):
+        if found := _read(f"/proc/{pid}/environ"):
+            return found
+        if not int(_read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[20]):
+            break
+        sleep(_EXEC_SECONDS)
+    return b""
+
+
+def _read(path: str) -> bytes:
+    # Without pathlib: this is done many times a second beside executions, and the guardian starts faster without loading it.
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.read()
 
 
 def _all_processes() -> list[int]:

@@ -17,14 +17,13 @@ import time
 from importlib import import_module
 from types import FrameType
 
-from assay.execute.process_tree import find_descendants, kill
+from assay.execute.process_tree import find_descendants, kill, receive_orphans
 
 # Imported before the fork, so that the worker need not import it again.
 from assay.execute.worker_channel import CANCEL, Pulse
 
 IS_SUPPORTED = sys.platform == "linux"
 MODULE = "assay.execute.reaper"
-_PR_SET_CHILD_SUBREAPER = 36
 _GRACE_SECONDS = 0.05
 """How long helpers such as the resource tracker of `multiprocessing` have to leave by themselves."""
 KILL_SECONDS = 2.0
@@ -54,10 +53,7 @@ def main() -> None:
 
 def _reap(worker: int, report_fd: int, is_ready: int) -> None:
     """Wait for the worker, end what it leaves, and exit as it did."""
-    import ctypes
-
-    # From here on, the kernel makes this process the parent of every orphan below it.
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    receive_orphans(True)
     os.close(is_ready)
 
     def forward(signum: int, frame: FrameType | None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from assay.execute.attempt import attempt
 from assay.execute.budget import Spending
 from assay.execute.early_stop import Patience, patience_for
 from assay.execute.jobs import Assignment, jobs
-from assay.model import Artifact, Batch, Execution, Status
+from assay.model import Artifact, Batch, Execution, Status, Trial
 from assay.model.execution import JobUsage
 from assay.plugin.executor import Executor
 
@@ -48,8 +48,7 @@ def carry_out(
     `stop` is asked by the executor whether the user wants to end the run. What has arrived before an interrupt is yielded
     before the interrupt is raised, so that it is stored.
     """
-    suites = {trial.index for trial in assignment.plan.trials if trial.agent_use is not None}
-    pending, patience = _Pending(), _TrialPatience(ended, suites)
+    pending, patience = _Pending(), _TrialPatience(ended, assignment.plan.trials)
     try:
         for batch in map(check_figures, executor.map(attempt, jobs(assignment, ended), stop)):
             pending.add(batch)
@@ -110,9 +109,9 @@ def _without_impossible(execution: Execution) -> Execution:
 class _TrialPatience:
     """Counts the failures of each trial across its processes, and notes the trials that have ended."""
 
-    def __init__(self, ended: set[int], suites: set[int]) -> None:
+    def __init__(self, ended: set[int], trials: Sequence[Trial]) -> None:
         self._ended = ended
-        self._suites = suites
+        self._trials = {trial.index: trial for trial in trials}
         self._patience: dict[int, Patience] = {}
 
     def see(self, batch: Batch) -> dict[int, str]:
@@ -124,7 +123,9 @@ class _TrialPatience:
         self._ended.update(batch.stopped)
         for execution in batch.executions:
             if execution.trial not in self._patience:
-                self._patience[execution.trial] = patience_for(is_suite=execution.trial in self._suites)
+                trial = self._trials[execution.trial]
+                is_suite = trial.agent_use is not None
+                self._patience[execution.trial] = patience_for(trial.experiment, is_suite=is_suite)
             reason = self._patience[execution.trial].see(execution)
             if reason and execution.trial not in self._ended:
                 self._ended.add(execution.trial)

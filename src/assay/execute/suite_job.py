@@ -114,7 +114,7 @@ def _run_executions(
 ) -> Generator[Batch, None, bool]:
     """Run the cases; returns whether the job was given up, because it was cancelled or failed too often."""
     warmups_kept = any(s.kept for s in job.stretches if s.phase == Phase.WARMUP)
-    patience = patience_for(is_suite=True)
+    patience = patience_for(job.experiment, is_suite=True)
     for ended in _executions(job, asker, pool, pulse, read_log):
         yield Batch(tuple(e for e in ended if e.phase is not Phase.WARMUP or warmups_kept))
         if any(execution.status is Status.CANCELLED for execution in ended):

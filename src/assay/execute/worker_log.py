@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import tempfile
 
 KEPT_BYTES = 16_384
 FLOOD_BYTES = 32 * 2**20
@@ -16,6 +15,9 @@ FLOOD_BYTES = 32 * 2**20
 
 def log_file() -> int:
     """A file descriptor that appends, so that a writer begins anew where the file was emptied."""
+    # Imported here, because only the supervisor makes the file, and the worker is to start fast.
+    import tempfile
+
     with tempfile.TemporaryFile() as file:
         fd = os.dup(file.fileno())
     fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_APPEND)

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from assay.model.answer import Answer, Request, Span, ToolCall, Usage
     from assay.model.case import Case, Score, ScorerUse, Turn
+    from assay.model.dimension import DIMENSIONS, WEIGHTS
     from assay.model.estimate import Comparison, Estimate, Verdict
     from assay.model.execution import Artifact, Batch, Execution, Phase, Status
     from assay.model.job import ExecutionRange, Job
     from assay.model.metric import Better, Kind, Metric, metric_named
     from assay.model.plan import AgentVersion, Order, Plan, Question, Ruling, Trial
-    from assay.model.rating import DIMENSIONS, WEIGHTS, CaseTable, Rating, Ratings
+    from assay.model.rating import CaseTable, Rating, Ratings
     from assay.model.report import AxisEffect, BestPoint, Doubt, Report, Series, TrialReport
     from assay.model.run import Environment, Run, RunState, StoredTrial, SuiteRef
     from assay.model.settings import (
@@ -103,12 +104,13 @@ __all__ = [
 _NAMES = {
     "answer": "Answer Request Span ToolCall Usage",
     "case": "Case Score ScorerUse Turn",
+    "dimension": "DIMENSIONS WEIGHTS",
     "estimate": "Comparison Estimate Verdict",
     "execution": "Artifact Batch Execution Phase Status",
     "job": "ExecutionRange Job",
     "metric": "Better Kind Metric metric_named",
     "plan": "AgentVersion Order Plan Question Ruling Trial",
-    "rating": "DIMENSIONS WEIGHTS CaseTable Rating Ratings",
+    "rating": "CaseTable Rating Ratings",
     "report": "AxisEffect BestPoint Doubt Report Series TrialReport",
     "run": "Environment Run RunState StoredTrial SuiteRef",
     "settings": "AgentUse Budget Cleanup InstrumentUse Isolation Iterations Limits Until",

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from assay.model.dimension import WEIGHTS
 from assay.model.execution import is_incomplete
 from assay.model.suite import PASS_MARK
 
-DIMENSIONS = ("accuracy", "speed", "efficiency", "cost", "reliability")
-WEIGHTS = {"accuracy": 0.30, "speed": 0.20, "efficiency": 0.20, "cost": 0.15, "reliability": 0.15}
 RATED_BY = {
     "accuracy": ("score",),
     "speed": ("seconds",),

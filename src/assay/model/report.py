@@ -16,7 +16,7 @@ from assay.model.execution import Artifact, Execution
 from assay.model.metric import Kind, Metric
 from assay.model.rating import Judging, Ratings, ScorerFailure
 from assay.model.run import Run, StoredTrial
-from assay.model.suite import Suite
+from assay.model.suite import Benchmark, Suite
 
 if TYPE_CHECKING:
     from assay.model.standing import Lead
@@ -186,6 +186,11 @@ class Report:
     def finding_of(self, trial: TrialReport) -> Finding | None:
         """What the trial and the others of its experiment show together; None where that is nothing."""
         return self.findings.get(trial.stored.trial.experiment)
+
+    def benchmark(self, name: str) -> Benchmark | None:
+        """As the suite defines it; None where the suite is not known, or has none of that name."""
+        defined = self.suite.benchmarks if self.suite else ()
+        return next((benchmark for benchmark in defined if benchmark.id == name), None)
 
     def run_of(self, trial: TrialReport) -> Run:
         return self.sources.get(trial.stored.id, self.run)

@@ -60,6 +60,8 @@ class Showdown:
     advice: tuple[str, ...]
     left_out: tuple[str, ...] = ()
     """Dimensions that only one side is rated on everywhere, and so no part of `overall` here."""
+    p_corrected: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """Dimension to the corrected p of the difference in ratings; empty where the two cannot be compared."""
 
     @property
     def winner(self) -> str | None:

@@ -155,6 +155,8 @@ class Duel:
     """By A."""
     lost: tuple[str, ...]
     undecided: tuple[str, ...]
+    p_corrected: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """Dimension to the p of the difference, corrected over all pairs and dimensions."""
 
 
 @dataclass(frozen=True, slots=True)

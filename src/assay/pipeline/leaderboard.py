@@ -64,6 +64,12 @@ class Boards:
 
         return across(self.contenders, self.metric)
 
+    def matrix(self, board: Leaderboard) -> Matrix:
+        """The same agents by dimension."""
+        from assay.analysis.ranking.matrix import matrix
+
+        return matrix(board.suite, self.contenders[board.suite], board.benchmarks, board.category)
+
 
 def filter_of(
     suite: str | None = None,

@@ -77,6 +77,10 @@ class ActiveRun:
         return self.store.insist(end)
 
 
+def new_run_id() -> str:
+    return secrets.token_hex(5)
+
+
 @contextmanager
 def open_run(
     plan: Plan,
@@ -85,11 +89,12 @@ def open_run(
     environment: Environment,
     clock: SteadyClock | None = None,
     *,
+    run_id: str | None = None,
     stays_open_on_error: bool = False,
 ) -> Iterator[ActiveRun]:
-    """Begins a run, which started when the clock did, and owns it until the context is left."""
+    """Begins a run, which started when the clock did, and owns it until the context is left; it has an id of its own unless one is given."""
     clock = clock or SteadyClock()
-    run = store.begin(plan, environment, secrets.token_hex(5), clock.started, current_owner())
+    run = store.begin(plan, environment, run_id or new_run_id(), clock.started, current_owner())
     active = ActiveRun(run, store, interrupt, clock)
     with _owning(active, stays_open_on_error):
         yield active

@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-from assay.analysis.estimates.case_results import case_series
 from assay.analysis.estimates.scorer_failures import find_scorer_failures
 from assay.analysis.estimates.trial import add_estimates
 from assay.analysis.findings import findings, read_findings
@@ -69,6 +68,10 @@ def trial_report_of(
     # Series of an agent on a suite follow from the table of cases; reading them as well would take time for nothing.
     series = store.series(stored.id) if is_code or not is_rated else {}
     table = read_rated_table(store, stored, {*watched, *leads, *series}) if is_rated else None
+    if table is not None and stored.trial.cases:
+        from assay.analysis.estimates.case_results import case_series
+
+        series = case_series(table)
     counts = store.counts(stored.id)
     # Stored ratings are used as long as they are up to date.
     ratings = None
@@ -80,7 +83,7 @@ def trial_report_of(
         stored,
         estimates=(),
         counts=counts,
-        series=case_series(table) if table is not None and stored.trial.cases else series,
+        series=series,
         failures=store.failures(stored.id),
         executions=store.executions(stored.id),
         applied=store.applied(stored.id),

@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from threading import Timer
@@ -65,16 +64,16 @@ def ignore_batch(_: Batch) -> None:
     """For runs that nobody looks at while they go on."""
 
 
-def run_plan(plan: Plan, store: Store, watch: Watch = ignore_batch) -> Run:
-    """Carry out a plan from the beginning."""
+def run_plan(plan: Plan, store: Store, watch: Watch = ignore_batch, *, run_id: str | None = None) -> Run:
+    """Carry out a plan from the beginning, under an id that is chosen unless it is given."""
     _refuse_secrets(plan)
     # The clock starts before the environment is recorded, which takes a while: the run began when the user asked for it.
     clock = SteadyClock()
     code_folder = Path(plan.load[0]).parent if plan.load else Path.cwd()
-    here = record_sandbox(environment(code_folder), plan.suite)
+    here = record_sandbox(environment(code_folder), plan)
     with (
         interruptible() as interrupt,
-        open_run(plan, store, interrupt, here, clock, stays_open_on_error=True) as active,
+        open_run(plan, store, interrupt, here, clock, run_id=run_id, stays_open_on_error=True) as active,
     ):
         if plan.remarks:
             remarks = (
@@ -110,7 +109,7 @@ def resume(ref: str, store: Store, watch: Watch = ignore_batch, budget: Budget =
         interruptible() as interrupt,
         reopen_run(found.id, store, interrupt, plan.budget, stays_open_on_error=True) as active,
     ):
-        here = record_sandbox(active.run.environment, plan.suite)
+        here = record_sandbox(active.run.environment, plan)
         if here != active.run.environment:
             store.set_environment(found.id, here)
         _execute_plan(active, plan, read_progress(store, active.run), watch, spending)
@@ -310,7 +309,12 @@ def _loading_ahead(plan: Plan) -> Iterator[None]:
 
     Two threads that import what needs each other may see half of it, so nothing else is loaded until this is done.
     """
-    load = partial(import_module, "assay.pipeline.report")
+    ratings = ["assay.analysis.ranking.ratings"] if plan.suite is not None else []
+
+    def load() -> None:
+        for module in ("assay.pipeline.report", *ratings):
+            import_module(module)
+
     # The command line lets garbage collection run seldom, to start fast. Code that is measured in this process runs with
     # Python's own threshold, as it would anywhere else.
     if plan.executor != "local" or any(trial.isolation == "inline" for trial in plan.trials):

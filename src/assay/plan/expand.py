@@ -39,6 +39,7 @@ from assay.plugin.agent import BadAgent
 from assay.plugin.experiment import experiment_class
 from assay.plugin.instrument import NotMeasurable
 from assay.plugin.params import check_params, is_axis, is_experiment, param_model
+from assay.plugin.sandbox import find_sandbox
 from assay.spec.agents import INSTEAD_OF_PARAM, WRITTEN_OUT
 from assay.spec.files import matching, resolve_experiment
 from assay.spec.read import KeyOrigin, LocatedEntry, Spec
@@ -175,6 +176,8 @@ def _experiment(reference: str, written: str) -> Any:
     member = lookup.find("experiments", reference)
     if is_experiment(member):
         param_model(member)
+        if getattr(experiment_class(member), "needs_sandbox", False):
+            find_sandbox(f"The experiment {written}")
         return member
     raise PlanError(
         f"'{written}' is neither a class with execute_once nor a function marked with @benchmark."

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from assay.plugin.outcome import Outcome
     from assay.plugin.prices import Cost, Price
     from assay.plugin.reporter import Reporter
+    from assay.plugin.sandbox import Ceilings, Program, Sandbox, find_sandbox
     from assay.plugin.scenario import Bench, Scenario, ScenarioSubject
     from assay.plugin.scenario_baseline import calm_load, find_recovery_time
     from assay.plugin.scenario_outcome import (
@@ -59,6 +60,7 @@ __all__ = [
     "Attempt",
     "BadAgent",
     "Bench",
+    "Ceilings",
     "Cost",
     "Executor",
     "Experiment",
@@ -77,9 +79,11 @@ __all__ = [
     "Outcome",
     "Pressure",
     "Price",
+    "Program",
     "Reading",
     "Recovery",
     "Reporter",
+    "Sandbox",
     "Scenario",
     "ScenarioSubject",
     "Scorer",
@@ -105,6 +109,7 @@ __all__ = [
     "find_frequent_error",
     "find_late_breach",
     "find_recovery_time",
+    "find_sandbox",
     "is_answered",
     "is_judging",
     "judge_quality",
@@ -134,6 +139,7 @@ _NAMES = {
     "outcome": "Outcome",
     "prices": "Cost Price",
     "reporter": "Reporter",
+    "sandbox": "Ceilings Program Sandbox find_sandbox",
     "scenario": "Bench Scenario ScenarioSubject",
     "scenario_baseline": "calm_load find_recovery_time",
     "scenario_outcome": "HandledLoad Pressure Recovery build_finding build_load_point build_step_bands compute_begins "

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from assay.errors import LookupFailed, MissingExtra
 from assay.model import Metric
+from assay.plugin import lookup
 
 if TYPE_CHECKING:
     from assay.model import Iterations
@@ -104,6 +106,14 @@ class ExperimentHooks(Protocol):
     call: Callable[[], Any]
     """What is timed, in the place of `execute_once`: a function without arguments, for calls so short that a context counts."""
 
+    needs_sandbox: bool
+    """Whether it runs commands that a model wrote: the run is refused before it begins where the operator's sandbox does not work,
+    and stores which one was used. The experiment gets it from `find_sandbox`."""
+
+    failures_are_results: bool
+    """Whether an execution that failed with an output is a result like any other, as where the question is how often an agent succeeds.
+    Every other experiment ends after three failures in a row, by which its share of successes would seem too low."""
+
     def read(self, result: Any) -> Outcome:
         """Makes an Outcome of what `execute_once` returned, which may then be anything. It is not timed."""
         ...
@@ -127,3 +137,11 @@ class MeasuredFunction(Protocol):
 def experiment_class(member: Any) -> Any:
     """The experiment behind a looked-up member: a class, or the function that a benchmark measures."""
     return getattr(member, "experiment", member)
+
+
+def has_trait(experiment: str, trait: str) -> bool:
+    """Whether the experiment of this name has this attribute of ExperimentHooks; False where it cannot be found."""
+    try:
+        return bool(getattr(experiment_class(lookup.find("experiments", experiment)), trait, False))
+    except (LookupFailed, MissingExtra):
+        return False

@@ -26,7 +26,17 @@ from assay.plugin.installed import EntryPoint, entry_points
 from assay.plugin.output import printing_to_stderr
 from assay.plugin.session import SESSION, find_function
 
-KINDS = ("agents", "experiments", "findings", "instruments", "scorers", "executors", "reporters", "scenarios")
+KINDS = (
+    "agents",
+    "experiments",
+    "findings",
+    "instruments",
+    "scorers",
+    "executors",
+    "reporters",
+    "scenarios",
+    "sandboxes",
+)
 
 T = TypeVar("T")
 
@@ -189,9 +199,13 @@ def _execute_file(module_name: str, path: Path) -> ModuleType:
     spec = spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise LookupFailed(f"'{path}' is not a Python file.")
+    # Compiled each time: Python takes bytecode for current if the size of the file and the second of its last change are the same,
+    # so a change right after a run would not be measured.
+    loader: Any = spec.loader
+    loader.get_code = lambda _: loader.source_to_code(loader.get_data(str(path)), str(path))
     module = module_from_spec(spec)
     sys.modules[module_name] = module
-    execute = partial(spec.loader.exec_module, module)
+    execute = partial(loader.exec_module, module)
     with importing(str(path)):
         try:
             check_import(f"'{path}'", execute)

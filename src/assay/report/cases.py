@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from assay.errors import LookupFailed, no_such
 from assay.model import Case, CaseTable, Execution, Phase, Report, Status, TrialReport
 from assay.model.rating import is_pass
-from assay.report.contests import Contest, ContestRow, as_text, benchmark_of, contests
+from assay.report.contests import Contest, ContestRow, as_text, contests
 
 SHOWN = 600
 """Characters of an output that are kept."""
@@ -173,7 +173,7 @@ def case_rows(contest: Contest) -> list[CaseRow]:
 
 def cases_of(report: Report, contest: Contest) -> Mapping[str, Case]:
     """The definitions of a contest's cases by id, where they are known."""
-    defined = benchmark_of(report, contest.benchmark)
+    defined = report.benchmark(contest.benchmark)
     return {case.id: case for case in defined.cases} if defined else {}
 
 

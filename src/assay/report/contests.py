@@ -16,7 +16,6 @@ from itertools import islice
 
 from assay.model import (
     DIMENSIONS,
-    Benchmark,
     Estimate,
     Execution,
     Rating,
@@ -141,7 +140,7 @@ def contests(report: Report) -> list[Contest]:
 
 def _contest(report: Report, name: str, simulated: bool, trials: Sequence[TrialReport]) -> Contest:
     """The contest of these trials, ranked."""
-    defined = benchmark_of(report, name)
+    defined = report.benchmark(name)
     entries = [
         ContestRow(label, trial, trial.ratings)
         for label, trial in zip(agent_labels(trials), trials, strict=True)
@@ -163,14 +162,9 @@ def _contest(report: Report, name: str, simulated: bool, trials: Sequence[TrialR
     return replace(contest, entries=tuple(ranked))
 
 
-def benchmark_of(report: Report, name: str) -> Benchmark | None:
-    defined = report.suite.benchmarks if report.suite else ()
-    return next((benchmark for benchmark in defined if benchmark.id == name), None)
-
-
 def pass_mark_of(report: Report, name: str) -> float:
     """The score from which a case of a benchmark counts as passed."""
-    defined = benchmark_of(report, name)
+    defined = report.benchmark(name)
     if defined is not None:
         return defined.rubric.pass_mark
     rated = (trial.ratings for trial in report.trials if trial.stored.trial.benchmark == name)

@@ -186,10 +186,16 @@ def _sandbox_doubts(environment: Environment) -> list[Doubt]:
     if "none" not in str(environment.facts.get("sandbox") or "").split(", "):
         return []
     message = (
-        "Judged code ran without a sandbox (--sandbox none): it could read and change whatever this user can, "
-        "and forge its score."
+        "Commands or code of models ran without a sandbox (--sandbox none): they could read and change whatever this user can, "
+        "and forge their scores."
     )
-    return [Doubt("sandbox", message, "Install bubblewrap and judge the outputs again: assay rescore RUN")]
+    return [
+        Doubt(
+            "sandbox",
+            message,
+            "Install bubblewrap and run again, or judge the outputs again: assay rescore RUN",
+        )
+    ]
 
 
 def general_doubts(report: Report) -> list[Doubt]:
@@ -394,7 +400,7 @@ def environment_line(environment: Environment) -> str:
         str(system.get("distribution") or system.get("system") or ""),
         f"{python.get('implementation', 'Python')} {python['version']}" if python.get("version") else "",
         str(facts.get("container") or facts.get("virtual_machine") or ""),
-        f"code judged in sandbox: {facts['sandbox']}" if facts.get("sandbox") else "",
+        f"sandbox: {facts['sandbox']}" if facts.get("sandbox") else "",
     ]
     vcs = environment.vcs
     if vcs.get("commit"):

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from assay.spec.schema import Names
+from assay.spec.schema import Names, no_items
 from assay.spec.scorers import Scorers
 
 
@@ -46,7 +46,7 @@ class TurnSection(BaseModel):
         examples=["14 days"],
     )
     scorer: Scorers = Field(
-        default_factory=list,
+        default_factory=no_items,
         description="Scorers of this turn. Default: those of the benchmark.",
         examples=["contains"],
     )

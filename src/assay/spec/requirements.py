@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from assay.errors import did_you_mean
+from assay.model.dimension import DIMENSIONS
 from assay.model.metric import KNOWN_METRICS, metric_named
-from assay.model.rating import DIMENSIONS
 from assay.model.requirement import SIGNS, Requirement
 
 OF_TRIALS = (*DIMENSIONS, "overall", "completion", "cost_per_solved", "tokens_per_solved")

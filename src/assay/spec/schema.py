@@ -7,6 +7,7 @@ the run (`RunSection`) and those of an experiment (`ExperimentEntry`), which may
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args
@@ -21,12 +22,39 @@ from pydantic import (
     WithJsonSchema,
 )
 
+_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 
-class Section(BaseModel):
+
+class OwnModel(BaseModel):
+    """A model that is built when it is first used, as most commands need one or two, and without pydantic's plug-ins.
+
+    Those are for the user's models. To find them, pydantic reads the metadata of every installed package, which takes longer
+    than building the model.
+    """
+
+    model_config = ConfigDict(strict=True, defer_build=True)
+
+    @classmethod
+    def model_rebuild(cls, **options: Any) -> bool | None:
+        before = os.environ.get(_PLUGINS)
+        os.environ[_PLUGINS] = "__all__"
+        try:
+            return super().model_rebuild(**options)
+        finally:
+            del os.environ[_PLUGINS]
+            if before is not None:
+                os.environ[_PLUGINS] = before
+
+
+class Section(OwnModel):
     """The base of all sections: unknown keys, NaN and values of another type are refused, and `1` is not taken for `true`."""
 
-    # Built when it is first used: most commands need one or two of these.
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+def no_items() -> list[Any]:
+    """The default of lists. Pydantic asks each factory for its signature, and parses text to find that of `list` itself."""
+    return []
 
 
 def _read_percentage(value: Any) -> Any:
@@ -143,10 +171,10 @@ class LimitsSection(Section):
     usd: PositiveFloat | None = Field(None, description="What it costs.", examples=[0.01])
 
 
-class InstrumentSection(BaseModel):
+class InstrumentSection(OwnModel):
     """An instrument by name; the other keys are its options."""
 
-    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
+    model_config = ConfigDict(extra="allow")
 
     name: str = Field(
         description="Name of the instrument; see the reference of instruments.", examples=["psutil"]
@@ -225,12 +253,12 @@ class RunSection(Section):
         None, description="Name of the run. Default: the experiment.", examples=["nightly"]
     )
     agents: list[Any] = Field(
-        default_factory=list,
+        default_factory=no_items,
         description="For experiments that test agents: their names or definitions.",
         examples=[["fast", "careful"]],
     )
     load: Names = Field(
-        default_factory=list,
+        default_factory=no_items,
         description="Python files that define experiments of your own.",
         examples=["experiments/*.py"],
     )
@@ -245,7 +273,7 @@ class RunSection(Section):
     output_dir: str | None = Field(
         None, description="Folder for the JSON result and the Markdown report.", examples=["results"]
     )
-    tags: Names = Field(default_factory=list, description="Tags of the run.", examples=["nightly"])
+    tags: Names = Field(default_factory=no_items, description="Tags of the run.", examples=["nightly"])
     notes: str = Field("", description="Notes for the report.", examples=["before the release"])
     until: UntilDecidedSection | None = Field(
         None,
@@ -268,7 +296,7 @@ class SpecFile(RunSection, OwnEntry):
     )
 
     experiments: list[OwnEntry] = Field(
-        default_factory=list, min_length=1, description="Several: each may have the keys of one."
+        default_factory=no_items, min_length=1, description="Several: each may have the keys of one."
     )
 
 

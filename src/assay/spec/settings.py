@@ -24,8 +24,10 @@ _MOST_BYTES = 2**20
 DB_RETRY = 60.0
 _KEYS = {
     "assay": {"db", "db_retry", "load", "agents", "suites"},
-    "server": {"host", "port", "max_runs", "webhook"},
+    "server": {"host", "port", "max_runs", "max_queue", "sync_seconds", "agent_options", "rate", "webhook"},
 }
+_LEAST_1 = {"max_runs": 2, "max_queue": 100, "rate": 100}
+"""Settings that are whole numbers, 1 or more, with their defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Settings:
     agents: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
     server: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the server, checked like all others. There is no server yet, and `assay doctor` says so."""
+    """Settings of `assay serve`, checked like all others. Nothing sends to `webhook` yet, and `assay doctor` says so."""
 
     def agent_files(self) -> list[Path]:
         return self._files("agents", self.agents)
@@ -132,6 +134,8 @@ def _problem(section: str, key: str, value: Any) -> tuple[str, str]:
     is_list_of_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
     if key in ("load", "agents", "suites") and not is_list_of_texts:
         return "must be a list of texts.", 'Write: ["experiments/*.py"]'
+    if key == "agent_options" and not is_list_of_texts:
+        return "must be a list of texts, the options that requests may set.", 'Write: ["temperature"]'
     if key == "db" and not isinstance(value, str):
         return "must be text, the URL of a database.", 'Write: "sqlite:///.assay/assay.db"'
     if key == "db_retry" and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
@@ -140,8 +144,10 @@ def _problem(section: str, key: str, value: Any) -> tuple[str, str]:
         return "must be text, the address to listen on.", 'Write: "127.0.0.1"'
     if key == "port" and not _is_whole(value, 1, 65535):
         return "must be a whole number from 1 to 65535.", "Write: 8765"
-    if key == "max_runs" and not _is_whole(value, 1):
-        return "must be a whole number, 1 or more.", "Write: 2"
+    if key in _LEAST_1 and not _is_whole(value, 1):
+        return "must be a whole number, 1 or more.", f"Write: {_LEAST_1[key]}"
+    if key == "sync_seconds" and not _is_whole(value, 0, 3600):
+        return "must be a whole number of seconds, 0 to 3600.", "Write: 60"
     if key == "webhook" and not (isinstance(value, str) and value.startswith(("http://", "https://", "${"))):
         return "must be text, a URL or a variable that has one.", 'Write: "${ALERT_URL}"'
     return "", ""

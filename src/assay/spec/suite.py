@@ -50,6 +50,7 @@ from assay.spec.schema import (
     Section,
     UntilDecidedSection,
     Version,
+    no_items,
 )
 from assay.spec.scorers import Scorers, scorer_use
 from assay.units import format_count
@@ -195,7 +196,7 @@ class BenchmarkSection(Section):
         examples=[[{"name": "lookup_order", "parameters": {"type": "object"}}]],
     )
     scorer: Scorers = Field(
-        default_factory=list,
+        default_factory=no_items,
         validation_alias=AliasChoices("scorer", "scorers"),
         description="One scorer or several, each a name or a mapping with options. Default: exact.",
         examples=[["numeric", {"name": "contains", "weight": 0.5}]],
@@ -232,7 +233,7 @@ class BenchmarkSection(Section):
         examples=[{"complexity": "medium", "data_source": "tickets 2025"}],
     )
     metrics_measured: list[str] = Field(
-        default_factory=list,
+        default_factory=no_items,
         description="Metrics that reports show first, in this order.",
         examples=[["seconds", "tokens", "usd"]],
     )
@@ -291,7 +292,7 @@ class SuiteFile(Section):
         examples=[[{"id": "refunds", "cases": "refunds.jsonl"}]],
     )
     baseline_scores: list[BaselineSection] = Field(
-        default_factory=list,
+        default_factory=no_items,
         description="Overall ratings to compare with: `deviation_from_baseline` is the overall divided by this, less 1.",
         examples=[[{"agent_id": "careful", "scores": {"refunds": 0.9}}]],
     )
@@ -302,7 +303,7 @@ class SuiteFile(Section):
         examples=["0 3 * * 1"],
     )
     require: Names = Field(
-        default_factory=list,
+        default_factory=no_items,
         description="Requirements that `assay gate` checks for every trial, with or without a baseline: "
         "NAME>=NUMBER, also with <=, > or <, and with BENCHMARK: before it for one benchmark.",
         examples=[["accuracy>=0.9", "p95_seconds<2"]],
@@ -311,21 +312,21 @@ class SuiteFile(Section):
         None, description="Date of the suite, for readers.", examples=["2026-01-31"]
     )
     agents: list[Any] = Field(
-        default_factory=list,
+        default_factory=no_items,
         description="Names or definitions of agents; see the reference of agents.",
         examples=[["careful", {"name": "fast", "type": "python", "target": "agents.py:fast"}]],
     )
     instrumentation: list[Instrument] = Field(
-        default_factory=list,
+        default_factory=no_items,
         description="Instruments of every benchmark that has none of its own.",
         examples=[["psutil", "cprofile"]],
     )
     load: Names = Field(
-        default_factory=list,
+        default_factory=no_items,
         description="Python files that define scorers or agents of your own.",
         examples=["scorers.py"],
     )
-    tags: Names = Field(default_factory=list, description="Tags of the run.", examples=["nightly"])
+    tags: Names = Field(default_factory=no_items, description="Tags of the run.", examples=["nightly"])
     notes: str = Field("", description="Notes for the report.", examples=["before the release"])
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
         None, description="Seed of the order of trials and of simulated agents.", examples=[42]
@@ -358,7 +359,7 @@ class SuiteSpec(Section):
 
     suite: str = Field(description="A file, or the name of a suite.", examples=["support-desk"])
     agents: list[Any] = Field(
-        default_factory=list,
+        default_factory=no_items,
         description="Names or definitions of agents; see the reference of agents.",
         examples=[["fast", "careful"]],
     )
@@ -398,11 +399,11 @@ class SuiteSpec(Section):
         examples=[{"decided": "score"}],
     )
     load: Names = Field(
-        default_factory=list,
+        default_factory=no_items,
         description="Python files that define scorers or agents of your own.",
         examples=["scorers.py"],
     )
-    tags: Names = Field(default_factory=list, description="Tags of the run.", examples=["nightly"])
+    tags: Names = Field(default_factory=no_items, description="Tags of the run.", examples=["nightly"])
     notes: str = Field("", description="Notes for the report.", examples=["before the release"])
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
         None, description="Seed of the order of trials and of simulated agents.", examples=[42]

@@ -19,7 +19,7 @@ from assay.model import Case
 from assay.spec import cases
 from assay.spec.document import Document, Place
 from assay.spec.read import KeyOrigin, overlaid, validate_model
-from assay.spec.schema import Count, LimitsSection, Names, Number, Section
+from assay.spec.schema import Count, LimitsSection, Names, Number, Section, no_items
 
 
 class TeamIterationsSection(Section):
@@ -63,12 +63,12 @@ class TeamRunSection(Section):
     """What holds for the whole run."""
 
     name: str | None = Field(None, description="Name of the run. Default: the teams.")
-    load: Names = Field(default_factory=list, description="Python files that define agents of your own.")
+    load: Names = Field(default_factory=no_items, description="Python files that define agents of your own.")
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
         None, description="Seed of the order of legs and agents."
     )
     output_dir: str | None = Field(None, description="Folder for the JSON result and the Markdown report.")
-    tags: Names = Field(default_factory=list, description="Tags of the run.")
+    tags: Names = Field(default_factory=no_items, description="Tags of the run.")
     notes: str = Field("", description="Notes for the report.")
 
 
@@ -76,7 +76,7 @@ class OwnTeam(TeamSection):
     """One of several teams; the keys of the file are its defaults."""
 
     team: str = Field("", description="Any name.")
-    agents: list[Any] = Field(default_factory=list, description="Names or definitions of agents.")
+    agents: list[Any] = Field(default_factory=no_items, description="Names or definitions of agents.")
     cases: str | list[Any] = Field("", description="A file or the cases themselves.")
 
 
@@ -86,7 +86,7 @@ class TeamFile(TeamRunSection, OwnTeam):
     model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["team"]}, {"required": ["teams"]}]})
 
     teams: list[OwnTeam] = Field(
-        default_factory=list, min_length=1, description="Several: each may have the keys of one."
+        default_factory=no_items, min_length=1, description="Several: each may have the keys of one."
     )
 
 

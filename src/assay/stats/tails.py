@@ -9,15 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.stats.effect import Effect
-from assay.stats.means import t_quantile, t_tail
 from assay.stats.resample import Resample
 from assay.stats.sample import Array, comparable_scale, quantile, two_sided
 from assay.stats.summary import percentile
+
+if TYPE_CHECKING:
+    from assay.stats.effect import Effect
 
 BEYOND = 10
 """Values that must lie beyond a percentile before it is told."""
@@ -74,6 +76,9 @@ def tail_effect(
     a: tuple[Array, Units], b: tuple[Array, Units], q: float, *, is_paired: bool, level: float = 0.95
 ) -> Effect | None:
     """B's percentile against A's; paired units, the same on both sides, are drawn together."""
+    from assay.stats.effect import Effect
+    from assay.stats.means import t_tail
+
     (first, units_a), (second, units_b) = a, b
     names_a, names_b = np.unique(units_a), np.unique(units_b)
     fewest = min(names_a.size, names_b.size)
@@ -107,6 +112,9 @@ def _widening(units: int) -> float:
 
 def _outside(level: float, units: int) -> float:
     """The share of draws beyond either end: of the normal, at Student's distance for so few units."""
+    # Imported here, because estimates of few executions have no such intervals and are made sooner without it.
+    from assay.stats.means import t_quantile
+
     return two_sided(t_quantile((1 + level) / 2, units - 1) * _widening(units)) / 2
 
 

@@ -20,6 +20,8 @@ from assay.store.address import read_address
 from assay.store.bulk import insert_rows
 
 _CHUNK = 1000
+_LEFT_OUT = (tables.revision, tables.leases, tables.queued_runs, tables.api_keys, tables.audit_log)
+"""Nobody goes on with a run in the copy, and what concerns the server is nobody else's business."""
 
 
 DATABASES = (".db", ".sqlite", ".sqlite3")
@@ -47,7 +49,7 @@ def export(source: sa.Engine, path: Path, run_id: str | None) -> Path:
                 # A new file has the default workspace already; the copied one takes its place.
                 copy.execute(tables.workspaces.delete())
                 for table in tables.metadata.sorted_tables:
-                    if table not in (tables.revision, tables.leases):  # nobody goes on with a run in the copy
+                    if table not in _LEFT_OUT:
                         _copy(reading, copy, table, run_id)
         else:
             from assay.store.execution_table import write_table

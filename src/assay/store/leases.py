@@ -183,7 +183,7 @@ def refuse_if_held(connection: sa.Connection, run_id: str, advice: str) -> None:
     A lease that has not expired does not count if its process is known to have ended, or if it is one of this process
     that a run left behind when it failed.
     """
-    held = sa.select(leases).where(leases.c.run_id == run_id, leases.c.expires > _now(connection))
+    held = sa.select(leases).where(leases.c.run_id == run_id, leases.c.expires > database_time(connection))
     row = connection.execute(held).one_or_none()
     if row is None:
         return
@@ -205,7 +205,7 @@ def is_abandoned(connection: sa.Connection, run_id: str) -> bool:
     row = connection.execute(sa.select(leases).where(leases.c.run_id == run_id)).one_or_none()
     if row is None:
         return False
-    is_held = connection.scalar(sa.select(sa.literal(row.expires) > _now(connection)))
+    is_held = connection.scalar(sa.select(sa.literal(row.expires) > database_time(connection)))
     return not is_held or processes.has_ended(_owner(row))
 
 
@@ -224,7 +224,7 @@ def _build_lease_row(connection: sa.Connection, lease: Lease, owner: Owner) -> d
 
     Both times come from the clock of the database, as those of all owners do.
     """
-    now = _now(connection)
+    now = database_time(connection)
     return {
         "token": lease.token,
         "host": owner.host,
@@ -241,5 +241,5 @@ def _owner(row: Any) -> Owner:
     return Owner(row.host, row.pid, row.machine, row.process_started, row.folder)
 
 
-def _now(connection: sa.Connection) -> sa.ColumnElement[float]:
+def database_time(connection: sa.Connection) -> sa.ColumnElement[float]:
     return sa.literal_column(_CLOCKS[connection.dialect.name], sa.Double)

@@ -13,11 +13,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from assay.model import Artifact, Execution, Phase, Run, Series, Status
+from assay.model import Artifact, Execution, Phase, Run, Status
 from assay.store import rows
 from assay.store.bulk import fetch_rows
 from assay.store.tables import (
@@ -31,6 +31,9 @@ from assay.store.tables import (
     tags,
     trials,
 )
+
+if TYPE_CHECKING:
+    from assay.model import Series
 
 IS_OK_MEASURED = (executions.c.phase == Phase.MEASURED.value, executions.c.status == Status.OK.value)
 
@@ -135,6 +138,8 @@ class OkMeasured:
         Measurements of failed executions are dropped here and not in SQL, where that would take the join that this class
         avoids.
         """
+        from assay.model import Series
+
         processes, repetitions, values = array("q"), array("q"), array("d")
         column = measurements.c
         chosen = column.trial_id == self._trial_id, column.metric == metric
@@ -196,6 +201,15 @@ class NumberedExecutions:
                 return
             yield from ((row.seq, execution) for row, execution in zip(chunk, read, strict=True))
             last = chunk[-1].seq
+
+
+def read_numbered(
+    connection: sa.Connection, trial_id: int, chosen: Sequence[sa.ColumnElement[bool]], limit: int
+) -> list[tuple[int, Execution]]:
+    """The first executions of a trial that are meant, with their numbers."""
+    found = connection.execute(_executions(trial_id).where(*chosen).limit(limit)).all()
+    read = _with_measurements(connection, trial_id, found)
+    return [(row.seq, execution) for row, execution in zip(found, read, strict=True)]
 
 
 class StoredExecutions:

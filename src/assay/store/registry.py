@@ -18,7 +18,6 @@ from assay.model import AgentUse, AgentVersion, Suite, SuiteRef
 from assay.model.codec import from_plain, to_plain
 from assay.model.redaction import known_secrets, redact
 from assay.store import column_values as plain
-from assay.store import references
 from assay.store.run_refs import newest_first
 from assay.store.tables import DEFAULT_WORKSPACE, agents, benchmarks, runs, suites
 
@@ -158,6 +157,8 @@ def register_suite(connection: sa.Connection, suite: Suite, now: datetime) -> No
 
 def delete_unused_suites(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> None:
     """Delete those of the chosen suites that neither a run nor the registry refers to."""
+    from assay.store import references
+
     is_run = sa.exists().where(runs.c.suite_id == suites.c.id)
     connection.execute(suites.delete().where(chosen, sa.not_(suites.c.registered), ~is_run))
     references.delete_orphans(connection)

@@ -15,7 +15,7 @@ from assay.model import DIMENSIONS, RunState
 from assay.model.codec import from_plain
 from assay.store.leases import is_abandoned
 from assay.store.read import IS_OK_MEASURED, read_tags
-from assay.store.run_refs import newest_first
+from assay.store.run_refs import newest_first, require
 from assay.store.tables import agents, artifacts, executions, runs, suites, tags, trials
 
 
@@ -64,9 +64,18 @@ class TrialSummary:
 
 
 def read_runs(
-    connection: sa.Connection, limit: int | None, tag: str | None, name: str | None
+    connection: sa.Connection,
+    limit: int | None,
+    tag: str | None,
+    name: str | None,
+    before: str | None = None,
 ) -> list[RunSummary]:
     query = _summaries().limit(limit)
+    if before is not None:
+        require(connection, before)
+        started = sa.select(runs.c.started).where(runs.c.id == before).scalar_subquery()
+        is_older = sa.or_(runs.c.started < started, sa.and_(runs.c.started == started, runs.c.id < before))
+        query = query.where(is_older)
     if tag is not None:
         query = query.where(runs.c.id.in_(sa.select(tags.c.run_id).where(tags.c.tag == tag)))
     if name is not None:

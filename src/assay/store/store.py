@@ -2,7 +2,8 @@
 
 The SQL is in the modules beside this one: `write` and `read` for runs and executions, `cases` and `standings` for suites,
 `history` and `regressions` for agents over time, `references` and `registry` for what trials are rated by, `leases`, `outbox` and
-`spill` for writing safely, `schema` and `tables` for the database itself.
+`spill` for writing safely, `schema` and `tables` for the database itself. What a run can be begun and carried out without is
+imported by the methods that need it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import sqlalchemy as sa
 
@@ -28,47 +29,26 @@ from assay.model import (
     Artifact,
     Batch,
     Budget,
-    CaseTable,
     Environment,
     Execution,
     Plan,
     Question,
-    Ratings,
     Run,
     RunState,
-    Series,
     Suite,
     SuiteRef,
     Trial,
 )
 from assay.model.codec import to_plain
 from assay.model.redaction import known_secrets
-from assay.store import (
-    cases,
-    database,
-    faults,
-    history,
-    leases,
-    pruning,
-    references,
-    registry,
-    schema,
-    spill,
-    standings,
-)
+from assay.store import access, database, faults, leases, pruning, queue, registry, schema, spill
 from assay.store import read as reading
-from assay.store import run_lists as listing
 from assay.store import run_refs as refs
 from assay.store import write as writing
 from assay.store.address import Address, read_address
-from assay.store.export import export
-from assay.store.history import AgentTrial, Columns, PastFigures
 from assay.store.outbox import RETRY_SECONDS, Outbox, retry
 from assay.store.processes import Owner
-from assay.store.references import CompletedTrial
-from assay.store.run_lists import RunSummary, TrialSummary
 from assay.store.schema import upgrade
-from assay.store.standings import Filter, RankedTrial
 from assay.store.tables import (
     DEFAULT_WORKSPACE,
     baselines,
@@ -82,10 +62,19 @@ from assay.store.tables import (
 from assay.text import shell_command
 
 if TYPE_CHECKING:
+    from assay.model import CaseTable, Ratings, Series
+    from assay.model.access import ApiKey, AuditEntry, Scope
+    from assay.model.queue import QueuedRun, QueueState
     from assay.model.rating import Judging, RatingScope, Reference
     from assay.model.regression import Regression, RegressionState
+    from assay.store.cases import Done, Judgement
+    from assay.store.history import AgentTrial, Columns, PastFigures
+    from assay.store.references import CompletedTrial
+    from assay.store.results import ExecutionFilter, ResultFilter
+    from assay.store.run_lists import RunSummary, TrialSummary
+    from assay.store.standings import Filter, RankedTrial
 
-__all__ = ["RunSummary", "Store", "TrialSummary", "upgrade"]
+__all__ = ["Store", "upgrade"]
 
 
 _log = logging.getLogger(__name__)
@@ -131,6 +120,11 @@ class Store:
                 known_secrets().learn(password, "database URL")
         _log.debug("opened database %s", address.shown)
         return cls(engine, address, retry_seconds)
+
+    def check(self) -> None:
+        """Raises StoreAway while the database cannot be reached."""
+        with self._engine.connect() as connection:
+            connection.execute(sa.select(1))
 
     def close(self) -> None:
         for lease in self._leases.values():
@@ -365,8 +359,18 @@ class Store:
             refs.require(connection, run_id)
             return reading.read_progress(connection, run_id)
 
-    def done(self, run_id: str) -> dict[int, cases.Done]:
+    def count_executions(self, run_id: str) -> int:
+        """Of all trials and phases."""
+        query = (
+            sa.select(sa.func.count()).select_from(trials.join(executions)).where(trials.c.run_id == run_id)
+        )
+        with self._reading() as connection:
+            return connection.scalars(query).one()
+
+    def done(self, run_id: str) -> dict[int, Done]:
         """Trial index to what is stored of it, for trials that put an agent through cases: these end in any order."""
+        from assay.store import cases
+
         with self._reading() as connection:
             refs.require(connection, run_id)
             return cases.read_done(connection, run_id)
@@ -438,11 +442,26 @@ class Store:
             return leases.is_abandoned(connection, run_id)
 
     def runs(
-        self, *, limit: int | None = 20, tag: str | None = None, name: str | None = None
+        self,
+        *,
+        limit: int | None = 20,
+        tag: str | None = None,
+        name: str | None = None,
+        before: str | None = None,
     ) -> list[RunSummary]:
-        """The newest first."""
+        """The newest first; `before` is the id of the run to go on from."""
+        from assay.store import run_lists
+
         with self._reading() as connection:
-            return listing.read_runs(connection, limit, tag, name)
+            return run_lists.read_runs(connection, limit, tag, name, before)
+
+    def count_runs(self) -> dict[str, int]:
+        """State to the number of runs that are stored in it."""
+        with self._reading() as connection:
+            found = connection.execute(
+                sa.select(runs.c.state, sa.func.count().label("number")).group_by(runs.c.state)
+            )
+            return {str(row.state): row.number for row in found}
 
     def suite_of(self, run_id: str) -> Suite | None:
         """The suite that a run was made with, whole; None for runs of code experiments."""
@@ -487,6 +506,8 @@ class Store:
 
     def case_table(self, trial_id: int, further: Iterable[str] = ()) -> CaseTable:
         """The measured executions in the order of storing, with what ratings need of them, and `further` metrics."""
+        from assay.store import cases
+
         with self._reading() as connection:
             return cases.read_case_table(connection, trial_id, further)
 
@@ -504,10 +525,14 @@ class Store:
 
     def judging(self, trial_id: int) -> Judging | None:
         """What judges used up over all executions of the trial; None where none was asked."""
+        from assay.store import cases
+
         with self._reading() as connection:
             return cases.read_judging(connection, trial_id)
 
     def rate(self, trial_id: int, ratings: Ratings) -> None:
+        from assay.store import cases
+
         with self._writer.begin() as connection:
             cases.write_ratings(connection, trial_id, ratings)
 
@@ -515,8 +540,10 @@ class Store:
         """Measured ok executions with their numbers, to be judged again; read in chunks."""
         return reading.NumberedExecutions(self._reading, trial_id, *reading.IS_OK_MEASURED)
 
-    def rescore(self, trial_id: int, judged: Iterable[cases.Judgement]) -> int:
+    def rescore(self, trial_id: int, judged: Iterable[Judgement]) -> int:
         """Puts the given scores in the place of those that there are, all of them or none; how many executions that were."""
+        from assay.store import cases
+
         # Judging may take long and read from this store: the transaction begins when it is over.
         judgements = list(judged)
         with self._direct(self._writer) as connection:
@@ -526,31 +553,61 @@ class Store:
 
     def latest_trials(self, *, suite: str | None = None, since: datetime | None = None) -> list[TrialSummary]:
         """The latest trial with a result of each agent on each benchmark; `since` is of the start of its run."""
+        from assay.store import run_lists
+
         with self._reading() as connection:
-            return listing.read_latest_trials(connection, suite, since)
+            return run_lists.read_latest_trials(connection, suite, since)
+
+    def results(
+        self, chosen: ResultFilter, before: int | None = None, limit: int = 100
+    ) -> list[Mapping[str, Any]]:
+        """Trials under the column names of the performance specification, the newest first; `before` is the id to go on from."""
+        from assay.store import results
+
+        with self._reading() as connection:
+            return results.read_results(connection, chosen, before, limit)
+
+    def execution_page(
+        self, chosen: ExecutionFilter, after: int | None = None, limit: int = 100
+    ) -> list[tuple[int, Execution]]:
+        """Executions of a trial with their numbers, in the order of storing; `after` is the number to go on from."""
+        from assay.store import results
+
+        with self._reading() as connection:
+            return results.read_execution_page(connection, chosen, after, limit)
 
     def entries(self, chosen: Filter) -> list[RankedTrial]:
         """The trial that counts for each contender on each benchmark of a suite, of those trials that were rated."""
+        from assay.store import standings
+
         with self._reading() as connection:
             return standings.read_entries(connection, chosen)
 
     def ratings(self, trial_ids: Sequence[int]) -> dict[int, Ratings]:
         """As they were kept, case by case; trials that were rated by an older version are left out."""
+        from assay.store import standings
+
         with self._reading() as connection:
             return standings.read_ratings(connection, trial_ids)
 
     def agent_uses(self, trial_ids: Sequence[int]) -> dict[int, AgentUse]:
         """How the agents of these trials were defined."""
+        from assay.store import standings
+
         with self._reading() as connection:
             return standings.read_agent_uses(connection, trial_ids)
 
     def categories(self) -> dict[str, str]:
         """Every suite that was run, to its category; the one that was run last comes first."""
+        from assay.store import standings
+
         with self._reading() as connection:
             return standings.read_categories(connection)
 
     def benchmarks(self, suite: str) -> list[str]:
         """Those that a suite consisted of when it was last run."""
+        from assay.store import standings
+
         with self._reading() as connection:
             return standings.read_board_benchmarks(connection, suite)
 
@@ -558,41 +615,57 @@ class Store:
 
     def rating_scopes(self, run_id: str | None = None) -> dict[RatingScope, list[int]]:
         """What the trials of a run, or of all runs, are rated in, with the ids of the trials."""
+        from assay.store import references
+
         with self._reading() as connection:
             return references.read_scopes(connection, run_id)
 
     def read_completed_trials(self, scope: RatingScope) -> list[CompletedTrial]:
         """Of completed runs: those of all cases first, and among them the run that was completed first."""
+        from assay.store import references
+
         with self._reading() as connection:
             return references.read_completed(connection, scope)
 
     def read_rated_trials(self, scope: RatingScope) -> list[tuple[str, int]]:
         """Run and id of every trial in the scope that has ratings, the oldest run first."""
+        from assay.store import references
+
         with self._reading() as connection:
             return references.read_rated(connection, scope)
 
     def read_yardsticks(self, scope: RatingScope) -> list[tuple[str, int, str]]:
         """As `read_rated_trials`, each with the references and the pass mark that it was rated by."""
+        from assay.store import references
+
         with self._reading() as connection:
             return references.read_yardsticks(connection, scope)
 
     def read_outdated_ratings(self) -> list[tuple[str, int]]:
         """Run and id of every trial whose ratings an older version made."""
+        from assay.store import references
+
         with self._reading() as connection:
             return references.read_outdated(connection)
 
     def references(self, suite: str) -> list[Reference]:
         """Of every definition of the suite that was rated."""
+        from assay.store import references
+
         with self._reading() as connection:
             return references.read_references(connection, suite)
 
     def trial_references(self, trial_id: int) -> dict[str, Reference]:
         """Those of the definition that a trial was made with, by quantity."""
+        from assay.store import references
+
         with self._reading() as connection:
             return references.read_trial_references(connection, trial_id)
 
     def keep_references(self, kept: Iterable[Reference]) -> None:
         """A chosen reference replaces any other, a first one only a partial one."""
+        from assay.store import references
+
         with self._writer.begin() as connection:
             references.write_references(connection, kept)
 
@@ -678,24 +751,115 @@ class Store:
             connection.execute(baselines.delete().where(baselines.c.name == name))
             return run_id
 
+    # Keys of the server
+
+    def create_key(
+        self, name: str, scope: Scope, expires: datetime | None = None, now: datetime | None = None
+    ) -> tuple[ApiKey, str]:
+        """A new key and its text, which cannot be read from the store again."""
+        with self._writer.begin() as connection:
+            return access.create_key(connection, name, scope, expires, now or datetime.now(UTC))
+
+    def find_key(self, token: str) -> ApiKey | None:
+        """The key that a text is, whether or not it is valid now; None if it is none."""
+        with self._reading() as connection:
+            return access.find_key(connection, token)
+
+    def note_use(self, key: ApiKey, now: datetime) -> None:
+        """Stores that a key was used, once a minute at most."""
+        if access.is_use_due(key, now):
+            with self._writer.begin() as connection:
+                access.note_use(connection, key, now)
+
+    def keys(self) -> list[ApiKey]:
+        """All of them, revoked ones too, the oldest first."""
+        with self._reading() as connection:
+            return access.read_keys(connection)
+
+    def revoke_key(self, prefix: str, now: datetime | None = None) -> ApiKey:
+        with self._writer.begin() as connection:
+            return access.revoke_key(connection, prefix, now or datetime.now(UTC))
+
+    def audit(self, entry: AuditEntry) -> None:
+        with self._writer.begin() as connection:
+            access.write_entry(connection, entry)
+
+    def audit_log(self, before: int | None = None, limit: int = 100) -> list[tuple[int, AuditEntry]]:
+        """Entries with their numbers, the newest first."""
+        with self._reading() as connection:
+            return access.read_entries(connection, before, limit)
+
+    # The queue of the server
+
+    def enqueue(self, queued: QueuedRun) -> None:
+        with self._writer.begin() as connection:
+            queue.add(connection, queued)
+
+    def queued_run(self, run_id: str) -> QueuedRun | None:
+        """None for runs that were not asked for over the API."""
+        with self._reading() as connection:
+            return queue.read(connection, run_id)
+
+    def queue(self) -> list[QueuedRun]:
+        """Runs that wait or are carried out for a server, in the order in which they were asked for."""
+        with self._reading() as connection:
+            return queue.read_open(connection)
+
+    def claim_queued(self, owner: Owner) -> QueuedRun | None:
+        """Takes the run that waits longest for this server; None if none waits."""
+        with self._writer.begin() as connection:
+            return queue.claim(connection, owner)
+
+    def renew_queued(self, run_ids: Collection[str]) -> None:
+        """Keeps the claims of this server, and takes back those of servers that are gone."""
+        with self._writer.begin() as connection:
+            queue.renew(connection, run_ids)
+            queue.take_back(connection)
+
+    def give_back_queued(self, run_id: str) -> None:
+        """It waits again, or is cancelled if that was asked for."""
+        with self._writer.begin() as connection:
+            queue.give_back(connection, run_id)
+
+    def settle_queued(self, run_id: str, state: QueueState, error: str = "") -> None:
+        with self._writer.begin() as connection:
+            queue.settle(connection, run_id, state, error)
+
+    def cancel_queued(self, run_id: str) -> QueuedRun:
+        with self._writer.begin() as connection:
+            return queue.cancel(connection, run_id)
+
+    def requeue(self, run_id: str) -> QueuedRun:
+        """A run that has ended waits again; the next process does what is missing of it."""
+        with self._writer.begin() as connection:
+            return queue.requeue(connection, run_id)
+
     # What became of an agent
 
     def agent_trials(self, agent: str) -> list[AgentTrial]:
         """Its trials of all versions that were carried out to their end, the oldest first."""
+        from assay.store import history
+
         with self._reading() as connection:
             return history.read_agent_trials(connection, agent)
 
     def past_figures(self, trial: Trial) -> PastFigures | None:
         """Seconds and usd of executions of the same agent and benchmark; None where nothing is stored of them."""
+        from assay.store import history
+
         with self._reading() as connection:
             return history.read_past_figures(connection, trial)
 
     def columns(self, trial_ids: Sequence[int], metrics: Collection[str]) -> Iterator[tuple[int, Columns]]:
         """The measured executions of many trials with these metrics, a part of the trials at a time."""
+        from assay.store import history
+
         with self._reading() as connection:
             yield from history.read_columns(connection, trial_ids, metrics)
 
     def agents_with_trials(self) -> list[str]:
+        from assay.store import history
+
         with self._reading() as connection:
             return history.read_agents_with_trials(connection)
 
@@ -772,6 +936,8 @@ class Store:
 
     def export(self, path: Path, run_id: str | None = None) -> Path:
         """Everything, or one run, as a new file: a SQLite database, or a table of executions (.parquet, .csv, .jsonl)."""
+        from assay.store.export import export
+
         if run_id is not None:
             with self._reading() as connection:
                 refs.require(connection, run_id)

@@ -6,7 +6,7 @@
     environments ─────────┘ │             ├─ measurements
         tags, baselines, leases           ├─ artifacts
                                           └─ ratings
-    workspaces ─ regressions
+    workspaces ─ regressions, queued_runs, api_keys, audit_log
 
 workspaces      whose things these are; there is one, `default`, until the server makes more
 agents          what was tested: a name and a version, once in a workspace; `definition` says how to make it where it is
@@ -45,6 +45,10 @@ ratings         what a ranking needs of a trial that was rated: who contends (an
 rating_references  what ratings are relative to where a rubric gives no reference: a quantity of a run, for one definition of a
                 benchmark (its hash) and for simulated agents apart from measured ones. `run_id` is no foreign key, because
                 a reference stays when its run is deleted; it goes with the last stored definition of the benchmark
+queued_runs     runs that the server was asked for, each under the id that its run gets; `owner` is the server that has it carried
+                out, and `renewed` when that server last said so, in seconds since the epoch by the clock of the database
+api_keys        who may use the server: the hash of each key, and the part of it that may be shown
+audit_log       what was changed through the server, and what it refused for want of a key
 assay_revision  the schema's revision, kept by Alembic under a name that leaves room for other programs' tables
 
 Measurements hang on their trial rather than on their execution: a cascade from an execution would have to search all of the
@@ -169,6 +173,8 @@ _Written = sa.JSON(none_as_null=True).with_variant(_JsonText(), "sqlite")
 _Searched = (
     sa.JSON(none_as_null=True).with_variant(_JsonText(), "sqlite").with_variant(_JsonBinary(), "postgresql")
 )
+INSTANT, SEARCHED = _Instant(), _Searched
+"""Types of the columns of views."""
 
 metadata = sa.MetaData(naming_convention=NAMING)
 
@@ -433,4 +439,47 @@ regressions = sa.Table(
     sa.Column("changed", _Instant, nullable=False),
     sa.Column("is_marked", sa.Boolean, nullable=False),
     sa.Column("figures", _RedactedJson, nullable=False),
+)
+
+queued_runs = sa.Table(
+    "queued_runs",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("workspace_id", _own("workspaces"), nullable=False),
+    sa.Column("agent", _RedactedText, nullable=False),
+    sa.Column("suite", sa.Text, nullable=False),
+    sa.Column("configuration", _RedactedJson, nullable=False),
+    sa.Column("state", sa.Text, nullable=False, index=True),
+    sa.Column("error", _RedactedText, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("created", _Instant, nullable=False),
+    sa.Column("owner", _RedactedJson),
+    sa.Column("renewed", sa.Double, nullable=False),
+)
+
+api_keys = sa.Table(
+    "api_keys",
+    metadata,
+    sa.Column("prefix", sa.Text, primary_key=True),
+    sa.Column("workspace_id", _own("workspaces"), nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("name", _RedactedText, nullable=False),
+    sa.Column("scope", sa.Text, nullable=False),
+    sa.Column("created", _Instant, nullable=False),
+    sa.Column("expires", _Instant),
+    sa.Column("revoked", _Instant),
+    sa.Column("last_used", _Instant),
+)
+
+audit_log = sa.Table(
+    "audit_log",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("workspace_id", _own("workspaces"), nullable=False),
+    sa.Column("at", _Instant, nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("address", sa.Text, nullable=False),
+    sa.Column("method", sa.Text, nullable=False),
+    sa.Column("path", _RedactedText, nullable=False),
+    sa.Column("status", sa.Integer, nullable=False),
 )

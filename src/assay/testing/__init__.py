@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from assay.testing.instrument import InstrumentContract
     from assay.testing.reporter import ReporterContract
     from assay.testing.samples import sample_job, sample_report
+    from assay.testing.sandbox import SandboxContract
     from assay.testing.scenario import ScenarioContract
     from assay.testing.scorer import ScorerContract
 
@@ -35,6 +36,7 @@ _PLACES = {
     "InstrumentContract": "assay.testing.instrument",
     "ReporterContract": "assay.testing.reporter",
     "SampleBench": "assay.testing.bench",
+    "SandboxContract": "assay.testing.sandbox",
     "ScenarioContract": "assay.testing.scenario",
     "ScorerContract": "assay.testing.scorer",
     "Steady": "assay.testing.experiments",
@@ -51,6 +53,7 @@ __all__ = [
     "InstrumentContract",
     "ReporterContract",
     "SampleBench",
+    "SandboxContract",
     "ScenarioContract",
     "ScorerContract",
     "Steady",

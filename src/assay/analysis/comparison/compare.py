@@ -21,13 +21,7 @@ import numpy as np
 
 from assay.analysis.comparison.default_metrics import default_family, lone_part
 from assay.analysis.comparison.policy import KnownNoise, Sessions, Tolerances, judge
-from assay.analysis.comparison.rounds import (
-    FEWEST_ROUNDS,
-    RoundEffect,
-    compare_round_percentiles,
-    compare_rounds,
-    is_by_round,
-)
+from assay.analysis.comparison.rounds import RoundEffect, compare_round_percentiles, compare_rounds
 from assay.analysis.comparison.verdict import (
     FEWEST_PAIRS,
     FEWEST_UNITS,
@@ -37,7 +31,7 @@ from assay.analysis.comparison.verdict import (
     too_few_rounds,
     without_rounding,
 )
-from assay.analysis.estimates.replication import Observed, observe
+from assay.analysis.estimates.replication import FEWEST_ROUNDS, Observed, is_by_round, observe
 from assay.analysis.estimates.treatment import (
     describe_redefinition,
     same_value,

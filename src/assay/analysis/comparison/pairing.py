@@ -14,8 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.analysis.comparison.rounds import FEWEST_ROUNDS, error_by_round, errors_between
-from assay.model.rating import DIMENSIONS, Ratings, has_solved_nothing
+from assay.analysis.comparison.rounds import error_by_round, errors_between
+from assay.analysis.estimates.replication import FEWEST_ROUNDS
+from assay.model.dimension import DIMENSIONS
+from assay.model.rating import Ratings, has_solved_nothing
 from assay.model.standing import Contender, RankRange
 from assay.stats.correction import holm
 from assay.stats.means import FEW_INFORMATIVE, t_tail
@@ -353,19 +355,24 @@ class _CaseColumns:
         return slice(None) if self._is_one else [self._places[name] for name in names]
 
 
-def certainly_better(found: Sequence[PairedRows]) -> list[Better]:
-    """For each table of differences, who is certainly better than whom; Holm corrects over all pairs of all tables."""
+def corrected_p(found: Sequence[PairedRows]) -> list[Floats]:
+    """The p of every pair in each table of differences; Holm corrects over all pairs of all tables."""
     # Only pairs above the diagonal are tests: the difference of B and A is the same test as that of A and B, and counting
     # both would halve the power of all.
     rows = len(found[0].gap)
     upper = np.triu_indices(rows, 1)
     corrected = holm(np.concatenate([one.p[upper] for one in found]))
-    certain: list[Better] = []
-    for one, p in zip(found, np.split(corrected, len(found)), strict=True):
-        better = np.zeros((rows, rows), dtype=np.bool_)
-        better[upper] = p < ALPHA
-        certain.append((better | better.T) & (one.gap > 0))
-    return certain
+    tables = []
+    for p in np.split(corrected, len(found)):
+        table = np.ones((rows, rows))
+        table[upper] = p
+        tables.append(np.minimum(table, table.T))
+    return tables
+
+
+def certainly_better(found: Sequence[PairedRows], tables: Sequence[Floats] | None = None) -> list[Better]:
+    """For each table of differences, who is certainly better than whom; `tables` are the corrected p, if they are known."""
+    return [(p < ALPHA) & (one.gap > 0) for one, p in zip(found, tables or corrected_p(found), strict=True)]
 
 
 def places(better: Better) -> list[RankRange]:

@@ -15,8 +15,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.analysis.comparison.severity import depends_on_machine
-from assay.model import Kind, Metric, Series
+from assay.analysis.estimates.replication import FEWEST_ROUNDS
+from assay.model import Series
 from assay.stats.effect import Effect
 from assay.stats.random_effects import (
     ErrorPart,
@@ -32,15 +32,8 @@ from assay.stats.sample import Scale
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-FEWEST_ROUNDS = 3
-"""With two rounds, a machine that is sometimes busy and sometimes idle shows the same difference twice too often."""
 SEPARATE_BLOCKS = 6
 """If each round has cases of its own and there are this many, cases are far enough apart in time to be the unit."""
-
-
-def is_by_round(metric: Metric, series: Series) -> bool:
-    """Whether rounds, and not cases, are the independent units; times that were recorded earlier have no rounds."""
-    return series.unit == "case" and depends_on_machine(metric) and metric.kind is not Kind.RECORDED
 
 
 @dataclass(frozen=True, slots=True)

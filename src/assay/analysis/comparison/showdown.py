@@ -13,15 +13,20 @@ from dataclasses import replace
 
 from assay.analysis.comparison.compare import compare_reports, matching_trials
 from assay.analysis.comparison.flips import flips_between
-from assay.analysis.comparison.pairing import Pairing, certainly_better, find_common_dimensions
+from assay.analysis.comparison.pairing import (
+    Pairing,
+    certainly_better,
+    corrected_p,
+    find_common_dimensions,
+)
 from assay.analysis.comparison.policy import KnownNoise
 from assay.analysis.comparison.severity import dimension_of
 from assay.analysis.estimates.treatment import describe_redefinition
 from assay.analysis.ranking.leaderboard import mean_overall, mean_rating
 from assay.errors import Unlike
 from assay.model import Better, Comparison, Report, Run, TrialReport, Verdict
+from assay.model.dimension import DIMENSIONS
 from assay.model.metric import is_score
-from assay.model.rating import DIMENSIONS
 from assay.model.showdown import Course, Showdown
 from assay.model.standing import Contender
 from assay.stats.changepoint import detect
@@ -57,7 +62,7 @@ def _showdown(
             replace(one, agent=f"{one.agent} in {run.id}")
             for one, run in zip((first, second), runs_of, strict=True)
         )
-    winners, ratings = _winners(first, second)
+    winners, ratings, p = _winners(first, second)
     alike = [pair for pair in pairs if not describe_redefinition(*pair)]
     flips = tuple(flips_between(x, y) for x, y in alike)
     names = {x.name for x, _ in pairs}
@@ -84,6 +89,7 @@ def _showdown(
         flips,
         (),
         left_out,
+        {} if refusal else p,
     )
     runs = {y.name: b.run_of(y) for _, y in pairs}
     return replace(made, advice=(refusal,) if refusal else tuple(_advice(made, runs, own)))
@@ -130,17 +136,23 @@ def contender(trials: Sequence[TrialReport], side: Report) -> Contender:
 
 def _winners(
     a: Contender, b: Contender
-) -> tuple[Mapping[str, str | None], Mapping[str, tuple[float, float]]]:
-    """The winner of each shared dimension and overall (None if nobody is certainly better), and both ratings."""
+) -> tuple[Mapping[str, str | None], Mapping[str, tuple[float, float]], Mapping[str, float]]:
+    """The winner of each shared dimension and overall (None if nobody is certainly better), both ratings, and the p."""
     shared = find_common_dimensions([a, b])
     if not shared:
-        return {}, {}
+        return {}, {}, {}
     pairing = Pairing([a, b])
-    better = dict(zip(shared, certainly_better([pairing.paired((name,)) for name in shared]), strict=True))
+    found = [pairing.paired((name,)) for name in shared]
+    tables = corrected_p(found)
+    better = dict(zip(shared, certainly_better(found, tables), strict=True))
+    p = {name: float(table[0, 1]) for name, table in zip(shared, tables, strict=True)}
     if not a.unscored and not b.unscored:
         # No further correction: the overall winner must also win a dimension, and the correction over the dimensions keeps
         # false claims of both at 5 %.
-        (better["overall"],) = certainly_better([pairing.paired(shared)])
+        whole = [pairing.paired(shared)]
+        [table] = corrected_p(whole)
+        [better["overall"]] = certainly_better(whole, [table])
+        p["overall"] = float(table[0, 1])
     winners = {
         name: a.agent if table[0, 1] else b.agent if table[1, 0] else None for name, table in better.items()
     }
@@ -148,9 +160,9 @@ def _winners(
         name: (mean_rating(name, a).value or 0.0, mean_rating(name, b).value or 0.0) for name in shared
     }
     if "overall" not in winners:
-        return winners, ratings
+        return winners, ratings, p
     overall = tuple(mean_overall(one, shared, 0.0).value or 0.0 for one in (a, b))
-    return winners, {**ratings, "overall": (overall[0], overall[1])}
+    return winners, {**ratings, "overall": (overall[0], overall[1])}, p
 
 
 def _withhold_unsupported_winners(

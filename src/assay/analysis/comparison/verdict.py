@@ -208,9 +208,9 @@ def _too_few(contrast: Contrast) -> str:
     if contrast.unit == "case":
         fewest = min(contrast.units_a, contrast.units_b)
         return f"{'One case is' if fewest == 1 else f'{fewest} cases are'} too few; use more cases."
-    if contrast.unit == "load":
+    if contrast.unit not in ("process", "round", "pair of legs"):
         fewest = min(contrast.units_a, contrast.units_b)
-        made = "One load" if fewest == 1 else f"{fewest} loads"
+        made = f"One {contrast.unit}" if fewest == 1 else f"{fewest} {contrast.unit}s"
         return f"{made} on one side; repeat each at least {FEWEST_UNITS} times: --repetitions {FEWEST_PAIRS}."
     if contrast.units_a == contrast.units_b == 1:
         return "One process per side; run with processes ≥ 10."
@@ -265,7 +265,7 @@ def _units(contrast: Contrast) -> str:
         return "rounds" if contrast.is_paired else "rounds per side"
     if contrast.unit == "pair of legs":
         return "pairs of legs"
-    plural = {"case": "cases", "load": "loads"}.get(contrast.unit, "processes")
+    plural = "processes" if contrast.unit == "process" else f"{contrast.unit}s"
     if not contrast.is_paired:
         return f"{plural} per side"
     return plural if contrast.unit == "case" else f"pairs of {plural}"

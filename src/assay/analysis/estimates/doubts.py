@@ -11,8 +11,7 @@ import math
 from collections.abc import Iterator
 from itertools import count, islice
 
-from assay.analysis.comparison.rounds import FEWEST_ROUNDS
-from assay.analysis.estimates.replication import Observed
+from assay.analysis.estimates.replication import FEWEST_ROUNDS, Observed
 from assay.model import Estimate
 from assay.stats.modes import two_modes
 from assay.stats.order import median_ranks
@@ -94,8 +93,8 @@ def _too_few(estimate: Estimate, seen: Observed) -> list[str]:
         ]
     unit, units = _words(seen)
     have = f"One {unit} is" if estimate.units == 1 else f"{estimate.units} {units} are"
-    advice = {"case": "Use more cases.", "load": "Repeat it: --repetitions 6."}.get(
-        seen.unit, "Run with processes: 10."
+    advice = {"case": "Use more cases.", "process": "Run with processes: 10."}.get(
+        seen.unit, f"Repeat it: --repetitions {enough}."
     )
     return [f"{have} too few for an interval, which takes {enough}. {advice}"]
 
@@ -104,14 +103,14 @@ def _words(seen: Observed) -> tuple[str, str]:
     """Singular and plural of what the observations are."""
     if seen.by_case:
         return "case", "cases"
-    if seen.unit == "load":
-        return "load", "loads"
+    if seen.unit != "process":
+        return seen.unit, f"{seen.unit}s"
     return ("process", "processes") if seen.process_count > 1 else ("execution", "executions")
 
 
 def _one_process(estimate: Estimate, seen: Observed) -> list[str]:
     """That a lone process says nothing about how much processes differ."""
-    if seen.process_count > 1 or seen.unit == "load":
+    if seen.process_count > 1 or seen.unit != "process":
         return []
     return [
         f"All {number(estimate.n)} executions ran in one process, so the interval does not hold for other processes. "

@@ -11,13 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from assay.analysis.comparison.rounds import is_by_round, series_error
 from assay.analysis.estimates.doubts import doubts_about
-from assay.analysis.estimates.replication import Observed, observe
+from assay.analysis.estimates.replication import Observed, is_by_round, observe
 from assay.model import Estimate, Metric, Series
 from assay.model.metric import is_score
 from assay.stats.outliers import outliers
-from assay.stats.random_effects import ErrorPart, half_width
 from assay.stats.sample import quantile
 from assay.stats.summary import median_interval, percentile, summarise
 from assay.stats.tails import is_enough, tail_intervals
@@ -39,12 +37,17 @@ def estimate(metric: Metric, series: Series, *, level: float = 0.95, is_brief: b
         tails = tail_intervals(seen.values, units, (95, 99), level)
         plain = replace(plain, tails={f"p{q:g}": ends for q, ends in tails.items()})
     if is_by_round(metric, series):
-        plain = _with_rounds(plain, series_error(series))
+        plain = _with_rounds(plain, series)
     return plain if is_brief else replace(plain, doubts=doubts_about(plain, seen))
 
 
-def _with_rounds(plain: Estimate, part: ErrorPart | None) -> Estimate:
+def _with_rounds(plain: Estimate, series: Series) -> Estimate:
     """The estimate with intervals over cases and rounds; without intervals if there are too few rounds."""
+    # Imported here, because a run of code has no rounds and ends sooner without these.
+    from assay.analysis.comparison.rounds import series_error
+    from assay.stats.random_effects import half_width
+
+    part = series_error(series)
     if part is None:
         return replace(plain, low=None, high=None, tails={})
     half = half_width([part], (1 + plain.level) / 2)

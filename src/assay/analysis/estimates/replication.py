@@ -14,9 +14,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.model import Series
+from assay.analysis.comparison.severity import depends_on_machine
+from assay.model import Kind, Metric, Series
 from assay.stats.sample import Array
 from assay.stats.summary import find_groups, group_medians
+
+FEWEST_ROUNDS = 3
+"""With two rounds, a machine that is sometimes busy and sometimes idle shows the same difference twice too often."""
+
+
+def is_by_round(metric: Metric, series: Series) -> bool:
+    """Whether rounds, and not cases, are the independent units; times that were recorded earlier have no rounds."""
+    return series.unit == "case" and depends_on_machine(metric) and metric.kind is not Kind.RECORDED
 
 
 @dataclass(frozen=True)
@@ -109,7 +118,7 @@ class Observed:
 
     def only(self, chosen: NDArray[np.bool_]) -> Observed:
         processes = self.processes[chosen]
-        return Observed(self.values[chosen], processes, np.unique(processes).size, unit=self.unit)
+        return Observed(self.values[chosen], processes, find_groups(processes).names.size, unit=self.unit)
 
 
 def observe(series: Series) -> Observed:

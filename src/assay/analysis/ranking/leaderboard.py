@@ -24,7 +24,8 @@ from assay.analysis.comparison.pairing import (
     value_of,
 )
 from assay.analysis.ranking.ratings import combine_ratings
-from assay.model.rating import DIMENSIONS, Rating
+from assay.model.dimension import DIMENSIONS
+from assay.model.rating import Rating
 from assay.model.standing import Contender, Leaderboard, Standing
 from assay.units import format_count
 

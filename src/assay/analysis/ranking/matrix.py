@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from assay.analysis.comparison.pairing import Pairing, certainly_better, find_common_dimensions, places
+from assay.analysis.comparison.pairing import (
+    Pairing,
+    certainly_better,
+    corrected_p,
+    find_common_dimensions,
+    places,
+)
 from assay.analysis.ranking.leaderboard import coverage, doubts, mean_overall, mean_rating
-from assay.model.rating import DIMENSIONS, Rating
+from assay.model.dimension import DIMENSIONS
+from assay.model.rating import Rating
 from assay.model.standing import Contender, Duel, Matrix, MatrixRow, RankRange
 
 
@@ -85,8 +92,9 @@ class _MatrixSide:
         """Every two agents: where each is certainly better. Holm corrects over all pairs and all five dimensions."""
         if len(self.contenders) < 2:
             return
-        better = certainly_better([self._pairing.paired((name,)) for name in DIMENSIONS])
-        of = dict(zip(DIMENSIONS, better, strict=True))
+        found = [self._pairing.paired((name,)) for name in DIMENSIONS]
+        tables = corrected_p(found)
+        of = dict(zip(DIMENSIONS, certainly_better(found, tables), strict=True))
         for a, b in combinations(range(len(self.contenders)), 2):
             yield Duel(
                 self.contenders[a].agent,
@@ -94,4 +102,5 @@ class _MatrixSide:
                 tuple(name for name in DIMENSIONS if of[name][a, b]),
                 tuple(name for name in DIMENSIONS if of[name][b, a]),
                 tuple(name for name in DIMENSIONS if not of[name][a, b] and not of[name][b, a]),
+                {name: float(p[a, b]) for name, p in zip(DIMENSIONS, tables, strict=True)},
             )

@@ -24,11 +24,10 @@ from assay.analysis.ranking.case_ratings import EFFICIENCY, marks_of
 from assay.analysis.ranking.reference import quantity, references_of
 from assay.analysis.ranking.round_ratings import rate_by_round
 from assay.model import Limits, Rubric
+from assay.model.dimension import DIMENSIONS, WEIGHTS
 from assay.model.rating import (
-    DIMENSIONS,
     OF_SOLUTIONS,
     QUANTITIES,
-    WEIGHTS,
     CaseTable,
     Rating,
     Ratings,

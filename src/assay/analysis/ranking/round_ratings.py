@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.analysis.comparison.rounds import FEWEST_ROUNDS, SEPARATE_BLOCKS, off_by_round
+from assay.analysis.comparison.rounds import SEPARATE_BLOCKS, off_by_round
 from assay.analysis.estimates.case_results import OK, CaseTotals, case_index, has_status
+from assay.analysis.estimates.replication import FEWEST_ROUNDS
 from assay.analysis.ranking.case_ratings import EFFICIENCY
 from assay.analysis.ranking.reference import quantity
 from assay.model.rating import CaseTable, ReferenceValue

@@ -18,11 +18,13 @@ import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import clock_gettime
+from typing import Any
 
 from assay.execute.resource_usage import Peak
 from assay.execute.worker_log import Log
 from assay.http.events import LineSplitter
 from assay.plugin.agent import AgentError
+from assay.plugin.sandbox import Program, Sandbox
 
 _READ_BYTES = 1 << 20
 _EXIT_SECONDS = 0.5
@@ -32,16 +34,29 @@ class Child:
     """Its pipes never block us; its standard error goes to a file, where a flood can stop neither it nor us."""
 
     def __init__(
-        self, command: Sequence[str], folder: Path, env: Mapping[str, str], is_sandboxed: bool = False
+        self,
+        command: Sequence[str],
+        folder: Path,
+        env: Mapping[str, str],
+        sandbox: Sandbox | None = None,
+        confined: Program | None = None,
     ) -> None:
+        """With a sandbox, `confined` says what runs in it, in which folder and with which environment."""
         log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed in `end`)
         # Appending: the file is emptied after each answer, and writing must then begin at its start.
         fcntl.fcntl(log, fcntl.F_SETFL, os.O_APPEND)
         try:
-            self._process = subprocess.Popen(
-                command, bufsize=0, cwd=folder, env=dict(env),
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-            )  # fmt: skip
+            streams: dict[str, Any] = {
+                "bufsize": 0,
+                "stdin": subprocess.PIPE,
+                "stdout": subprocess.PIPE,
+                "stderr": log,
+            }
+            self._process = (
+                subprocess.Popen(command, cwd=folder, env=dict(env), **streams)
+                if sandbox is None or confined is None
+                else sandbox.start(confined, **streams)
+            )
         except (OSError, ValueError) as error:
             log.close()
             raise AgentError(f"'{command[0]}' cannot be started: {error}") from None
@@ -53,7 +68,7 @@ class Child:
         os.set_blocking(self.stdout, False)
         self._log = Log(log.fileno())
         self._peak: Peak | None = None
-        self._is_sandboxed = is_sandboxed
+        self._sandbox = sandbox
         self._remarks = ""
         self.lines = LineSplitter()
         self.served = 0
@@ -130,12 +145,8 @@ class Child:
             return 0.0
 
     def _program_pid(self) -> int:
-        """The program itself: bubblewrap starts it as the child of a child of its own."""
         pid = self._process.pid
-        for _ in range(2 if self._is_sandboxed else 0):
-            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-            pid = int(children[0]) if children else pid
-        return pid
+        return pid if self._sandbox is None else self._sandbox.program_pid(pid)
 
     def peak_bytes(self) -> int | None:
         """The most memory that the program itself held since this was asked last, or since it was started."""

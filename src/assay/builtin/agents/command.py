@@ -14,7 +14,7 @@ import resource
 import select
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
@@ -33,11 +33,12 @@ from assay.builtin.agents.dialogue import (
 )
 from assay.builtin.agents.version import version_of
 from assay.dialects.plain import request_line
+from assay.errors import PlanError
 from assay.execute.process_tree import find_descendants, is_at_work
-from assay.execute.sandbox import Program, Sandbox, probe_bubblewrap, visible_files
 from assay.model import Answer, Request
 from assay.model.redaction import known_secrets, redact
 from assay.plugin.agent import LOG_ENDS, AgentError, BadAgent
+from assay.plugin.sandbox import UNCONFINED, Program, Sandbox, find_sandbox
 from assay.units import format_count
 
 MAX_BYTES = 32 * 2**20
@@ -91,7 +92,7 @@ class Command:
         env: Mapping[str, object] | None = None,
         params: Mapping[str, object] | None = None,
         max_bytes: int = MAX_BYTES,
-        sandbox: Literal["none", "bubblewrap"] = "none",
+        sandbox: str = UNCONFINED,
         network: Literal["host", "none"] = "host",
         readable: Sequence[str] = (),
         concurrency: int = 1,
@@ -208,9 +209,7 @@ class Command:
         if self._sandbox is None:
             child = Child(self._command, self._folder, {**os.environ, **self._env})
         else:
-            program = self._build_sandboxed_program()
-            command = self._sandbox.command(program)
-            child = Child(command, self._folder, program.whole_environment(), is_sandboxed=True)
+            child = Child(self._command, self._folder, {}, self._sandbox, self._build_sandboxed_program())
         self._all[child] = None
         return Polling(child)
 
@@ -220,11 +219,12 @@ class Command:
         folder = str(self._folder)
         return Program(
             [path, *self._command[1:]],
-            visible_files([folder, *self._readable, *_files_of_program(path)]),
+            _bind_at_same_path([folder, *self._readable, *_files_of_program(path)]),
             folder=folder,
             environment=self._env,
             hidden=[str(self._folder / name) for name in _HIDDEN if (self._folder / name).is_dir()],
             has_network=self._has_network,
+            may_open_sockets=True,
             may_start_processes=True,
         )
 
@@ -277,20 +277,28 @@ def _wait_until_at_rest() -> None:
 
 
 def _check_sandbox(sandbox: str, network: str, readable: object) -> Sandbox | None:
-    if sandbox not in ("none", "bubblewrap"):
-        raise BadAgent(f"the sandbox '{sandbox}' must be 'bubblewrap' or 'none'.")
     if network not in ("host", "none"):
         raise BadAgent(f"the network '{network}' must be 'host' or 'none'.")
     if isinstance(readable, str) or not isinstance(readable, Sequence):
         raise BadAgent(f"readable must be a list of paths, not {readable!r}.")
-    if sandbox == "none":
+    if sandbox == UNCONFINED:
         if network == "none" or readable:
             raise BadAgent("network and readable need 'sandbox: bubblewrap'.")
         return None
-    probed = probe_bubblewrap()
-    if isinstance(probed, str):
-        raise BadAgent(f"it needs a sandbox, but {probed}. Install bubblewrap, or leave `sandbox` out.")
-    return probed
+    try:
+        found = find_sandbox("it", sandbox)
+    except PlanError as error:
+        raise BadAgent(str(error)) from None
+    return found if found.is_confining else None
+
+
+def _bind_at_same_path(paths: Iterable[str]) -> dict[str, str]:
+    """For `Program.files`: these paths, each where it is on this machine; what lies within another one is left out."""
+    files: dict[str, str] = {}
+    for path in paths:
+        if not any(f"{path}/".startswith(f"{known}/") for known in files):
+            files[path] = os.path.realpath(path)
+    return files
 
 
 def _files_of_program(path: str) -> Iterator[str]:

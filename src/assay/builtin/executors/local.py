@@ -91,7 +91,8 @@ class WorkerPool:
         return len(self._active)
 
     def start_job(self, job: Job) -> Iterator[Batch]:
-        active = ActiveJob(self._attempt, self._guardian)
+        patience = patience_for(job.experiment, is_suite=job.agent is not None)
+        active = ActiveJob(self._attempt, self._guardian, patience)
         self._active.append(active)
         yield from active.begin(job)
         self._forget_the_done()
@@ -149,10 +150,10 @@ class ActiveJob:
 
     worker: SupervisedWorker
 
-    def __init__(self, attempt: str, guardian: Guardian) -> None:
+    def __init__(self, attempt: str, guardian: Guardian, patience: Patience) -> None:
         self._attempt = attempt
         self._guardian = guardian
-        self._patience = Patience()
+        self._patience = patience
         self._waiting: Job | None = None
         """The rest of the job, while a teardown or cleanup runs before it."""
         self._starts = 0
@@ -160,8 +161,6 @@ class ActiveJob:
 
     def begin(self, job: Job) -> Iterator[Batch]:
         """Start a worker for the job; where it cannot be started, yields that as the result of every execution."""
-        if job.agent is not None:
-            self._patience = patience_for(is_suite=True)
         self.is_done = True
         self._starts += 1
         try:

@@ -28,8 +28,8 @@ from assay.builtin.scorers.code_blocks import find_code_blocks
 from assay.builtin.scorers.code_sandbox import subject, tester  # noqa: F401 - compiled and kept, which the sandbox cannot
 from assay.builtin.scorers.options import flag, number
 from assay.builtin.scorers.text_normalization import NO_OUTPUT, RIGHT, text_of
-from assay.execute.sandbox import Program, Sandbox, find_sandbox, python_path
 from assay.model import Case
+from assay.plugin.sandbox import Program, Sandbox, find_sandbox, python_path
 from assay.plugin.scorer import Judged, Judgement
 from assay.units import format_count, signal_name
 
@@ -73,7 +73,7 @@ class Code:
         self._seconds = number("code", "seconds", seconds, 0.1, 3600)
         self._memory_bytes = int(number("code", "memory_mb", memory_mb, 32, 2**20) * 2**20)
         self._partial = flag("code", "partial", partial)
-        self._sandbox = find_sandbox()
+        self._sandbox = find_sandbox("The scorer code")
 
     def score(self, judged: Judged) -> Judgement | Awaitable[Judgement]:
         """Off the event loop where there is one: others are being timed on it."""

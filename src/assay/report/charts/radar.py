@@ -1,4 +1,4 @@
-"""The radar chart of a contest: ratings as polygons on a web.
+"""Radar charts: figures from 0 to 1 as polygons on a web, and the ratings of a contest drawn so.
 
 Vega-Lite has no polar axes, so the corners, rings and spokes are computed here and drawn on a plane whose centre is (0, 0) and
 whose outermost ring has the radius 1.
@@ -7,7 +7,7 @@ whose outermost ring has the radius 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.report.charts.vega import Spec, agent_colour, draw, frame, nominal, numeric
@@ -21,23 +21,42 @@ _MARGIN = 0.28
 """Room around a web of radius 1, for the names."""
 
 Rows = list[dict[str, Any]]
+Corner = tuple[float, str]
+"""A value from 0 to 1, and its text."""
 
 
 def radar(contest: Contest) -> Spec:
     """Ratings on the dimensions that every agent has; a point farther out is better."""
-    names, drawn = contest.shared, contest.entries[:_POLYGONS]
+    corners = {
+        entry.label: [
+            (entry.rating(name).value or 0.0, rating_text(entry.rating(name))) for name in contest.shared
+        ]
+        for entry in contest.entries
+    }
+    return draw_radar(
+        f"Ratings, {heading(contest)}", "0 at the centre, 1 at the rim", contest.shared, corners
+    )
+
+
+def draw_radar(title: str, note: str, names: Sequence[str], corners: Mapping[str, Sequence[Corner]]) -> Spec:
+    """A polygon for each agent, with a corner on each dimension; only the first few agents, which the note says."""
+    drawn = list(corners)[:_POLYGONS]
     rows = [
-        {**_at(place, len(names), entry.rating(name).value or 0.0), "trial": entry.label, "dimension": name}
-        | {"text": rating_text(entry.rating(name)), "order": place}
-        for entry in drawn
-        for place, name in enumerate(names)
+        {
+            **_at(place, len(names), value),
+            "trial": agent,
+            "dimension": names[place],
+            "text": text,
+            "order": place,
+        }
+        for agent in drawn
+        for place, (value, text) in enumerate(corners[agent])
     ]
-    of = len(contest.entries)
-    more = f", the first {len(drawn)} of {of} agents" if of > len(drawn) else ""
+    more = f", the first {len(drawn)} of {len(corners)} agents" if len(corners) > len(drawn) else ""
     bottom = min(_at(place, len(names), 1.0)["y"] for place in range(len(names))) - _MARGIN
     plane = _plane(bottom)
     return {
-        **frame(f"Ratings, {heading(contest)}", f"0 at the centre, 1 at the rim{more}"),
+        **frame(title, f"{note}{more}"),
         "width": _WIDTH,
         "height": round(_WIDTH * (1 + _MARGIN - bottom) / (2 + 2 * _MARGIN)),
         "usermeta": {"fixed": True},

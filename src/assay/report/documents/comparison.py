@@ -95,7 +95,10 @@ def _showdown(one: Showdown) -> dict[str, Any]:
         "b": one.b,
         "winner": one.winner,
         "winners": {name: who for name, who in one.winners.items() if name != "overall"},
-        "ratings": {name: {"a": a, "b": b} for name, (a, b) in one.ratings.items()},
+        "ratings": {
+            name: {"a": a, "b": b, "difference": b - a, "p_corrected": one.p_corrected.get(name)}
+            for name, (a, b) in one.ratings.items()
+        },
         "overall_of": [name for name in one.ratings if name != "overall"] if "overall" in one.ratings else [],
         "left_out": list(one.left_out),
         "flips": [flips_document(flips) for flips in one.flips],

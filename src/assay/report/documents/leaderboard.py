@@ -176,4 +176,5 @@ def _duel(duel: Duel) -> dict[str, Any]:
         "wins": list(duel.won),
         "losses": list(duel.lost),
         "undecided": list(duel.undecided),
+        "p_corrected": dict(duel.p_corrected),
     }

@@ -48,8 +48,9 @@ from assay.model import (
     metric_named,
 )
 from assay.model.codec import from_plain
+from assay.model.dimension import DIMENSIONS
 from assay.model.metric import JUDGING
-from assay.model.rating import DIMENSIONS, Judging, ReferenceValue, ScorerFailure
+from assay.model.rating import Judging, ReferenceValue, ScorerFailure
 from assay.model.suite import PASS_MARK
 from assay.report.documents import schema
 

@@ -32,9 +32,7 @@ from assay.model import (
 from assay.model.codec import to_plain
 from assay.model.redaction import redact
 from assay.plugin.private_files import make_folder, write_private
-from assay.report.contests import benchmark_of, cost_sources
 from assay.report.documents.file_names import distinct_names, safe_name, trial_folder
-from assay.report.documents.references import reference_document
 from assay.report.figures import doubts_of, question_text, ruling_verdict
 from assay.report.leads import lead_sentence
 
@@ -87,7 +85,7 @@ def case_document(report: Report, case: str) -> list[dict[str, Any]]:
             ],
             "answers": [
                 {"agent": entry.label, "simulated": asked.contest.is_simulated}
-                | {"executions": [_execution(execution) for execution in done]}
+                | {"executions": [execution_document(execution) for execution in done]}
                 for entry, done in asked.answers
             ],
         }
@@ -186,7 +184,7 @@ def _suite(report: Report) -> dict[str, Any]:
 def _trial(run: Report, report: TrialReport) -> dict[str, Any]:
     """One trial without its executions, which are written beside it, one by one."""
     trial = report.stored.trial
-    defined = benchmark_of(run, trial.benchmark)
+    defined = run.benchmark(trial.benchmark)
     return {
         "id": report.stored.id,
         "name": trial.name,
@@ -213,6 +211,8 @@ def _trial(run: Report, report: TrialReport) -> dict[str, Any]:
 
 def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
     """What only trials of suites have."""
+    from assay.report.documents.references import reference_document
+
     return {
         "simulated": trial.is_simulated,
         "recorded": trial.is_recorded,
@@ -243,6 +243,8 @@ def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
 
 def _cost_sources(trial: TrialReport) -> dict[str, Any]:
     """Nothing for an agent that is free, or whose cost is unknown."""
+    from assay.report.contests import cost_sources
+
     sources = cost_sources(trial)
     lists = [
         {"name": source.get("list", ""), "date": source.get("date")}
@@ -335,11 +337,11 @@ def _lead(lead: Lead) -> dict[str, Any]:
 
 
 def _executions(trial: TrialReport) -> Iterator[dict[str, Any]]:
-    return (_execution(execution) for execution in trial.executions)
+    return (execution_document(execution) for execution in trial.executions)
 
 
-def _execution(execution: Execution) -> dict[str, Any]:
-    """What is absent is left out, for there may be hundreds of thousands of them."""
+def execution_document(execution: Execution) -> dict[str, Any]:
+    """One execution as plain data. What is absent is left out, for there may be hundreds of thousands of them."""
     metrics = {name: plain(value) for name, value in execution.measurements.items()}
     entry: dict[str, Any] = {
         "index": execution.repetition,
@@ -464,7 +466,7 @@ def seed_result(report: Report, trial: TrialReport) -> dict[str, Any]:
 
 
 def _flat_execution(execution: Execution) -> dict[str, Any]:
-    entry = _execution(execution)
+    entry = execution_document(execution)
     kept = {name: entry[name] for name in ("index", "duration_s", "metrics", "process")}
     extra = {"status": "success" if entry["status"] == "ok" else entry["status"]}
     return kept | extra | ({"error": entry["error"]} if "error" in entry else {})

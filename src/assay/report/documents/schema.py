@@ -584,6 +584,11 @@ class Result(BaseModel):
         description="Of trials with the instrument `profile`: `agent_id`, `profile_data` and `optimization_opportunities`, as "
         "`assay profile --json` writes them; see docs/profile.md",
     )
+    workflow: Plain | None = Field(
+        None,
+        description="Of workflows: `models` with the figures of each model over all its runs, and `comparison`, who has the best value "
+        "of each figure; see docs/workflow.md",
+    )
     trials: list[TrialDocument] = Field(description="One entry a trial, in the order of the plan")
 
 

@@ -1,0 +1,313 @@
+"""The five charts of a workflow benchmark, under the names that FlowAgent gives its plots.
+
+They are kept apart from `workflow` so that commands without charts do not import the chart modules.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.builtin.findings.workflow_summary import ModelSummary
+from assay.model import Status
+from assay.report.charts.radar import Corner, draw_radar
+from assay.report.charts.vega import Chart, Spec, agent_colour, build_name_axis, dot, frame, quantity, whisker
+from assay.report.figures import scale_for
+from assay.units import percent, seconds, size
+
+_RESUME = {
+    "completed_steps_detected_ratio": "detected as complete",
+    "steps_skipped_ratio": "skipped",
+    "steps_wasted": "done again",
+    "steps_wrongly_skipped": "wrongly skipped",
+}
+_RADAR = {
+    "success": "success",
+    "speed": "speed",
+    "results": "right results",
+    "resume": "resume",
+    "plan": "plan F1",
+    "memory": "memory",
+}
+
+
+def build_charts(models: Sequence[ModelSummary]) -> list[Chart]:
+    """Those that have data: a run without one whole workflow has no times, and then no radar either."""
+    charts = [
+        Chart("execution_time", execution_time(models)) if _has(models, "run_seconds") else None,
+        Chart("success_rate", success_rate(models)),
+        Chart("smart_resume_metrics", smart_resume(models)) if _has(models, "steps_wasted") else None,
+        Chart("resource_usage", resource_usage(models)) if _has(models, "steps_peak_bytes") else None,
+        Chart("model_comparison", model_comparison(models)),
+    ]
+    return [chart for chart in charts if chart is not None]
+
+
+def _has(models: Sequence[ModelSummary], metric: str) -> bool:
+    return any(model.values(metric) for model in models)
+
+
+def _name(model: ModelSummary) -> str:
+    """On axes and in legends; simulated models are marked, unless their name says so."""
+    return (
+        f"{model.label} (simulated)" if model.is_simulated and "simulated" not in model.label else model.label
+    )
+
+
+def _lane() -> Spec:
+    return {**build_name_axis(), "axis": {"grid": False, "labelLimit": 220}}
+
+
+def execution_time(models: Sequence[ModelSummary]) -> Spec:
+    """Every run is a point, failed ones hollow; the tick is the median of those that succeeded."""
+    longest = max(value for model in models for value in model.values("seconds"))
+    scale = scale_for("s", longest)
+    rows = [
+        {
+            "trial": _name(model),
+            "value": scale.of(e.measurements["seconds"]),
+            "outcome": "succeeded" if e.status is Status.OK else "failed",
+            "text": seconds(e.measurements["seconds"]),
+            "spread": (number % 5) - 2,
+        }
+        for model in models
+        for number, e in enumerate(model.executions)
+        if "run_seconds" in e.measurements
+    ]
+    medians = [
+        {"trial": _name(model), **_quartiles([scale.of(value) for value in model.durations()])}
+        for model in models
+        if model.durations()
+    ]
+    x = {
+        "field": "value",
+        "type": "quantitative",
+        "title": f"{scale.label} for the plan and one whole run",
+        "scale": {"zero": True, "nice": True},
+        "axis": {"tickCount": 6, "grid": True},
+    }
+    return {
+        **frame(
+            "Execution time",
+            "runs, with quartiles and median of those that succeeded",
+        ),
+        "height": max(90, 54 * len(models)),
+        "layer": [
+            {
+                "data": {"values": medians},
+                "mark": {"type": "bar", "height": {"band": 0.5}, "opacity": 0.2},
+                "encoding": {
+                    "x": {**x, "field": "low"},
+                    "x2": {"field": "high"},
+                    "y": _lane(),
+                    "color": agent_colour(None),
+                },
+            },
+            {
+                "data": {"values": medians},
+                "mark": {"type": "tick", "thickness": 3, "size": 30, "opacity": 0.9},
+                "encoding": {"x": x, "y": _lane(), "color": agent_colour(None)},
+            },
+            {
+                "data": {"values": rows},
+                "mark": {"type": "point", "size": 60, "filled": True, "opacity": 0.75},
+                "encoding": {"x": x, "y": _lane(), "color": agent_colour(None), **_outcome_channels(rows)},
+            },
+        ],
+    }
+
+
+def _outcome_channels(rows: Sequence[Mapping[str, Any]]) -> Spec:
+    """Crosses for runs that failed; a legend only where there are both, and a spread so that equal runs do not hide each other."""
+    outcomes = {str(row["outcome"]) for row in rows}
+    return {
+        "yOffset": {"field": "spread", "type": "quantitative", "scale": {"domain": [-6, 6]}},
+        "shape": {
+            "field": "outcome",
+            "type": "nominal",
+            "scale": {"domain": ["succeeded", "failed"], "range": ["circle", "cross"]},
+            "legend": {"title": None, "orient": "top"} if len(outcomes) > 1 else None,
+        },
+        "tooltip": [{"field": name, "title": name} for name in ("trial", "text", "outcome")],
+    }
+
+
+def _quartiles(values: Sequence[float]) -> dict[str, float]:
+    low, middle, high = (float(value) for value in np.quantile(values, (0.25, 0.5, 0.75)))
+    return {"low": low, "value": middle, "high": high}
+
+
+def success_rate(models: Sequence[ModelSummary]) -> Spec:
+    rows: list[dict[str, Any]] = []
+    for model in models:
+        low, high = model.success_interval
+        text = f"{model.succeeded} of {len(model.executions)}"
+        rows.append(
+            {"trial": _name(model), "value": model.success_rate, "low": low, "high": high, "text": text}
+        )
+    x = {
+        "field": "value",
+        "type": "quantitative",
+        "title": "share of runs that succeeded",
+        "scale": {"domain": [0, 1]},
+        "axis": {"format": "%", "tickCount": 5, "grid": True},
+    }
+    tips = [{"field": "trial", "title": "model"}, {"field": "text", "title": "succeeded"}]
+    return {
+        **frame("Success rate", "bars with 95 % intervals (Wilson)"),
+        "height": max(70, 40 * len(models)),
+        "data": {"values": rows},
+        "layer": [
+            {
+                "mark": {"type": "bar", "height": {"band": 0.55}, "opacity": 0.3},
+                "encoding": {"x": x, "y": _lane(), "color": agent_colour(None), "tooltip": tips},
+            },
+            whisker(
+                "x",
+                {
+                    "x": {**x, "field": "low"},
+                    "x2": {"field": "high"},
+                    "y": _lane(),
+                    "color": agent_colour(None),
+                },
+            ),
+            dot({"x": x, "y": _lane(), "color": agent_colour(None)}),
+            {
+                "mark": {"type": "text", "style": "note", "align": "left", "dx": 6},
+                "encoding": {"x": {"datum": 0}, "y": _lane(), "text": {"field": "text"}},
+            },
+        ],
+    }
+
+
+def smart_resume(models: Sequence[ModelSummary]) -> Spec:
+    """Mean shares of all steps of the plan; the last two should be 0."""
+    rows = []
+    for model in models:
+        for metric, name in _RESUME.items():
+            pairs = [
+                (e.measurements[metric], e.measurements["total_steps"])
+                for e in model.executions
+                if metric in e.measurements
+            ]
+            if pairs:
+                is_ratio = metric.endswith("_ratio")
+                share = statistics.fmean(value if is_ratio else value / total for value, total in pairs)
+                rows.append({"trial": _name(model), "metric": name, "value": share, "text": percent(share)})
+    y = {
+        "field": "metric",
+        "type": "nominal",
+        "sort": list(_RESUME.values()),
+        "title": None,
+        "axis": {"grid": False},
+    }
+    x = {
+        "field": "value",
+        "type": "quantitative",
+        "title": "share of the steps of the plan",
+        "scale": {"domain": [0, 1]},
+        "axis": {"format": "%", "tickCount": 5, "grid": True},
+    }
+    offset = {"field": "trial", "sort": None}
+    base = {"x": x, "y": y, "yOffset": offset}
+    return {
+        **frame("Smart resume", "interrupted at a random step and resumed; means over runs"),
+        "height": 4 * (22 * len(models) + 16),
+        "data": {"values": rows},
+        "layer": [
+            {
+                "mark": {"type": "bar", "opacity": 0.85},
+                "encoding": {**base, "color": agent_colour({"title": None, "orient": "top"})},
+            },
+            {
+                "mark": {"type": "text", "style": "note", "align": "left", "dx": 4},
+                "encoding": {**base, "text": {"field": "text"}},
+            },
+        ],
+    }
+
+
+def resource_usage(models: Sequence[ModelSummary]) -> Spec:
+    """Peak memory and mean CPU of the processes of a run, each run a point."""
+    peak = max(value for model in models for value in model.values("steps_peak_bytes"))
+    scale = scale_for("bytes", peak)
+    memory = _strip(
+        models, "steps_peak_bytes", f"peak memory of all processes, {scale.label}", scale.factor, True
+    )
+    cpu = _strip(models, "steps_cpu_percent", "CPU while steps ran, % of one core", 1.0, False)
+    framed = frame("Resource usage", "sampled over the process tree of each step while it ran")
+    return {
+        **{name: value for name, value in framed.items() if name != "width"},
+        "usermeta": {"fixed": True},
+        "hconcat": [memory, cpu],
+        "spacing": 28,
+    }
+
+
+def _strip(models: Sequence[ModelSummary], metric: str, title: str, factor: float, has_names: bool) -> Spec:
+    rows = [
+        {"trial": _name(model), "value": value / factor, "spread": number % 5 - 2}
+        for model in models
+        for number, value in enumerate(model.values(metric))
+    ]
+    lane = _lane() if has_names else {**_lane(), "axis": None}
+    x = {**quantity("value", title, np.array([1.0])), "scale": {"zero": True, "nice": True}}
+    offset = {"field": "spread", "type": "quantitative", "scale": {"domain": [-6, 6]}}
+    points = dot({"x": x, "y": lane, "yOffset": offset, "color": agent_colour(None)})
+    medians = [
+        {"trial": _name(model), "value": statistics.median(model.values(metric)) / factor}
+        for model in models
+        if model.values(metric)
+    ]
+    tick = {"type": "tick", "thickness": 3, "size": 26, "opacity": 0.9}
+    return {
+        "width": 270,
+        "height": max(80, 44 * len(models)),
+        "layer": [
+            {
+                "data": {"values": medians},
+                "mark": tick,
+                "encoding": {"x": x, "y": lane, "color": agent_colour(None)},
+            },
+            {"data": {"values": rows}, **points},
+        ],
+    }
+
+
+def model_comparison(models: Sequence[ModelSummary]) -> Spec:
+    """A share is drawn as it is; a figure of which less is better as the lowest one ÷ it, so that the best is at the rim."""
+    quickest = min(
+        (statistics.median(model.durations()) for model in models if model.durations()), default=None
+    )
+    leanest = min((peak for model in models if (peak := model.mean("steps_peak_bytes"))), default=None)
+    corners = {_name(model): _corners(model, quickest, leanest) for model in models}
+    names = [
+        name
+        for place, name in enumerate(_RADAR.values())
+        if any(found[place][1] for found in corners.values())
+    ]
+    kept = {
+        label: [found[place] for place, name in enumerate(_RADAR.values()) if name in names]
+        for label, found in corners.items()
+    }
+    note = "shares as they are; speed and memory: best ÷ own"
+    return draw_radar("Models side by side", note, names, kept)
+
+
+def _corners(model: ModelSummary, quickest: float | None, leanest: float | None) -> list[Corner]:
+    """In the order of `_RADAR`; an empty text marks what the model has no figure for."""
+    durations, peak = model.durations(), model.mean("steps_peak_bytes")
+    time = statistics.median(durations) if durations else None
+    shares = [model.mean(name) for name in ("right_results", "resume_detected_share", "plan_f1")]
+    right, resume, plan = ((0.0, "") if share is None else (share, percent(share)) for share in shares)
+    return [
+        (model.success_rate, percent(model.success_rate)),
+        (quickest / time, seconds(time)) if time and quickest else (0.0, ""),
+        right,
+        resume,
+        plan,
+        (leanest / peak, size(peak)) if peak and leanest else (0.0, ""),
+    ]

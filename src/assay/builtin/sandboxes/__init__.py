@@ -1,0 +1,1 @@
+"""How programs that nobody trusts are confined."""

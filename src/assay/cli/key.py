@@ -1,0 +1,82 @@
+"""`assay key`: keys for the server, kept as hashes in the database that it serves."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from assay.cli.output import echo
+from assay.cli.session import Session, common
+
+
+@click.group()
+def key() -> None:
+    """Create, list and revoke keys of the server."""
+
+
+@key.command()
+@click.argument("name")
+@click.option(
+    "--scope",
+    type=click.Choice(["read", "run", "admin"]),
+    default="read",
+    show_default=True,
+    help="read: results. run: also start and cancel runs. admin: everything.",
+)
+@click.option(
+    "--days", type=click.IntRange(1, 36500), metavar="N", help="Expire after N days; default: never."
+)
+@common
+def create(session: Session, name: str, scope: str, days: int | None) -> None:
+    """Create a key and print it. It is shown only now; NAME says what it is for.
+
+    As soon as there is a key, the server answers only requests with one: Authorization: Bearer KEY
+    """
+    from assay.model.access import Scope
+    from assay.report.documents.answers import key_document
+
+    expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
+    with session.store() as store:
+        made, token = store.create_key(name, Scope(scope), expires)
+    if session.is_json:
+        session.emit({**key_document(made), "key": token})
+        return
+    echo(token)
+    session.say("Keep it now: only its hash is stored, so it cannot be shown again.")
+    session.next("assay key list", f"assay key revoke {made.prefix}")
+
+
+@key.command("list")
+@common
+def list_keys(session: Session) -> None:
+    """List keys: what each may do, until when, and when it was last used."""
+    from assay.report.documents.answers import key_document
+
+    with session.store() as store:
+        found = store.keys()
+    if session.is_json:
+        session.emit([key_document(one) for one in found])
+        return
+    now = datetime.now(UTC)
+    for one in found:
+        state = "revoked" if one.revoked else "valid" if one.is_valid(now) else "expired"
+        used = f"used {one.last_used:%Y-%m-%d %H:%M}" if one.last_used else "never used"
+        echo(f"{one.prefix}  {one.scope:<5}  {state:<7}  {used}  {one.name}")
+    session.next("assay key create NAME --scope read")
+
+
+@key.command()
+@click.argument("prefix")
+@common
+def revoke(session: Session, prefix: str) -> None:
+    """Refuse the key with this PREFIX from now on."""
+    from assay.report.documents.answers import key_document
+
+    with session.store() as store:
+        revoked = store.revoke_key(prefix)
+    if session.is_json:
+        session.emit(key_document(revoked))
+    else:
+        session.say(f"The key {prefix} ({revoked.name}) is revoked.")
+        session.next("assay key list")

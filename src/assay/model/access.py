@@ -1,0 +1,50 @@
+"""Who may use the server: keys with a scope, and what was done with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """What a key allows; each scope allows all that those before it do."""
+
+    READ = "read"
+    RUN = "run"
+    """Start, cancel and resume runs, which may cost money."""
+    ADMIN = "admin"
+
+    def allows(self, needed: Scope) -> bool:
+        order = list(Scope)
+        return order.index(self) >= order.index(needed)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key without its secret, of which only a hash is stored."""
+
+    prefix: str
+    """The part that may be shown, which names the key."""
+    name: str
+    scope: Scope
+    created: datetime
+    expires: datetime | None = None
+    revoked: datetime | None = None
+    last_used: datetime | None = None
+
+    def is_valid(self, now: datetime) -> bool:
+        return self.revoked is None and (self.expires is None or now < self.expires)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """A request that changed something, or that was refused for want of a key."""
+
+    at: datetime
+    key: str
+    """The prefix of the key; empty where there was none."""
+    address: str
+    method: str
+    path: str
+    status: int

@@ -1,0 +1,89 @@
+"""What the operator of a server has registered: the agents and suites of `assay.toml` and of the database.
+
+Only these can be run over the network. Nothing of them is imported to list them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.errors import LookupFailed, no_such
+from assay.model import AgentUse, Suite
+from assay.plan.target import Registry, known_agents
+from assay.plugin import lookup
+from assay.spec.document import read_document
+from assay.spec.settings import Settings
+from assay.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSuite:
+    """A suite that can be run by its name."""
+
+    name: str
+    version: str
+    category: str
+    file: Path | None = None
+    """None for a suite that is in the database."""
+    agents: tuple[str, ...] = ()
+    """Agents that its file defines; they can be run on it."""
+
+    @property
+    def target(self) -> str:
+        """What `pipeline.planning` takes for it: a file, so that no other thing of that name is meant, or a name."""
+        return self.name if self.file is None else str(self.file)
+
+    def read(self, store: Store) -> Suite:
+        """The suite as its file or the database has it, without importing what it loads."""
+        if self.file is None:
+            return store.suite(self.name)
+        from assay.spec.suite import suite_of
+
+        return suite_of(read_document(self.file), self.file.resolve().parent).suite
+
+
+def registered_agents(settings: Settings, store: Store) -> dict[str, AgentUse]:
+    return known_agents(settings, Registry(store.agents()))
+
+
+def registered_suites(settings: Settings, store: Store) -> dict[str, RegisteredSuite]:
+    """By name; files of the project go before the database, as everywhere."""
+    # A name that the planner would take for a file or an experiment cannot stand for a suite in the database.
+    found = {
+        suite.name: RegisteredSuite(suite.name, suite.version, suite.category)
+        for suite in store.suites()
+        if not Path(suite.name).suffix
+        and ":" not in suite.name
+        and not lookup.is_known("experiments", suite.name)
+    }
+    for file in settings.suite_files():
+        value = read_document(file).value
+        if isinstance(value, dict) and "benchmarks" in value:
+            suite = _read_suite(file, value)
+            found[suite.name] = suite
+    return found
+
+
+def _read_suite(file: Path, value: Mapping[str, Any]) -> RegisteredSuite:
+    name = str(value.get("suite") or value.get("suite_id") or file.stem)
+    defined = value.get("agents")
+    inline = [one for one in defined if isinstance(one, dict)] if isinstance(defined, list) else []
+    agents = tuple(str(one["name"]) for one in inline if "name" in one)
+    return RegisteredSuite(
+        name, str(value.get("version", "")), str(value.get("category", "")), file.absolute(), agents
+    )
+
+
+def find_registered(settings: Settings, store: Store, agent: str, suite: str) -> RegisteredSuite:
+    """The suite, if both names are registered; LookupFailed otherwise."""
+    suites = registered_suites(settings, store)
+    if suite not in suites:
+        raise LookupFailed(no_such(suite, "registered suites", suites))
+    found = suites[suite]
+    known = {*registered_agents(settings, store), *found.agents}
+    if agent not in known:
+        raise LookupFailed(no_such(agent, "registered agents", known))
+    return found

@@ -1,0 +1,132 @@
+"""How the server answers: documents as JSON without secrets, and every error as one kind of document with a status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from assay.errors import (
+    AssayError,
+    LookupFailed,
+    RunInUse,
+    RunNotFound,
+    SpecError,
+    StoreError,
+    SuiteNotFound,
+    Unlike,
+)
+from assay.model.redaction import known_secrets
+from assay.report.documents.result import plain, strict_json
+
+RETRY_SECONDS = 5
+_STATUSES: tuple[tuple[type[AssayError], int], ...] = (
+    (RunNotFound, 404),
+    (LookupFailed, 404),
+    (SuiteNotFound, 404),
+    (RunInUse, 409),
+    (Unlike, 409),
+    (StoreError, 503),
+    (AssayError, 422),
+)
+"""The first kind that an error is of gives its status."""
+
+
+WORDS = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "too_large",
+    415: "unsupported_media_type",
+    422: "invalid",
+    429: "too_many_requests",
+    500: "internal_error",
+    503: "unavailable",
+}
+
+
+class Problem(BaseModel):
+    """One mistake in a request."""
+
+    place: str = Field(description="Where it is, such as body.configuration.seed.")
+    message: str
+
+
+class ErrorAnswer(BaseModel):
+    """The answer to every request that could not be done."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "error": "not_found",
+                "message": "There is no 'fsat' among the agents (careful, fast). Did you mean 'fast'?",
+                "problems": [],
+            }
+        }
+    )
+
+    error: str = Field(description="The status in a word, such as not_found.")
+    message: str = Field(description="What is wrong, and what to do.")
+    problems: list[Problem] = Field(
+        default_factory=list, description="Every mistake in the request, if there are several."
+    )
+
+
+def respond(document: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A document as `--json` prints it: strict JSON, with known secrets redacted."""
+    written = strict_json(plain(document))
+    if known_secrets().may_be_in(written):
+        written = strict_json(known_secrets().redact(json.loads(written)))
+    return Response(written.encode(errors="replace"), status, headers, "application/json")
+
+
+def refuse(
+    status: int,
+    message: str,
+    problems: list[dict[str, str]] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The answer to a request that could not be done."""
+    document = {"error": WORDS.get(status, "error"), "message": message, "problems": problems or []}
+    retry = {"retry-after": str(RETRY_SECONDS)} if status in (429, 503) else {}
+    return respond(document, status, {**retry, **(headers or {})})
+
+
+def describe_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """For `responses=` of a route: these statuses, each with the document of errors."""
+    return {
+        status: {"model": ErrorAnswer, "description": WORDS[status].replace("_", " ").capitalize()}
+        for status in sorted(statuses)
+    }
+
+
+def answer_errors(app: FastAPI) -> None:
+    """From now on every error of this application is answered with an `ErrorAnswer`."""
+
+    @app.exception_handler(AssayError)
+    def answer_refusal(request: Request, error: AssayError) -> Response:
+        status = next(status for kind, status in _STATUSES if isinstance(error, kind))
+        mistakes = error.mistakes if isinstance(error, SpecError) else ()
+        return refuse(
+            status, str(error), [{"place": mistake.key, "message": mistake.problem} for mistake in mistakes]
+        )
+
+    @app.exception_handler(RequestValidationError)
+    def answer_bad_request(request: Request, error: RequestValidationError) -> Response:
+        problems = [
+            {"place": ".".join(map(str, one["loc"])), "message": str(one["msg"])} for one in error.errors()
+        ]
+        told = "; ".join(f"{one['place']}: {one['message']}" for one in problems)
+        return refuse(422, told, problems)
+
+    @app.exception_handler(HTTPException)
+    def answer_http_error(request: Request, error: HTTPException) -> Response:
+        return refuse(error.status_code, str(error.detail), headers=error.headers)

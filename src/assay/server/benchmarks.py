@@ -1,0 +1,273 @@
+"""The endpoints of the performance specification, section 9.1."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path as FilePath
+from time import monotonic
+from typing import Annotated, Literal
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from assay.errors import LookupFailed, PlanError, no_such
+from assay.model.queue import QueuedRun, QueueState
+from assay.pipeline import compare as comparing
+from assay.pipeline import leaderboard as standing
+from assay.pipeline.agent_results import trials_of
+from assay.pipeline.registered import find_registered, registered_agents, registered_suites
+from assay.pipeline.regressions import Inquiry, regressions_of
+from assay.report.documents.regressions import regressions_document
+from assay.report.documents.specification import (
+    board_document,
+    head_to_head_document,
+    multi_agent_document,
+    time_series_document,
+)
+from assay.server.access import READ, RUN
+from assay.server.answers import describe_errors, respond
+from assay.server.configuration import RunConfiguration
+from assay.server.context import Context, ServerContext
+from assay.server.parameters import Before, Name, PageSize, Timeframe, find_start
+from assay.server.run_status import RunStatus, read_status
+from assay.server.schemas import (
+    AgentResults,
+    ComparisonAnswer,
+    LeaderboardAnswer,
+    RegressionsAnswer,
+    RunAnswer,
+)
+from assay.store.results import ResultFilter
+from assay.store.store import Store
+
+router = APIRouter(prefix="/benchmarks", tags=["benchmarks"])
+
+
+class RunRequestBody(BaseModel):
+    """Which suite to run with which agent; both are known by name to the operator."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {"agent_id": "good", "suite_id": "desk", "configuration": {"limit": 5}}
+        },
+    )
+
+    agent_id: Name
+    suite_id: Name
+    configuration: RunConfiguration = Field(default_factory=RunConfiguration)
+    async_execution: bool = Field(False, description="Answer at once, with the id of the run.")
+
+
+@router.post(
+    "/run",
+    openapi_extra=RUN,
+    response_model=RunAnswer,
+    responses={202: {"model": RunStatus, "description": "The run waits or goes on."}, **describe_errors(404)},
+    summary="Run a suite with an agent",
+)
+async def run_benchmark(context: Context, asked: RunRequestBody) -> Response:
+    """The run waits in a queue and is carried out by a process of its own.
+
+    Without `async_execution` the answer has its results, or is 202 with its id if that takes more than 60 seconds.
+    """
+    queued = await run_sync(_submit, context, asked)
+    # Sleeps grow with the run: a short one is answered soon, a long one is not asked about all the time.
+    begun, pause = monotonic(), 0.05
+    while not asked.async_execution and monotonic() - begun < context.sync_seconds:
+        await asyncio.sleep(pause)
+        pause = min(1.0, pause * 1.3)
+        found = await run_sync(context.store.queued_run, queued.id)
+        if found is not None and not found.state.is_open:
+            return await run_sync(_answer_run, context.store, found)
+    status = await run_sync(read_status, context.store, queued.id)
+    return respond(status, 202, {"location": f"/runs/{queued.id}"})
+
+
+def _submit(context: ServerContext, asked: RunRequestBody) -> QueuedRun:
+    """Queue the run, if it may be run and there is room."""
+    find_registered(context.settings, context.store, asked.agent_id, asked.suite_id)
+    asked.configuration.check(tuple(context.settings.server.get("agent_options", ())))
+    if len(context.store.queue()) >= context.max_queue:
+        raise HTTPException(429, f"{context.max_queue} runs wait already. Try again later.")
+    configuration = asked.configuration.model_dump(exclude_defaults=True)
+    return context.queue.submit(asked.agent_id, asked.suite_id, configuration)
+
+
+def _answer_run(store: Store, queued: QueuedRun) -> Response:
+    """The results of a run that has ended; what could not be planned is a mistake in the request."""
+    if queued.state is QueueState.REFUSED:
+        raise PlanError(queued.error)
+    status = read_status(store, queued.id)
+    return respond(
+        {
+            "run_id": queued.id,
+            "status": status["status"],
+            "agent_id": queued.agent,
+            "suite_id": queued.suite,
+            "error": queued.error,
+            "results": store.results(ResultFilter(run=queued.id), limit=1000),
+        }
+    )
+
+
+@router.get(
+    "/agents/{agent_id:path}/results",
+    openapi_extra=READ,
+    response_model=AgentResults,
+    responses=describe_errors(404),
+    summary="Results of an agent",
+)
+def read_agent_results(
+    context: Context,
+    agent_id: Name,
+    suite_id: Name | None = None,
+    timeframe: Timeframe = "latest",
+    limit: PageSize = 100,
+    cursor: Before = None,
+) -> Response:
+    """The results of an agent, the newest first: the latest on each benchmark, or all of a period."""
+    _require_names(context, agent_id, suite_id)
+    chosen = ResultFilter(agent_id, suite_id, since=find_start(timeframe), is_latest=timeframe == "latest")
+    found = context.store.results(chosen, cursor, limit)
+    return respond(
+        {
+            "agent_id": agent_id,
+            "suite_id": suite_id,
+            "timeframe": timeframe,
+            "results": found,
+            "next_cursor": found[-1]["id"] if len(found) == limit else None,
+        }
+    )
+
+
+def _require_names(context: ServerContext, agent: str, suite: str | None) -> None:
+    """LookupFailed for names that are neither registered nor in any result."""
+    store, settings = context.store, context.settings
+    agents = {*store.agents_with_trials(), *registered_agents(settings, store)}
+    if agent not in agents:
+        raise LookupFailed(no_such(agent, "agents", agents))
+    if suite is not None and suite not in (
+        known := {*store.categories(), *registered_suites(settings, store)}
+    ):
+        raise LookupFailed(no_such(suite, "suites", known))
+
+
+@router.get(
+    "/leaderboard",
+    openapi_extra=READ,
+    response_model=LeaderboardAnswer,
+    responses=describe_errors(404),
+    summary="Agents ranked by their latest results",
+)
+def read_leaderboard(
+    context: Context,
+    category: Annotated[
+        Name, Query(description="A category of suites; `overall` means all suites.")
+    ] = "overall",
+    metric: Annotated[
+        Literal["all", "overall", "accuracy", "speed", "efficiency", "cost", "reliability"],
+        Query(description="What to rank by; `all` ranks by the overall score."),
+    ] = "all",
+    limit: PageSize = 20,
+) -> Response:
+    """Agents whose difference may be noise share a tier. Before the first results there is no board. It may be a second old."""
+    written = context.boards.get(
+        (category, metric, limit), lambda: bytes(_read_board(context.store, category, metric, limit).body)
+    )
+    return Response(written, media_type="application/json")
+
+
+def _read_board(store: Store, category: str, metric: str, limit: int) -> Response:
+    """The boards of a category; none while no result can be ranked."""
+    categories = set(store.categories().values())
+    asked = None if category == "overall" else category
+    if asked is not None and asked not in categories:
+        raise LookupFailed(no_such(asked, "categories with results", {"overall", *categories}))
+    document: dict[str, object] = {"leaderboards": [], "across_suites": None}
+    if categories:
+        with suppress(PlanError):  # there are results, and none of them can be ranked
+            found = standing.overview(
+                store, standing.filter_of(category=asked), "overall" if metric == "all" else metric
+            )
+            document = board_document(found, limit)
+    return respond({**document, "category": category, "metric": metric})
+
+
+class CompareRequestBody(BaseModel):
+    """Which agents to compare, and on what."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"example": {"agent_ids": ["good", "bad"], "suite_id": "desk"}},
+    )
+
+    agent_ids: Annotated[
+        list[Name],
+        Field(
+            min_length=2,
+            max_length=20,
+            description="Names, or name@version. The first two are `agent_a` and `agent_b`.",
+        ),
+    ]
+    suite_id: Name
+    comparison_type: Literal["head_to_head", "multi_agent", "time_series"] = "head_to_head"
+
+
+@router.post(
+    "/compare",
+    openapi_extra=READ,
+    response_model=ComparisonAnswer,
+    responses=describe_errors(404, 409),
+    summary="Compare agents on a suite",
+)
+def compare_agents(context: Context, asked: CompareRequestBody) -> Response:
+    """Two agents head to head, several in all pairs, or several versions in the order of time."""
+    store, agents, suite = context.store, asked.agent_ids, asked.suite_id
+    if len(set(agents)) < len(agents):
+        raise PlanError("agent_ids: an agent is named twice.")
+    for agent in agents:
+        _require_results(store, agent, suite)
+    if asked.comparison_type == "time_series":
+        document = time_series_document(comparing.courses(store, agents, (), suite), agents)
+    elif asked.comparison_type == "multi_agent":
+        sides = comparing.find_sides(store, agents, suite)
+        made = comparing.all_pairs(store, agents, suite, sides=sides)
+        reports = dict(zip(agents, sides.reports, strict=True))
+        document = multi_agent_document(made, agents, reports, sides.doubts)
+    elif len(agents) == 2:
+        document = head_to_head_document(comparing.compare_refs(store, *agents, suite=suite), agents)
+    else:
+        raise PlanError(f"head_to_head compares two agents, not {len(agents)}. Use multi_agent.")
+    return respond({**document, "suite_id": suite})
+
+
+def _require_results(store: Store, agent: str, suite: str) -> None:
+    """LookupFailed for anything but an agent with results on the suite: a word for a file or a run is no agent."""
+    if FilePath(agent).suffix == ".json" or not trials_of(store, agent, suite):
+        raise LookupFailed(no_such(agent, f"agents with results on '{suite}'", store.agents_with_trials()))
+
+
+@router.get(
+    "/agents/{agent_id:path}/regressions",
+    openapi_extra=READ,
+    response_model=RegressionsAnswer,
+    responses=describe_errors(404, 409),
+    summary="What got worse with an agent",
+)
+def find_regressions(
+    context: Context,
+    agent_id: Name,
+    baseline_version: Annotated[
+        Name | None, Query(description="Compare with this version; by default with the one before.")
+    ] = None,
+    threshold: Annotated[
+        float, Query(ge=0, le=10, allow_inf_nan=False, description="Losses up to this share are ignored.")
+    ] = 0.1,
+) -> Response:
+    """The latest version of an agent held against a baseline, and change points in its history."""
+    inquiry = Inquiry(agent_id, baseline_version=baseline_version, tolerance=threshold)
+    return respond(regressions_document(regressions_of(context.store, inquiry)))

@@ -1,0 +1,147 @@
+"""Runs: the queue, where each run stands, live progress, cancel and resume."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+
+from assay.report.documents.answers import runs_document
+from assay.report.documents.result import plain, strict_json
+from assay.server.access import READ, RUN
+from assay.server.answers import describe_errors, respond
+from assay.server.context import Context, ServerContext
+from assay.server.parameters import Name
+from assay.server.run_status import RunStatus, read_status
+
+router = APIRouter(prefix="/runs", tags=["runs"])
+
+_EVENT_SECONDS = 0.5
+
+
+class RunRow(BaseModel):
+    """A stored run, as in `assay runs list --json`."""
+
+    id: str
+    name: str
+    state: str
+    started: datetime
+    ended: datetime | None
+    trials: int
+    executions: int
+    tags: list[str]
+    label: str
+    verdict: str | None
+
+
+class RunPage(BaseModel):
+    """Stored runs, the newest first."""
+
+    runs: list[RunRow]
+    next_cursor: str | None
+
+
+@router.get(
+    "", openapi_extra=READ, response_model=RunPage, responses=describe_errors(404), summary="Stored runs"
+)
+def list_runs(
+    context: Context,
+    tag: Name | None = None,
+    name: Annotated[Name | None, Query(description="Of the suite or spec.")] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 20,
+    cursor: Annotated[Name | None, Query(description="`next_cursor` of the page before.")] = None,
+) -> Response:
+    found = context.store.runs(limit=limit, tag=tag, name=name, before=cursor)
+    following = found[-1].id if len(found) == limit else None
+    return respond({"runs": runs_document(found), "next_cursor": following})
+
+
+class QueueAnswer(BaseModel):
+    """Runs that wait or are carried out, in the order in which they were asked for."""
+
+    max_runs: int
+    queue: list[RunStatus]
+
+
+@router.get(
+    "/queue", openapi_extra=READ, response_model=QueueAnswer, summary="Runs that wait or are carried out"
+)
+def read_queue(context: Context) -> Response:
+    found = [read_status(context.store, queued.id) for queued in context.store.queue()]
+    return respond({"max_runs": context.max_runs, "queue": found})
+
+
+@router.get(
+    "/{run_id}",
+    openapi_extra=READ,
+    response_model=RunStatus,
+    responses=describe_errors(404),
+    summary="Where a run stands",
+)
+def read_run(context: Context, run_id: Name) -> Response:
+    return respond(read_status(context.store, run_id))
+
+
+@router.get(
+    "/{run_id}/events",
+    openapi_extra=READ,
+    responses={
+        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
+        **describe_errors(404),
+    },
+    response_class=Response,
+    summary="Live progress of a run",
+)
+async def stream_events(context: Context, run_id: Name) -> Response:
+    """Server-sent events: `status` with the document of the run whenever it has changed, until the run is over."""
+    first = await run_sync(read_status, context.store, run_id)
+    return StreamingResponse(
+        _events(context, run_id, first), media_type="text/event-stream", headers={"cache-control": "no-store"}
+    )
+
+
+async def _events(context: ServerContext, run_id: str, status: dict[str, object]) -> AsyncIterator[str]:
+    sent = ""
+    while True:
+        written = strict_json(plain(status))
+        # A comment keeps the connection alive, and finds out whether anybody listens.
+        yield f"event: status\ndata: {written}\n\n" if written != sent else ":\n\n"
+        sent = written
+        if status["is_over"]:
+            return
+        await asyncio.sleep(_EVENT_SECONDS)
+        status = await context.progress.read(run_id)
+
+
+@router.post(
+    "/{run_id}/cancel",
+    openapi_extra=RUN,
+    response_model=RunStatus,
+    responses=describe_errors(404),
+    summary="Cancel a run",
+)
+def cancel_run(context: Context, run_id: Name) -> Response:
+    """A run that waits is cancelled at once; one that is carried out ends soon, and what it has done is kept."""
+    context.store.cancel_queued(run_id)
+    context.queue.wake()
+    return respond(read_status(context.store, run_id))
+
+
+@router.post(
+    "/{run_id}/resume",
+    openapi_extra=RUN,
+    response_model=RunStatus,
+    responses=describe_errors(404),
+    summary="Go on with a run that was cancelled or failed",
+)
+def resume_run(context: Context, run_id: Name) -> Response:
+    """The run waits again, and then does only what is missing. A run that is complete stays as it is."""
+    context.store.requeue(run_id)
+    context.queue.wake()
+    return respond(read_status(context.store, run_id))

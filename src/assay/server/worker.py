@@ -1,0 +1,67 @@
+"""Carries out one run of the queue, in a process of its own: `python -m assay.server.worker ID`.
+
+The server starts it in the folder of the project, names the database in the environment, and holds its standard input open. When
+that closes, the server is gone, and the run ends as by Ctrl-C; another server goes on with it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+
+from assay.errors import AssayError, RunNotFound, StoreError
+from assay.model import RunState
+from assay.model.queue import QueuedRun, QueueState
+from assay.pipeline.planning import prepare
+from assay.pipeline.registered import find_registered
+from assay.pipeline.run import resume, run_plan
+from assay.server.configuration import build_request
+from assay.spec.settings import Settings, find_settings
+from assay.store.store import Store
+
+
+def main(run_id: str) -> None:
+    """Ends with code 0 unless something unforeseen happened; what became of the run is in the store."""
+    Thread(target=_end_with_server, daemon=True).start()
+    settings = find_settings(Path.cwd())
+    with Store.open(settings.db, retry_seconds=settings.db_retry) as store:
+        queued = store.queued_run(run_id)
+        if queued is None or queued.state is not QueueState.RUNNING:
+            return
+        try:
+            state = _carry_out(queued, settings, store)
+        except StoreError:
+            raise  # nothing is wrong with the request: the server tries again
+        except AssayError as error:
+            store.settle_queued(run_id, QueueState.REFUSED, str(error))
+            return
+        # An interrupted run stays claimed: its server knows whether it is cancelled or to go on later.
+        if state is not RunState.INTERRUPTED:
+            store.insist(lambda: store.settle_queued(run_id, QueueState.DONE))
+
+
+def _carry_out(queued: QueuedRun, settings: Settings, store: Store) -> RunState:
+    """Begin the run, or go on with it if another process began."""
+    try:
+        state = store.run(queued.id).state
+    except RunNotFound:
+        suite = find_registered(settings, store, queued.agent, queued.suite)
+        plan = prepare(build_request(suite.target, queued.agent, queued.configuration), settings, store)
+        return run_plan(plan, store, run_id=queued.id).state
+    is_cut_short = state in (RunState.RUNNING, RunState.INTERRUPTED, RunState.INCOMPLETE)
+    return resume(queued.id, store).state if is_cut_short else state
+
+
+def _end_with_server() -> None:
+    # Not through sys.stdin: its lock, held by this thread, would keep the interpreter from ending.
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):  # before the run has begun
+        main(sys.argv[1])

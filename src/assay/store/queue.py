@@ -1,0 +1,127 @@
+"""The queue of the server: runs that were asked for, claimed by one server at a time.
+
+A server renews its claims while it lives. What belongs to a server that has ended, or that did not renew in time, is queued again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import sqlalchemy as sa
+
+from assay.errors import RunNotFound
+from assay.model.codec import from_plain, to_plain
+from assay.model.queue import OPEN, QueuedRun, QueueState
+from assay.store.leases import database_time
+from assay.store.processes import Owner, has_ended
+from assay.store.tables import DEFAULT_WORKSPACE, queued_runs
+
+CLAIM_SECONDS = 60.0
+"""After so long without a renewal, another server takes over."""
+_FIELDS = [queued_runs.c[name] for name in QueuedRun.__dataclass_fields__]
+_CLAIMED = (QueueState.RUNNING.value, QueueState.CANCELLING.value)
+
+
+def add(connection: sa.Connection, queued: QueuedRun) -> None:
+    row = {**to_plain(queued), "created": queued.created, "workspace_id": DEFAULT_WORKSPACE, "renewed": 0.0}
+    connection.execute(queued_runs.insert(), row)
+
+
+def read(connection: sa.Connection, run_id: str) -> QueuedRun | None:
+    row = connection.execute(sa.select(*_FIELDS).where(queued_runs.c.id == run_id)).mappings().one_or_none()
+    return None if row is None else from_plain(QueuedRun, dict(row))
+
+
+def read_open(connection: sa.Connection) -> list[QueuedRun]:
+    """Those that wait or are carried out, in the order in which they were asked for."""
+    query = (
+        sa.select(*_FIELDS)
+        .where(queued_runs.c.state.in_([state.value for state in OPEN]))
+        .order_by(queued_runs.c.created, queued_runs.c.id)
+    )
+    return [from_plain(QueuedRun, dict(row)) for row in connection.execute(query).mappings()]
+
+
+def claim(connection: sa.Connection, owner: Owner) -> QueuedRun | None:
+    """Take the run that waits longest; None if none waits."""
+    oldest = (
+        sa.select(queued_runs.c.id)
+        .where(queued_runs.c.state == QueueState.QUEUED.value)
+        .order_by(queued_runs.c.created, queued_runs.c.id)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+    run_id = connection.scalar(oldest)
+    if run_id is None:
+        return None
+    taken = {
+        "state": QueueState.RUNNING.value,
+        "owner": to_plain(owner),
+        "renewed": database_time(connection),
+        "attempts": queued_runs.c.attempts + 1,
+    }
+    connection.execute(queued_runs.update().where(queued_runs.c.id == run_id).values(taken))
+    return read(connection, run_id)
+
+
+def renew(connection: sa.Connection, run_ids: Collection[str]) -> None:
+    connection.execute(
+        queued_runs.update()
+        .where(queued_runs.c.id.in_(list(run_ids)))
+        .values(renewed=database_time(connection))
+    )
+
+
+def take_back(connection: sa.Connection) -> None:
+    """Queue again what belongs to servers that are gone; what was to be cancelled is cancelled."""
+    is_stale = queued_runs.c.renewed < database_time(connection) - CLAIM_SECONDS
+    query = sa.select(queued_runs.c.id, queued_runs.c.owner, is_stale.label("is_stale"))
+    for row in connection.execute(query.where(queued_runs.c.state.in_(_CLAIMED))).all():
+        if row.is_stale or has_ended(from_plain(Owner, row.owner)):
+            give_back(connection, row.id)
+
+
+def give_back(connection: sa.Connection, run_id: str) -> None:
+    """The run is no longer carried out: it waits again, unless somebody cancelled it."""
+    after = sa.case(
+        (queued_runs.c.state == QueueState.CANCELLING.value, QueueState.CANCELLED.value),
+        else_=QueueState.QUEUED.value,
+    )
+    chosen = queued_runs.c.id == run_id, queued_runs.c.state.in_(_CLAIMED)
+    connection.execute(queued_runs.update().where(*chosen).values(state=after, owner=None))
+
+
+def settle(connection: sa.Connection, run_id: str, state: QueueState, error: str) -> None:
+    """The run has come to its end."""
+    chosen = queued_runs.c.id == run_id, queued_runs.c.state.in_(_CLAIMED)
+    connection.execute(queued_runs.update().where(*chosen).values(state=state.value, error=error, owner=None))
+
+
+def cancel(connection: sa.Connection, run_id: str) -> QueuedRun:
+    """A run that waits is cancelled at once, one that is carried out as soon as its server has ended it."""
+    for before, after in (
+        (QueueState.QUEUED, QueueState.CANCELLED),
+        (QueueState.RUNNING, QueueState.CANCELLING),
+    ):
+        chosen = queued_runs.c.id == run_id, queued_runs.c.state == before.value
+        if connection.execute(queued_runs.update().where(*chosen).values(state=after.value)).rowcount:
+            break
+    return require(connection, run_id)
+
+
+def requeue(connection: sa.Connection, run_id: str) -> QueuedRun:
+    """A run that has come to its end waits again, to be gone on with; an open one stays as it is."""
+    chosen = queued_runs.c.id == run_id, queued_runs.c.state.not_in([state.value for state in OPEN])
+    connection.execute(
+        queued_runs.update()
+        .where(*chosen)
+        .values(state=QueueState.QUEUED.value, error="", attempts=0, owner=None)
+    )
+    return require(connection, run_id)
+
+
+def require(connection: sa.Connection, run_id: str) -> QueuedRun:
+    found = read(connection, run_id)
+    if found is None:
+        raise RunNotFound(f"No run '{run_id}' was asked for over the API.")
+    return found

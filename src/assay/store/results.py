@@ -1,0 +1,119 @@
+"""Trials as the view `benchmark_executions` shows them, a page at a time, the newest first.
+
+Which trials are on a page is found from the tables; the view, which looks at the executions of each of its rows, is asked for
+these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from assay.model import DIMENSIONS, Execution
+from assay.store.read import read_numbered
+from assay.store.tables import INSTANT, SEARCHED, agents, executions, runs, trials
+
+_TYPES: dict[str, Any] = {
+    "execution_environment": SEARCHED,
+    "model_configuration": SEARCHED,
+    "start_time": INSTANT,
+    "end_time": INSTANT,
+    "created_at": INSTANT,
+}
+_COLUMNS = (
+    "id", "suite_id", "benchmark_id", "agent_id", "agent_version", "workspace_id", "execution_environment",
+    "model_configuration", "start_time", "end_time", "total_duration_ms", *(f"{name}_score" for name in DIMENSIONS),
+    "tokens_used", "api_calls_made", "memory_peak_mb", "cpu_usage_percent", "output_correctness",
+    "output_completeness", "output_relevance", "percentile_rank", "deviation_from_baseline", "status",
+    "error_details", "created_at",
+)  # fmt: skip
+_view = sa.table("benchmark_executions", *(sa.column(name, _TYPES.get(name)) for name in _COLUMNS))
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFilter:
+    """Which trials to read; what is None does not narrow it."""
+
+    agent: str | None = None
+    suite: str | None = None
+    benchmark: str | None = None
+    run: str | None = None
+    trial: int | None = None
+    since: datetime | None = None
+    """Of the start of its run."""
+    is_latest: bool = False
+    """Only the latest trial of each agent on each benchmark."""
+
+
+def read_results(
+    connection: sa.Connection, chosen: ResultFilter, before: int | None, limit: int
+) -> list[Mapping[str, Any]]:
+    """Rows of the view with the run and the overall score of each; only trials with a smaller id than `before`."""
+    ids = _find_ids(chosen)
+    if before is not None:
+        ids = ids.where(ids.selected_columns.id < before)
+    found = list(connection.scalars(ids.order_by(sa.desc("id")).limit(limit)))
+    query = (
+        sa.select(_view, trials.c.run_id, (trials.c.overall * 100).label("overall_score"), trials.c.simulated)
+        .join(trials, trials.c.id == _view.c.id)
+        .where(_view.c.id.in_(found))
+        .order_by(_view.c.id.desc())
+    )
+    return [dict(row) for row in connection.execute(query).mappings()] if found else []
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionFilter:
+    """Which executions of a trial to read."""
+
+    trial: int
+    status: str | None = None
+    case: str | None = None
+    phase: str | None = None
+
+
+def read_execution_page(
+    connection: sa.Connection, chosen: ExecutionFilter, after: int | None, limit: int
+) -> list[tuple[int, Execution]]:
+    """With their numbers, in the order of storing; only those behind the number `after`."""
+    conditions = [
+        column == value
+        for column, value in (
+            (executions.c.status, chosen.status),
+            (executions.c.case_id, chosen.case),
+            (executions.c.phase, chosen.phase),
+        )
+        if value is not None
+    ]
+    if after is not None:
+        conditions.append(executions.c.seq > after)
+    return read_numbered(connection, chosen.trial, conditions, limit)
+
+
+def _find_ids(chosen: ResultFilter) -> sa.Select[tuple[int]]:
+    conditions = [
+        column == value
+        for column, value in (
+            (agents.c.name, chosen.agent),
+            (trials.c.suite, chosen.suite),
+            (trials.c.benchmark, chosen.benchmark),
+            (trials.c.run_id, chosen.run),
+            (trials.c.id, chosen.trial),
+        )
+        if value is not None
+    ]
+    if chosen.since is not None:
+        conditions.append(runs.c.started >= chosen.since)
+    joined = trials.join(runs, runs.c.id == trials.c.run_id).join(agents, agents.c.id == trials.c.agent_id)
+    if not chosen.is_latest:
+        return sa.select(trials.c.id).select_from(joined).where(*conditions)
+    age = sa.func.row_number().over(
+        partition_by=[trials.c.suite, trials.c.benchmark, agents.c.name],
+        order_by=[runs.c.started.desc(), trials.c.id.desc()],
+    )
+    aged = sa.select(trials.c.id, age.label("age")).select_from(joined).where(*conditions).subquery()
+    return sa.select(aged.c.id).where(aged.c.age == 1)
