@@ -102,7 +102,7 @@ def test_a_cache_folder_that_cannot_be_written_only_costs_time(small, monkeypatc
 
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    html._runtime.cache_clear()
+    html.chart_library.cache_clear()
     assert 'id="runtime"' in page(small)
 
 

@@ -73,6 +73,7 @@ def test_one_run_is_copied_with_all_that_is_its_own(store: Store, tmp_path: Path
         "leases": 0,
         "queued_runs": 0,
         "api_keys": 0,
+        "sessions": 0,
         "audit_log": 0,
     }
 

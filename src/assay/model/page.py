@@ -26,6 +26,8 @@ class Cell:
     """A shorter text for a narrow terminal."""
     is_output: bool = False
     """Whether it is what a program wrote, whose lines are kept where there is room for them."""
+    ref: str = ""
+    """What the text names, such as `agents/NAME`. The dashboard links it; files do not."""
 
 
 @dataclass(frozen=True, slots=True)

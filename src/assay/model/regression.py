@@ -28,6 +28,9 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
+HIGH = (Severity.MAJOR, Severity.CRITICAL)
+
+
 class RegressionState(StrEnum):
     """Where a regression stands: found by Assay first, then as people mark it; `resolved` also when later runs are well again."""
 
@@ -189,6 +192,21 @@ class Shift:
     """Later runs are back where it was before, within tolerance."""
     pace: float | None = None
     """Factor by which the machine itself took longer after it; None where that is not known, or did not move."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTimeline:
+    """How an agent did on a suite, over its versions."""
+
+    agent: str
+    suite: str
+    versions: tuple[str, ...]
+    """In the order in which they first ran."""
+    histories: tuple[MetricHistory, ...]
+    shifts: tuple[Shift, ...]
+    regressions: tuple[Regression, ...]
+    """Those that are stored, open or not."""
+    doubts: tuple[Doubt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

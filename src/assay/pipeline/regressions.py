@@ -48,12 +48,12 @@ def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) 
     record = record_of(store, inquiry.agent, inquiry.suite)
     current = record.latest(record.version)
     past = past_of(
-        store, record, current, _metrics(report_on(store, current.values()), current, inquiry.metrics)
+        store, record, current, select_metrics(report_on(store, current.values()), current, inquiry.metrics)
     )
     measure = Measure(inquiry.tolerance, past.histories, inquiry.metrics)
     against = _against(store, record, inquiry)
     compared = compare_against(store, record, current, against, measure) if against else GateFindings()
-    search = _search(past.histories, inquiry.tolerance)
+    search = search_histories(past.histories, inquiry.tolerance)
     found = merge_regressions((*compared.regressions, *by_history(record.agent, search.shifts)))
     known = {one.id: one for one in store.regressions(record.agent) if one.suite == record.suite}
     # The newest version may have undone open regressions that were not found again, and steps of the past.
@@ -103,7 +103,7 @@ def _select_shown(
     )
 
 
-def _metrics(report: Report, current: Chosen, asked: Sequence[str]) -> dict[str, list[Metric]]:
+def select_metrics(report: Report, current: Chosen, asked: Sequence[str] = ()) -> dict[str, list[Metric]]:
     """The metrics to look at, by label: those that were asked for, or the default family."""
     known = {metric.name for trial in report.trials for metric in _known(trial)} | {COMPLETED}
     for name in asked:
@@ -174,7 +174,7 @@ def _read_baseline(store: Store, record: Record, baseline: str) -> Against:
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class HistorySearch:
     """All shifts of all histories; `unsearched` says for which metrics there is too little history, and why."""
 
     histories: tuple[MetricHistory, ...]
@@ -186,10 +186,10 @@ class _Search:
         return len(self.unsearched) < len(self.histories)
 
 
-def _search(histories: tuple[MetricHistory, ...], tolerance: float | None) -> _Search:
+def search_histories(histories: tuple[MetricHistory, ...], tolerance: float | None = None) -> HistorySearch:
     """Search all histories for shifts."""
     found = {f"{one.benchmark} · {one.metric.name}": find_shifts(one, tolerance) for one in histories}
-    return _Search(
+    return HistorySearch(
         histories,
         tuple(shift for one in found.values() for shift in one.shifts),
         {name: one.reason for name, one in found.items() if one.reason},

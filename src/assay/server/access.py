@@ -3,19 +3,28 @@
 While the database has no key, the server is for this machine alone: it listens on loopback, and refuses what a web page of another
 site could make a browser send. With keys, every request but those of `PUBLIC` needs one whose scope is that of its route. A route
 that names no scope needs `admin`, so none can be left open by mistake.
+
+A program sends its key in the header `Authorization`. A browser logs in with it once and gets a session, whose secret is in a cookie.
+Since a browser sends cookies whoever made it send the request, whatever changes something in a session must also hold a token that
+only our own pages know.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from anyio.to_thread import run_sync
 from fastapi import Response
+from fastapi.responses import RedirectResponse
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
@@ -24,12 +33,19 @@ from assay.errors import StoreError
 from assay.model.access import ApiKey, AuditEntry, Scope
 from assay.server.answers import refuse
 from assay.server.counts import RequestCounts
+from assay.server.html import error_page
 from assay.server.recent import Recent
 from assay.store.store import Store
 
-NEEDED = "x-scope"
+NEEDED, PAGE = "x-scope", "x-page"
 READ, RUN, ADMIN, PUBLIC = ({NEEDED: name} for name in (*Scope, "public"))
 """For `openapi_extra` of a route: the scope that it needs."""
+READ_PAGE, RUN_PAGE, ADMIN_PAGE, PUBLIC_PAGE = (
+    {**needed, PAGE: True} for needed in (READ, RUN, ADMIN, PUBLIC)
+)
+"""The same for pages, which are answered with HTML and take forms in place of JSON."""
+COOKIE = "assay_session"
+_JSON, _FORM = "application/json", "application/x-www-form-urlencoded"
 RATE = 100
 _REFUSED_RATE = 5
 """Refused keys a second of one address, before all of its requests have to wait."""
@@ -38,6 +54,8 @@ _KEYS_SECONDS = 1.0
 _MOST_BYTES = 1 << 20
 _TOO_LARGE = f"A request may have {_MOST_BYTES:,} bytes."
 _MOST_BUCKETS = 10_000
+_SAFE = ("GET", "HEAD")
+_UNPROVEN = "The request was not sent by a page of this session. Reload the page and try again."
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -69,6 +87,23 @@ class RateLimit:
         return is_allowed
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who a request comes from; without a key where the database has none, or where none is needed."""
+
+    key: ApiKey | None = None
+    session: str = ""
+    """The secret of the session; empty where the key itself came with the request."""
+
+    @property
+    def form_token(self) -> str:
+        """What a form has to bring back in this session; nobody can derive it who does not know the session's secret."""
+        return hashlib.sha256(f"form {self.session}".encode()).hexdigest() if self.session else ""
+
+    def may(self, scope: str) -> bool:
+        return self.key is None or self.key.scope.allows(Scope(scope))
+
+
 class AccessControl:
     """The middleware around the application."""
 
@@ -87,7 +122,7 @@ class AccessControl:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        status, used, begun = 500, "", monotonic()
+        status, caller, begun = 500, Caller(), monotonic()
         route = self._find_route(scope)
 
         async def send_with_headers(message: Message) -> None:
@@ -102,75 +137,106 @@ class AccessControl:
         try:
             found = await run_sync(self._check, scope, route)
         except StoreError as error:
-            found = refuse(503, str(error))
+            found = _refuse(route, 503, str(error))
         if isinstance(found, Response):
             await found(scope, receive, send_with_headers)
         else:
-            used = found
+            caller = found
+            scope.setdefault("state", {})["caller"] = caller
             body = await _read_body(receive)
-            handler = refuse(413, _TOO_LARGE) if body is None else self._app
-            await handler(scope, body or receive, send_with_headers)
+            handler: ASGIApp = self._app
+            if body is None:
+                handler = _refuse(route, 413, _TOO_LARGE)
+            elif caller.session and scope["method"] not in _SAFE and not _has_token(scope, body, caller):
+                handler = _refuse(route, 403, _UNPROVEN)
+            await handler(scope, receive if body is None else _hand_on(body, receive), send_with_headers)
         path = str(getattr(route, "path_format", "other"))
         self._counts.add(scope["method"] if route else "any", path, status, monotonic() - begun)
-        if scope["method"] not in ("GET", "HEAD") or status in (401, 403):
-            await run_sync(self._note, scope, used, status)
+        if scope["method"] not in _SAFE or status in (401, 403):
+            await run_sync(self._note, scope, caller, status)
 
-    def _check(self, scope: Connection, route: BaseRoute | None) -> Response | str:
-        """The refusal of a request, or the prefix of the key that it may go on with."""
+    def _check(self, scope: Connection, route: BaseRoute | None) -> Response | Caller:
+        """The refusal of a request, or who it comes from."""
         headers = Headers(scope=scope)
         if int(headers.get("content-length", "0")) > _MOST_BYTES:
-            return refuse(413, _TOO_LARGE)
+            return _refuse(route, 413, _TOO_LARGE)
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-        if has_body and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            return refuse(415, "A request is JSON, with the header Content-Type: application/json.")
+        expected = _FORM if is_page(route) else _JSON
+        if has_body and headers.get("content-type", "").partition(";")[0].strip() != expected:
+            return _refuse(
+                route, 415, f"The body has to be {expected}, and the header Content-Type has to say so."
+            )
+        if has_body and is_page(route) and not _is_same_site(headers, is_required=True):
+            return _refuse(route, 403, "The form was not sent by a page of this server.")
         # What there is not, and the schema, can be read.
         needed = Scope.READ if route is None else find_scope(route)
         if needed == "public":
-            return ""
-        if not self._has_keys.get("", lambda: bool(self._store.keys())):
-            return self._check_local(headers)
-        return self._check_key(headers, Scope(needed), _address(scope))
+            return self._check_attempts(scope, route)
+        if not self.has_keys():
+            return self._check_local(headers, route)
+        return self._check_key(scope, headers, route, Scope(needed))
 
-    def _check_local(self, headers: Headers) -> Response | str:
+    def has_keys(self) -> bool:
+        return self._has_keys.get("", lambda: bool(self._store.keys()))
+
+    def _check_attempts(self, scope: Connection, route: BaseRoute | None) -> Response | Caller:
+        """Whoever tries keys in the form of the login is slowed down like whoever tries them in a header."""
+        if scope["method"] not in _SAFE and not self._refusals.allows(_address(scope)):
+            return _refuse(route, 429, "There were too many attempts. Wait a moment.")
+        return Caller()
+
+    def _check_local(self, headers: Headers, route: BaseRoute | None) -> Response | Caller:
         """Another site may make a browser send requests here, by a form or by a name that it points at this machine."""
         host = urlsplit(f"//{headers.get('host', '')}").hostname
-        origin = headers.get("origin")
-        if host not in _LOOPBACK or (origin and urlsplit(origin).netloc != headers.get("host")):
-            return refuse(
-                403, "Without keys the server answers this machine only. Make one: assay key create NAME"
-            )
-        return ""
+        if host not in _LOOPBACK or not _is_same_site(headers):
+            told = "Without keys the server answers this machine only. Make one: assay key create NAME"
+            return _refuse(route, 403, told)
+        return Caller()
 
-    def _check_key(self, headers: Headers, needed: Scope, address: str) -> Response | str:
-        word, _, token = headers.get("authorization", "").partition(" ")
-        key = self._store.find_key(token.strip()) if word.lower() == "bearer" and token else None
+    def _check_key(
+        self, scope: Connection, headers: Headers, route: BaseRoute | None, needed: Scope
+    ) -> Response | Caller:
         now = datetime.now(UTC)
+        caller = self._find_caller(headers, now)
+        key = caller.key
         if key is None or not key.is_valid(now):
-            return self._refuse_key(key, address)
+            if is_page(route) and scope["method"] in _SAFE:
+                return _ask_to_log_in(scope)
+            return self._refuse_key(route, key, _address(scope))
         if not self._requests.allows(key.prefix):
-            return refuse(
-                429, "There are too many requests with this key. Wait a moment.", headers={"retry-after": "1"}
-            )
+            told = "There are too many requests with this key. Wait a moment."
+            return _refuse(route, 429, told, {"retry-after": "1"})
         if not key.scope.allows(needed):
-            return refuse(403, f"This key may {key.scope}; the request needs a key that may {needed}.")
+            return _refuse(
+                route, 403, f"This key may {key.scope}; the request needs a key that may {needed}."
+            )
         self._store.note_use(key, now)
-        return key.prefix
+        return caller
 
-    def _refuse_key(self, key: ApiKey | None, address: str) -> Response:
+    def _find_caller(self, headers: Headers, now: datetime) -> Caller:
+        """By the key in the header, or else by the session in the cookie."""
+        word, _, token = headers.get("authorization", "").partition(" ")
+        if word.lower() == "bearer" and token:
+            return Caller(self._store.find_key(token.strip()))
+        session = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+        return Caller(self._store.find_session(session, now), session) if session else Caller()
+
+    def _refuse_key(self, route: BaseRoute | None, key: ApiKey | None, address: str) -> Response:
         """Whoever has a key that ended learns that; whoever has none learns nothing about keys."""
         if not self._refusals.allows(address):
-            return refuse(429, "There were too many requests without a valid key. Wait a moment.")
+            return _refuse(route, 429, "There were too many requests without a valid key. Wait a moment.")
         told = "The request needs a key: Authorization: Bearer KEY."
         if key is not None:
             told = f"This key {'was revoked' if key.revoked else 'has expired'}. Make another: assay key create NAME"
-        return refuse(401, told, headers={"www-authenticate": "Bearer"})
+        return _refuse(route, 401, told, {"www-authenticate": "Bearer"})
 
     def _find_route(self, scope: Connection) -> BaseRoute | None:
         return next((route for route in self._routes if route.matches(scope)[0] is Match.FULL), None)
 
-    def _note(self, scope: Connection, key: str, status: int) -> None:
+    def _note(self, scope: Connection, caller: Caller, status: int) -> None:
+        prefix = caller.key.prefix if caller.key else ""
         entry = AuditEntry(
-            datetime.now(UTC), key, _address(scope), scope["method"], scope["path"][:500], status
+            datetime.now(UTC), prefix, _address(scope), scope["method"], scope["path"][:500], status
         )
         try:
             self._store.audit(entry)
@@ -184,12 +250,46 @@ def find_scope(route: BaseRoute) -> str:
     return str((extra or {}).get(NEEDED, Scope.ADMIN))
 
 
+def is_page(route: BaseRoute | None) -> bool:
+    return bool((getattr(route, "openapi_extra", None) or {}).get(PAGE))
+
+
+def _refuse(
+    route: BaseRoute | None, status: int, message: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """As a page where a page was asked for, else as a document."""
+    return (
+        error_page(status, message, headers) if is_page(route) else refuse(status, message, headers=headers)
+    )
+
+
+def _ask_to_log_in(scope: Connection) -> Response:
+    asked = scope["path"] + (
+        f"?{scope['query_string'].decode('ascii', 'replace')}" if scope["query_string"] else ""
+    )
+    return RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
+
+
+def _is_same_site(headers: Headers, *, is_required: bool = False) -> bool:
+    """Whether a page of this server sent the request; one that does not say where it comes from, only if it need not."""
+    origin = headers.get("origin")
+    return urlsplit(origin).netloc == headers.get("host") if origin else not is_required
+
+
+def _has_token(scope: Connection, body: bytes, caller: Caller) -> bool:
+    headers = Headers(scope=scope)
+    sent = headers.get("x-form-token", "")
+    if headers.get("content-type", "").startswith(_FORM):
+        sent = parse_qs(body.decode("utf-8", "replace")).get("form_token", [""])[0]
+    return hmac.compare_digest(sent.encode(), caller.form_token.encode())
+
+
 def _address(scope: Connection) -> str:
     return str(scope["client"][0]) if scope.get("client") else ""
 
 
-async def _read_body(receive: Receive) -> Receive | None:
-    """The body of a request, read to its end and handed on; None if it is too large, whatever length it stated."""
+async def _read_body(receive: Receive) -> bytes | None:
+    """The body of a request, read to its end; None if it is too large, whatever length it stated."""
     body, has_more = b"", True
     while has_more:
         message = await receive()
@@ -197,6 +297,11 @@ async def _read_body(receive: Receive) -> Receive | None:
         has_more = message.get("more_body", False)
         if len(body) > _MOST_BYTES:
             return None
+    return body
+
+
+def _hand_on(body: bytes, receive: Receive) -> Receive:
+    """What the application receives in place of the body that has been read."""
     whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def hand_on() -> Message:

@@ -108,15 +108,20 @@ def describe_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
+def find_status(error: AssayError) -> int:
+    return next(status for kind, status in _STATUSES if isinstance(error, kind))
+
+
 def answer_errors(app: FastAPI) -> None:
     """From now on every error of this application is answered with an `ErrorAnswer`."""
 
     @app.exception_handler(AssayError)
     def answer_refusal(request: Request, error: AssayError) -> Response:
-        status = next(status for kind, status in _STATUSES if isinstance(error, kind))
         mistakes = error.mistakes if isinstance(error, SpecError) else ()
         return refuse(
-            status, str(error), [{"place": mistake.key, "message": mistake.problem} for mistake in mistakes]
+            find_status(error),
+            str(error),
+            [{"place": mistake.key, "message": mistake.problem} for mistake in mistakes],
         )
 
     @app.exception_handler(RequestValidationError)

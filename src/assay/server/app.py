@@ -16,11 +16,14 @@ from assay.server import benchmarks, catalog, operations, results, runs
 from assay.server.access import NEEDED, RATE, AccessControl
 from assay.server.answers import answer_errors, describe_errors
 from assay.server.context import MAX_RUNS, ServerContext
+from assay.server.pages import dashboard, fallback, login
 from assay.server.queue import RunQueue
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
 RESOURCES = (benchmarks, runs, results, catalog, operations)
+PAGES = (login, dashboard, fallback)
+"""The last one answers for every page that there is not."""
 _THREADS = 12
 """Requests that are worked on at once; fewer than the connections that the store keeps, so that none waits for one."""
 _ABOUT = """\
@@ -55,11 +58,12 @@ def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
     )
     app.state.context = context = ServerContext(settings, store, queue)
     answer_errors(app)
-    for resource in RESOURCES:
-        app.include_router(resource.router)
+    routers = [module.router for module in (*RESOURCES, *PAGES)]
+    for router in routers:
+        app.include_router(router)
     app.add_middleware(
         AccessControl,
-        routes=[route for resource in RESOURCES for route in resource.router.routes],
+        routes=[route for router in routers for route in router.routes],
         store=store,
         rate=settings.server.get("rate", RATE),
         counts=context.counts,

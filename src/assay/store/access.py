@@ -1,4 +1,4 @@
-"""Keys of the server and its audit log.
+"""Keys of the server, the sessions of browsers that logged in with one, and the audit log.
 
 A key is `assay_PREFIX_SECRET` with a secret of 256 random bits, so a plain SHA-256 of it cannot be reversed by trying: no salt and
 no slow hash are needed. The prefix finds the row, and the hashes are compared in constant time.
@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from assay.errors import LookupFailed, no_such
 from assay.model.access import ApiKey, AuditEntry, Scope
 from assay.model.codec import from_plain
-from assay.store.tables import DEFAULT_WORKSPACE, api_keys, audit_log
+from assay.store.tables import DEFAULT_WORKSPACE, api_keys, audit_log, sessions
 
 _WORD = "assay"
 _NOTED_EVERY = timedelta(minutes=1)
@@ -70,6 +70,30 @@ def revoke_key(connection: sa.Connection, prefix: str, now: datetime) -> ApiKey:
     chosen = api_keys.c.prefix == prefix, api_keys.c.revoked.is_(None)
     connection.execute(api_keys.update().where(*chosen).values(revoked=now))
     return next(key for key in read_keys(connection) if key.prefix == prefix)
+
+
+def create_session(connection: sa.Connection, key: ApiKey, expires: datetime, now: datetime) -> str:
+    """The secret text of a new session of this key, which is stored nowhere. Sessions that have ended are forgotten."""
+    connection.execute(sessions.delete().where(sessions.c.expires <= now))
+    token = secrets.token_urlsafe(32)
+    row = {"hash": _hash(token), "workspace_id": DEFAULT_WORKSPACE, "prefix": key.prefix}
+    connection.execute(sessions.insert(), {**row, "created": now, "expires": expires})
+    return token
+
+
+def find_session(connection: sa.Connection, token: str, now: datetime) -> ApiKey | None:
+    """The key that a session was opened with, whether or not it is valid now; None if there is no such session.
+
+    The hash of 256 random bits is looked up as it is: how long that takes tells nothing about another session's text.
+    """
+    query = sa.select(*_FIELDS).join(sessions, sessions.c.prefix == api_keys.c.prefix)
+    query = query.where(sessions.c.hash == _hash(token), sessions.c.expires > now)
+    row = connection.execute(query).mappings().one_or_none()
+    return from_plain(ApiKey, dict(row)) if row else None
+
+
+def end_session(connection: sa.Connection, token: str) -> None:
+    connection.execute(sessions.delete().where(sessions.c.hash == _hash(token)))
 
 
 def write_entry(connection: sa.Connection, entry: AuditEntry) -> None:

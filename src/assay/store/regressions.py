@@ -19,9 +19,17 @@ from assay.store.tables import DEFAULT_WORKSPACE, regressions
 _SHORTEST_PREFIX = 2
 
 
-def read_regressions(connection: sa.Connection, agent: str) -> list[Regression]:
-    """All regressions of the agent, the oldest first."""
-    query = sa.select(regressions).where(regressions.c.agent == agent)
+def read_regressions(
+    connection: sa.Connection, agent: str | None = None, *, are_open: bool = False
+) -> list[Regression]:
+    """All regressions, of the agent if one is given, the oldest first."""
+    query = sa.select(regressions)
+    if agent is not None:
+        query = query.where(regressions.c.agent == agent)
+    if are_open:
+        query = query.where(
+            regressions.c.state.in_([state.value for state in RegressionState if state.is_open])
+        )
     order = regressions.c.detected, regressions.c.id
     return [
         from_plain(

@@ -152,6 +152,19 @@ def _read_breaches(connection: sa.Connection, run_id: str) -> tuple[str, ...]:
     return tuple("broke" for found in connection.scalars(query) if found and found not in OUR_CAUSES)
 
 
+def find_runs_of(connection: sa.Connection, experiment: str, agent: str | None, limit: int) -> list[str]:
+    """The newest runs with a trial of this experiment, and of this agent if one is given."""
+    query = (
+        sa.select(runs.c.id)
+        .join(trials, trials.c.run_id == runs.c.id)
+        .where(trials.c.experiment == experiment)
+    )
+    if agent is not None:
+        query = query.join(agents, agents.c.id == trials.c.agent_id).where(agents.c.name == agent)
+    query = query.group_by(runs.c.id, runs.c.started).order_by(*newest_first).limit(limit)
+    return list(connection.scalars(query))
+
+
 def read_latest_trials(
     connection: sa.Connection, suite: str | None, since: datetime | None
 ) -> list[TrialSummary]:

@@ -455,6 +455,13 @@ class Store:
         with self._reading() as connection:
             return run_lists.read_runs(connection, limit, tag, name, before)
 
+    def find_runs_of(self, experiment: str, agent: str | None = None, limit: int = 20) -> list[str]:
+        """The ids of the newest runs with a trial of this experiment, and of this agent if one is given."""
+        from assay.store import run_lists
+
+        with self._reading() as connection:
+            return run_lists.find_runs_of(connection, experiment, agent, limit)
+
     def count_runs(self) -> dict[str, int]:
         """State to the number of runs that are stored in it."""
         with self._reading() as connection:
@@ -780,6 +787,20 @@ class Store:
         with self._writer.begin() as connection:
             return access.revoke_key(connection, prefix, now or datetime.now(UTC))
 
+    def create_session(self, key: ApiKey, expires: datetime, now: datetime | None = None) -> str:
+        """The secret text of a new session of a browser, which cannot be read from the store again."""
+        with self._writer.begin() as connection:
+            return access.create_session(connection, key, expires, now or datetime.now(UTC))
+
+    def find_session(self, token: str, now: datetime | None = None) -> ApiKey | None:
+        """The key that a session was opened with, whether or not it is valid now; None if the session has ended."""
+        with self._reading() as connection:
+            return access.find_session(connection, token, now or datetime.now(UTC))
+
+    def end_session(self, token: str) -> None:
+        with self._writer.begin() as connection:
+            access.end_session(connection, token)
+
     def audit(self, entry: AuditEntry) -> None:
         with self._writer.begin() as connection:
             access.write_entry(connection, entry)
@@ -869,6 +890,13 @@ class Store:
 
         with self._reading() as connection:
             return regressions.read_regressions(connection, agent)
+
+    def open_regressions(self) -> list[Regression]:
+        """Those of all agents that are neither resolved nor false positives, the oldest first."""
+        from assay.store import regressions
+
+        with self._reading() as connection:
+            return regressions.read_regressions(connection, are_open=True)
 
     def keep_regressions(self, found: Iterable[Regression]) -> None:
         """Each takes the place of what was kept under its id."""

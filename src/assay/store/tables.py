@@ -6,7 +6,7 @@
     environments ─────────┘ │             ├─ measurements
         tags, baselines, leases           ├─ artifacts
                                           └─ ratings
-    workspaces ─ regressions, queued_runs, api_keys, audit_log
+    workspaces ─ regressions, queued_runs, api_keys ─ sessions, audit_log
 
 workspaces      whose things these are; there is one, `default`, until the server makes more
 agents          what was tested: a name and a version, once in a workspace; `definition` says how to make it where it is
@@ -48,6 +48,7 @@ rating_references  what ratings are relative to where a rubric gives no referenc
 queued_runs     runs that the server was asked for, each under the id that its run gets; `owner` is the server that has it carried
                 out, and `renewed` when that server last said so, in seconds since the epoch by the clock of the database
 api_keys        who may use the server: the hash of each key, and the part of it that may be shown
+sessions        browsers that logged in: the hash of each session's secret, and the key that it was opened with
 audit_log       what was changed through the server, and what it refused for want of a key
 assay_revision  the schema's revision, kept by Alembic under a name that leaves room for other programs' tables
 
@@ -469,6 +470,16 @@ api_keys = sa.Table(
     sa.Column("expires", _Instant),
     sa.Column("revoked", _Instant),
     sa.Column("last_used", _Instant),
+)
+
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    sa.Column("hash", sa.Text, primary_key=True),
+    sa.Column("workspace_id", _own("workspaces"), nullable=False),
+    sa.Column("prefix", sa.ForeignKey("api_keys.prefix", ondelete="CASCADE"), nullable=False),
+    sa.Column("created", _Instant, nullable=False),
+    sa.Column("expires", _Instant, nullable=False, index=True),
 )
 
 audit_log = sa.Table(

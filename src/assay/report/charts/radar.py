@@ -7,9 +7,10 @@ whose outermost ring has the radius 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from assay.model import DIMENSIONS, Leaderboard
 from assay.report.charts.vega import Spec, agent_colour, draw, frame, nominal, numeric
 from assay.report.contests import Contest, heading, rating_text
 
@@ -17,6 +18,8 @@ _POLYGONS = 6
 """More agents than this would hide each other."""
 _RINGS = (0.25, 0.5, 0.75, 1.0)
 _WIDTH = 330
+_FEWEST = 3
+"""With fewer corners there is no polygon."""
 _MARGIN = 0.28
 """Room around a web of radius 1, for the names."""
 
@@ -36,6 +39,23 @@ def radar(contest: Contest) -> Spec:
     return draw_radar(
         f"Ratings, {heading(contest)}", "0 at the centre, 1 at the rim", contest.shared, corners
     )
+
+
+def draw_standings(board: Leaderboard, agents: Collection[str]) -> Spec | None:
+    """The ratings of these agents over all benchmarks of a suite, on the dimensions that all of them have; None below three."""
+    rows = [row for row in board.standings or board.simulated if row.contender.agent in agents]
+    names = [
+        name for name in DIMENSIONS if rows and all(row.dimensions[name].value is not None for row in rows)
+    ]
+    if len(names) < _FEWEST:
+        return None
+    corners = {
+        row.contender.agent: [
+            (row.dimensions[name].value or 0.0, rating_text(row.dimensions[name])) for name in names
+        ]
+        for row in rows
+    }
+    return draw_radar(f"Ratings, {board.suite}", "0 at the centre, 1 at the rim", names, corners)
 
 
 def draw_radar(title: str, note: str, names: Sequence[str], corners: Mapping[str, Sequence[Corner]]) -> Spec:

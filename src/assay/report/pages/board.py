@@ -14,13 +14,15 @@ from assay.report.pages.page import Cell, Page, PageSection, Table
 from assay.units import format_count
 
 _NAMED = 5
+_MARKED = 3
+"""Agents that may be among the first three are marked."""
 _SIMULATED = "simulated agents, ranked separately"
 
 
 def leaderboard_page(boards: Sequence[Leaderboard], across: Across | None, limit: int) -> Page:
     """A section for each suite; the first, which was run last, gives the verdict."""
     first = boards[0]
-    sections = [section for board in boards for section in _board_sections(board, limit, len(boards) > 1)]
+    sections = [section for board in boards for section in board_sections(board, limit, len(boards) > 1)]
     if across is not None:
         sections += _across_sections(across, limit)
     rows = first.standings if len(first.standings) > 1 else first.simulated
@@ -45,7 +47,7 @@ def _doubts(texts: Iterable[str]) -> list[Doubt]:
     return [Doubt("ranking", text) for text in dict.fromkeys(texts)]
 
 
-def _board_sections(board: Leaderboard, limit: int, has_finding: bool) -> list[PageSection]:
+def board_sections(board: Leaderboard, limit: int, has_finding: bool) -> list[PageSection]:
     """A section for measured agents and one for simulated ones, which are never ranked together."""
     sections = []
     for rows, subtitle in ((board.standings, board.category), (board.simulated, _SIMULATED)):
@@ -74,7 +76,10 @@ def _standings(rows: Sequence[Standing], metric: str) -> Table:
         [
             [
                 _agent(row.contender, "◆" if row.is_pareto and len(rows) > 1 else ""),
-                Cell(_place(RankRange(row.best_rank, row.worst_rank))),
+                Cell(
+                    _place(RankRange(row.best_rank, row.worst_rank)),
+                    tone="lead" if row.best_rank <= _MARKED else "",
+                ),
                 _rating(row.score),
                 *(_rating(row.dimensions[name]) for name in others),
                 Cell(row.coverage),
@@ -92,7 +97,8 @@ def _agent(contender: Contender, mark: str = "") -> Cell:
         *(["partial"] if contender.partial else []),
         *(["stale"] if contender.stale else []),
     ]
-    return Cell(f"{contender.agent} {mark}".strip(), note=", ".join(filter(None, marks)))
+    ref = f"agents/{contender.agent}"
+    return Cell(f"{contender.agent} {mark}".strip(), note=", ".join(filter(None, marks)), ref=ref)
 
 
 def _rating(rating: Rating, note: str = "") -> Cell:

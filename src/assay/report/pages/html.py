@@ -93,13 +93,15 @@ def environment() -> Environment:
         leading=leads,
         suites=suites,
         profiling=profiling,
+        # A file has no pages to link to; the server has, and says where.
+        find_url=None,
     )
     return made
 
 
 def script_and_style() -> dict[str, Any]:
     """What every page has in it, and the hashes of the scripts that its security policy lets run."""
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("page.js", "report.js"))
     return {
         "configs": {"light": config(dark=False), "dark": config(dark=True)},
         "css": (_TEMPLATES / "report.css").read_text(encoding="utf-8"),
@@ -110,8 +112,8 @@ def script_and_style() -> dict[str, Any]:
 
 def chart_parts(gallery: Gallery) -> tuple[dict[str, str], list[str]]:
     """What a page needs to draw its charts, compressed, and the hash of the script among it."""
-    parts = {"specs": pack_json(gallery.specs), "runtime": b64encode(_runtime()).decode()}
-    return parts, [_hash(gzip.decompress(_runtime()))]
+    parts = {"specs": pack_json(gallery.specs), "runtime": b64encode(chart_library()).decode()}
+    return parts, [_hash(gzip.decompress(chart_library()))]
 
 
 def _context(report: Report) -> dict[str, Any]:
@@ -325,7 +327,7 @@ def _columns(trial: TrialReport, limit: int) -> dict[str, Sequence[Any]] | None:
 
 
 @cache
-def _runtime() -> bytes:
+def chart_library() -> bytes:
     """The chart library, compressed. Bundling takes two seconds, so it is kept in the user's cache folder."""
     from vl_convert import javascript_bundle
 

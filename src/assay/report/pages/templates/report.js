@@ -1,20 +1,10 @@
-"use strict";
 (() => {
-  const NARROW = 560;
-  const root = document.documentElement;
-  const byId = (id) => document.getElementById(id);
-  const configs = JSON.parse(byId("configs").textContent);
-  const system = matchMedia("(prefers-color-scheme: dark)");
+  const { byId, once } = assayPage;
 
   async function unpacked(id) {
     const bytes = Uint8Array.from(atob(byId(id).textContent.trim()), (character) => character.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Response(stream).text();
-  }
-
-  function once(make) {
-    let made;
-    return () => (made ??= make());
   }
 
   const specs = once(async () => JSON.parse(await unpacked("specs")));
@@ -25,43 +15,6 @@
     script.textContent = await unpacked("runtime");
     document.head.append(script);
   });
-
-  // Charts are drawn when they come near the window: a sweep of hundreds opens as fast as one trial.
-  const drawn = new Map();
-
-  async function draw(figure) {
-    const [all] = await Promise.all([specs(), runtime()]);
-    const dark = root.dataset.theme === "dark";
-    const width = figure.clientWidth;
-    const config = structuredClone(configs[dark ? "dark" : "light"]);
-    config.background = "transparent";
-    if (width < NARROW) config.legend.columns = 3;
-    config.axis.labelLimit = Math.max(80, Math.min(240, width * 0.36));
-    config.title.limit = config.title.subtitleLimit = width - 8;
-    config.padding = { left: 0, right: 8, top: 4, bottom: 4 };
-    const { $schema, ...chart } = all[figure.dataset.chart];
-    const spec = fitted(chart, width);
-    drawn.get(figure)?.finalize();
-    const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false, config, tooltip: { theme: dark ? "dark" : "light" } };
-    const result = await window.vegaEmbed(figure, spec, options);
-    drawn.set(figure, result);
-    if (figure.dataset.contest) result.view.addEventListener("click", (_, item) => pick(figure.dataset.contest, item?.datum?.case));
-    figure.dataset.drawn = root.dataset.theme;
-  }
-
-  // A chart of fixed shape only shrinks; all others take the width that there is.
-  function fitted(chart, width) {
-    if (chart.usermeta?.labels === "wide" && width < NARROW) chart = withoutLabels(chart);
-    if (!chart.usermeta?.fixed) return { ...chart, width: "container", autosize: { type: "fit-x", contains: "padding" } };
-    const scale = Math.min(1, (width - 24) / chart.width);
-    return { ...chart, width: chart.width * scale, height: chart.height * scale };
-  }
-
-  function withoutLabels(chart) {
-    const layers = structuredClone(chart.layer);
-    for (const layer of layers) layer.encoding.x.axis.labels = false;
-    return { ...chart, layer: layers };
-  }
 
   // Texts come from agents and cases: they are only ever set as text.
   function element(tag, text = "", parts = []) {
@@ -90,38 +43,6 @@
     if (select) select.value = id;
     place.replaceChildren(element("h3", found.title ? `${id} · ${found.title}` : id), sheet([["input", found.input], ["expected", found.expected]]), ...rows);
     place.hidden = false;
-  }
-
-  function drawOrSay(figure) {
-    return draw(figure).catch((error) => {
-      console.error(error);
-      figure.textContent = "This chart cannot be drawn here: " + error.message;
-      figure.dataset.drawn = "failed";
-    });
-  }
-
-  const watcher = new IntersectionObserver((entries) => {
-    for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
-      watcher.unobserve(target);
-      drawOrSay(target);
-    }
-  }, { rootMargin: "400px" });
-
-  function setTheme(theme) {
-    root.dataset.theme = theme;
-    byId("theme").textContent = theme === "dark" ? "Light" : "Dark";
-    byId("theme").setAttribute("aria-label", `Use ${theme === "dark" ? "light" : "dark"} colours`);
-    for (const figure of drawn.keys()) drawOrSay(figure);
-  }
-
-  function remembered(choice) {
-    // A page opened from a file may be denied its storage.
-    try {
-      if (choice) localStorage.setItem("assay-theme", choice);
-      return localStorage.getItem("assay-theme");
-    } catch {
-      return null;
-    }
   }
 
   function cell(value) {
@@ -187,17 +108,6 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
 
-  function sortBy(button) {
-    const heading = button.closest("th");
-    const body = button.closest("table").tBodies[0];
-    const upward = heading.getAttribute("aria-sort") !== "ascending";
-    const key = (row) => row.cells[heading.cellIndex].dataset.sort;
-    const order = (a, b) => (isNaN(key(a)) || isNaN(key(b)) ? key(a).localeCompare(key(b), undefined, { numeric: true }) : key(a) - key(b));
-    for (const other of heading.parentElement.cells) other.removeAttribute("aria-sort");
-    heading.setAttribute("aria-sort", upward ? "ascending" : "descending");
-    body.append(...[...body.rows].sort((a, b) => (upward ? order(a, b) : order(b, a))));
-  }
-
   function filter(words) {
     const wanted = words.toLowerCase().split(/\s+/);
     for (const item of document.querySelectorAll("[data-trial]")) {
@@ -212,17 +122,18 @@
     if (target && target.tagName === "DETAILS") target.open = true;
   }
 
-  setTheme(remembered() ?? (system.matches ? "dark" : "light"));
-  system.addEventListener("change", () => remembered() ?? setTheme(system.matches ? "dark" : "light"));
-  byId("theme").addEventListener("click", () => setTheme(remembered(root.dataset.theme === "dark" ? "light" : "dark") ?? (root.dataset.theme === "dark" ? "light" : "dark")));
+  // A reader may select a case in the matrix of a contest.
+  const onDraw = (figure, view) => {
+    if (figure.dataset.contest) view.addEventListener("click", (_, item) => pick(figure.dataset.contest, item?.datum?.case));
+  };
+
+  assayPage.start({ specs, runtime, onDraw });
   byId("csv")?.addEventListener("click", async () => save("executions.csv", "text/csv", csv(await raw())));
   byId("json")?.addEventListener("click", async () => save("result.json", "application/json", json(await raw())));
   byId("filter")?.addEventListener("input", (event) => filter(event.target.value));
   byId("unfold")?.addEventListener("click", () => document.querySelectorAll("details.trial").forEach((part) => (part.open = true)));
-  for (const button of document.querySelectorAll("th button")) button.addEventListener("click", () => sortBy(button));
   for (const select of document.querySelectorAll("[data-cases]")) select.addEventListener("change", () => pick(select.dataset.cases, select.value));
   addEventListener("hashchange", openTarget);
   addEventListener("beforeprint", () => document.querySelectorAll("details.more").forEach((part) => (part.open = true)));
   openTarget();
-  for (const figure of document.querySelectorAll(".chart")) watcher.observe(figure);
 })();

@@ -39,6 +39,14 @@ def upgrade() -> None:
         sa.Column("last_used", Instant),
     )
     op.create_table(
+        "sessions",
+        sa.Column("hash", sa.Text, primary_key=True),
+        _workspace(),
+        sa.Column("prefix", sa.Text, sa.ForeignKey("api_keys.prefix", ondelete="CASCADE"), nullable=False),
+        sa.Column("created", Instant, nullable=False),
+        sa.Column("expires", Instant, nullable=False, index=True),
+    )
+    op.create_table(
         "audit_log",
         sa.Column("id", sa.Integer, primary_key=True),
         _workspace(),

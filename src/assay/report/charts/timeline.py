@@ -1,0 +1,106 @@
+"""The chart of a metric over the runs of an agent, with the levels between its change points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.model.metric import Better
+from assay.model.regression import MetricHistory, Shift
+from assay.report.charts.vega import Chart, Spec, draw, frame, nominal, quantity
+from assay.units import show
+
+RUNS = 120
+"""Only the newest runs are drawn: more would not be told apart."""
+KINDS = ("worse", "better")
+
+
+def timeline_chart(history: MetricHistory, shifts: Sequence[Shift]) -> Chart | None:
+    """A point for each run, in the order of time; None with fewer than two runs."""
+    points = history.points[-RUNS:]
+    if len(points) < 2:
+        return None
+    rows = [
+        {
+            "number": number,
+            "version": point.version or "–",
+            "value": point.value,
+            "text": show(point.value, history.metric.unit),
+            "run": point.run_id,
+            "when": f"{point.started:%Y-%m-%d %H:%M} UTC",
+        }
+        for number, point in enumerate(points)
+    ]
+    unit = f" ({history.metric.unit})" if history.metric.unit else ""
+    y = quantity("value", f"{history.metric.name}{unit}", np.array([point.value for point in points]))
+    first_of_version = {row["version"]: row["number"] for row in reversed(rows)}
+    x: Spec = {
+        "field": "number",
+        "type": "quantitative",
+        "title": "run",
+        "scale": {"nice": False, "padding": 12},
+        "axis": {"tickMinStep": 1, "grid": False, "format": "d", "tickCount": min(10, len(points))},
+    }
+    better = {Better.HIGHER: "higher is better", Better.LOWER: "lower is better"}.get(
+        history.metric.better, ""
+    )
+    title = f"{history.benchmark}: {history.metric.name}"
+    note = ", ".join(filter(None, (f"{len(points)} runs", better, "labels are versions")))
+    spec: Spec = {
+        **frame(title, note),
+        "height": 190,
+        "layer": [
+            draw(rows, {"type": "line", "style": "thread"}, {"x": x, "y": y}),
+            *_shift_layers(points, shifts, x, y),
+            draw(
+                rows,
+                {"type": "point", "style": "dot", "filled": True},
+                {"x": x, "y": y, "tooltip": _tips(history)},
+            ),
+            draw(
+                [{"number": number, "version": version} for version, number in first_of_version.items()],
+                {"type": "text", "style": "note", "baseline": "top", "align": "left", "dx": 2},
+                {"x": x, "y": {"value": 0}, "text": nominal("version")},
+            ),
+        ],
+    }
+    return Chart(f"timeline-{history.benchmark}-{history.metric.name}", spec)
+
+
+def _tips(history: MetricHistory) -> list[Spec]:
+    return [
+        {"field": "version", "type": "nominal", "title": "version"},
+        {"field": "text", "type": "nominal", "title": history.metric.name},
+        {"field": "run", "type": "nominal", "title": "run"},
+        {"field": "when", "type": "nominal", "title": "started"},
+    ]
+
+
+def _shift_layers(points: Sequence[Any], shifts: Sequence[Shift], x: Spec, y: Spec) -> list[Spec]:
+    """An upright line where the level changed, and the two levels beside it."""
+    numbers = {point.run_id: number for number, point in enumerate(points)}
+    rules, levels = [], []
+    for shift in shifts:
+        at = numbers.get(shift.after.run_id)
+        if at is None:
+            continue
+        kind = KINDS[shift.loss.value < 0]
+        before = numbers.get(shift.before.run_id, max(0, at - 1))
+        rules.append({"number": (before + at) / 2, "kind": kind, "text": f"{kind}, {shift.kind}"})
+        levels += [
+            {"number": max(0, before - 3), "to": before, "value": shift.level_before, "kind": kind},
+            {"number": at, "to": min(len(points) - 1, at + 3), "value": shift.level_after, "kind": kind},
+        ]
+    if not rules:
+        return []
+    colour = nominal("kind", scale={"domain": list(KINDS), "range": "changes"}, legend={"title": None})
+    return [
+        draw(rules, {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.5}, {"x": x, "color": colour}),
+        draw(
+            levels,
+            {"type": "rule", "strokeWidth": 3, "opacity": 0.55},
+            {"x": x, "x2": {"field": "to"}, "y": y, "color": colour},
+        ),
+    ]

@@ -1,0 +1,130 @@
+"""An agent over its versions as a `Page`: charts of its metrics, and a table of what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.model.page import Cell, Charts, PageSection, Table
+from assay.model.regression import AgentTimeline, Regression, Severity, Shift
+from assay.report.charts.timeline import timeline_chart
+from assay.report.figures import NOTHING
+from assay.report.pages.page import Page
+from assay.units import format_count, format_signed, show
+
+SEVERITY_TONES = {
+    Severity.CRITICAL: "bad",
+    Severity.MAJOR: "bad",
+    Severity.MODERATE: "warn",
+    Severity.MINOR: "",
+}
+
+
+def timeline_page(timeline: AgentTimeline) -> Page:
+    """The newest version gives the verdict: what got worse with it and is not settled yet."""
+    newest = timeline.versions[-1] if timeline.versions else ""
+    open_ones = [one for one in timeline.regressions if one.counts]
+    better = [one for one in timeline.shifts if one.loss.value < 0 and not one.is_over]
+    parts = [format_count(len(open_ones), "open regression")] if open_ones else []
+    parts += [format_count(len(better), "improvement")] if better else []
+    return Page(
+        title=f"{timeline.agent} over time",
+        kind="timeline",
+        facts=[
+            f"suite {timeline.suite}" if timeline.suite else "code experiments",
+            format_count(len(timeline.versions), "version"),
+            *([f"newest {newest}"] if newest else []),
+        ],
+        verdict=" and ".join(parts) or "No change in level is certain",
+        is_certain=bool(parts),
+        reasons=[],
+        sections=timeline_sections(timeline),
+        warnings=timeline.doubts,
+    )
+
+
+def timeline_sections(timeline: AgentTimeline, most_charts: int = 24) -> list[PageSection]:
+    """Charts of the histories with at least two runs, then regressions, then changes of level for better or worse."""
+    charts = []
+    for history in timeline.histories:
+        own = [
+            shift
+            for shift in timeline.shifts
+            if (shift.benchmark, shift.metric.name) == (history.benchmark, history.metric.name)
+        ]
+        if (chart := timeline_chart(history, own)) is not None:
+            charts.append(chart)
+    sections = []
+    if charts:
+        omitted = len(charts) - most_charts
+        sections.append(
+            PageSection(
+                "Metrics over runs",
+                [Charts(charts[:most_charts], is_single=False)],
+                notes=[f"{format_count(omitted, 'more chart')} left out"] if omitted > 0 else [],
+            )
+        )
+    if timeline.regressions:
+        sections.append(
+            PageSection("Regressions", [regressions_table(timeline.regressions)], anchor="regressions")
+        )
+    if timeline.shifts:
+        rows = [_shift_row(shift) for shift in timeline.shifts]
+        titles = ["Benchmark", "Metric", "Change", "Before", "After", "Since version", "Kind"]
+        sections.append(PageSection("Changes of level", [Table(titles, rows, words=(1, 5, 6))]))
+    return sections
+
+
+def regressions_table(regressions: Sequence[Regression]) -> Table:
+    """The newest first; agents and suites can be followed where there are links."""
+    newest = sorted(regressions, key=lambda one: (one.detected is not None, one.detected), reverse=True)
+    return Table(
+        [
+            "Agent",
+            "Severity",
+            "Metric",
+            "Loss",
+            "Before",
+            "Now",
+            "Suite",
+            "Since version",
+            "State",
+            "Detected",
+        ],
+        [_regression_row(one) for one in newest],
+        words=(1, 2, 6, 7, 8, 9),
+    )
+
+
+def _regression_row(one: Regression) -> list[Cell]:
+    unit = one.metric.unit
+    loss = f"{format_signed(one.loss.value * 100)} % [{format_signed(one.loss.low * 100)}, {format_signed(one.loss.high * 100)}]"
+    return [
+        Cell(one.agent, ref=f"agents/{one.agent}"),
+        Cell(one.severity.value, tone=SEVERITY_TONES[one.severity]),
+        Cell(one.metric.name, note=one.benchmark),
+        Cell(loss),
+        Cell(show(one.baseline_value, unit)),
+        Cell(show(one.current_value, unit)),
+        Cell(one.suite or NOTHING, ref=f"suites/{one.suite}" if one.suite else ""),
+        Cell(one.after, note=f"from {one.before}" if one.before else ""),
+        Cell(one.state.value.replace("_", " "), tone="warn" if one.counts else "quiet"),
+        Cell(f"{one.detected:%Y-%m-%d}" if one.detected else NOTHING, tone="quiet"),
+    ]
+
+
+def _shift_row(shift: Shift) -> list[Cell]:
+    unit = shift.metric.unit
+    loss = shift.loss
+    tone = "quiet" if shift.is_over else "bad" if loss.value > 0 else "good"
+    word = "worse" if loss.value > 0 else "better"
+    return [
+        Cell(shift.benchmark),
+        Cell(shift.metric.name),
+        Cell(
+            f"{format_signed(-loss.value * 100)} % [{format_signed(-loss.high * 100)}, {format_signed(-loss.low * 100)}]"
+        ),
+        Cell(show(shift.level_before, unit)),
+        Cell(show(shift.level_after, unit)),
+        Cell(shift.after.version or NOTHING, note=f"{shift.after.started:%Y-%m-%d}"),
+        Cell(f"{word}{', over' if shift.is_over else ''}", tone=tone, note=shift.kind),
+    ]

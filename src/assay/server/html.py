@@ -1,0 +1,183 @@
+"""How the server writes HTML: the templates, the frame around every page, and the files that pages load.
+
+Everything on a page is escaped by the templates, and the security policy lets only the scripts and styles of this server run. So
+whatever an agent answered, and however somebody named it, stays text.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from fastapi.responses import HTMLResponse
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader
+
+from assay.model.page import Chart, PageSection
+from assay.model.redaction import known_secrets
+from assay.report.charts.theme import config
+from assay.report.pages.html import chart_library, environment
+from assay.report.pages.html_contests import ChartPlace, Gallery
+from assay.report.warnings import split_warnings
+
+if TYPE_CHECKING:
+    from assay.report.pages.page import Page
+
+_HERE = Path(__file__).parent
+_SHARED = Path(__file__).parents[1] / "report" / "pages" / "templates"
+_PAGE_HEADERS = {
+    # Charts and meters set single properties of elements, which is all that `style-src-attr` allows.
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    # Without any referrer a browser would not say either that a form comes from this server.
+    "referrer-policy": "same-origin",
+}
+_STATUS_TITLES = {
+    401: "A key is needed",
+    403: "Not allowed",
+    404: "Not found",
+    422: "This request makes no sense",
+    429: "Too many requests",
+    503: "The database cannot be reached",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An entry of the navigation."""
+
+    name: str
+    path: str
+    scope: str = "read"
+
+
+NAVIGATION: Mapping[str, Sequence[Place]] = {
+    "Overview": (
+        Place("Dashboard", "/"),
+        Place("Leaderboard", "/ui/leaderboard"),
+        Place("Compare", "/ui/compare"),
+        Place("Timeline", "/ui/timeline"),
+        Place("Cost", "/ui/cost"),
+    ),
+    "Results": (
+        Place("Runs", "/ui/runs"),
+        Place("Agents", "/ui/agents"),
+        Place("Suites", "/ui/suites"),
+        Place("Load", "/ui/load"),
+        Place("Stress", "/ui/stress"),
+        Place("Teams", "/ui/teams"),
+        Place("Profiles", "/ui/profiles"),
+    ),
+    "Operations": (
+        Place("Alerts", "/ui/alerts"),
+        Place("Review", "/ui/review"),
+        Place("Coverage", "/ui/coverage"),
+        Place("Schedules", "/ui/schedules"),
+        Place("Success", "/ui/success"),
+        Place("Settings", "/ui/settings"),
+    ),
+}
+"""The pages of the dashboard, by group, in the order of the navigation."""
+
+
+def find_url(ref: str) -> str:
+    """The address of what a page names: `agents/NAME`, `suites/NAME`, `runs/ID`."""
+    return f"/ui/{quote(ref, safe='/')}"
+
+
+@cache
+def templates() -> Environment:
+    """The templates of the reports and those of the server, which come first."""
+    made = environment()
+    made.loader = ChoiceLoader([FileSystemLoader(_HERE / "templates"), FileSystemLoader(_SHARED)])
+    made.globals.update(
+        find_url=find_url,
+        navigation=NAVIGATION,
+        static=find_static_url,
+        chart_configs={"light": config(dark=False), "dark": config(dark=True)},
+    )
+    return made
+
+
+class Hanger:
+    """Gives each chart of a page its place when the template comes to it, and keeps what the script draws there."""
+
+    def __init__(self) -> None:
+        self._gallery = Gallery()
+
+    def __call__(self, chart: Chart) -> ChartPlace:
+        return self._gallery.hang(chart)
+
+    @property
+    def specs(self) -> Mapping[str, Any]:
+        return self._gallery.specs
+
+
+def render(template: str, status: int = 200, **context: object) -> HTMLResponse:
+    """A page of the server as it is sent: without secrets, and with the policy that keeps it inert."""
+    hang = Hanger()
+    written = templates().get_template(template).render(hang=hang, **context)
+    if known_secrets().may_be_in(written):
+        written = str(known_secrets().redact(written))
+    return HTMLResponse(written, status, _PAGE_HEADERS)
+
+
+def describe_page(page: Page) -> dict[str, object]:
+    """What the template of a page needs to know of the pages that commands write."""
+    shown, others = split_warnings(page.warnings)
+    return {"page": page, "sections": page.sections, "shown_warnings": shown, "other_warnings": others}
+
+
+def error_page(status: int, message: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:
+    """In place of a page that cannot be shown."""
+    title = _STATUS_TITLES.get(status, "This did not work")
+    response = render("error.html.j2", status, title=title, message=message, caller=None, active="")
+    response.headers.update(headers or {})
+    return response
+
+
+def find_section(sections: Sequence[PageSection], title: str) -> PageSection | None:
+    return next((section for section in sections if section.title == title), None)
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """A file that pages load; its address changes with its content, so browsers may keep it for good."""
+
+    content: bytes
+    """Compressed."""
+    media_type: str
+    digest: str
+
+
+_PARTS: Mapping[str, tuple[str, Sequence[Path]]] = {
+    "assay.css": ("text/css", (_SHARED / "report.css", _HERE / "static" / "dashboard.css")),
+    "page.js": ("text/javascript", (_SHARED / "page.js",)),
+    "dashboard.js": ("text/javascript", (_HERE / "static" / "dashboard.js",)),
+    "icon.svg": ("image/svg+xml", (_HERE / "static" / "icon.svg",)),
+}
+VEGA = "vega.js"
+
+
+@cache
+def find_static(name: str) -> StaticFile | None:
+    """A file by its name; None if there is no such file. Nothing else can be asked for, wherever a name points."""
+    if name == VEGA:
+        content, media_type = chart_library(), "text/javascript"
+    elif name in _PARTS:
+        media_type, parts = _PARTS[name]
+        content = gzip.compress(b"".join(part.read_bytes() for part in parts), 9, mtime=0)
+    else:
+        return None
+    return StaticFile(content, f"{media_type}; charset=utf-8", sha256(content).hexdigest()[:16])
+
+
+def find_static_url(name: str) -> str:
+    found = find_static(name)
+    assert found is not None, name
+    return f"/static/{name}?v={found.digest}"

@@ -1,0 +1,85 @@
+"""Logging in with a key and out again, and the files that pages load."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from starlette.exceptions import HTTPException
+
+from assay.server.access import COOKIE, PUBLIC_PAGE, READ_PAGE
+from assay.server.context import Context
+from assay.server.html import find_static, render
+from assay.server.pages.shell import caller_of, page_router
+
+router = page_router()
+
+_SESSION = timedelta(hours=12)
+_LOCAL_PATH = re.compile(r"/(?![/\\])[\x21-\x7e]*")
+_KEPT = "public, max-age=31536000, immutable"
+
+
+@router.get("/login", openapi_extra=PUBLIC_PAGE)
+def ask_for_key(
+    context: Context, following: Annotated[str, Query(alias="next", max_length=2000)] = "/"
+) -> Response:
+    if not context.store.keys():
+        return RedirectResponse("/", 303)
+    return render("login.html.j2", caller=None, active="login", next=_local(following), problem="")
+
+
+@router.post("/login", openapi_extra=PUBLIC_PAGE)
+def log_in(
+    request: Request,
+    context: Context,
+    key: Annotated[str, Form(max_length=200)] = "",
+    following: Annotated[str, Form(alias="next", max_length=2000)] = "/",
+) -> Response:
+    """Open a session for the key, and go on to the page that was asked for."""
+    now = datetime.now(UTC)
+    found = context.store.find_key(key.strip())
+    if found is None or not found.is_valid(now):
+        told = "This key was revoked or has expired." if found else "There is no such key."
+        return render("login.html.j2", 401, caller=None, active="login", next=_local(following), problem=told)
+    expires = min(now + _SESSION, found.expires or now + _SESSION)
+    session = context.store.create_session(found, expires, now)
+    response = RedirectResponse(_local(following), 303)
+    response.set_cookie(
+        COOKIE,
+        session,
+        max_age=int((expires - now).total_seconds()),
+        httponly=True,
+        samesite="lax",
+        # Only this machine is reached without TLS.
+        secure=urlsplit(f"//{request.headers.get('host', '')}").hostname
+        not in ("localhost", "127.0.0.1", "::1"),
+    )
+    return response
+
+
+@router.post("/logout", openapi_extra=READ_PAGE)
+def log_out(request: Request, context: Context) -> Response:
+    """End the session; whoever copied its cookie is out too."""
+    context.store.end_session(caller_of(request).session)
+    response = RedirectResponse("/login", 303)
+    response.delete_cookie(COOKIE)
+    return response
+
+
+def _local(path: str) -> str:
+    """A path on this server; anything else, such as the address of another one, becomes the dashboard."""
+    return path if _LOCAL_PATH.fullmatch(path) else "/"
+
+
+@router.get("/static/{name}", openapi_extra=PUBLIC_PAGE)
+def read_static(name: str) -> Response:
+    """A style, a script or a picture; always compressed, which every browser can read."""
+    found = find_static(name)
+    if found is None:
+        raise HTTPException(404, f"There is no file '{name}'.")
+    headers = {"content-encoding": "gzip", "cache-control": _KEPT}
+    return Response(found.content, media_type=found.media_type, headers=headers)

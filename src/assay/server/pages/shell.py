@@ -1,0 +1,59 @@
+"""What all pages share: errors become pages, and every page stands in the same frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from assay.errors import AssayError
+from assay.report.pages.page import Page
+from assay.server.access import Caller
+from assay.server.answers import find_status
+from assay.server.html import describe_page, error_page, render
+
+
+class PageRoute(APIRoute):
+    """A route whose errors are shown as pages."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_or_explain(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except AssayError as error:
+                return error_page(find_status(error), str(error))
+            except RequestValidationError as error:
+                found = [f"{one['loc'][-1]}: {one['msg']}" for one in error.errors()]
+                return error_page(422, "; ".join(found))
+            except HTTPException as error:
+                return error_page(error.status_code, str(error.detail))
+
+        return handle_or_explain
+
+
+def page_router() -> APIRouter:
+    return APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+def caller_of(request: Request) -> Caller:
+    """Who asks, as the access control has found out."""
+    caller: Caller = request.state.caller
+    return caller
+
+
+def show(request: Request, template: str, active: str, **context: object) -> Response:
+    """A template in the frame of the dashboard; `active` is the name of its entry in the navigation."""
+    return render(template, caller=caller_of(request), active=active, **context)
+
+
+def show_page(
+    request: Request, page: Page, active: str, template: str = "view.html.j2", **context: object
+) -> Response:
+    """A page as commands write it to files, in the frame of the dashboard."""
+    return show(request, template, active, **describe_page(page), **context)

@@ -1,0 +1,82 @@
+"use strict";
+// What the pages of the dashboard do beside their charts: load the chart library, filter by themselves, follow runs, answer the keyboard.
+(() => {
+  const { byId, once } = assayPage;
+  const vega = document.currentScript.dataset.vega;
+
+  const specs = once(async () => JSON.parse(byId("specs").textContent));
+  const runtime = once(
+    () =>
+      new Promise((loaded, failed) => {
+        const script = document.createElement("script");
+        script.src = vega;
+        script.onload = loaded;
+        script.onerror = () => failed(new Error("the chart library could not be loaded"));
+        document.head.append(script);
+      }),
+  );
+
+  // Headings of tables become buttons that sort; without scripts the tables are in their own order.
+  for (const heading of document.querySelectorAll("main table thead th")) {
+    if (heading.querySelector("button") || heading.closest("[data-unsorted]")) continue;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = heading.textContent;
+    heading.replaceChildren(button);
+  }
+
+  assayPage.start({ specs, runtime });
+
+  // Forms that only filter are sent as soon as something is chosen; empty fields stay out of the address.
+  for (const form of document.querySelectorAll("form[data-auto]")) {
+    form.addEventListener("change", (event) => {
+      if (event.target.type !== "checkbox") form.requestSubmit();
+    });
+    form.addEventListener("submit", () => {
+      for (const field of form.elements) if (field.name && !field.value) field.disabled = true;
+    });
+  }
+
+  const isTyping = (target) => target.closest("input, select, textarea, [contenteditable]");
+
+  // "/" searches; "g" and a letter goes to a page; "j" and "k" go through the rows of a list.
+  const pages = { d: "/", l: "/ui/leaderboard", r: "/ui/runs", a: "/ui/agents", s: "/ui/suites", c: "/ui/compare" };
+  let hasPrefix = false;
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (event.key === "/" && byId("search")) {
+      event.preventDefault();
+      byId("search").focus();
+    } else if (hasPrefix && pages[event.key]) {
+      location.assign(pages[event.key]);
+    } else if (event.key === "j" || event.key === "k") {
+      moveAlong(event.key === "j" ? 1 : -1);
+    }
+    hasPrefix = event.key === "g";
+  });
+
+  function moveAlong(step) {
+    const links = [...document.querySelectorAll("main tbody td:first-child a")];
+    const at = links.indexOf(document.activeElement);
+    links[Math.max(0, Math.min(links.length - 1, at + step))]?.focus();
+  }
+
+  // A run that goes on tells how far it is; when it is over, the page is loaded anew with its results.
+  const live = byId("live");
+  if (live) {
+    const events = new EventSource(live.dataset.events);
+    events.addEventListener("status", (event) => {
+      const status = JSON.parse(event.data);
+      const { done, planned } = status.progress;
+      const share = planned ? Math.min(1, done / planned) : 0;
+      live.querySelector("progress").value = share;
+      live.querySelector("[data-status]").textContent = status.position ? `${status.status}, place ${status.position}` : status.status;
+      live.querySelector("[data-done]").textContent = `${done.toLocaleString("en")} of ${planned.toLocaleString("en")} executions`;
+      document.title = `${Math.round(share * 100)} % · ${document.title.replace(/^\d+ % · /, "")}`;
+      if (status.is_over) {
+        events.close();
+        location.reload();
+      }
+    });
+  }
+})();
