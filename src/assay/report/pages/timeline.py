@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.model.page import Cell, Charts, PageSection, Table
-from assay.model.regression import AgentTimeline, Regression, Severity, Shift
+from assay.model.regression import AgentTimeline, MetricHistory, Regression, Severity, Shift
 from assay.report.charts.timeline import timeline_chart
 from assay.report.figures import NOTHING
 from assay.report.pages.page import Page
@@ -45,7 +45,7 @@ def timeline_page(timeline: AgentTimeline) -> Page:
 def timeline_sections(timeline: AgentTimeline, most_charts: int = 24) -> list[PageSection]:
     """Charts of the histories with at least two runs, then regressions, then changes of level for better or worse."""
     charts = []
-    for history in timeline.histories:
+    for history in sorted(timeline.histories, key=_find_rank):
         own = [
             shift
             for shift in timeline.shifts
@@ -72,6 +72,14 @@ def timeline_sections(timeline: AgentTimeline, most_charts: int = 24) -> list[Pa
         titles = ["Benchmark", "Metric", "Change", "Before", "After", "Since version", "Kind"]
         sections.append(PageSection("Changes of level", [Table(titles, rows, words=(1, 5, 6))]))
     return sections
+
+
+def _find_rank(history: MetricHistory) -> tuple[bool, int]:
+    """What changed comes before what stayed the same, then scores before times before everything else."""
+    is_constant = len({point.value for point in history.points}) == 1
+    names = ("score", "seconds")
+    place = names.index(history.metric.name) if history.metric.name in names else len(names)
+    return is_constant, place
 
 
 def regressions_table(regressions: Sequence[Regression]) -> Table:
