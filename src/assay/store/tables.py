@@ -8,7 +8,7 @@
                                           └─ ratings
     workspaces ─ regressions, queued_runs, api_keys, audit_log
 
-workspaces      whose things these are; there is one, `default`, until the server makes more
+workspaces      whose things these are; `default` is always there, and `assay workspace create` makes more
 agents          what was tested: a name and a version, once in a workspace; `definition` says how to make it where it is
                 registered: of each name at most one version is
 suites          benchmarks that are run and ranked together: name, version, category, and the whole definition with its cases,
