@@ -2,7 +2,7 @@
 
 While the database has no key, the server is for this machine alone: it listens on loopback, and refuses what a web page of another
 site could make a browser send. With keys, every request but those of `PUBLIC` needs one whose scope is that of its route. A route
-that names no scope needs `admin`, so none can be left open by mistake.
+that names no scope needs `admin`, so none can be left open by mistake. A request sees the workspace of its key and no other.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from starlette.types import Scope as Connection
 from assay.errors import StoreError
 from assay.model.access import ApiKey, AuditEntry, Scope
 from assay.server.answers import refuse
-from assay.server.counts import RequestCounts
+from assay.server.context import CALLER, Caller, Contexts
 from assay.server.recent import Recent
-from assay.store.store import Store
 
 NEEDED = "x-scope"
 READ, RUN, ADMIN, PUBLIC = ({NEEDED: name} for name in (*Scope, "public"))
@@ -72,13 +71,11 @@ class RateLimit:
 class AccessControl:
     """The middleware around the application."""
 
-    def __init__(
-        self, app: ASGIApp, *, routes: Sequence[BaseRoute], store: Store, rate: float, counts: RequestCounts
-    ) -> None:
-        self._counts = counts
+    def __init__(self, app: ASGIApp, *, routes: Sequence[BaseRoute], contexts: Contexts, rate: float) -> None:
         self._app = app
         self._routes = routes
-        self._store = store
+        self._contexts = contexts
+        self._store = contexts.own.store
         self._requests = RateLimit(rate)
         self._refusals = RateLimit(_REFUSED_RATE)
         self._has_keys = Recent[bool](_KEYS_SECONDS)
@@ -87,7 +84,7 @@ class AccessControl:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        status, used, begun = 500, "", monotonic()
+        status, begun = 500, monotonic()
         route = self._find_route(scope)
 
         async def send_with_headers(message: Message) -> None:
@@ -100,53 +97,42 @@ class AccessControl:
             await send(message)
 
         try:
-            found = await run_sync(self._check, scope, route)
+            caller, refusal = await run_sync(self._check, scope, route)
         except StoreError as error:
-            found = refuse(503, str(error))
-        if isinstance(found, Response):
-            await found(scope, receive, send_with_headers)
+            caller, refusal = Caller(self._contexts.own), refuse(503, str(error))
+        if refusal is not None:
+            await refusal(scope, receive, send_with_headers)
         else:
-            used = found
+            scope[CALLER] = caller
             body = await _read_body(receive)
             handler = refuse(413, _TOO_LARGE) if body is None else self._app
             await handler(scope, body or receive, send_with_headers)
         path = str(getattr(route, "path_format", "other"))
-        self._counts.add(scope["method"] if route else "any", path, status, monotonic() - begun)
+        method = scope["method"] if route else "any"
+        caller.context.counts.add(method, path, status, monotonic() - begun)
         if scope["method"] not in ("GET", "HEAD") or status in (401, 403):
-            await run_sync(self._note, scope, used, status)
+            await run_sync(self._note, scope, caller, status)
 
-    def _check(self, scope: Connection, route: BaseRoute | None) -> Response | str:
-        """The refusal of a request, or the prefix of the key that it may go on with."""
-        headers = Headers(scope=scope)
-        if int(headers.get("content-length", "0")) > _MOST_BYTES:
-            return refuse(413, _TOO_LARGE)
-        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-        if has_body and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            return refuse(415, "A request is JSON, with the header Content-Type: application/json.")
+    def _check(self, scope: Connection, route: BaseRoute | None) -> tuple[Caller, Response | None]:
+        """Who makes a request, and its refusal; None if it may go on."""
+        headers, nobody = Headers(scope=scope), Caller(self._contexts.own)
+        if (refusal := _refuse_body(headers)) is not None:
+            return nobody, refusal
         # What there is not, and the schema, can be read.
         needed = Scope.READ if route is None else find_scope(route)
         if needed == "public":
-            return ""
-        if not self._has_keys.get("", lambda: bool(self._store.keys())):
-            return self._check_local(headers)
-        return self._check_key(headers, Scope(needed), _address(scope))
+            return nobody, None
+        if not self._has_keys.get("", self._store.has_keys):
+            return nobody, _refuse_others(headers)
+        key = self._store.find_key(find_token(headers))
+        # What is done with a key concerns its workspace, also where the key is refused.
+        caller = nobody if key is None else Caller(self._contexts.find(key.workspace), key)
+        return caller, self._refuse_key(key, Scope(needed), _address(scope))
 
-    def _check_local(self, headers: Headers) -> Response | str:
-        """Another site may make a browser send requests here, by a form or by a name that it points at this machine."""
-        host = urlsplit(f"//{headers.get('host', '')}").hostname
-        origin = headers.get("origin")
-        if host not in _LOOPBACK or (origin and urlsplit(origin).netloc != headers.get("host")):
-            return refuse(
-                403, "Without keys the server answers this machine only. Make one: assay key create NAME"
-            )
-        return ""
-
-    def _check_key(self, headers: Headers, needed: Scope, address: str) -> Response | str:
-        word, _, token = headers.get("authorization", "").partition(" ")
-        key = self._store.find_key(token.strip()) if word.lower() == "bearer" and token else None
+    def _refuse_key(self, key: ApiKey | None, needed: Scope, address: str) -> Response | None:
         now = datetime.now(UTC)
         if key is None or not key.is_valid(now):
-            return self._refuse_key(key, address)
+            return self._refuse_invalid(key, address)
         if not self._requests.allows(key.prefix):
             return refuse(
                 429, "There are too many requests with this key. Wait a moment.", headers={"retry-after": "1"}
@@ -154,9 +140,9 @@ class AccessControl:
         if not key.scope.allows(needed):
             return refuse(403, f"This key may {key.scope}; the request needs a key that may {needed}.")
         self._store.note_use(key, now)
-        return key.prefix
+        return None
 
-    def _refuse_key(self, key: ApiKey | None, address: str) -> Response:
+    def _refuse_invalid(self, key: ApiKey | None, address: str) -> Response:
         """Whoever has a key that ended learns that; whoever has none learns nothing about keys."""
         if not self._refusals.allows(address):
             return refuse(429, "There were too many requests without a valid key. Wait a moment.")
@@ -168,14 +154,42 @@ class AccessControl:
     def _find_route(self, scope: Connection) -> BaseRoute | None:
         return next((route for route in self._routes if route.matches(scope)[0] is Match.FULL), None)
 
-    def _note(self, scope: Connection, key: str, status: int) -> None:
+    def _note(self, scope: Connection, caller: Caller, status: int) -> None:
+        key = caller.key.prefix if caller.key else ""
         entry = AuditEntry(
             datetime.now(UTC), key, _address(scope), scope["method"], scope["path"][:500], status
         )
         try:
-            self._store.audit(entry)
+            caller.context.store.audit(entry)
         except StoreError:
             return  # what was to be told about has been answered; the database is away
+
+
+def find_token(headers: Headers) -> str:
+    """The text of the key that a request has; empty where it has none."""
+    word, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if word.lower() == "bearer" else ""
+
+
+def _refuse_body(headers: Headers) -> Response | None:
+    """A body that is too large, or that a form of another site could send."""
+    if int(headers.get("content-length", "0")) > _MOST_BYTES:
+        return refuse(413, _TOO_LARGE)
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    if has_body and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        return refuse(415, "A request is JSON, with the header Content-Type: application/json.")
+    return None
+
+
+def _refuse_others(headers: Headers) -> Response | None:
+    """Another site may make a browser send requests here, by a form or by a name that it points at this machine."""
+    host = urlsplit(f"//{headers.get('host', '')}").hostname
+    origin = headers.get("origin")
+    if host not in _LOOPBACK or (origin and urlsplit(origin).netloc != headers.get("host")):
+        return refuse(
+            403, "Without keys the server answers this machine only. Make one: assay key create NAME"
+        )
+    return None
 
 
 def find_scope(route: BaseRoute) -> str:

@@ -15,7 +15,7 @@ from assay.model.redaction import known_secrets
 from assay.server import benchmarks, catalog, operations, results, runs
 from assay.server.access import NEEDED, RATE, AccessControl
 from assay.server.answers import answer_errors, describe_errors
-from assay.server.context import MAX_RUNS, ServerContext
+from assay.server.context import MAX_RUNS, Contexts, ServerContext
 from assay.server.queue import RunQueue
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -53,16 +53,14 @@ def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
         responses=describe_errors(401, 403, 413, 415, 422, 429, 503),
         lifespan=lifespan,
     )
-    app.state.context = context = ServerContext(settings, store, queue)
     answer_errors(app)
     for resource in RESOURCES:
         app.include_router(resource.router)
     app.add_middleware(
         AccessControl,
         routes=[route for resource in RESOURCES for route in resource.router.routes],
-        store=store,
+        contexts=Contexts(ServerContext(settings, store, queue)),
         rate=settings.server.get("rate", RATE),
-        counts=context.counts,
     )
     app.openapi = lambda: describe_access(app)  # type: ignore[method-assign]
     return app

@@ -1,15 +1,21 @@
-"""What the routes share: the project, its store and its queue, kept in the state of the application."""
+"""What the routes share: the project, its store and its queue.
+
+There is one context for each workspace that is asked for, with a store, caches and counts of its own, so that nothing of one
+workspace can get into the answers of another.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from threading import Lock
 from time import monotonic
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
+from assay.model.access import ApiKey
 from assay.server.counts import RequestCounts
 from assay.server.queue import RunQueue
 from assay.server.recent import Recent
@@ -43,7 +49,7 @@ class SharedProgress:
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """Everything that outlives a request."""
+    """Everything of one workspace that outlives a request."""
 
     settings: Settings
     store: Store
@@ -68,9 +74,43 @@ class ServerContext:
         return float(self.settings.server.get("sync_seconds", SYNC_SECONDS))
 
 
+class Contexts:
+    """The contexts of all workspaces, each made when it is first asked for; `own` is that which the server was started with."""
+
+    def __init__(self, own: ServerContext) -> None:
+        self.own = own
+        self._lock = Lock()
+        self._made = {own.store.workspace: own}
+
+    def find(self, workspace: str) -> ServerContext:
+        with self._lock:
+            if workspace not in self._made:
+                store = self.own.store.in_workspace(workspace)
+                settings = without_project_files(self.own.settings)
+                self._made[workspace] = ServerContext(settings, store, self.own.queue)
+            return self._made[workspace]
+
+
+def without_project_files(settings: Settings) -> Settings:
+    """The settings for other workspaces than that of the server: files of the project belong to that one alone."""
+    return replace(settings, load=(), agents=(), suites=())
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a request, and what it may see: the workspace of its key, or that of the server while there are no keys."""
+
+    context: ServerContext
+    key: ApiKey | None = None
+
+
+CALLER = "assay.caller"
+"""Where the scope of a request has its caller, put there by the access control."""
+
+
 def _find_context(request: Request) -> ServerContext:
-    context: ServerContext = request.app.state.context
-    return context
+    caller: Caller = request.scope[CALLER]
+    return caller.context
 
 
 Context = Annotated[ServerContext, Depends(_find_context)]

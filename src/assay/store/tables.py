@@ -244,7 +244,7 @@ runs = sa.Table(
     sa.Column("name", _RedactedText, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
-    sa.Column("started", _Instant, nullable=False, index=True),
+    sa.Column("started", _Instant, nullable=False),
     sa.Column("ended", _Instant),
     sa.Column("seed", sa.BigInteger, nullable=False),
     sa.Column("notes", _RedactedText, nullable=False),
@@ -259,6 +259,7 @@ runs = sa.Table(
     sa.Column("budget", _RedactedJson, nullable=False, server_default="{}"),
     sa.Column("question", _RedactedJson),
     sa.Column("label", _RedactedText, nullable=False, server_default=""),
+    sa.Index("ix_runs_workspace_id", "workspace_id", "started"),
 )
 
 tags = sa.Table(
