@@ -37,8 +37,8 @@ def create_key(
     prefix = secrets.token_hex(4)
     token = f"{_WORD}_{prefix}_{secrets.token_urlsafe(32)}"
     row = {"prefix": prefix, "name": name, "scope": scope.value, "created": now, "expires": expires}
-    row |= {"hash": _hash(token), "workspace_id": workspace_of(connection)}
-    connection.execute(api_keys.insert(), row)
+    own = {"hash": _hash(token), "workspace_id": workspace_of(connection)}
+    connection.execute(api_keys.insert(), {**row, **own})
     return _read_key(connection, prefix), token
 
 
