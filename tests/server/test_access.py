@@ -108,7 +108,7 @@ def test_what_was_changed_and_refused_is_in_the_audit_log(keys: Keys) -> None:
     entries = keys.ask("GET", "/audit?limit=2", "admin").document["entries"]
     prefix = keys.tokens["run"].split("_")[1]
     assert [(one["method"], one["path"], one["status"], one["key"]) for one in entries] == [
-        ("POST", "/runs/nobody/cancel", 403, ""),
+        ("POST", "/runs/nobody/cancel", 403, keys.tokens["read"].split("_")[1]),
         ("POST", "/runs/nobody/cancel", 404, prefix),
     ]
     assert {one["address"] for one in entries} == {"127.0.0.1"}

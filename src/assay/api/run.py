@@ -152,7 +152,7 @@ def _run_new(target: str | None, given: Mapping[str, Any], settings: Settings, s
 
 def open_store(db: str | Path | None, settings: Settings) -> Store:
     url = f"sqlite:///{db}" if isinstance(db, Path) else db or settings.db
-    return Store.open(url, retry_seconds=settings.db_retry)
+    return Store.open(url, workspace=settings.workspace, retry_seconds=settings.db_retry)
 
 
 def watching(plan: Plan, given: Mapping[str, Any], done: int = 0) -> AbstractContextManager[Watch]:

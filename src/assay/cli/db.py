@@ -25,7 +25,7 @@ def db() -> None:
 @db.command()
 @common
 def info(session: Session) -> None:
-    """Show the location, schema version and size of the database."""
+    """Show the location, schema version and size of the database, and what the workspace has in it."""
     with session.store() as store:
         facts: dict[str, Any] = store.info()
     if session.is_json:
@@ -45,13 +45,15 @@ def info(session: Session) -> None:
 def upgrade(session: Session) -> None:
     """Upgrade an older database to this version's schema, and rate its trials again where needed."""
     from assay.cli.suite import tell_rated
+    from assay.model.workspace import DEFAULT
     from assay.pipeline.references import rate_after_upgrade
     from assay.store.store import upgrade as upgrade_store
 
     # The schema first, in one transaction; then what the new version stores and the old one did not is computed.
     before, after = upgrade_store(session.db or session.settings.db)
-    with session.store() as store:
-        rated = rate_after_upgrade(store, tell_rated(session))
+    with session.store(DEFAULT) as store:
+        parts = [store.in_workspace(name) for name in store.workspaces()]
+        rated = sum(rate_after_upgrade(part, tell_rated(session)) for part in parts)
     if session.is_json:
         from assay.report.documents.answers import upgrade_document
 
@@ -77,19 +79,21 @@ def upgrade(session: Session) -> None:
 @click.option("--dry-run", is_flag=True, help="Only print which runs would be deleted.")
 @common
 def prune(session: Session, days: int | None, keep: int | None, dry_run: bool) -> None:
-    """Delete old runs. Baselines and unfinished runs are kept."""
+    """Delete old runs of the workspace. Baselines and unfinished runs are kept."""
     if days is None and keep is None:
         raise click.UsageError("Say which: --older-than DAYS, --keep N, or both.")
     with session.store() as store:
         deleted = store.prune(older_than_days=days, keep=keep, dry_run=dry_run)
+        place = store.workspace
     if session.is_json:
         from assay.report.documents.answers import pruning_document
 
-        session.emit(pruning_document(deleted, is_dry_run=dry_run))
+        session.emit(pruning_document(deleted, place, is_dry_run=dry_run))
     else:
         verb = "Would delete" if dry_run else "Deleted"
         session.say(
-            f"{verb} {format_count(len(deleted), 'run')}{': ' + ', '.join(deleted[:20]) if deleted else ''}."
+            f"{verb} {format_count(len(deleted), 'run')} of the workspace '{place}'"
+            f"{': ' + ', '.join(deleted[:20]) if deleted else ''}."
         )
         session.next("assay db info")
 
@@ -99,22 +103,26 @@ def prune(session: Session, days: int | None, keep: int | None, dry_run: bool) -
 @click.option("--run", "ref", metavar="RUN", help="Only this run.")
 @common
 def export(session: Session, file: Path, ref: str | None) -> None:
-    """Write everything, or one run, to a new file. Its extension decides the format.
+    """Write everything of the workspace, or one run, to a new file. Its extension decides the format.
 
     \b
     .parquet, .csv, .jsonl   a table: one row per execution, with its run, trial, agent,
                              params, scores and measurements
     .db, .sqlite, .sqlite3   a SQLite database, for --db
     """
+    from assay.model.workspace import DEFAULT
     from assay.store.export import DATABASES
 
     with session.store() as store:
         written = store.export(file, store.run(ref).id if ref else None)
+        place = store.workspace
     if session.is_json:
         from assay.report.documents.answers import export_document
 
-        session.emit(export_document(written))
+        session.emit(export_document(written, place))
     else:
-        session.say(f"Wrote {written}.")
+        what = f"run '{ref}'" if ref else "everything"
+        session.say(f"Wrote {what} of the workspace '{place}' to {written}.")
         if written.suffix in DATABASES:
-            session.next(shell_command("runs list", options=["--db", f"sqlite:///{written}"]))
+            options = ["--db", f"sqlite:///{written}", *(["--workspace", place] if place != DEFAULT else [])]
+            session.next(shell_command("runs list", options=options))

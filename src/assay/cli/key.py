@@ -31,6 +31,8 @@ def key() -> None:
 def create(session: Session, name: str, scope: str, days: int | None) -> None:
     """Create a key and print it. It is shown only now; NAME says what it is for.
 
+    It opens the workspace in which it is created, and no other: assay key create NAME --workspace WORKSPACE
+
     As soon as there is a key, the server answers only requests with one: Authorization: Bearer KEY
     """
     from assay.model.access import Scope
@@ -50,7 +52,7 @@ def create(session: Session, name: str, scope: str, days: int | None) -> None:
 @key.command("list")
 @common
 def list_keys(session: Session) -> None:
-    """List keys: what each may do, until when, and when it was last used."""
+    """List the keys of the workspace: what each may do, until when, and when it was last used."""
     from assay.report.documents.answers import key_document
 
     with session.store() as store:

@@ -59,6 +59,7 @@ COMMANDS = {
     "matrix": ("assay.cli.matrix:matrix", "Show every agent on every dimension, and head to head."),
     "serve": ("assay.cli.serve:serve", "Serve the REST API of this project."),
     "key": ("assay.cli.key:key", "Create, list and revoke keys of the server."),
+    "workspace": ("assay.cli.workspace:workspace", "Create and list workspaces of a database."),
     "cost": ("assay.cli.cost:cost", "Show what agents cost, who is worth it, and where to save."),
     "rescore": ("assay.cli.rescore:rescore", "Score stored outputs again without running any agent."),
     "agent": ("assay.cli.agent:agent", "Register and list agents."),

@@ -1,4 +1,4 @@
-"""What every command has in common: the options --db, --json, --quiet and --verbose, and the `Session` made from them.
+"""What every command has in common: the options --db, --workspace, --json, --quiet and --verbose, and the `Session` made from them.
 
 A command is decorated with `@common` and gets a session as its first argument. Through it the command opens the store,
 emits its JSON document, and talks to people. Results go to standard output; messages, warnings and hints go to standard
@@ -40,6 +40,8 @@ class Session:
     is_quiet: bool
     db_retry: float | None = None
     """Seconds that a run waits for a database that cannot be reached; None where the settings decide."""
+    chosen_workspace: str | None = None
+    """Of --workspace; None where the settings decide."""
     _redirection: contextlib.ExitStack | None = None
 
     @property
@@ -48,13 +50,22 @@ class Session:
 
         return find_settings(Path.cwd())
 
-    def store(self) -> Store:
-        """Open the database: that of --db, else that of ASSAY_DB or the settings. It is made if it does not exist."""
+    @property
+    def workspace(self) -> str | None:
+        """The part of the database that the command works in; None is the one that every database has."""
+        return self.chosen_workspace or self.settings.workspace
+
+    def store(self, workspace: str | None = None) -> Store:
+        """Open the database: that of --db, else that of ASSAY_DB or the settings. It is made if it does not exist.
+
+        It is bound to the given workspace, else to that of the options or the settings, which must exist.
+        """
         from assay.store.store import Store
 
         settings = self.settings
         retry = settings.db_retry if self.db_retry is None else self.db_retry
-        return Store.open(self.db or settings.db, retry_seconds=retry)
+        within = workspace or self.chosen_workspace or settings.workspace
+        return Store.open(self.db or settings.db, workspace=within, retry_seconds=retry)
 
     @contextlib.contextmanager
     def store_when_needed(self) -> Iterator[Callable[[], Store]]:
@@ -71,7 +82,7 @@ class Session:
             def opened() -> Store:
                 return until_done.enter_context(self.store())
 
-            if not will_open(self.db or self.settings.db):
+            if self.workspace or not will_open(self.db or self.settings.db):
                 opened()
             yield opened
 
@@ -153,6 +164,11 @@ def common(command: Command) -> Command:
     @click.option(
         "--db", metavar="URL", help="Database; default: ASSAY_DB, assay.toml, or sqlite:///.assay/assay.db"
     )
+    @click.option(
+        "--workspace",
+        metavar="NAME",
+        help="Part of the database; default: ASSAY_WORKSPACE, assay.toml, or 'default'.",
+    )
     @click.option("--json", "is_json", is_flag=True, help="One JSON document on standard output.")
     @click.option(
         "--quiet",
@@ -170,7 +186,13 @@ def common(command: Command) -> Command:
     )
     @functools.wraps(command)
     def wrapper(
-        *args: Any, db: str | None, is_json: bool, is_quiet: bool, is_verbose: bool, **kwargs: Any
+        *args: Any,
+        db: str | None,
+        workspace: str | None,
+        is_json: bool,
+        is_quiet: bool,
+        is_verbose: bool,
+        **kwargs: Any,
     ) -> Any:
         # `logging` is imported only where somebody wants log lines, which keeps the start of all other commands fast. The last
         # condition: an earlier command of this process was verbose, and this one is not.
@@ -178,7 +200,7 @@ def common(command: Command) -> Command:
             from assay.cli.logs import configure_logging
 
             configure_logging(is_verbose)
-        session = Session(db, is_json, is_quiet)
+        session = Session(db, is_json, is_quiet, chosen_workspace=workspace)
         # With --lines a command answers line by line, on standard output itself.
         with contextlib.nullcontext() if kwargs.get("lines") else session.output_reserved():
             return command(session, *args, **kwargs)

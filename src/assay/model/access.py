@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from assay.model.workspace import DEFAULT
+
 
 class Scope(StrEnum):
     """What a key allows; each scope allows all that those before it do."""
@@ -32,6 +34,8 @@ class ApiKey:
     expires: datetime | None = None
     revoked: datetime | None = None
     last_used: datetime | None = None
+    workspace: str = DEFAULT
+    """What it opens: nothing outside of this workspace."""
 
     def is_valid(self, now: datetime) -> bool:
         return self.revoked is None and (self.expires is None or now < self.expires)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from assay.model.workspace import DEFAULT
+
 
 class QueueState(StrEnum):
     """Where a run that was asked for stands; it begins as `queued`."""
@@ -44,3 +46,5 @@ class QueuedRun:
     """Why it was refused or failed."""
     attempts: int = 0
     """How often a process began with it."""
+    workspace: str = DEFAULT
+    """Where it belongs: the store sets it, to the workspace in which it was asked for."""

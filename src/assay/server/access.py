@@ -2,7 +2,7 @@
 
 While the database has no key, the server is for this machine alone: it listens on loopback, and refuses what a web page of another
 site could make a browser send. With keys, every request but those of `PUBLIC` needs one whose scope is that of its route. A route
-that names no scope needs `admin`, so none can be left open by mistake.
+that names no scope needs `admin`, so none can be left open by mistake. A request sees the workspace of its key and no other.
 
 A program sends its key in the header `Authorization`. A browser logs in with it once and gets a session, whose secret is in a cookie.
 Since a browser sends cookies whoever made it send the request, whatever changes something in a session must also hold a token that
@@ -11,10 +11,9 @@ only our own pages know.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
@@ -32,10 +31,9 @@ from starlette.types import Scope as Connection
 from assay.errors import StoreError
 from assay.model.access import ApiKey, AuditEntry, Scope
 from assay.server.answers import refuse
-from assay.server.counts import RequestCounts
+from assay.server.context import CALLER, Caller, Contexts
 from assay.server.html import error_page
 from assay.server.recent import Recent
-from assay.store.store import Store
 
 NEEDED, PAGE = "x-scope", "x-page"
 READ, RUN, ADMIN, PUBLIC = ({NEEDED: name} for name in (*Scope, "public"))
@@ -46,6 +44,7 @@ READ_PAGE, RUN_PAGE, ADMIN_PAGE, PUBLIC_PAGE = (
 """The same for pages, which are answered with HTML and take forms in place of JSON."""
 COOKIE = "assay_session"
 _JSON, _FORM = "application/json", "application/x-www-form-urlencoded"
+_SAFE = ("GET", "HEAD")
 RATE = 100
 _REFUSED_RATE = 5
 """Refused keys a second of one address, before all of its requests have to wait."""
@@ -54,8 +53,6 @@ _KEYS_SECONDS = 1.0
 _MOST_BYTES = 1 << 20
 _TOO_LARGE = f"A request may have {_MOST_BYTES:,} bytes."
 _MOST_BUCKETS = 10_000
-_SAFE = ("GET", "HEAD")
-_UNPROVEN = "The request was not sent by a page of this session. Reload the page and try again."
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -88,32 +85,28 @@ class RateLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """Who a request comes from; without a key where the database has none, or where none is needed."""
+class Refusal:
+    """Why a request does not go on."""
 
-    key: ApiKey | None = None
-    session: str = ""
-    """The secret of the session; empty where the key itself came with the request."""
+    status: int
+    message: str
+    headers: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def form_token(self) -> str:
-        """What a form has to bring back in this session; nobody can derive it who does not know the session's secret."""
-        return hashlib.sha256(f"form {self.session}".encode()).hexdigest() if self.session else ""
-
-    def may(self, scope: str) -> bool:
-        return self.key is None or self.key.scope.allows(Scope(scope))
+    def answer(self, route: BaseRoute | None) -> Response:
+        """As a page where a page was asked for, else as a document."""
+        if is_page(route):
+            return error_page(self.status, self.message, self.headers)
+        return refuse(self.status, self.message, headers=self.headers)
 
 
 class AccessControl:
     """The middleware around the application."""
 
-    def __init__(
-        self, app: ASGIApp, *, routes: Sequence[BaseRoute], store: Store, rate: float, counts: RequestCounts
-    ) -> None:
-        self._counts = counts
+    def __init__(self, app: ASGIApp, *, routes: Sequence[BaseRoute], contexts: Contexts, rate: float) -> None:
         self._app = app
         self._routes = routes
-        self._store = store
+        self._contexts = contexts
+        self._store = contexts.own.store
         self._requests = RateLimit(rate)
         self._refusals = RateLimit(_REFUSED_RATE)
         self._has_keys = Recent[bool](_KEYS_SECONDS)
@@ -122,7 +115,7 @@ class AccessControl:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        status, caller, begun = 500, Caller(), monotonic()
+        status, begun, caller = 500, monotonic(), Caller(self._contexts.own)
         route = self._find_route(scope)
 
         async def send_with_headers(message: Message) -> None:
@@ -132,142 +125,121 @@ class AccessControl:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
+                # Before anybody learns of it: what was answered is in the log.
+                if scope["method"] not in _SAFE or status in (401, 403):
+                    await run_sync(self._note, scope, caller, status)
             await send(message)
 
         try:
-            found = await run_sync(self._check, scope, route)
+            caller, refusal = await run_sync(self._check, scope, route)
         except StoreError as error:
-            found = _refuse(route, 503, str(error))
-        if isinstance(found, Response):
-            await found(scope, receive, send_with_headers)
+            refusal = Refusal(503, str(error))
+        body = b""
+        if refusal is None:
+            body, refusal = await _read_body(scope, receive, caller)
+        if refusal is None:
+            scope[CALLER] = caller
+            await self._app(scope, _hand_on(body, receive), send_with_headers)
+        elif refusal.status == 401 and is_page(route) and scope["method"] in _SAFE:
+            await _ask_to_log_in(scope)(scope, receive, send_with_headers)
         else:
-            caller = found
-            scope.setdefault("state", {})["caller"] = caller
-            body = await _read_body(receive)
-            handler: ASGIApp = self._app
-            if body is None:
-                handler = _refuse(route, 413, _TOO_LARGE)
-            elif caller.session and scope["method"] not in _SAFE and not _has_token(scope, body, caller):
-                handler = _refuse(route, 403, _UNPROVEN)
-            await handler(scope, receive if body is None else _hand_on(body, receive), send_with_headers)
+            await refusal.answer(route)(scope, receive, send_with_headers)
         path = str(getattr(route, "path_format", "other"))
-        self._counts.add(scope["method"] if route else "any", path, status, monotonic() - begun)
-        if scope["method"] not in _SAFE or status in (401, 403):
-            await run_sync(self._note, scope, caller, status)
+        method = scope["method"] if route else "any"
+        caller.context.counts.add(method, path, status, monotonic() - begun)
 
-    def _check(self, scope: Connection, route: BaseRoute | None) -> Response | Caller:
-        """The refusal of a request, or who it comes from."""
-        headers = Headers(scope=scope)
-        if int(headers.get("content-length", "0")) > _MOST_BYTES:
-            return _refuse(route, 413, _TOO_LARGE)
-        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-        expected = _FORM if is_page(route) else _JSON
-        if has_body and headers.get("content-type", "").partition(";")[0].strip() != expected:
-            return _refuse(
-                route, 415, f"The body has to be {expected}, and the header Content-Type has to say so."
-            )
-        if has_body and is_page(route) and not _is_same_site(headers, is_required=True):
-            return _refuse(route, 403, "The form was not sent by a page of this server.")
+    def _check(self, scope: Connection, route: BaseRoute | None) -> tuple[Caller, Refusal | None]:
+        """Who makes a request, and its refusal; None if it may go on."""
+        headers, nobody = Headers(scope=scope), Caller(self._contexts.own)
+        if (refusal := _refuse_body(headers, is_form=is_page(route))) is not None:
+            return nobody, refusal
         # What there is not, and the schema, can be read.
         needed = Scope.READ if route is None else find_scope(route)
         if needed == "public":
-            return self._check_attempts(scope, route)
-        if not self.has_keys():
-            return self._check_local(headers, route)
-        return self._check_key(scope, headers, route, Scope(needed))
+            return nobody, self._refuse_attempts(scope)
+        if not self._has_keys.get("", self._store.has_keys):
+            return nobody, _refuse_others(headers)
+        key, session = self._find_key(headers)
+        # What is done with a key concerns its workspace, also where the key is refused.
+        caller = nobody if key is None else Caller(self._contexts.find(key.workspace), key, session)
+        return caller, self._refuse_key(key, Scope(needed), _address(scope))
 
-    def has_keys(self) -> bool:
-        return self._has_keys.get("", lambda: bool(self._store.keys()))
+    def _find_key(self, headers: Headers) -> tuple[ApiKey | None, str]:
+        """The key in the header, or else that of the session in the cookie, with the secret of the session."""
+        if token := find_token(headers):
+            return self._store.find_key(token), ""
+        session = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+        return (self._store.find_session(session), session) if session else (None, "")
 
-    def _check_attempts(self, scope: Connection, route: BaseRoute | None) -> Response | Caller:
+    def _refuse_attempts(self, scope: Connection) -> Refusal | None:
         """Whoever tries keys in the form of the login is slowed down like whoever tries them in a header."""
-        if scope["method"] not in _SAFE and not self._refusals.allows(_address(scope)):
-            return _refuse(route, 429, "There were too many attempts. Wait a moment.")
-        return Caller()
+        if scope["method"] in _SAFE or self._refusals.allows(_address(scope)):
+            return None
+        return Refusal(429, "There were too many attempts. Wait a moment.")
 
-    def _check_local(self, headers: Headers, route: BaseRoute | None) -> Response | Caller:
-        """Another site may make a browser send requests here, by a form or by a name that it points at this machine."""
-        host = urlsplit(f"//{headers.get('host', '')}").hostname
-        if host not in _LOOPBACK or not _is_same_site(headers):
-            told = "Without keys the server answers this machine only. Make one: assay key create NAME"
-            return _refuse(route, 403, told)
-        return Caller()
-
-    def _check_key(
-        self, scope: Connection, headers: Headers, route: BaseRoute | None, needed: Scope
-    ) -> Response | Caller:
+    def _refuse_key(self, key: ApiKey | None, needed: Scope, address: str) -> Refusal | None:
         now = datetime.now(UTC)
-        caller = self._find_caller(headers, now)
-        key = caller.key
         if key is None or not key.is_valid(now):
-            if is_page(route) and scope["method"] in _SAFE:
-                return _ask_to_log_in(scope)
-            return self._refuse_key(route, key, _address(scope))
+            return self._refuse_invalid(key, address)
         if not self._requests.allows(key.prefix):
             told = "There are too many requests with this key. Wait a moment."
-            return _refuse(route, 429, told, {"retry-after": "1"})
+            return Refusal(429, told, {"retry-after": "1"})
         if not key.scope.allows(needed):
-            return _refuse(
-                route, 403, f"This key may {key.scope}; the request needs a key that may {needed}."
-            )
+            return Refusal(403, f"This key may {key.scope}; the request needs a key that may {needed}.")
         self._store.note_use(key, now)
-        return caller
+        return None
 
-    def _find_caller(self, headers: Headers, now: datetime) -> Caller:
-        """By the key in the header, or else by the session in the cookie."""
-        word, _, token = headers.get("authorization", "").partition(" ")
-        if word.lower() == "bearer" and token:
-            return Caller(self._store.find_key(token.strip()))
-        session = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
-        return Caller(self._store.find_session(session, now), session) if session else Caller()
-
-    def _refuse_key(self, route: BaseRoute | None, key: ApiKey | None, address: str) -> Response:
+    def _refuse_invalid(self, key: ApiKey | None, address: str) -> Refusal:
         """Whoever has a key that ended learns that; whoever has none learns nothing about keys."""
         if not self._refusals.allows(address):
-            return _refuse(route, 429, "There were too many requests without a valid key. Wait a moment.")
+            return Refusal(429, "There were too many requests without a valid key. Wait a moment.")
         told = "The request needs a key: Authorization: Bearer KEY."
         if key is not None:
             told = f"This key {'was revoked' if key.revoked else 'has expired'}. Make another: assay key create NAME"
-        return _refuse(route, 401, told, {"www-authenticate": "Bearer"})
+        return Refusal(401, told, {"www-authenticate": "Bearer"})
 
     def _find_route(self, scope: Connection) -> BaseRoute | None:
         return next((route for route in self._routes if route.matches(scope)[0] is Match.FULL), None)
 
     def _note(self, scope: Connection, caller: Caller, status: int) -> None:
-        prefix = caller.key.prefix if caller.key else ""
+        key = caller.key.prefix if caller.key else ""
         entry = AuditEntry(
-            datetime.now(UTC), prefix, _address(scope), scope["method"], scope["path"][:500], status
+            datetime.now(UTC), key, _address(scope), scope["method"], scope["path"][:500], status
         )
         try:
-            self._store.audit(entry)
+            caller.context.store.audit(entry)
         except StoreError:
             return  # what was to be told about has been answered; the database is away
 
 
-def find_scope(route: BaseRoute) -> str:
-    """The scope that a route needs; `admin` for one that does not say."""
-    extra: Mapping[str, Any] | None = getattr(route, "openapi_extra", None)
-    return str((extra or {}).get(NEEDED, Scope.ADMIN))
+def find_token(headers: Headers) -> str:
+    """The text of the key that a request has; empty where it has none."""
+    word, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if word.lower() == "bearer" else ""
 
 
 def is_page(route: BaseRoute | None) -> bool:
     return bool((getattr(route, "openapi_extra", None) or {}).get(PAGE))
 
 
-def _refuse(
-    route: BaseRoute | None, status: int, message: str, headers: Mapping[str, str] | None = None
-) -> Response:
-    """As a page where a page was asked for, else as a document."""
-    return (
-        error_page(status, message, headers) if is_page(route) else refuse(status, message, headers=headers)
-    )
-
-
 def _ask_to_log_in(scope: Connection) -> Response:
-    asked = scope["path"] + (
-        f"?{scope['query_string'].decode('ascii', 'replace')}" if scope["query_string"] else ""
-    )
+    query = scope["query_string"].decode("ascii", "replace")
+    asked = f"{scope['path']}?{query}" if query else str(scope["path"])
     return RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
+
+
+def _refuse_body(headers: Headers, *, is_form: bool) -> Refusal | None:
+    """A body that is too large, or that a form of another site could send."""
+    if int(headers.get("content-length", "0")) > _MOST_BYTES:
+        return Refusal(413, _TOO_LARGE)
+    if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+        return None
+    expected = _FORM if is_form else _JSON
+    if headers.get("content-type", "").partition(";")[0].strip() != expected:
+        return Refusal(415, f"The body has to be {expected}, and the header Content-Type has to say so.")
+    if is_form and not _is_same_site(headers, is_required=True):
+        return Refusal(403, "The form was not sent by a page of this server.")
+    return None
 
 
 def _is_same_site(headers: Headers, *, is_required: bool = False) -> bool:
@@ -276,28 +248,46 @@ def _is_same_site(headers: Headers, *, is_required: bool = False) -> bool:
     return urlsplit(origin).netloc == headers.get("host") if origin else not is_required
 
 
-def _has_token(scope: Connection, body: bytes, caller: Caller) -> bool:
-    headers = Headers(scope=scope)
-    sent = headers.get("x-form-token", "")
-    if headers.get("content-type", "").startswith(_FORM):
-        sent = parse_qs(body.decode("utf-8", "replace")).get("form_token", [""])[0]
-    return hmac.compare_digest(sent.encode(), caller.form_token.encode())
+def _refuse_others(headers: Headers) -> Refusal | None:
+    """Another site may make a browser send requests here, by a form or by a name that it points at this machine."""
+    host = urlsplit(f"//{headers.get('host', '')}").hostname
+    if host not in _LOOPBACK or not _is_same_site(headers):
+        told = "Without keys the server answers this machine only. Make one: assay key create NAME"
+        return Refusal(403, told)
+    return None
+
+
+def find_scope(route: BaseRoute) -> str:
+    """The scope that a route needs; `admin` for one that does not say."""
+    extra: Mapping[str, Any] | None = getattr(route, "openapi_extra", None)
+    return str((extra or {}).get(NEEDED, Scope.ADMIN))
 
 
 def _address(scope: Connection) -> str:
     return str(scope["client"][0]) if scope.get("client") else ""
 
 
-async def _read_body(receive: Receive) -> bytes | None:
-    """The body of a request, read to its end; None if it is too large, whatever length it stated."""
+async def _read_body(scope: Connection, receive: Receive, caller: Caller) -> tuple[bytes, Refusal | None]:
+    """The body of a request, read to its end; refused if it is too large, or lacks the token of its session."""
     body, has_more = b"", True
     while has_more:
         message = await receive()
         body += message.get("body", b"")
         has_more = message.get("more_body", False)
         if len(body) > _MOST_BYTES:
-            return None
-    return body
+            return b"", Refusal(413, _TOO_LARGE)
+    if caller.session and scope["method"] not in _SAFE and not _has_token(scope, body, caller):
+        told = "The request was not sent by a page of this session. Reload the page and try again."
+        return b"", Refusal(403, told)
+    return body, None
+
+
+def _has_token(scope: Connection, body: bytes, caller: Caller) -> bool:
+    headers = Headers(scope=scope)
+    sent = headers.get("x-form-token", "")
+    if headers.get("content-type", "").startswith(_FORM):
+        sent = parse_qs(body.decode("utf-8", "replace")).get("form_token", [""])[0]
+    return hmac.compare_digest(sent.encode(), caller.form_token.encode())
 
 
 def _hand_on(body: bytes, receive: Receive) -> Receive:

@@ -15,7 +15,7 @@ from assay.model.redaction import known_secrets
 from assay.server import benchmarks, catalog, operations, results, runs
 from assay.server.access import NEEDED, RATE, AccessControl
 from assay.server.answers import answer_errors, describe_errors
-from assay.server.context import MAX_RUNS, ServerContext
+from assay.server.context import MAX_RUNS, Contexts, ServerContext
 from assay.server.pages import dashboard, fallback, login
 from assay.server.queue import RunQueue
 from assay.spec.settings import Settings
@@ -56,7 +56,6 @@ def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
         responses=describe_errors(401, 403, 413, 415, 422, 429, 503),
         lifespan=lifespan,
     )
-    app.state.context = context = ServerContext(settings, store, queue)
     answer_errors(app)
     routers = [module.router for module in (*RESOURCES, *PAGES)]
     for router in routers:
@@ -64,9 +63,8 @@ def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
     app.add_middleware(
         AccessControl,
         routes=[route for router in routers for route in router.routes],
-        store=store,
+        contexts=Contexts(ServerContext(settings, store, queue)),
         rate=settings.server.get("rate", RATE),
-        counts=context.counts,
     )
     app.openapi = lambda: describe_access(app)  # type: ignore[method-assign]
     return app

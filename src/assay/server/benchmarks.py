@@ -91,10 +91,10 @@ def _submit(context: ServerContext, asked: RunRequestBody) -> QueuedRun:
     """Queue the run, if it may be run and there is room."""
     find_registered(context.settings, context.store, asked.agent_id, asked.suite_id)
     asked.configuration.check(tuple(context.settings.server.get("agent_options", ())))
-    if len(context.store.queue()) >= context.max_queue:
+    if len(context.store.whole_queue()) >= context.max_queue:
         raise HTTPException(429, f"{context.max_queue} runs wait already. Try again later.")
     configuration = asked.configuration.model_dump(exclude_defaults=True)
-    return context.queue.submit(asked.agent_id, asked.suite_id, configuration)
+    return context.queue.submit(context.store, asked.agent_id, asked.suite_id, configuration)
 
 
 def _answer_run(store: Store, queued: QueuedRun) -> Response:

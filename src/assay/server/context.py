@@ -1,15 +1,22 @@
-"""What the routes share: the project, its store and its queue, kept in the state of the application."""
+"""What the routes share: the project, its store and its queue.
+
+There is one context for each workspace that is asked for, with a store, caches and counts of its own, so that nothing of one
+workspace can get into the answers of another.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from threading import Lock
 from time import monotonic
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
+from assay.model.access import ApiKey, Scope
 from assay.server.counts import RequestCounts
 from assay.server.queue import RunQueue
 from assay.server.recent import Recent
@@ -43,7 +50,7 @@ class SharedProgress:
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """Everything that outlives a request."""
+    """Everything of one workspace that outlives a request."""
 
     settings: Settings
     store: Store
@@ -68,9 +75,58 @@ class ServerContext:
         return float(self.settings.server.get("sync_seconds", SYNC_SECONDS))
 
 
+class Contexts:
+    """The contexts of all workspaces, each made when it is first asked for; `own` is that which the server was started with."""
+
+    def __init__(self, own: ServerContext) -> None:
+        self.own = own
+        self._lock = Lock()
+        self._made = {own.store.workspace: own}
+
+    def find(self, workspace: str) -> ServerContext:
+        with self._lock:
+            if workspace not in self._made:
+                store = self.own.store.in_workspace(workspace)
+                settings = without_project_files(self.own.settings)
+                self._made[workspace] = ServerContext(settings, store, self.own.queue)
+            return self._made[workspace]
+
+
+def without_project_files(settings: Settings) -> Settings:
+    """The settings for other workspaces than that of the server: files of the project belong to that one alone."""
+    return replace(settings, load=(), agents=(), suites=())
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a request, and what it may see: the workspace of its key, or that of the server while there are no keys."""
+
+    context: ServerContext
+    key: ApiKey | None = None
+    session: str = ""
+    """The secret of the session of a browser; empty where the key itself came with the request."""
+
+    @property
+    def form_token(self) -> str:
+        """What a form has to bring back in this session; nobody can derive it who does not know the session's secret."""
+        return sha256(f"form {self.session}".encode()).hexdigest() if self.session else ""
+
+    def may(self, scope: str) -> bool:
+        return self.key is None or self.key.scope.allows(Scope(scope))
+
+
+CALLER = "assay.caller"
+"""Where the scope of a request has its caller, put there by the access control."""
+
+
+def caller_of(request: Request) -> Caller:
+    """Who asks, as the access control has found out."""
+    caller: Caller = request.scope[CALLER]
+    return caller
+
+
 def _find_context(request: Request) -> ServerContext:
-    context: ServerContext = request.app.state.context
-    return context
+    return caller_of(request).context
 
 
 Context = Annotated[ServerContext, Depends(_find_context)]

@@ -22,7 +22,7 @@ def serve(
     settings: Settings, store: Store, db: str, host: str, port: int, announce: Callable[[str], None]
 ) -> None:
     """Serve until SIGINT or SIGTERM; `announce` is called with the URL once the server can be reached."""
-    if not is_loopback(host) and not store.keys():
+    if not is_loopback(host) and not store.has_keys():
         raise AssayError(
             f"'{host}' can be reached by others, and there is no key. Make one first: assay key create NAME"
         )

@@ -31,8 +31,8 @@ _MOST_ATTEMPTS = 3
 class RunQueue:
     """The workers of this server. One thread starts them, watches them, and ends them when their run is cancelled.
 
-    The queue itself is in the store, so it outlives the server and is shared by all servers on one database. This object knows
-    only the processes that it has started.
+    The queue itself is in the store, so it outlives the server and is shared by all servers on one database. It has the runs of
+    all workspaces, each of which is carried out in its own. This object knows only the processes that it has started.
     """
 
     def __init__(self, store: Store, db: str, most: int) -> None:
@@ -49,10 +49,10 @@ class RunQueue:
     def start(self) -> None:
         self._thread.start()
 
-    def submit(self, agent: str, suite: str, configuration: Mapping[str, object]) -> QueuedRun:
-        """Queue a run; it begins when a worker is free."""
+    def submit(self, store: Store, agent: str, suite: str, configuration: Mapping[str, object]) -> QueuedRun:
+        """Queue a run in the workspace of the store; it begins when a worker is free."""
         queued = QueuedRun(new_run_id(), agent, suite, configuration, datetime.now(UTC))
-        self._store.enqueue(queued)
+        store.enqueue(queued)
         self.wake()
         return queued
 
@@ -93,7 +93,7 @@ class RunQueue:
         if monotonic() - self._renewed >= _RENEW_SECONDS:
             self._store.renew_queued(list(self._workers))
             self._renewed = monotonic()
-        queue = self._store.queue()
+        queue = self._store.whole_queue()
         for queued in queue:
             if queued.state is QueueState.CANCELLING and queued.id in self._workers:
                 self._workers[queued.id].send_signal(signal.SIGINT)
@@ -101,13 +101,13 @@ class RunQueue:
         waiting = sum(queued.state is QueueState.QUEUED for queued in queue)
         for _ in range(min(waiting, self._most - len(self._workers))):
             if (claimed := self._store.claim_queued(self._owner)) is not None:
-                self._workers[claimed.id] = self._start_worker(claimed.id)
+                self._workers[claimed.id] = self._start_worker(claimed)
 
-    def _start_worker(self, run_id: str) -> subprocess.Popen[bytes]:
+    def _start_worker(self, queued: QueuedRun) -> subprocess.Popen[bytes]:
         # A session of its own: Ctrl-C in the terminal of the server is for the server, which then ends its workers.
         return subprocess.Popen(
-            [sys.executable, "-m", "assay.server.worker", run_id],
-            env={**os.environ, "ASSAY_DB": self._db},
+            [sys.executable, "-m", "assay.server.worker", queued.id, queued.workspace],
+            env={**os.environ, "ASSAY_DB": self._db, "ASSAY_WORKSPACE": self._store.workspace},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
@@ -116,7 +116,7 @@ class RunQueue:
     def _bury(self, run_id: str) -> None:
         """A worker has ended. If it left its run open, the run was cancelled or interrupted, or the worker died."""
         worker = self._workers[run_id]
-        queued = self._store.queued_run(run_id)
+        queued = next((one for one in self._store.whole_queue() if one.id == run_id), None)
         if queued is None or queued.state not in (QueueState.RUNNING, QueueState.CANCELLING):
             return
         if queued.state is QueueState.RUNNING and worker.returncode == 0:

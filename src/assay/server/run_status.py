@@ -50,7 +50,9 @@ class RunStatus(BaseModel):
     created: datetime | None
     started: datetime | None
     ended: datetime | None
-    position: int | None = Field(description="Place in the queue, from 1; null if it does not wait.")
+    position: int | None = Field(
+        description="Place among the runs of the workspace that wait, from 1; null if it does not wait."
+    )
     progress: RunProgress
     error: str
     is_over: bool

@@ -1,7 +1,7 @@
-"""Carries out one run of the queue, in a process of its own: `python -m assay.server.worker ID`.
+"""Carries out one run of the queue, in a process of its own: `python -m assay.server.worker ID WORKSPACE`.
 
-The server starts it in the folder of the project, names the database in the environment, and holds its standard input open. When
-that closes, the server is gone, and the run ends as by Ctrl-C; another server goes on with it.
+The server starts it in the folder of the project, names the database and its own workspace in the environment, and holds its
+standard input open. When that closes, the server is gone, and the run ends as by Ctrl-C; another server goes on with it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from assay.pipeline.planning import prepare
 from assay.pipeline.registered import find_registered
 from assay.pipeline.run import resume, run_plan
 from assay.server.configuration import build_request
+from assay.server.context import without_project_files
 from assay.spec.settings import Settings, find_settings
 from assay.store.store import Store
 
 
-def main(run_id: str) -> None:
+def main(run_id: str, workspace: str) -> None:
     """Ends with code 0 unless something unforeseen happened; what became of the run is in the store."""
     Thread(target=_end_with_server, daemon=True).start()
     settings = find_settings(Path.cwd())
-    with Store.open(settings.db, retry_seconds=settings.db_retry) as store:
+    if workspace != settings.workspace:
+        settings = without_project_files(settings)
+    with Store.open(settings.db, workspace=workspace, retry_seconds=settings.db_retry) as store:
         queued = store.queued_run(run_id)
         if queued is None or queued.state is not QueueState.RUNNING:
             return
@@ -64,4 +67,4 @@ def _end_with_server() -> None:
 
 if __name__ == "__main__":
     with suppress(KeyboardInterrupt):  # before the run has begun
-        main(sys.argv[1])
+        main(*sys.argv[1:])

@@ -23,7 +23,7 @@ FILE = "assay.toml"
 _MOST_BYTES = 2**20
 DB_RETRY = 60.0
 _KEYS = {
-    "assay": {"db", "db_retry", "load", "agents", "suites"},
+    "assay": {"db", "db_retry", "workspace", "load", "agents", "suites"},
     "server": {"host", "port", "max_runs", "max_queue", "sync_seconds", "agent_options", "rate", "webhook"},
 }
 _LEAST_1 = {"max_runs": 2, "max_queue": 100, "rate": 100}
@@ -38,6 +38,8 @@ class Settings:
     db: str
     db_retry: float = DB_RETRY
     """Seconds that a run waits for a database that cannot be reached."""
+    workspace: str | None = None
+    """The part of the database that commands read and write; None is the one that every database has."""
     load: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
@@ -67,7 +69,7 @@ class Settings:
 
 
 def find_settings(start: Path, environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings that hold in a folder; the environment variable `ASSAY_DB` overrides the file."""
+    """The settings that hold in a folder; the environment variables `ASSAY_DB` and `ASSAY_WORKSPACE` override the file."""
     # Up to the root, as git and pytest look for theirs, so that commands work in every folder of a project.
     start = start.resolve()
     folder = next((f for f in (start, *start.parents) if (f / FILE).is_file()), None)
@@ -83,7 +85,8 @@ def find_settings(start: Path, environment: Mapping[str, str] = os.environ) -> S
     db = environment.get("ASSAY_DB") or db
     lists = {name: tuple(own.get(name, ())) for name in ("load", "agents", "suites")}
     retry = float(own.get("db_retry", DB_RETRY))
-    return Settings(home, db, retry, server=table.get("server", {}), **lists)
+    workspace = environment.get("ASSAY_WORKSPACE") or own.get("workspace")
+    return Settings(home, db, retry, workspace, server=table.get("server", {}), **lists)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -138,6 +141,8 @@ def _problem(section: str, key: str, value: Any) -> tuple[str, str]:
         return "must be a list of texts, the options that requests may set.", 'Write: ["temperature"]'
     if key == "db" and not isinstance(value, str):
         return "must be text, the URL of a database.", 'Write: "sqlite:///.assay/assay.db"'
+    if key == "workspace" and not (isinstance(value, str) and value):
+        return "must be text, the name of a workspace.", 'Write: "default"'
     if key == "db_retry" and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
         return "must be a number of seconds, 0 or more.", "Write: 60"
     if key == "host" and not (isinstance(value, str) and value):

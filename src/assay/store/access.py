@@ -16,12 +16,17 @@ import sqlalchemy as sa
 from assay.errors import LookupFailed, no_such
 from assay.model.access import ApiKey, AuditEntry, Scope
 from assay.model.codec import from_plain
-from assay.store.tables import DEFAULT_WORKSPACE, api_keys, audit_log, sessions
+from assay.store.tables import api_keys, audit_log, sessions, workspaces
+from assay.store.workspaces import workspace_of
 
 _WORD = "assay"
 _NOTED_EVERY = timedelta(minutes=1)
 """The last use of a key is stored to this precision, so that reading does not mean writing."""
-_FIELDS = [api_keys.c[name] for name in ApiKey.__dataclass_fields__]
+_FIELDS = [
+    workspaces.c.name.label(name) if name == "workspace" else api_keys.c[name]
+    for name in ApiKey.__dataclass_fields__
+]
+_keys = sa.select(*_FIELDS).join(workspaces, workspaces.c.id == api_keys.c.workspace_id)
 _ENTRY = [audit_log.c[name] for name in AuditEntry.__dataclass_fields__]
 
 
@@ -29,19 +34,24 @@ def create_key(
     connection: sa.Connection, name: str, scope: Scope, expires: datetime | None, now: datetime
 ) -> tuple[ApiKey, str]:
     """A new key, and its secret text, which is stored nowhere."""
-    key = ApiKey(secrets.token_hex(4), name, scope, now, expires)
-    token = f"{_WORD}_{key.prefix}_{secrets.token_urlsafe(32)}"
-    row = {field: getattr(key, field) for field in ApiKey.__dataclass_fields__}
-    row |= {"scope": scope.value, "hash": _hash(token), "workspace_id": DEFAULT_WORKSPACE}
-    connection.execute(api_keys.insert(), row)
-    return key, token
+    prefix = secrets.token_hex(4)
+    token = f"{_WORD}_{prefix}_{secrets.token_urlsafe(32)}"
+    row = {"prefix": prefix, "name": name, "scope": scope.value, "created": now, "expires": expires}
+    own = {"hash": _hash(token), "workspace_id": workspace_of(connection)}
+    connection.execute(api_keys.insert(), {**row, **own})
+    return _read_key(connection, prefix), token
+
+
+def exists(connection: sa.Connection) -> bool:
+    """Whether there is a key, of any workspace, revoked ones too."""
+    return connection.scalar(sa.select(api_keys.c.prefix).limit(1)) is not None
 
 
 def find_key(connection: sa.Connection, token: str) -> ApiKey | None:
-    """The key that a text is, whether or not it is valid now; None if it is none."""
+    """The key that a text is, of whatever workspace and whether or not it is valid now; None if it is none."""
     parts = token.split("_", 2)
     prefix = parts[1] if len(parts) == 3 and parts[0] == _WORD and parts[1].isalnum() else ""
-    query = sa.select(api_keys.c.hash, *_FIELDS).where(api_keys.c.prefix == prefix)
+    query = _keys.add_columns(api_keys.c.hash).where(api_keys.c.prefix == prefix)
     row = connection.execute(query).mappings().one_or_none()
     # Compared also where there is no such key: an answer takes as long either way.
     is_right = hmac.compare_digest(_hash(token), row["hash"] if row else _hash(""))
@@ -57,9 +67,18 @@ def is_use_due(key: ApiKey, now: datetime) -> bool:
 
 
 def read_keys(connection: sa.Connection) -> list[ApiKey]:
-    """All of them, revoked ones too, the oldest first."""
-    query = sa.select(*_FIELDS).order_by(api_keys.c.created, api_keys.c.prefix)
+    """Those of the workspace, revoked ones too, the oldest first."""
+    query = _keys.where(_is_own(connection)).order_by(api_keys.c.created, api_keys.c.prefix)
     return [from_plain(ApiKey, dict(row)) for row in connection.execute(query).mappings()]
+
+
+def _read_key(connection: sa.Connection, prefix: str) -> ApiKey:
+    row = connection.execute(_keys.where(api_keys.c.prefix == prefix)).mappings().one()
+    return from_plain(ApiKey, dict(row))
+
+
+def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
+    return api_keys.c.workspace_id == workspace_of(connection)
 
 
 def revoke_key(connection: sa.Connection, prefix: str, now: datetime) -> ApiKey:
@@ -69,15 +88,16 @@ def revoke_key(connection: sa.Connection, prefix: str, now: datetime) -> ApiKey:
         raise LookupFailed(no_such(prefix, "keys", keys))
     chosen = api_keys.c.prefix == prefix, api_keys.c.revoked.is_(None)
     connection.execute(api_keys.update().where(*chosen).values(revoked=now))
-    return next(key for key in read_keys(connection) if key.prefix == prefix)
+    return _read_key(connection, prefix)
 
 
 def create_session(connection: sa.Connection, key: ApiKey, expires: datetime, now: datetime) -> str:
     """The secret text of a new session of this key, which is stored nowhere. Sessions that have ended are forgotten."""
     connection.execute(sessions.delete().where(sessions.c.expires <= now))
     token = secrets.token_urlsafe(32)
-    row = {"hash": _hash(token), "workspace_id": DEFAULT_WORKSPACE, "prefix": key.prefix}
-    connection.execute(sessions.insert(), {**row, "created": now, "expires": expires})
+    own = sa.select(api_keys.c.workspace_id).where(api_keys.c.prefix == key.prefix).scalar_subquery()
+    row = {"hash": _hash(token), "workspace_id": own, "prefix": key.prefix, "created": now, "expires": expires}
+    connection.execute(sessions.insert().values(row))
     return token
 
 
@@ -86,7 +106,7 @@ def find_session(connection: sa.Connection, token: str, now: datetime) -> ApiKey
 
     The hash of 256 random bits is looked up as it is: how long that takes tells nothing about another session's text.
     """
-    query = sa.select(*_FIELDS).join(sessions, sessions.c.prefix == api_keys.c.prefix)
+    query = _keys.join(sessions, sessions.c.prefix == api_keys.c.prefix)
     query = query.where(sessions.c.hash == _hash(token), sessions.c.expires > now)
     row = connection.execute(query).mappings().one_or_none()
     return from_plain(ApiKey, dict(row)) if row else None
@@ -98,12 +118,13 @@ def end_session(connection: sa.Connection, token: str) -> None:
 
 def write_entry(connection: sa.Connection, entry: AuditEntry) -> None:
     row = {field: getattr(entry, field) for field in AuditEntry.__dataclass_fields__}
-    connection.execute(audit_log.insert(), {**row, "workspace_id": DEFAULT_WORKSPACE})
+    connection.execute(audit_log.insert(), {**row, "workspace_id": workspace_of(connection)})
 
 
 def read_entries(connection: sa.Connection, before: int | None, limit: int) -> list[tuple[int, AuditEntry]]:
     """With their numbers, the newest first."""
-    query = sa.select(audit_log.c.id, *_ENTRY).order_by(audit_log.c.id.desc()).limit(limit)
+    own = audit_log.c.workspace_id == workspace_of(connection)
+    query = sa.select(audit_log.c.id, *_ENTRY).where(own).order_by(audit_log.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(audit_log.c.id < before)
     rows = connection.execute(query).mappings()

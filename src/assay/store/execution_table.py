@@ -22,6 +22,7 @@ from assay.model import Execution, Run, StoredTrial
 from assay.plugin.private_files import open_private
 from assay.store import read as reading
 from assay.store import tables
+from assay.store.run_refs import is_own
 
 _ROWS_AT_ONCE = 10_000
 _FIXED = {
@@ -80,7 +81,11 @@ def write_table(engine: sa.Engine, path: Path, run_id: str | None) -> int:
 def _read_table(engine: sa.Engine, run_id: str | None) -> ExecutionTable:
     """A first pass over the trials finds the columns, as CSV and Parquet need them before the first row."""
     with engine.connect() as connection:
-        query = sa.select(tables.runs.c.id).order_by(tables.runs.c.started, tables.runs.c.id)
+        query = (
+            sa.select(tables.runs.c.id)
+            .where(is_own(connection))
+            .order_by(tables.runs.c.started, tables.runs.c.id)
+        )
         ids = list(connection.scalars(query)) if run_id is None else [run_id]
         params: dict[str, list[Any]] = {}
         metrics: dict[str, None] = {}

@@ -1,7 +1,8 @@
-"""Exports everything that is stored, or one run, to a file: a SQLite database, or a table of executions.
+"""Exports a workspace, or one run, to a file: a SQLite database, or a table of executions.
 
 A database is copied table by table in the order of their foreign keys. From a run, `_of_run` selects the rows that belong to
-it, so the copy is a complete database of its own that any command can open. Secrets are redacted once more on the way.
+it, so the copy is a complete database of its own that any command can open. What is copied stays in its workspace. Secrets are
+redacted once more on the way.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from assay.model.redaction import known_secrets
 from assay.store import database, schema, tables
 from assay.store.address import read_address
 from assay.store.bulk import insert_rows
+from assay.store.workspaces import rows_of, workspace_of
 
 _CHUNK = 1000
 _LEFT_OUT = (
@@ -38,7 +40,7 @@ TABLES = (".parquet", ".csv", ".jsonl")
 
 
 def export(source: sa.Engine, path: Path, run_id: str | None) -> Path:
-    """Write everything, or one run, to a new file; the extension decides the format.
+    """Write the workspace of the engine, or one run, to a new file; the extension decides the format.
 
     A file that exists is never overwritten.
     """
@@ -53,8 +55,10 @@ def export(source: sa.Engine, path: Path, run_id: str | None) -> Path:
             raise StoreError(f"'{path}' exists already. Name a file that does not, or move it away.")
         if suffix in DATABASES:
             with _new_file(path) as target, source.connect() as reading, target.begin() as copy:
-                # A new file has the default workspace already; the copied one takes its place.
-                copy.execute(tables.workspaces.delete())
+                # A new file has the default workspace already, and keeps it beside the copied one.
+                copy.execute(
+                    tables.workspaces.delete().where(tables.workspaces.c.id == workspace_of(reading))
+                )
                 for table in tables.metadata.sorted_tables:
                     if table not in _LEFT_OUT:
                         _copy(reading, copy, table, run_id)
@@ -97,8 +101,8 @@ def _copy(reading: sa.Connection, copy: sa.Connection, table: sa.Table, run_id: 
     is_long = "seq" in table.c
     raw = (sa.cast(column, sa.Text) if isinstance(column.type, sa.JSON) else column for column in table.c)
     query = sa.select(*raw) if is_long else sa.select(table)
-    if run_id is not None:
-        query = query.where(_of_run(table, run_id))
+    within = workspace_of(reading)
+    query = query.where(rows_of(table, within) if run_id is None else _of_run(table, run_id, within))
     streamed = reading.execution_options(stream_results=True, max_row_buffer=_CHUNK)
     for chunk in streamed.execute(query).partitions(_CHUNK):
         if is_long:
@@ -120,14 +124,14 @@ def _redact_row(row: Sequence[Any], table: sa.Table) -> tuple[Any, ...]:
     )
 
 
-def _of_run(table: sa.Table, run_id: str) -> sa.ColumnElement[bool]:
+def _of_run(table: sa.Table, run_id: str, workspace_id: int) -> sa.ColumnElement[bool]:
     """Which rows of a table belong to a run, by how the table refers to it."""
     runs, trials = tables.runs, tables.trials
     if table is tables.rating_references:
         asked = trials.c.suite, trials.c.benchmark, trials.c.benchmark_hash
-        return sa.tuple_(table.c.suite, table.c.benchmark, table.c.hash).in_(
-            sa.select(*asked).where(trials.c.run_id == run_id)
-        )
+        definition = sa.tuple_(table.c.suite, table.c.benchmark, table.c.hash)
+        is_asked = definition.in_(sa.select(*asked).where(trials.c.run_id == run_id))
+        return sa.and_(table.c.workspace_id == workspace_id, is_asked)
     if "trial_id" in table.c:
         return table.c.trial_id.in_(sa.select(trials.c.id).where(trials.c.run_id == run_id))
     if "run_id" in table.c:

@@ -21,6 +21,7 @@ from assay.model.codec import from_plain
 from assay.store.bulk import fetch_rows
 from assay.store.read import align
 from assay.store.tables import agents, environments, executions, measurements, ratings, runs, trials
+from assay.store.workspaces import workspace_of
 
 _AT_ONCE = 50
 """Trials read in one query: one query each would take longer to write than to answer."""
@@ -75,11 +76,16 @@ def read_agent_trials(connection: sa.Connection, agent: str) -> list[AgentTrial]
         .join(runs, runs.c.id == trials.c.run_id)
         .join(agents, agents.c.id == trials.c.agent_id)
         .join(environments, environments.c.id == runs.c.environment_id)
-        .where(agents.c.name == agent, is_complete)
+        .where(_is_own(connection), agents.c.name == agent, is_complete)
         .where(trials.c.started.is_not(None), sa.or_(trials.c.stopped.is_(None), _is_out_of_order()))
         .order_by(runs.c.started, runs.c.id, trials.c.position)
     )
     return [from_plain(AgentTrial, row) for row in connection.execute(query).mappings()]
+
+
+def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
+    """Whether an agent, and so its trials, belong to the workspace of the connection."""
+    return agents.c.workspace_id == workspace_of(connection)
 
 
 def _is_out_of_order() -> sa.ColumnElement[bool]:
@@ -101,7 +107,7 @@ def _is_out_of_order() -> sa.ColumnElement[bool]:
 
 def read_agents_with_trials(connection: sa.Connection) -> list[str]:
     query = sa.select(agents.c.name).join(trials, trials.c.agent_id == agents.c.id).distinct()
-    return sorted(connection.scalars(query))
+    return sorted(connection.scalars(query.where(_is_own(connection))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,8 @@ def read_past_figures(connection: sa.Connection, trial: Trial) -> PastFigures | 
         sa.select(trials.c.id, trials.c.run_id, trials.c.params)
         .join(runs, runs.c.id == trials.c.run_id)
         .join(agents, agents.c.id == trials.c.agent_id)
-        .where(agents.c.name == trial.agent.name, trials.c.benchmark == trial.benchmark)
+        .where(_is_own(connection), agents.c.name == trial.agent.name)
+        .where(trials.c.benchmark == trial.benchmark)
         .where(trials.c.suite == trial.suite, trials.c.started.is_not(None))
         .order_by(runs.c.started.desc())
         .limit(_LOOKED_AT)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from assay.model import RunState, Status
 from assay.store import registry
-from assay.store.run_refs import newest_first
+from assay.store.run_refs import is_own, newest_first
 from assay.store.tables import baselines, environments, executions, measurements, runs, suites, trials
 
 
@@ -38,11 +38,11 @@ def delete_unsettled(connection: sa.Connection, run_id: str) -> None:
 
 def prunable(connection: sa.Connection, before: datetime, keep: int) -> list[str]:
     """Runs that started before that time and are not among the newest `keep`; never baselines or running ones."""
-    query = sa.select(runs.c.id, runs.c.started, runs.c.state).order_by(*newest_first)
+    query = sa.select(runs.c.id, runs.c.started, runs.c.state).where(is_own(connection))
     named = set(connection.scalars(sa.select(baselines.c.run_id)))
     return [
         run_id
-        for run_id, started, state in connection.execute(query).all()[keep:]
+        for run_id, started, state in connection.execute(query.order_by(*newest_first)).all()[keep:]
         if started < before and state != RunState.RUNNING.value and run_id not in named
     ]
 

@@ -14,36 +14,54 @@ from assay.model.codec import from_plain, to_plain
 from assay.model.queue import OPEN, QueuedRun, QueueState
 from assay.store.leases import database_time
 from assay.store.processes import Owner, has_ended
-from assay.store.tables import DEFAULT_WORKSPACE, queued_runs
+from assay.store.tables import queued_runs, workspaces
+from assay.store.workspaces import workspace_of
 
 CLAIM_SECONDS = 60.0
 """After so long without a renewal, another server takes over."""
-_FIELDS = [queued_runs.c[name] for name in QueuedRun.__dataclass_fields__]
+_FIELDS = [
+    workspaces.c.name.label(name) if name == "workspace" else queued_runs.c[name]
+    for name in QueuedRun.__dataclass_fields__
+]
+_queued = sa.select(*_FIELDS).join(workspaces, workspaces.c.id == queued_runs.c.workspace_id)
 _CLAIMED = (QueueState.RUNNING.value, QueueState.CANCELLING.value)
 
 
 def add(connection: sa.Connection, queued: QueuedRun) -> None:
-    row = {**to_plain(queued), "created": queued.created, "workspace_id": DEFAULT_WORKSPACE, "renewed": 0.0}
+    row = {**to_plain(queued), "created": queued.created, "renewed": 0.0}
+    row["workspace_id"] = workspace_of(connection)
+    del row["workspace"]
     connection.execute(queued_runs.insert(), row)
 
 
 def read(connection: sa.Connection, run_id: str) -> QueuedRun | None:
-    row = connection.execute(sa.select(*_FIELDS).where(queued_runs.c.id == run_id)).mappings().one_or_none()
+    query = _queued.where(_is_own(connection), queued_runs.c.id == run_id)
+    row = connection.execute(query).mappings().one_or_none()
     return None if row is None else from_plain(QueuedRun, dict(row))
 
 
 def read_open(connection: sa.Connection) -> list[QueuedRun]:
     """Those that wait or are carried out, in the order in which they were asked for."""
-    query = (
-        sa.select(*_FIELDS)
-        .where(queued_runs.c.state.in_([state.value for state in OPEN]))
-        .order_by(queued_runs.c.created, queued_runs.c.id)
-    )
-    return [from_plain(QueuedRun, dict(row)) for row in connection.execute(query).mappings()]
+    return _read_open(connection, _is_own(connection))
+
+
+def read_all_open(connection: sa.Connection) -> list[QueuedRun]:
+    """The same of all workspaces."""
+    return _read_open(connection, sa.true())
+
+
+def _read_open(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> list[QueuedRun]:
+    query = _queued.where(chosen, queued_runs.c.state.in_([state.value for state in OPEN]))
+    ordered = query.order_by(queued_runs.c.created, queued_runs.c.id)
+    return [from_plain(QueuedRun, dict(row)) for row in connection.execute(ordered).mappings()]
+
+
+def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
+    return queued_runs.c.workspace_id == workspace_of(connection)
 
 
 def claim(connection: sa.Connection, owner: Owner) -> QueuedRun | None:
-    """Take the run that waits longest; None if none waits."""
+    """Take the run that waits longest, of whatever workspace; None if none waits."""
     oldest = (
         sa.select(queued_runs.c.id)
         .where(queued_runs.c.state == QueueState.QUEUED.value)
@@ -61,7 +79,8 @@ def claim(connection: sa.Connection, owner: Owner) -> QueuedRun | None:
         "attempts": queued_runs.c.attempts + 1,
     }
     connection.execute(queued_runs.update().where(queued_runs.c.id == run_id).values(taken))
-    return read(connection, run_id)
+    row = connection.execute(_queued.where(queued_runs.c.id == run_id)).mappings().one()
+    return from_plain(QueuedRun, dict(row))
 
 
 def renew(connection: sa.Connection, run_ids: Collection[str]) -> None:
@@ -103,7 +122,7 @@ def cancel(connection: sa.Connection, run_id: str) -> QueuedRun:
         (QueueState.QUEUED, QueueState.CANCELLED),
         (QueueState.RUNNING, QueueState.CANCELLING),
     ):
-        chosen = queued_runs.c.id == run_id, queued_runs.c.state == before.value
+        chosen = _is_own(connection), queued_runs.c.id == run_id, queued_runs.c.state == before.value
         if connection.execute(queued_runs.update().where(*chosen).values(state=after.value)).rowcount:
             break
     return require(connection, run_id)
@@ -111,10 +130,10 @@ def cancel(connection: sa.Connection, run_id: str) -> QueuedRun:
 
 def requeue(connection: sa.Connection, run_id: str) -> QueuedRun:
     """A run that has come to its end waits again, to be gone on with; an open one stays as it is."""
-    chosen = queued_runs.c.id == run_id, queued_runs.c.state.not_in([state.value for state in OPEN])
+    is_over = queued_runs.c.state.not_in([state.value for state in OPEN])
     connection.execute(
         queued_runs.update()
-        .where(*chosen)
+        .where(_is_own(connection), queued_runs.c.id == run_id, is_over)
         .values(state=QueueState.QUEUED.value, error="", attempts=0, owner=None)
     )
     return require(connection, run_id)

@@ -16,15 +16,9 @@ import sqlalchemy as sa
 from assay.model import RunState
 from assay.model.codec import to_plain
 from assay.model.rating import RatingScope, Reference, ReferenceOrigin
-from assay.store.tables import (
-    DEFAULT_WORKSPACE,
-    benchmarks,
-    rating_references,
-    ratings,
-    runs,
-    suites,
-    trials,
-)
+from assay.store.run_refs import is_own
+from assay.store.tables import benchmarks, rating_references, ratings, runs, suites, trials
+from assay.store.workspaces import workspace_of
 
 # ON CONFLICT DO NOTHING is the same in both databases, and is what makes a first reference first: of two runs that end at the
 # same moment, the later insert finds the row of the other one and changes nothing.
@@ -53,7 +47,8 @@ def read_scopes(connection: sa.Connection, run_id: str | None = None) -> dict[Ra
     """What the trials of a run, or of all runs, are rated in, with their ids in the order of the plan."""
     # Code experiments of a suite have no agent to ask; loads that borrow a suite's cases are not of its definition.
     is_rated = sa.or_(trials.c.agent_use.is_not(None), trials.c.benchmark_hash != "")
-    query = sa.select(*_SCOPE, trials.c.id).where(trials.c.suite != "", is_rated)
+    query = sa.select(*_SCOPE, trials.c.id).join(runs, runs.c.id == trials.c.run_id)
+    query = query.where(is_own(connection), trials.c.suite != "", is_rated)
     if run_id is not None:
         query = query.where(trials.c.run_id == run_id)
     found: dict[RatingScope, list[int]] = {}
@@ -71,7 +66,7 @@ def read_completed(connection: sa.Connection, scope: RatingScope) -> list[Comple
             benchmarks,
             sa.and_(benchmarks.c.suite_id == runs.c.suite_id, benchmarks.c.benchmark == trials.c.benchmark),
         )
-        .where(*_within(scope), runs.c.state == RunState.COMPLETED.value)
+        .where(is_own(connection), *_within(scope), runs.c.state == RunState.COMPLETED.value)
         .order_by(runs.c.ended, runs.c.id, trials.c.position)
     )
     found = [
@@ -95,7 +90,7 @@ def read_yardsticks(connection: sa.Connection, scope: RatingScope) -> list[tuple
         sa.select(runs.c.id, trials.c.id, ratings.c.summary)
         .join(runs, runs.c.id == trials.c.run_id)
         .join(ratings, ratings.c.trial_id == trials.c.id)
-        .where(*_within(scope))
+        .where(is_own(connection), *_within(scope))
         .order_by(runs.c.started, runs.c.id, trials.c.position)
     )
     return [
@@ -109,14 +104,16 @@ def read_outdated(connection: sa.Connection) -> list[tuple[str, int]]:
     query = (
         sa.select(trials.c.run_id, trials.c.id)
         .join(ratings, ratings.c.trial_id == trials.c.id)
-        .where(ratings.c.summary.is_(None))
+        .join(runs, runs.c.id == trials.c.run_id)
+        .where(is_own(connection), ratings.c.summary.is_(None))
         .order_by(trials.c.run_id, trials.c.position)
     )
     return [(run_id, trial_id) for run_id, trial_id in connection.execute(query)]
 
 
 def read_references(connection: sa.Connection, suite: str) -> list[Reference]:
-    query = sa.select(rating_references).where(_TABLE.suite == suite)
+    own = _TABLE.workspace_id == workspace_of(connection)
+    query = sa.select(rating_references).where(own, _TABLE.suite == suite)
     ordered = query.order_by(_TABLE.benchmark, _TABLE.simulated, _TABLE.quantity)
     return [_reference(row) for row in connection.execute(ordered)]
 
@@ -124,6 +121,7 @@ def read_references(connection: sa.Connection, suite: str) -> list[Reference]:
 def read_trial_references(connection: sa.Connection, trial_id: int) -> dict[str, Reference]:
     """The references of the definition that a trial was made with, by quantity."""
     same = (
+        _TABLE.workspace_id == workspace_of(connection),
         _TABLE.suite == trials.c.suite,
         _TABLE.benchmark == trials.c.benchmark,
         _TABLE.hash == trials.c.benchmark_hash,
@@ -137,7 +135,7 @@ def write_references(connection: sa.Connection, references: Iterable[Reference])
     """A chosen reference replaces any other, a first one only a partial one: two runs may end at the same moment."""
     for reference in references:
         row = {
-            "workspace_id": DEFAULT_WORKSPACE,
+            "workspace_id": workspace_of(connection),
             **to_plain(reference.scope),
             "quantity": reference.quantity,
             "value": reference.value,
@@ -154,14 +152,16 @@ def write_references(connection: sa.Connection, references: Iterable[Reference])
 
 
 def delete_orphans(connection: sa.Connection) -> None:
-    """Delete references of definitions that no stored suite has any more."""
+    """Delete references of definitions that no stored suite of the workspace has any more."""
+    within = workspace_of(connection)
     is_defined = sa.exists().where(
         suites.c.id == benchmarks.c.suite_id,
+        suites.c.workspace_id == within,
         suites.c.name == _TABLE.suite,
         benchmarks.c.benchmark == _TABLE.benchmark,
         benchmarks.c.hash == _TABLE.hash,
     )
-    connection.execute(rating_references.delete().where(~is_defined))
+    connection.execute(rating_references.delete().where(_TABLE.workspace_id == within, ~is_defined))
 
 
 def _within(scope: RatingScope) -> list[sa.ColumnElement[bool]]:

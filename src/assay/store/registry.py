@@ -19,7 +19,8 @@ from assay.model.codec import from_plain, to_plain
 from assay.model.redaction import known_secrets, redact
 from assay.store import column_values as plain
 from assay.store.run_refs import newest_first
-from assay.store.tables import DEFAULT_WORKSPACE, agents, benchmarks, runs, suites
+from assay.store.tables import agents, benchmarks, runs, suites
+from assay.store.workspaces import workspace_of
 
 _TURN = 0x61737362
 """The number of the advisory lock on PostgreSQL."""
@@ -66,13 +67,13 @@ def agent_ids(connection: sa.Connection, wanted: set[AgentVersion]) -> dict[Agen
     )
     # In one order everywhere: two runs that begin at once then wait for each other's agents instead of deadlocking.
     listed = sorted(set(cleaned.values()), key=lambda agent: (agent.name, agent.version))
-    values = [
-        {"workspace": DEFAULT_WORKSPACE, "name": agent.name, "version": agent.version} for agent in listed
-    ]
+    within = workspace_of(connection)
+    values = [{"workspace": within, "name": agent.name, "version": agent.version} for agent in listed]
     connection.execute(statement, values)
     # Read back instead of RETURNING, which says nothing of rows that were there already.
     named = agents.c.name.in_({agent.name for agent in listed})
-    found = connection.execute(sa.select(agents.c.id, agents.c.name, agents.c.version).where(named)).all()
+    query = sa.select(agents.c.id, agents.c.name, agents.c.version)
+    found = connection.execute(query.where(agents.c.workspace_id == within, named)).all()
     ids = {AgentVersion(name, version): agent_id for agent_id, name, version in found}
     return {agent: ids[kept] for agent, kept in cleaned.items()}
 
@@ -84,14 +85,16 @@ def register_agents(connection: sa.Connection, uses: Iterable[AgentUse]) -> None
         return
     take_turn(connection)
     ids = agent_ids(connection, {AgentVersion(use.name, use.version) for use in by_name.values()})
-    connection.execute(agents.update().where(agents.c.name.in_(by_name)).values(definition=None))
+    named = agents.c.workspace_id == workspace_of(connection), agents.c.name.in_(by_name)
+    connection.execute(agents.update().where(*named).values(definition=None))
     for use in by_name.values():
         chosen = agents.update().where(agents.c.id == ids[AgentVersion(use.name, use.version)])
         connection.execute(chosen.values(definition=to_plain(use)))
 
 
 def read_registered_agents(connection: sa.Connection) -> dict[str, AgentUse]:
-    query = sa.select(agents.c.definition).where(agents.c.definition.is_not(None)).order_by(agents.c.name)
+    registered = agents.c.workspace_id == workspace_of(connection), agents.c.definition.is_not(None)
+    query = sa.select(agents.c.definition).where(*registered).order_by(agents.c.name)
     found = [from_plain(AgentUse, definition) for definition in connection.scalars(query)]
     return {use.name: use for use in found}
 
@@ -103,7 +106,7 @@ def keep_suite(connection: sa.Connection, suite: Suite, created: datetime) -> in
     written = plain.to_json(definition)
     _refuse_secrets(suite, written)
     key = {
-        "workspace_id": DEFAULT_WORKSPACE,
+        "workspace_id": workspace_of(connection),
         "name": suite.name,
         "version": suite.version,
         "hash": suite.hash,
@@ -150,7 +153,7 @@ def _list_benchmarks(connection: sa.Connection, suite_id: int, suite: Suite) -> 
 def register_suite(connection: sa.Connection, suite: Suite, now: datetime) -> None:
     """Make this definition the registered one of its name; the one before stays only while a run refers to it."""
     kept = keep_suite(connection, suite, now)
-    named = suites.c.name == suite.name
+    named = sa.and_(_is_own(connection), suites.c.name == suite.name)
     connection.execute(suites.update().where(named).values(registered=suites.c.id == kept))
     delete_unused_suites(connection, named)
 
@@ -164,14 +167,22 @@ def delete_unused_suites(connection: sa.Connection, chosen: sa.ColumnElement[boo
     references.delete_orphans(connection)
 
 
+def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
+    """Whether a suite belongs to the workspace of the connection."""
+    return suites.c.workspace_id == workspace_of(connection)
+
+
 def read_registered_suites(connection: sa.Connection) -> list[SuiteRef]:
     column = suites.c
-    query = sa.select(column.name, column.version, column.category, column.hash).where(column.registered)
-    return [SuiteRef(*row) for row in connection.execute(query.order_by(column.name))]
+    query = sa.select(column.name, column.version, column.category, column.hash)
+    registered = query.where(_is_own(connection), column.registered).order_by(column.name)
+    return [SuiteRef(*row) for row in connection.execute(registered)]
 
 
 def read_registered_suite(connection: sa.Connection, name: str) -> Suite:
-    query = sa.select(suites.c.definition).where(suites.c.registered, suites.c.name == name)
+    query = sa.select(suites.c.definition).where(
+        _is_own(connection), suites.c.registered, suites.c.name == name
+    )
     definition = connection.scalar(query)
     if definition is None:
         known = [suite.name for suite in read_registered_suites(connection)]
@@ -181,7 +192,7 @@ def read_registered_suite(connection: sa.Connection, name: str) -> Suite:
 
 def latest_suite(connection: sa.Connection, name: str) -> Suite | None:
     """The definition that the latest run of the suite was made with."""
-    query = sa.select(suites.c.definition).join(runs).where(suites.c.name == name)
+    query = sa.select(suites.c.definition).join(runs).where(_is_own(connection), suites.c.name == name)
     definition = connection.scalar(query.order_by(*newest_first).limit(1))
     return definition and from_plain(Suite, definition)
 

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from assay.errors import LookupFailed, no_such
 from assay.model.codec import from_plain, to_plain
 from assay.model.regression import Regression, RegressionState
-from assay.store.tables import DEFAULT_WORKSPACE, regressions
+from assay.store.tables import regressions
+from assay.store.workspaces import workspace_of
 
 _SHORTEST_PREFIX = 2
 
@@ -23,13 +24,12 @@ def read_regressions(
     connection: sa.Connection, agent: str | None = None, *, are_open: bool = False
 ) -> list[Regression]:
     """All regressions, of the agent if one is given, the oldest first."""
-    query = sa.select(regressions)
+    query = sa.select(regressions).where(_is_own(connection))
     if agent is not None:
         query = query.where(regressions.c.agent == agent)
     if are_open:
-        query = query.where(
-            regressions.c.state.in_([state.value for state in RegressionState if state.is_open])
-        )
+        states = [state.value for state in RegressionState if state.is_open]
+        query = query.where(regressions.c.state.in_(states))
     order = regressions.c.detected, regressions.c.id
     return [
         from_plain(
@@ -47,10 +47,10 @@ def read_regressions(
 
 def write_regressions(connection: sa.Connection, found: Iterable[Regression]) -> None:
     """Store regressions; each replaces the one with the same id."""
-    rows = [_row(regression) for regression in found]
+    rows = [{"workspace_id": workspace_of(connection), **_row(regression)} for regression in found]
     if rows:
         ids = [row["id"] for row in rows]
-        connection.execute(regressions.delete().where(regressions.c.id.in_(ids)))
+        connection.execute(regressions.delete().where(_is_own(connection), regressions.c.id.in_(ids)))
         connection.execute(regressions.insert(), rows)
 
 
@@ -67,8 +67,13 @@ def mark(
     values = {"state": state.value, "changed": when, "is_marked": True}
     if note is not None:
         values["note"] = note
-    connection.execute(regressions.update().where(regressions.c.id == chosen[0]).values(values))
+    marked = regressions.update().where(_is_own(connection), regressions.c.id == chosen[0])
+    connection.execute(marked.values(values))
     return next(found for found in read_regressions(connection, agent) if found.id == chosen[0])
+
+
+def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
+    return regressions.c.workspace_id == workspace_of(connection)
 
 
 _COLUMNS = ("id", "agent", "suite", "benchmark", "state", "note", "detected", "changed", "is_marked")
@@ -78,7 +83,6 @@ _FIGURES = ("metric", "baseline_value", "current_value", "loss", "tolerance", "s
 
 def _row(regression: Regression) -> dict[str, Any]:
     return {
-        "workspace_id": DEFAULT_WORKSPACE,
         **{name: getattr(regression, name) for name in _COLUMNS},
         "state": regression.state.value,
         "metric": regression.metric.name,

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from assay.model import DIMENSIONS, Execution
 from assay.store.read import read_numbered
+from assay.store.run_refs import is_own
 from assay.store.tables import INSTANT, SEARCHED, agents, executions, runs, trials
 
 _TYPES: dict[str, Any] = {
@@ -53,7 +54,7 @@ def read_results(
     connection: sa.Connection, chosen: ResultFilter, before: int | None, limit: int
 ) -> list[Mapping[str, Any]]:
     """Rows of the view with the run and the overall score of each; only trials with a smaller id than `before`."""
-    ids = _find_ids(chosen)
+    ids = _find_ids(connection, chosen)
     if before is not None:
         ids = ids.where(ids.selected_columns.id < before)
     found = list(connection.scalars(ids.order_by(sa.desc("id")).limit(limit)))
@@ -94,7 +95,7 @@ def read_execution_page(
     return read_numbered(connection, chosen.trial, conditions, limit)
 
 
-def _find_ids(chosen: ResultFilter) -> sa.Select[tuple[int]]:
+def _find_ids(connection: sa.Connection, chosen: ResultFilter) -> sa.Select[tuple[int]]:
     conditions = [
         column == value
         for column, value in (
@@ -106,6 +107,7 @@ def _find_ids(chosen: ResultFilter) -> sa.Select[tuple[int]]:
         )
         if value is not None
     ]
+    conditions.append(is_own(connection))
     if chosen.since is not None:
         conditions.append(runs.c.started >= chosen.since)
     joined = trials.join(runs, runs.c.id == trials.c.run_id).join(agents, agents.c.id == trials.c.agent_id)

@@ -15,7 +15,7 @@ from assay.model import DIMENSIONS, RunState
 from assay.model.codec import from_plain
 from assay.store.leases import is_abandoned
 from assay.store.read import IS_OK_MEASURED, read_tags
-from assay.store.run_refs import newest_first, require
+from assay.store.run_refs import is_own, newest_first, require
 from assay.store.tables import agents, artifacts, executions, runs, suites, tags, trials
 
 
@@ -70,7 +70,7 @@ def read_runs(
     name: str | None,
     before: str | None = None,
 ) -> list[RunSummary]:
-    query = _summaries().limit(limit)
+    query = _summaries().where(is_own(connection)).limit(limit)
     if before is not None:
         require(connection, before)
         started = sa.select(runs.c.started).where(runs.c.id == before).scalar_subquery()
@@ -154,11 +154,8 @@ def _read_breaches(connection: sa.Connection, run_id: str) -> tuple[str, ...]:
 
 def find_runs_of(connection: sa.Connection, experiment: str, agent: str | None, limit: int) -> list[str]:
     """The newest runs with a trial of this experiment, and of this agent if one is given."""
-    query = (
-        sa.select(runs.c.id)
-        .join(trials, trials.c.run_id == runs.c.id)
-        .where(trials.c.experiment == experiment)
-    )
+    query = sa.select(runs.c.id).join(trials, trials.c.run_id == runs.c.id)
+    query = query.where(is_own(connection), trials.c.experiment == experiment)
     if agent is not None:
         query = query.join(agents, agents.c.id == trials.c.agent_id).where(agents.c.name == agent)
     query = query.group_by(runs.c.id, runs.c.started).order_by(*newest_first).limit(limit)
@@ -172,7 +169,7 @@ def read_latest_trials(
     # With a limit rather than EXISTS, which PostgreSQL may turn into a scan of every execution that there is.
     column = executions.c
     ok = sa.select(column.seq).where(column.trial_id == trials.c.id).where(*IS_OK_MEASURED).limit(1)
-    query = _rank_by_age().where(ok.scalar_subquery().is_not(None))
+    query = _rank_by_age().where(is_own(connection), ok.scalar_subquery().is_not(None))
     if suite is not None:
         query = query.where(trials.c.suite == suite)
     if since is not None:

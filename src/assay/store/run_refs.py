@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from assay.errors import RunNotFound, no_such
 from assay.model.run import RERUN_TAG
 from assay.store.tables import baselines, runs, tags
+from assay.store.workspaces import workspace_of
 from assay.text import shell_command
 
 _SHORTEST_PREFIX = 2
@@ -16,7 +17,17 @@ newest_first = runs.c.started.desc(), runs.c.id.desc()
 
 
 def exists(connection: sa.Connection, run_id: str) -> bool:
+    return connection.scalar(sa.select(runs.c.id).where(runs.c.id == run_id, is_own(connection))) is not None
+
+
+def is_taken(connection: sa.Connection, run_id: str) -> bool:
+    """Whether a run of any workspace has this id."""
     return connection.scalar(sa.select(runs.c.id).where(runs.c.id == run_id)) is not None
+
+
+def is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
+    """Whether a run belongs to the workspace of the connection."""
+    return runs.c.workspace_id == workspace_of(connection)
 
 
 def require(connection: sa.Connection, run_id: str) -> None:
@@ -33,7 +44,7 @@ def resolve(connection: sa.Connection, ref: str) -> str:
     # Not LIKE, which would take % and _ for wildcards, and in SQLite ignore case.
     is_prefix = len(ref) >= _SHORTEST_PREFIX
     matches = sa.func.substr(runs.c.id, 1, len(ref)) == ref if is_prefix else runs.c.id == ref
-    query = sa.select(runs.c.id).where(matches).order_by(runs.c.id).limit(_LISTED + 1)
+    query = sa.select(runs.c.id).where(matches, is_own(connection)).order_by(runs.c.id).limit(_LISTED + 1)
     ids: list[str] = list(connection.scalars(query))
     if ref in ids:
         return ref
@@ -52,17 +63,18 @@ def no_run(ref: str) -> RunNotFound:
 def _last(connection: sa.Connection) -> str:
     """The newest run that the user started; the one that a gate makes to measure a baseline again does not count."""
     reruns = sa.select(tags.c.run_id).where(tags.c.tag == RERUN_TAG)
-    query = sa.select(runs.c.id).where(runs.c.id.not_in(reruns)).order_by(*newest_first).limit(1)
-    newest: str | None = connection.scalar(query)
+    query = sa.select(runs.c.id).where(runs.c.id.not_in(reruns), is_own(connection))
+    newest: str | None = connection.scalar(query.order_by(*newest_first).limit(1))
     if newest is None:
         raise RunNotFound("There is no run yet. Make one: assay run SPEC")
     return newest
 
 
 def _baseline(connection: sa.Connection, name: str) -> str:
-    run_id: str | None = connection.scalar(sa.select(baselines.c.run_id).where(baselines.c.name == name))
+    own = baselines.c.workspace_id == workspace_of(connection)
+    run_id: str | None = connection.scalar(sa.select(baselines.c.run_id).where(own, baselines.c.name == name))
     if run_id is None:
-        known = connection.scalars(sa.select(baselines.c.name))
+        known = connection.scalars(sa.select(baselines.c.name).where(own))
         raise RunNotFound(
             f"{no_such(name, 'baselines', known)} Make one: {shell_command('baseline set', name, 'RUN')}"
         )

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from assay.errors import NewerSchema, StoreError
 from assay.model import DIMENSIONS
+from assay.model.workspace import DEFAULT
 from assay.store import database, faults
 from assay.store.address import Address, read_address
 from assay.store.revisions import HEAD, REVISIONS
@@ -198,7 +199,7 @@ def _create(connection: sa.Connection, address: Address) -> None:
     connection.exec_driver_sql(view_statement(_VIEW_REVISION, connection.dialect.name))
     for statement in standing_statements(_STANDING_REVISION, connection.dialect.name):
         connection.exec_driver_sql(statement)
-    connection.execute(workspaces.insert().values(id=DEFAULT_WORKSPACE, name="default"))
+    connection.execute(workspaces.insert().values(id=DEFAULT_WORKSPACE, name=DEFAULT))
     connection.execute(revision.insert().values(version_num=HEAD))
 
 

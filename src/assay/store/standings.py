@@ -22,6 +22,7 @@ from assay.model.codec import from_plain, to_plain
 from assay.model.rating import CASE_FIGURES
 from assay.store import column_values as plain
 from assay.store.tables import agents, benchmarks, ratings, runs, suites, tags, trials
+from assay.store.workspaces import workspace_of
 
 _SUMMARY = (
     "outcomes",
@@ -166,7 +167,7 @@ _rated = sa.table(
     sa.column("started", runs.c.started.type),
     sa.column("ended", trials.c.ended.type),
 )
-_is_stopped = sa.column("is_stopped", sa.Integer)
+_is_stopped, _workspace = sa.column("is_stopped", sa.Integer), sa.column("workspace_id", sa.Integer)
 
 
 def read_entries(connection: sa.Connection, chosen: Filter) -> list[RankedTrial]:
@@ -192,7 +193,7 @@ def read_entries(connection: sa.Connection, chosen: Filter) -> list[RankedTrial]
     failed = sa.func.max(sa.case((column.ok == 0, column.started))).over(partition_by=contest)
     given_up = sa.func.max(sa.case((_is_stopped == 1, column.started))).over(partition_by=contest)
     picked = sa.select(_rated, place.label("place"), failed.label("failed"), given_up.label("given_up"))
-    placed = picked.where(*_conditions(chosen)).subquery()
+    placed = picked.where(_workspace == workspace_of(connection), *_conditions(chosen)).subquery()
     kept = [chosen_column for chosen_column in placed.c if chosen_column.name != "place"]
     query = sa.select(*kept).where(placed.c.place == 1).order_by(placed.c.suite, placed.c.contender)
     return [from_plain(RankedTrial, row) for row in connection.execute(query).mappings()]
@@ -215,7 +216,7 @@ def read_board_benchmarks(connection: sa.Connection, suite: str) -> list[str]:
     newest = (
         sa.select(runs.c.suite_id)
         .join(suites, suites.c.id == runs.c.suite_id)
-        .where(suites.c.name == suite)
+        .where(suites.c.workspace_id == workspace_of(connection), suites.c.name == suite)
         .order_by(runs.c.started.desc(), runs.c.id.desc())
         .limit(1)
         .scalar_subquery()
@@ -227,6 +228,7 @@ def read_board_benchmarks(connection: sa.Connection, suite: str) -> list[str]:
 def read_categories(connection: sa.Connection) -> dict[str, str]:
     """The category of every suite that was run; the suite that was run last comes first."""
     query = sa.select(suites.c.name, suites.c.category).join(runs, runs.c.suite_id == suites.c.id)
+    query = query.where(suites.c.workspace_id == workspace_of(connection))
     found: dict[str, str] = {}
     for name, category in connection.execute(query.order_by(runs.c.started.desc(), runs.c.id.desc())):
         found.setdefault(name, category)

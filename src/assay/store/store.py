@@ -2,8 +2,8 @@
 
 The SQL is in the modules beside this one: `write` and `read` for runs and executions, `cases` and `standings` for suites,
 `history` and `regressions` for agents over time, `references` and `registry` for what trials are rated by, `leases`, `outbox` and
-`spill` for writing safely, `schema` and `tables` for the database itself. What a run can be begun and carried out without is
-imported by the methods that need it.
+`spill` for writing safely, `schema` and `tables` for the database itself, `workspaces` for the part of it that a store sees. What a
+run can be begun and carried out without is imported by the methods that need it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import sqlalchemy as sa
 
-from assay.errors import LeaseLost, RunNotFound, StoreError
+from assay.errors import LeaseLost, LookupFailed, RunNotFound, StoreError
 from assay.model import (
     AgentUse,
     Artifact,
@@ -41,7 +41,8 @@ from assay.model import (
 )
 from assay.model.codec import to_plain
 from assay.model.redaction import known_secrets
-from assay.store import access, database, faults, leases, pruning, queue, registry, schema, spill
+from assay.model.workspace import DEFAULT
+from assay.store import access, database, faults, leases, pruning, queue, registry, schema, spill, workspaces
 from assay.store import read as reading
 from assay.store import run_refs as refs
 from assay.store import write as writing
@@ -49,16 +50,8 @@ from assay.store.address import Address, read_address
 from assay.store.outbox import RETRY_SECONDS, Outbox, retry
 from assay.store.processes import Owner
 from assay.store.schema import upgrade
-from assay.store.tables import (
-    DEFAULT_WORKSPACE,
-    baselines,
-    executions,
-    metadata,
-    revision,
-    runs,
-    tags,
-    trials,
-)
+from assay.store.tables import baselines, executions, runs, tags, trials
+from assay.store.workspaces import DEFAULT_PLACE, Workspace
 from assay.text import shell_command
 
 if TYPE_CHECKING:
@@ -80,21 +73,38 @@ __all__ = ["Store", "upgrade"]
 _log = logging.getLogger(__name__)
 _DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, zlib.error)
 """What reading a row raises whose values are not those that were written."""
+_MOST_KNOWN = 50_000
+"""Trials that a store remembers to be of its workspace."""
 Result = TypeVar("Result")
 
 
 class Store:
-    """Everything that is stored, behind one class: the only part of this package that others use.
+    """Everything that is stored in one workspace, behind one class: the only part of this package that others use.
+
+    What belongs to another workspace does not exist for it: ids of that are not found, names may be taken once more. Apart from
+    that there are the workspaces themselves, and what a server needs for all of them: the queue that it works off, and whose key
+    a request has.
 
     Methods open a connection, call functions of the other modules, which take it, and translate errors. A run is written by
     the one process that holds its lease: `Store` keeps, for each run that it writes, the lease, an outbox for batches and a
     ledger of the numbers that its executions get. Reading needs none of them.
     """
 
-    def __init__(self, engine: sa.Engine, address: Address, retry_seconds: float = RETRY_SECONDS) -> None:
-        self._engine = engine
-        self._writer = database.writing(engine)
+    def __init__(
+        self,
+        engine: sa.Engine,
+        address: Address,
+        retry_seconds: float = RETRY_SECONDS,
+        workspace: Workspace = DEFAULT_PLACE,
+    ) -> None:
+        self._engine = workspaces.bind(engine, workspace)
+        self._writer = database.writing(self._engine)
         self._address = address
+        self._workspace = workspace
+        self._is_part = False
+        """Whether another store opened the database, and closes it."""
+        self._own_trials: set[int] = set()
+        """Trials that are known to be of this workspace, as most calls name a trial by its id alone. No id is given twice."""
         self._ledgers: dict[str, writing.Ledger] = {}
         self._leases: dict[str, leases.Lease] = {}
         self._outboxes: dict[str, Outbox] = {}
@@ -103,8 +113,8 @@ class Store:
         """The suite that was read last, by its digest: the end of a run asks several times for one that may have many cases."""
 
     @classmethod
-    def open(cls, url: str, *, retry_seconds: float = RETRY_SECONDS) -> Store:
-        """Makes file and schema when there are none; refuses a schema other than this version's.
+    def open(cls, url: str, *, workspace: str | None = None, retry_seconds: float = RETRY_SECONDS) -> Store:
+        """Makes file and schema when there are none; refuses a schema other than this version's, and an unknown workspace.
 
         Runs that are written through it wait that long for a database that is away.
         """
@@ -112,6 +122,7 @@ class Store:
         engine = database.connect(address)
         try:
             schema.ensure(engine, address)
+            place = _find_workspace(engine, workspace or DEFAULT)
         except BaseException:
             engine.dispose()
             raise
@@ -119,7 +130,30 @@ class Store:
             if isinstance(password, str):
                 known_secrets().learn(password, "database URL")
         _log.debug("opened database %s", address.shown)
-        return cls(engine, address, retry_seconds)
+        return cls(engine, address, retry_seconds, place)
+
+    @property
+    def workspace(self) -> str:
+        """The name of the workspace that it reads and writes."""
+        return self._workspace.name
+
+    def in_workspace(self, name: str) -> Store:
+        """The same database, through the same connections, in another workspace; it is closed with this store."""
+        if name == self.workspace:
+            return self
+        part = Store(self._engine, self._address, self._retry_seconds, _find_workspace(self._engine, name))
+        part._is_part = True
+        return part
+
+    def workspaces(self) -> list[str]:
+        """Of the whole database, in the order in which they were made."""
+        with self._reading() as connection:
+            return workspaces.read_names(connection)
+
+    def create_workspace(self, name: str) -> None:
+        with self._writer.begin() as connection:
+            registry.take_turn(connection)
+            workspaces.create(connection, name)
 
     def check(self) -> None:
         """Raises StoreAway while the database cannot be reached."""
@@ -129,7 +163,8 @@ class Store:
     def close(self) -> None:
         for lease in self._leases.values():
             leases.forget(lease)
-        self._engine.dispose()
+        if not self._is_part:
+            self._engine.dispose()
 
     def __enter__(self) -> Self:
         return self
@@ -148,7 +183,7 @@ class Store:
         # Before anything is written: whatever the definitions of agents name as secrets is redacted from then on.
         _learn_secrets(plan.trials, plan.suite)
         with self._writer.begin() as connection:
-            if refs.exists(connection, run_id):
+            if refs.is_taken(connection, run_id):
                 raise StoreError(f"There is a run '{run_id}' already. Begin with another id.")
             begun = {"id": run_id, "started": started, "owner": str(owner)}
             writing.insert_run(connection, plan, environment, begun)
@@ -189,6 +224,7 @@ class Store:
     def require_idle(self, run_id: str) -> None:
         """Refused while another process holds the lease of the run."""
         with self._engine.connect() as connection:
+            refs.require(connection, run_id)
             leases.refuse_if_held(connection, run_id, "Wait for that process or end it, then try again.")
 
     def release(self, run_id: str) -> None:
@@ -292,6 +328,28 @@ class Store:
         except _DAMAGE as error:
             raise faults.build_damage_error(error, self._address) from error
 
+    @contextmanager
+    def _reading_trial(self, trial_id: int) -> Iterator[sa.Connection]:
+        """The same for what belongs to a trial, which must be of this workspace."""
+        with self._reading() as connection:
+            self._require_trial(connection, trial_id)
+            yield connection
+
+    def _require_trial(self, connection: sa.Connection, trial_id: int) -> None:
+        if not self._choose_own(connection, (trial_id,)):
+            raise LookupFailed(f"There is no trial {trial_id}.")
+
+    def _choose_own(self, connection: sa.Connection, trial_ids: Sequence[int]) -> list[int]:
+        """Those of the trials that are of this workspace, in their order."""
+        if unknown := set(trial_ids) - self._own_trials:
+            found = workspaces.own_trials(connection, unknown)
+            if len(self._own_trials) + len(found) > _MOST_KNOWN:
+                self._own_trials = set()
+            self._own_trials |= found
+            own = found | (set(trial_ids) - unknown)
+            return [trial_id for trial_id in trial_ids if trial_id in own]
+        return list(trial_ids)
+
     def _read_ledger(self, run_id: str) -> writing.Ledger:
         """What to number the next executions of a run by, read from the database once when this process begins to write the
         run."""
@@ -365,6 +423,7 @@ class Store:
             sa.select(sa.func.count()).select_from(trials.join(executions)).where(trials.c.run_id == run_id)
         )
         with self._reading() as connection:
+            refs.require(connection, run_id)
             return connection.scalars(query).one()
 
     def done(self, run_id: str) -> dict[int, Done]:
@@ -439,6 +498,7 @@ class Store:
     def is_abandoned(self, run_id: str) -> bool:
         """Whether nobody carries on with a run that is stored as running: its process was killed."""
         with self._reading() as connection:
+            refs.require(connection, run_id)
             return leases.is_abandoned(connection, run_id)
 
     def runs(
@@ -465,9 +525,8 @@ class Store:
     def count_runs(self) -> dict[str, int]:
         """State to the number of runs that are stored in it."""
         with self._reading() as connection:
-            found = connection.execute(
-                sa.select(runs.c.state, sa.func.count().label("number")).group_by(runs.c.state)
-            )
+            query = sa.select(runs.c.state, sa.func.count().label("number")).group_by(runs.c.state)
+            found = connection.execute(query.where(refs.is_own(connection)))
             return {str(row.state): row.number for row in found}
 
     def suite_of(self, run_id: str) -> Suite | None:
@@ -483,30 +542,30 @@ class Store:
 
     def counts(self, trial_id: int) -> dict[str, int]:
         """Measured executions by status."""
-        with self._reading() as connection:
+        with self._reading_trial(trial_id) as connection:
             return reading.read_counts(connection, trial_id)
 
     def series(self, trial_id: int) -> dict[str, Series]:
         """Each metric of the ok measured executions as columns, in the order of storing."""
-        with self._reading() as connection:
+        with self._reading_trial(trial_id) as connection:
             return reading.read_series(connection, trial_id)
 
     def failures(self, trial_id: int, limit: int = 50) -> tuple[Execution, ...]:
         """The first executions that were not ok, of any phase."""
-        with self._reading() as connection:
+        with self._reading_trial(trial_id) as connection:
             return reading.read_failures(connection, trial_id, limit)
 
     def executions(self, trial_id: int) -> Iterable[Execution]:
         """All of a trial's executions, read anew in chunks each time they are iterated."""
-        return reading.StoredExecutions(self._reading, trial_id)
+        return reading.StoredExecutions(partial(self._reading_trial, trial_id), trial_id)
 
     def applied(self, trial_id: int) -> dict[str, object]:
         """The settings last read back from the thing under test."""
-        with self._reading() as connection:
+        with self._reading_trial(trial_id) as connection:
             return reading.read_applied(connection, trial_id)
 
     def artifacts(self, trial_id: int) -> tuple[Artifact, ...]:
-        with self._reading() as connection:
+        with self._reading_trial(trial_id) as connection:
             return reading.read_artifacts(connection, trial_id)
 
     # Scores and ratings
@@ -515,37 +574,39 @@ class Store:
         """The measured executions in the order of storing, with what ratings need of them, and `further` metrics."""
         from assay.store import cases
 
-        with self._reading() as connection:
+        with self._reading_trial(trial_id) as connection:
             return cases.read_case_table(connection, trial_id, further)
 
     def deviation(self, trial_id: int) -> float | None:
         """Overall ÷ the baseline's overall − 1, as the view has it; None where there is no baseline."""
         query = sa.text("SELECT deviation_from_baseline FROM benchmark_executions WHERE id = :id")
-        with self._reading() as connection:
+        with self._reading_trial(trial_id) as connection:
             found: float | None = connection.scalar(query, {"id": trial_id})
             return found
 
     def is_simulated(self, trial_id: int) -> bool:
         """Whether an execution of the trial is known to be simulated."""
-        with self._reading() as connection:
+        with self._reading_trial(trial_id) as connection:
             return bool(connection.scalar(sa.select(trials.c.simulated).where(trials.c.id == trial_id)))
 
     def judging(self, trial_id: int) -> Judging | None:
         """What judges used up over all executions of the trial; None where none was asked."""
         from assay.store import cases
 
-        with self._reading() as connection:
+        with self._reading_trial(trial_id) as connection:
             return cases.read_judging(connection, trial_id)
 
     def rate(self, trial_id: int, ratings: Ratings) -> None:
         from assay.store import cases
 
         with self._writer.begin() as connection:
+            self._require_trial(connection, trial_id)
             cases.write_ratings(connection, trial_id, ratings)
 
     def executions_to_rescore(self, trial_id: int) -> Iterable[tuple[int, Execution]]:
         """Measured ok executions with their numbers, to be judged again; read in chunks."""
-        return reading.NumberedExecutions(self._reading, trial_id, *reading.IS_OK_MEASURED)
+        connect = partial(self._reading_trial, trial_id)
+        return reading.NumberedExecutions(connect, trial_id, *reading.IS_OK_MEASURED)
 
     def rescore(self, trial_id: int, judged: Iterable[Judgement]) -> int:
         """Puts the given scores in the place of those that there are, all of them or none; how many executions that were."""
@@ -554,6 +615,7 @@ class Store:
         # Judging may take long and read from this store: the transaction begins when it is over.
         judgements = list(judged)
         with self._direct(self._writer) as connection:
+            self._require_trial(connection, trial_id)
             run_id = connection.scalar(sa.select(trials.c.run_id).where(trials.c.id == trial_id))
             leases.refuse_if_held(connection, str(run_id), "Score it again when it has ended.")
             return cases.write_judgements(connection, trial_id, judgements)
@@ -580,7 +642,7 @@ class Store:
         """Executions of a trial with their numbers, in the order of storing; `after` is the number to go on from."""
         from assay.store import results
 
-        with self._reading() as connection:
+        with self._reading_trial(chosen.trial) as connection:
             return results.read_execution_page(connection, chosen, after, limit)
 
     def entries(self, chosen: Filter) -> list[RankedTrial]:
@@ -595,14 +657,14 @@ class Store:
         from assay.store import standings
 
         with self._reading() as connection:
-            return standings.read_ratings(connection, trial_ids)
+            return standings.read_ratings(connection, self._choose_own(connection, trial_ids))
 
     def agent_uses(self, trial_ids: Sequence[int]) -> dict[int, AgentUse]:
         """How the agents of these trials were defined."""
         from assay.store import standings
 
         with self._reading() as connection:
-            return standings.read_agent_uses(connection, trial_ids)
+            return standings.read_agent_uses(connection, self._choose_own(connection, trial_ids))
 
     def categories(self) -> dict[str, str]:
         """Every suite that was run, to its category; the one that was run last comes first."""
@@ -666,7 +728,7 @@ class Store:
         """Those of the definition that a trial was made with, by quantity."""
         from assay.store import references
 
-        with self._reading() as connection:
+        with self._reading_trial(trial_id) as connection:
             return references.read_trial_references(connection, trial_id)
 
     def keep_references(self, kept: Iterable[Reference]) -> None:
@@ -740,22 +802,27 @@ class Store:
     def set_baseline(self, name: str, run_id: str) -> None:
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
-            connection.execute(baselines.delete().where(baselines.c.name == name))
+            connection.execute(baselines.delete().where(self._is_own_baseline, baselines.c.name == name))
             connection.execute(
-                baselines.insert().values(workspace_id=DEFAULT_WORKSPACE, name=name, run_id=run_id)
+                baselines.insert().values(workspace_id=self._workspace.id, name=name, run_id=run_id)
             )
+
+    @property
+    def _is_own_baseline(self) -> sa.ColumnElement[bool]:
+        return baselines.c.workspace_id == self._workspace.id
 
     def baselines(self) -> dict[str, str]:
         """Name to run id."""
         with self._reading() as connection:
-            query = sa.select(baselines.c.name, baselines.c.run_id).order_by(baselines.c.name)
-            return {row.name: row.run_id for row in connection.execute(query)}
+            query = sa.select(baselines.c.name, baselines.c.run_id).where(self._is_own_baseline)
+            found = connection.execute(query.order_by(baselines.c.name))
+            return {row.name: row.run_id for row in found}
 
     def delete_baseline(self, name: str) -> str:
         """Takes the name away; the id of the run that had it, and stays."""
         with self._writer.begin() as connection:
             run_id = refs.resolve(connection, f"@{name}")
-            connection.execute(baselines.delete().where(baselines.c.name == name))
+            connection.execute(baselines.delete().where(self._is_own_baseline, baselines.c.name == name))
             return run_id
 
     # Keys of the server
@@ -778,8 +845,13 @@ class Store:
             with self._writer.begin() as connection:
                 access.note_use(connection, key, now)
 
+    def has_keys(self) -> bool:
+        """Whether there is a key of any workspace: from then on a server answers only requests with one."""
+        with self._reading() as connection:
+            return access.exists(connection)
+
     def keys(self) -> list[ApiKey]:
-        """All of them, revoked ones too, the oldest first."""
+        """Those of the workspace, revoked ones too, the oldest first."""
         with self._reading() as connection:
             return access.read_keys(connection)
 
@@ -826,8 +898,13 @@ class Store:
         with self._reading() as connection:
             return queue.read_open(connection)
 
+    def whole_queue(self) -> list[QueuedRun]:
+        """The same of all workspaces: a server carries out the runs of each."""
+        with self._reading() as connection:
+            return queue.read_all_open(connection)
+
     def claim_queued(self, owner: Owner) -> QueuedRun | None:
-        """Takes the run that waits longest for this server; None if none waits."""
+        """Takes the run that waits longest for this server, of whatever workspace; None if none waits."""
         with self._writer.begin() as connection:
             return queue.claim(connection, owner)
 
@@ -876,7 +953,8 @@ class Store:
         from assay.store import history
 
         with self._reading() as connection:
-            yield from history.read_columns(connection, trial_ids, metrics)
+            own = self._choose_own(connection, trial_ids)
+            yield from history.read_columns(connection, own, metrics)
 
     def agents_with_trials(self) -> list[str]:
         from assay.store import history
@@ -920,13 +998,9 @@ class Store:
             return regressions.mark(connection, agent, ref, state, note, now or datetime.now(UTC))
 
     def info(self) -> dict[str, object]:
-        """Where the database is, its schema, its size and how many rows each table has."""
+        """Where the database is, its schema, its size and how many rows of each table belong to the workspace."""
         with self._reading() as connection:
-            counts = {
-                name: connection.scalars(sa.select(sa.func.count()).select_from(table)).one()
-                for name, table in metadata.tables.items()
-                if table is not revision
-            }
+            counts = workspaces.count_rows(connection)
             if connection.dialect.name == "postgresql":
                 whole = sa.select(sa.func.pg_database_size(sa.func.current_database()))
                 size = connection.scalars(whole).one()
@@ -938,6 +1012,7 @@ class Store:
                 "dialect": connection.dialect.name,
                 "revision": schema.current(connection, self._address),
                 "size_bytes": int(size),
+                "workspace": self.workspace,
                 "rows": counts,
             }
 
@@ -963,13 +1038,20 @@ class Store:
         return doomed
 
     def export(self, path: Path, run_id: str | None = None) -> Path:
-        """Everything, or one run, as a new file: a SQLite database, or a table of executions (.parquet, .csv, .jsonl)."""
+        """Everything of the workspace, or one run, as a new file: a SQLite database, or a table of executions (.parquet, .csv, .jsonl)."""
         from assay.store.export import export
 
         if run_id is not None:
             with self._reading() as connection:
                 refs.require(connection, run_id)
         return export(self._engine, path, run_id)
+
+
+def _find_workspace(engine: sa.Engine, name: str) -> Workspace:
+    if name == DEFAULT:
+        return DEFAULT_PLACE
+    with engine.connect() as connection:
+        return workspaces.find(connection, name)
 
 
 def _learn_secrets(planned: Iterable[Trial], suite: Suite | None) -> None:

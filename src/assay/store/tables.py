@@ -8,7 +8,7 @@
                                           └─ ratings
     workspaces ─ regressions, queued_runs, api_keys ─ sessions, audit_log
 
-workspaces      whose things these are; there is one, `default`, until the server makes more
+workspaces      whose things these are; `default` is always there, and `assay workspace create` makes more
 agents          what was tested: a name and a version, once in a workspace; `definition` says how to make it where it is
                 registered: of each name at most one version is
 suites          benchmarks that are run and ranked together: name, version, category, and the whole definition with its cases,
@@ -245,7 +245,7 @@ runs = sa.Table(
     sa.Column("name", _RedactedText, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
-    sa.Column("started", _Instant, nullable=False, index=True),
+    sa.Column("started", _Instant, nullable=False),
     sa.Column("ended", _Instant),
     sa.Column("seed", sa.BigInteger, nullable=False),
     sa.Column("notes", _RedactedText, nullable=False),
@@ -260,6 +260,7 @@ runs = sa.Table(
     sa.Column("budget", _RedactedJson, nullable=False, server_default="{}"),
     sa.Column("question", _RedactedJson),
     sa.Column("label", _RedactedText, nullable=False, server_default=""),
+    sa.Index("ix_runs_workspace_id", "workspace_id", "started"),
 )
 
 tags = sa.Table(

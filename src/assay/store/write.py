@@ -21,7 +21,6 @@ from assay.store import column_values as plain
 from assay.store import registry, rows
 from assay.store.bulk import insert_rows
 from assay.store.tables import (
-    DEFAULT_WORKSPACE,
     agents,
     artifacts,
     environments,
@@ -31,6 +30,7 @@ from assay.store.tables import (
     tags,
     trials,
 )
+from assay.store.workspaces import workspace_of
 
 Group = tuple[int, int, str, str]
 """Trial id, process, phase and case: what has repetitions."""
@@ -73,7 +73,7 @@ def insert_run(
     ).inserted_primary_key
     assert key is not None
     place = {
-        "workspace_id": DEFAULT_WORKSPACE,
+        "workspace_id": workspace_of(connection),
         "suite_id": plan.suite and registry.keep_suite(connection, plan.suite, begun["started"]),
         "environment_id": key[0],
         "state": RunState.RUNNING.value,

@@ -37,8 +37,9 @@ def deletion_document(ids: Iterable[str]) -> dict[str, Any]:
     return {"deleted": list(ids)}
 
 
-def pruning_document(ids: Sequence[str], *, is_dry_run: bool) -> dict[str, Any]:
-    return {"deleted": [] if is_dry_run else list(ids), "would_delete": list(ids) if is_dry_run else []}
+def pruning_document(ids: Sequence[str], workspace: str, *, is_dry_run: bool) -> dict[str, Any]:
+    deleted, kept = ([], list(ids)) if is_dry_run else (list(ids), [])
+    return {"deleted": deleted, "would_delete": kept, "workspace": workspace}
 
 
 def tags_document(run_id: str, tags: Iterable[str]) -> dict[str, Any]:
@@ -60,6 +61,10 @@ def upgrade_document(before: object, after: object, rated: int) -> dict[str, Any
 def key_document(key: ApiKey) -> dict[str, Any]:
     """A key of the server, without its secret."""
     return dict(to_plain(key))
+
+
+def workspace_document(name: str, runs: int, *, is_chosen: bool) -> dict[str, Any]:
+    return {"name": name, "runs": runs, "is_chosen": is_chosen}
 
 
 def agent_registration_document(names: Iterable[str]) -> dict[str, Any]:
@@ -109,8 +114,8 @@ def report_files_document(report: Report, files: Iterable[Path]) -> dict[str, An
     return {"run_id": report.run.id, **files_document(files)}
 
 
-def export_document(file: Path) -> dict[str, Any]:
-    return {"file": str(file)}
+def export_document(file: Path, workspace: str) -> dict[str, Any]:
+    return {"file": str(file), "workspace": workspace}
 
 
 def check_document(mistakes: Sequence[Mistake], warnings: Iterable[Mistake]) -> dict[str, Any]:

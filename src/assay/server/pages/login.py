@@ -12,9 +12,9 @@ from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 
 from assay.server.access import COOKIE, PUBLIC_PAGE, READ_PAGE
-from assay.server.context import Context
+from assay.server.context import Context, caller_of
 from assay.server.html import find_static, render
-from assay.server.pages.shell import caller_of, page_router
+from assay.server.pages.shell import page_router
 
 router = page_router()
 
@@ -27,7 +27,7 @@ _KEPT = "public, max-age=31536000, immutable"
 def ask_for_key(
     context: Context, following: Annotated[str, Query(alias="next", max_length=2000)] = "/"
 ) -> Response:
-    if not context.store.keys():
+    if not context.store.has_keys():
         return RedirectResponse("/", 303)
     return render("login.html.j2", caller=None, active="login", next=_local(following), problem="")
 

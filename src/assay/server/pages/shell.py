@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 
 from assay.errors import AssayError
 from assay.report.pages.page import Page
-from assay.server.access import Caller
 from assay.server.answers import find_status
+from assay.server.context import caller_of
 from assay.server.html import describe_page, error_page, render
 
 
@@ -39,12 +39,6 @@ class PageRoute(APIRoute):
 
 def page_router() -> APIRouter:
     return APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
-def caller_of(request: Request) -> Caller:
-    """Who asks, as the access control has found out."""
-    caller: Caller = request.state.caller
-    return caller
 
 
 def show(request: Request, template: str, active: str, **context: object) -> Response:

@@ -57,6 +57,9 @@ def upgrade() -> None:
         sa.Column("path", sa.Text, nullable=False),
         sa.Column("status", sa.Integer, nullable=False),
     )
+    # Lists of runs are those of one workspace.
+    op.drop_index("ix_runs_started", "runs")
+    op.create_index("ix_runs_workspace_id", "runs", ["workspace_id", "started"])
 
 
 def _workspace() -> sa.Column[int]:
