@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -237,18 +239,44 @@ def test_ctrl_c_ends_a_script_and_the_run_can_be_resumed(project: Path) -> None:
     (project / "script.py").write_text(
         "import asyncio, sys, time, assay\n"
         "def mine(question):\n    print('asked', flush=True); time.sleep(0.3); return '2'\n"
-        "async def main():\n    assay.run('suite.yaml', agents={'mine': mine}, repetitions=100)\n"
+        "async def main():\n    assay.run('suite.yaml', agents={'mine': mine}, repetitions=1000)\n"
         "asyncio.run(main())\n"
     )
-    process = subprocess.Popen([sys.executable, "script.py"], cwd=project, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    while "asked" not in process.stderr.readline():
-        pass
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    with subprocess.Popen(
+        [sys.executable, "script.py"], cwd=project, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            while "asked" not in process.stderr.readline():
+                pass
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
 
     assert process.returncode != 0
     assert "run(resume=" in told
+
+
+def test_ctrl_c_ends_a_run_beside_an_event_loop_if_the_kernel_gives_the_signal_to_another_thread(
+    project: Path,
+) -> None:
+    asked: list[str] = []
+
+    def mine(question: str) -> str:
+        if not asked:
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        asked.append(question)
+        time.sleep(0.02)
+        return "2"
+
+    async def notebook() -> None:
+        assay.run("suite.yaml", agents={"mine": mine}, repetitions=100)
+
+    with pytest.raises(KeyboardInterrupt, match="resume="):
+        asyncio.run(notebook())
+
+    assert len(asked) < 300
 
 
 def test_progress_is_shown_when_asked_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import contextvars
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -59,6 +59,8 @@ _KEYWORDS = {
 """Keys of specs and suites, and the keywords that set them."""
 _OPTIONS = {"agent": "agents", "case": "cases", "tag": "tags", "set": "params"}
 """Options of the command that have another name here."""
+_SIGNAL_SECONDS = 0.1
+"""The longest time until a signal is handled that the kernel gave to another thread than the main one."""
 
 
 def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunResult:
@@ -265,7 +267,12 @@ def off_the_loop(act: Callable[[], T]) -> T:
         is_loop_running = False
     if not is_loop_running:
         return act()
-    # Only the main thread gets signals, so they are taken here while the run goes on in the other one. Context variables are
+    # Only the main thread handles signals, so it does so here while the run goes on in the other one. Context variables are
     # copied, as a library may have set its tracing in them.
     with interruptible(), ThreadPoolExecutor(1, thread_name_prefix="assay-run") as pool:
-        return pool.submit(contextvars.copy_context().run, act).result()
+        acting = pool.submit(contextvars.copy_context().run, act)
+        # The kernel may deliver a signal to any thread, above all on a busy machine. Python then notes it, but does not wake
+        # the main thread: without a timeout, a Ctrl-C would be handled when the run is over.
+        while not acting.done():
+            wait([acting], timeout=_SIGNAL_SECONDS)
+        return acting.result()

@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 import select
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -23,9 +24,10 @@ from assay.execute.process_tree import (
     find_children,
     find_namespace_inits,
     kill,
-    kill_marked,
+    kill_group,
+    kill_received,
     kill_tree,
-    receive_orphans,
+    receiving_orphans,
     tree_usage,
 )
 from assay.plugin.sandbox import Ceilings, Program, Sandbox
@@ -63,17 +65,15 @@ def run_confined(sandbox: Sandbox, program: Program, seconds: float) -> Confined
     program = replace(program, environment={**program.environment, MARK: mark})
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         started = monotonic()
-        # A sandbox may leave its first process to us, which knows the CPU time of all others.
-        receive_orphans(True)
-        try:
+        # A sandbox may leave its first process to us, which knows the CPU time of all others; without one, what the program left
+        # is found among our children.
+        with receiving_orphans():
             process = sandbox.start(program, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
             watch = _Watch(process, program.ceilings, started + seconds)
             try:
                 code = watch.run()
             finally:
-                _end(process, sandbox, mark)
-        finally:
-            receive_orphans(False)
+                _end(process, sandbox, mark, watch.killed)
         return ConfinedRun(
             code, monotonic() - started, _tail(output), _tail(errors), watch.ended_for, watch.cpu_seconds,
             watch.peak_bytes, watch.peak_processes,
@@ -110,6 +110,7 @@ class _Watch:
         self._sampled = self._accounted = 0.0
         self.ended_for = ""
         self.peak_bytes = self.peak_processes = 0
+        self.killed: set[int] = set()
 
     @property
     def cpu_seconds(self) -> float:
@@ -134,12 +135,14 @@ class _Watch:
         """End the first process of the namespace before the one that we started.
 
         It gets the highest priority, where we may give it: among a thousand processes of a fork bomb, it would take seconds until
-        it is its turn to die.
+        it is its turn to die. The one that we started is stopped before: a shell would go on with its next command.
         """
+        kill(self._process.pid, signal.SIGSTOP)
         for first in find_children(self._process.pid):
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, first, -20)
             kill(first)
+            self.killed.add(first)
         # Not by the method of Popen, which would wait for a process that has ended meanwhile, and `_wait` could not.
         kill(self._process.pid)
 
@@ -186,17 +189,14 @@ class _Watch:
         return "memory" if most_bytes is not None and used.rss > most_bytes else ""
 
 
-def _end(process: subprocess.Popen[bytes], sandbox: Sandbox, mark: str) -> None:
+def _end(process: subprocess.Popen[bytes], sandbox: Sandbox, mark: str, killed: set[int]) -> None:
     """End what is left. In a sandbox everything ends with its first process; without one, it has to be looked for."""
     if process.returncode is None:
         kill_tree(process.pid)
         process.wait()
     if not sandbox.is_confining:
-        # Those whose parent has ended have become our children: detached ones, and those of the group, which has this number.
-        for orphan in (*kill_marked(mark), -process.pid):
-            with contextlib.suppress(ChildProcessError):
-                while os.waitpid(orphan, 0)[0]:
-                    pass
+        kill_group(process.pid)
+        kill_received(mark, process.pid, killed)
 
 
 def _tail(file: IO[bytes]) -> str:

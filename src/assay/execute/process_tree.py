@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Iterator
+from threading import Lock
 from time import sleep
 from typing import NamedTuple
 
@@ -19,10 +20,12 @@ MARK = "ASSAY_WORKER"
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PR_SET_CHILD_SUBREAPER = 36
+_PF_KTHREAD = 0x00200000
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MOST_LOOKS = 20
-_LOOKS_AT_EXEC = 20
+_LOOKS_AT_EXEC = 2000
 _EXEC_SECONDS = 0.001
+_MOST_ROUNDS = 1000
 _HAS_PROC = os.path.exists("/proc/self/statm")  # noqa: PTH110 (see _read)
 
 
@@ -53,8 +56,8 @@ def tree_usage(pid: int, most: int | None = None) -> TreeUsage:
         members += 1
         waiting += find_children(member)
         with contextlib.suppress(OSError, IndexError, ValueError):
-            # proc(5): utime, stime, cutime and cstime are fields 14 to 17, rss is 24; the second may have blanks.
-            fields = _read(f"/proc/{member}/stat").rpartition(b")")[2].split()
+            # proc(5): utime, stime, cutime and cstime are fields 14 to 17, rss is 24.
+            fields = _read_stat(member)
             ticks += sum(map(int, fields[11:15]))
             pages += int(fields[21])
     return TreeUsage(members, pages * _PAGE, ticks / _TICKS)
@@ -125,6 +128,58 @@ def receive_orphans(is_on: bool) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(is_on), 0, 0, 0)
 
 
+_receiving = 0
+_receiving_lock = Lock()
+
+
+@contextlib.contextmanager
+def receiving_orphans() -> Iterator[None]:
+    """Receive orphans as long as any thread is within this block."""
+    _count_receivers(1)
+    try:
+        yield
+    finally:
+        _count_receivers(-1)
+
+
+def _count_receivers(change: int) -> None:
+    global _receiving
+    with _receiving_lock:
+        _receiving += change
+        receive_orphans(_receiving > 0)
+
+
+def kill_received(mark: str, session: int, killed: set[int]) -> None:
+    """End every process with this mark or session that is a child of this process, or below one, and wait for it.
+
+    `killed` are processes of the program that were killed before; those that are our children by now are waited for too.
+
+    Called when the program that has the mark has ended, in the process that started it and receives orphans. Each process that
+    the program left is then a child of ours, or below one that the program left, so that nothing is missed.
+    """
+    for _ in range(_MOST_ROUNDS):
+        children = find_children(os.getpid())
+        left = [
+            pid
+            for pid in children
+            if pid in killed or _is_of_session(pid, session) or _find_marked_processes(mark, [pid])
+        ]
+        for pid in left:
+            killed = killed | kill_tree(pid)
+            # Another thread that ran a program meanwhile may have waited for it.
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+        # A child that ended during the look, or by our hand, has left its own children to us.
+        if not left and set(children).issuperset(find_children(os.getpid())):
+            return
+
+
+def _is_of_session(pid: int, session: int) -> bool:
+    with contextlib.suppress(OSError, IndexError):
+        return int(_read_stat(pid)[3]) == session
+    return False
+
+
 def kill_all(pid: int, mark: str) -> int:
     """End the process group of a worker that has exited and every process that carries its mark.
 
@@ -135,12 +190,14 @@ def kill_all(pid: int, mark: str) -> int:
     return len((outlived | kill_marked(mark)) - {pid})
 
 
-def kill_tree(pid: int) -> None:
-    """End a process and all its descendants.
+def kill_tree(pid: int) -> set[int]:
+    """End a process and all its descendants, and return these.
 
     They are stopped first, from the top down, until a look finds no new one: what is stopped starts nothing more, and
-    nobody's parent ends before its children are known. A reaper at the top is ended last, as it receives the orphans.
+    nobody's parent ends before its children are known. A shell that was not stopped would go on with its next command as
+    soon as the one that it waits for is killed. A reaper at the top is ended last, as it receives the orphans.
     """
+    kill(pid, signal.SIGSTOP)
     stopped: set[int] = set()
     while fresh := find_descendants(pid) - stopped:
         for descendant in fresh:
@@ -149,6 +206,7 @@ def kill_tree(pid: int) -> None:
     for descendant in stopped:
         kill(descendant)
     kill(pid)
+    return stopped
 
 
 def kill_descendants(pid: int) -> None:
@@ -179,7 +237,7 @@ def find_descendants(pid: int) -> set[int]:
 def _running_parent(pid: int) -> int | None:
     """None for one that has ended, also if nobody has asked for its exit code yet."""
     try:
-        state, parent = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:2]
+        state, parent = _read_stat(pid)[:2]
     except (OSError, ValueError):
         return None
     return None if state in b"ZX" else int(parent)
@@ -188,7 +246,7 @@ def _running_parent(pid: int) -> int | None:
 def is_at_work(pid: int) -> bool:
     """Whether the process computes, or waits for a processor or a disk; False where the system does not say."""
     try:
-        return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] in b"RD"
+        return _read_stat(pid)[0] in b"RD"
     except (OSError, IndexError):
         return False
 
@@ -232,18 +290,25 @@ def _find_marked_processes(prefix: str, among: Iterable[int]) -> set[int]:
 
 
 def _read_environment(pid: int) -> bytes:
-    """The environment that a process was started with; OSError if it has ended or is another user's.
+    """The environment that a process was started with; OSError if it has gone or is another user's.
 
-    It is empty for the moment in which the process becomes another program, so an empty one is read again. Whatever has ended
-    and threads of the kernel have no memory, and no environment either.
+    It is empty for the moment in which the process becomes another program, and while it exits, until its children have
+    another parent. On a busy machine such a moment lasts, so an empty one is read again.
     """
     for _ in range(_LOOKS_AT_EXEC):
         if found := _read(f"/proc/{pid}/environ"):
             return found
-        if not int(_read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[20]):
+        # proc(5): state, flags, and the address where the environment ends.
+        fields = _read_stat(pid)
+        if fields[0] in b"ZX" or int(fields[6]) & _PF_KTHREAD or int(fields[48]):
             break
         sleep(_EXEC_SECONDS)
     return b""
+
+
+def _read_stat(pid: int) -> list[bytes]:
+    """The fields of proc(5) from the third on, the state; the second may have blanks."""
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
 def _read(path: str) -> bytes:

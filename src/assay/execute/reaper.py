@@ -102,8 +102,10 @@ def _end_children() -> tuple[int, int]:
         left |= found
         if time.monotonic() > deadline:
             return len(left), len(found)
-        for pid in found:
-            kill(pid)
+        # Stopped first: a shell would go on with its next command when the one that it waits for is killed before it.
+        for signum in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in found:
+                kill(pid, signum)
         time.sleep(_POLL_SECONDS)
     return len(left), 0
 
