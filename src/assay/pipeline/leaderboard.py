@@ -8,11 +8,12 @@ because `assay leaderboard` should start quickly.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from assay.analysis.comparison.pairing import Pairings
 from assay.analysis.ranking.leaderboard import leaderboard
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model import DIMENSIONS, CaseTable, Contender, Leaderboard, Ratings
@@ -56,6 +57,8 @@ class Boards:
     contenders: Mapping[str, Sequence[Contender]]
     """By suite."""
     metric: str
+    pairings: Mapping[str, Pairings] = field(default_factory=dict)
+    """By suite, what a board has computed and its matrix needs as well."""
 
     @cached_property
     def across(self) -> Across | None:
@@ -65,10 +68,17 @@ class Boards:
         return across(self.contenders, self.metric)
 
     def matrix(self, board: Leaderboard) -> Matrix:
-        """The same agents by dimension."""
+        """The same agents by dimension, without their duels."""
         from assay.analysis.ranking.matrix import matrix
 
-        return matrix(board.suite, self.contenders[board.suite], board.benchmarks, board.category)
+        return matrix(
+            board.suite,
+            self.contenders[board.suite],
+            board.benchmarks,
+            board.category,
+            pairings=self.pairings.get(board.suite),
+            with_duels=False,
+        )
 
 
 def filter_of(
@@ -90,14 +100,20 @@ def leaderboards(
     store: Store, chosen: Filter | None = None, metric: str = "overall", now: datetime | None = None
 ) -> list[Leaderboard]:
     """A board for each suite that has results, the one that was run last first."""
-    return _boards(_read_contests(store, chosen, metric, now), metric)
+    return [_board(suite, metric, Pairings()) for suite in _read_contests(store, chosen, metric, now)]
 
 
 def overview(
     store: Store, chosen: Filter | None = None, metric: str = "overall", now: datetime | None = None
 ) -> Boards:
     suites = _read_contests(store, chosen, metric, now)
-    return Boards(_boards(suites, metric), {one.name: one.contenders for one in suites}, metric)
+    pairings = {suite.name: Pairings() for suite in suites}
+    return Boards(
+        [_board(suite, metric, pairings[suite.name]) for suite in suites],
+        {suite.name: suite.contenders for suite in suites},
+        metric,
+        pairings,
+    )
 
 
 def _read_contests(store: Store, chosen: Filter | None, metric: str, now: datetime | None) -> list[_Contest]:
@@ -106,16 +122,10 @@ def _read_contests(store: Store, chosen: Filter | None, metric: str, now: dateti
     return _contests(store, chosen or Filter(), now or datetime.now(UTC))
 
 
-def _boards(suites: Sequence[_Contest], metric: str) -> list[Leaderboard]:
-    """The boards of these suites, with the warnings of the ranking and those about results that are not ranked."""
-    return [
-        replace(
-            board := leaderboard(suite.name, suite.contenders, suite.benchmarks, metric, suite.category),
-            doubts=(*board.doubts, *suite.doubts),
-            unranked=tuple(suite.unranked),
-        )
-        for suite in suites
-    ]
+def _board(suite: _Contest, metric: str, pairings: Pairings) -> Leaderboard:
+    """The board of a suite, with the warnings of the ranking and those about results that are not ranked."""
+    board = leaderboard(suite.name, suite.contenders, suite.benchmarks, metric, suite.category, pairings)
+    return replace(board, doubts=(*board.doubts, *suite.doubts), unranked=tuple(suite.unranked))
 
 
 def matrices(store: Store, chosen: Filter | None = None, now: datetime | None = None) -> list[Matrix]:

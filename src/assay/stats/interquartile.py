@@ -36,23 +36,21 @@ def draw_interquartile_means(values: Array, marks: Sequence[Array], names: Seque
     `marks` has a table for each column, with what every case of it says of every row. Rows share the draws, so that
     they can be compared in each; NaN is a case that a row does not have.
     """
-    moved = np.stack(
-        [_draw_column(column, table, of) for column, table, of in zip(values.T, marks, names, strict=True)],
-        axis=-1,
+    resamples = [Resample(of, DRAWS) for of in names]
+    # Row by row: the draws of all rows at once would take gigabytes for many agents.
+    rows = (
+        [_draw(value, table[row], by) for value, table, by in zip(values[row], marks, resamples, strict=True)]
+        for row in range(len(values))
     )
-    return interquartile_mean(moved)
+    return np.stack([interquartile_mean(np.stack(row, axis=-1)) for row in rows], axis=-1)
 
 
-def _draw_column(values: Array, table: Array, names: Sequence[str]) -> Array:
-    """A column of values in every draw, which move by as much as the means of their cases do."""
-    resample = Resample(names, DRAWS)
-    drawn = np.empty((DRAWS, len(values)))
-    for row, cases in enumerate(table):
-        known = ~np.isnan(cases)
-        number = int(known.sum())
-        middle = float(cases[known].mean()) if number else 0.0
-        means = resample.ratios(np.where(known, cases, 0.0), known.astype(np.float64), middle)
-        # Draws of n cases spread by a little less than samples of n do.
-        wider = np.sqrt(number / (number - 1)) if number > 1 else 1.0
-        drawn[:, row] = values[row] + (means - middle) * wider
-    return np.clip(drawn, *_CLIPPED)
+def _draw(value: float, cases: Array, resample: Resample) -> Array:
+    """A value in every draw, which moves by as much as the mean of its cases does."""
+    known = ~np.isnan(cases)
+    number = int(known.sum())
+    middle = float(cases[known].mean()) if number else 0.0
+    means = resample.ratios(np.where(known, cases, 0.0), known.astype(np.float64), middle)
+    # Draws of n cases spread by a little less than samples of n do.
+    wider = np.sqrt(number / (number - 1)) if number > 1 else 1.0
+    return np.clip(value + (means - middle) * wider, *_CLIPPED)

@@ -177,19 +177,26 @@ def sign_flip_p(moved: Array) -> float:
     if not moved.size:
         return 1.0
     steps = _whole_steps(moved)
-    chances = sums_of_coins(np.abs(steps).tolist())
-    distances = np.abs(2 * np.arange(chances.size) - (chances.size - 1))
-    seen = abs(int(steps.sum()))
-    as_far = float(chances[distances == seen].sum())
+    weights, seen = np.abs(steps).tolist(), abs(int(steps.sum()))
+    # Sums are spread evenly around half of the total, so the lower end tells all.
+    below = (sum(weights) - seen) // 2
+    chances = sums_of_coins(weights, below)
+    sides = 2 if seen else 1
     weight = 0.5 if moved.size >= FEWEST_HALVED else 1.0
-    return min(1.0, float(chances[distances > seen].sum()) + weight * as_far)
+    return min(1.0, 2 * float(chances[:below].sum()) + sides * weight * float(chances[below]))
 
 
 def _whole_steps(moved: Array, rounded_to: int = ROUNDED_TO) -> NDArray[np.int64]:
     """As multiples of 1/k for the smallest k that fits, as shares of few repetitions do; else rounded finely."""
-    parts = moved[:, None] * np.arange(1, FINEST_STEP + 1)
-    fits = ((np.abs(parts - np.rint(parts)) < 1e-9) & (np.rint(parts) != 0)).all(axis=0)
-    chosen = parts[:, fits.argmax()] if fits.any() else moved / np.abs(moved).max() * rounded_to
+    fitting = np.arange(1, FINEST_STEP + 1)
+    # The first differences rule out most steps; of continuous values, all of them.
+    for few in (moved[:2], moved):
+        parts = few[:, None] * fitting
+        whole = np.rint(parts)
+        fitting = fitting[((np.abs(parts - whole) < 1e-9) & (whole != 0)).all(axis=0)]
+        if not fitting.size:
+            break
+    chosen = moved * fitting[0] if fitting.size else moved / np.abs(moved).max() * rounded_to
     return np.rint(chosen).astype(np.int64)
 
 

@@ -40,15 +40,23 @@ def compute_signed_rank_cdf(n: int) -> Array:
     return np.asarray(np.cumsum(sums_of_coins(range(1, n + 1))))
 
 
-def sums_of_coins(weights: Iterable[int]) -> Array:
-    """Chances of the sums 0, 1, … when each weight is added or not by the toss of a coin."""
-    chances = np.ones(1)
-    for weight in weights:
-        longer = np.zeros(chances.size + weight)
-        longer[: chances.size] = chances / 2
-        longer[weight:] += chances / 2
-        chances = longer
-    return chances
+def sums_of_coins(weights: Iterable[int], most: int | None = None) -> Array:
+    """Chances of the sums 0, 1, … when each weight is added or not by the toss of a coin; only of sums up to `most`."""
+    tossed = list(weights)
+    whole = sum(tossed)
+    kept = whole if most is None else most
+    # Halved at the end instead of at every toss: up to a thousand tosses, a power of two changes no digit of any chance.
+    at_once = 1000
+    chances = np.zeros(kept + 1)
+    chances[0], reached = 1.0, 0
+    for number, weight in enumerate(tossed, start=1):
+        end = min(reached, kept - weight) + 1
+        if end > 0:
+            chances[weight : weight + end] += chances[:end].copy()
+        reached = min(reached + weight, kept)
+        if number % at_once == 0:
+            chances *= 2.0**-at_once
+    return np.asarray(chances * 2.0 ** -(len(tossed) % at_once))
 
 
 def tied_rank_sum_cdf(doubled_ranks: Sequence[int], chosen: int) -> Array:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.stats.means import FEW_INFORMATIVE, sign_flip_p, t_tail
+from assay.stats.means import FEW_INFORMATIVE, sign_flip_p
 from assay.stats.sample import Array
+from assay.stats.student_tails import t_tails
 
 HOPELESS = 0.2
 """From here on p values are not worked out."""
@@ -59,9 +61,10 @@ def _compare_steps(steps: Sequence[Array], is_continuous: bool) -> PairedRows:
     spread = np.sum([table.error2**2 / np.maximum(table.size - 1, 1) for table in moments], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         t, freedom, gap = np.abs(total) / np.sqrt(error2), error2**2 / spread, total / usable
-    p = np.array([_student_p(*each) for each in zip(t, freedom, moved, strict=True)])
-    for pair in [] if is_continuous else np.flatnonzero((moved < FEW_INFORMATIVE) & (p < HOPELESS)):
-        p[pair] = sign_flip_p(_shares(steps, moments, int(pair)))
+    p = _student_ps(t, freedom, moved)
+    if not is_continuous:
+        few = np.flatnonzero((moved < FEW_INFORMATIVE) & (p < HOPELESS))
+        p[few] = _sign_flip_ps(steps, moments, few)
     return PairedRows(gap, np.minimum(p, 1.0))
 
 
@@ -89,12 +92,40 @@ def _moments(steps: Array) -> _Moments:
     return _Moments(usable, size, mean * usable, error2 * usable, (known != 0).sum(axis=1) * usable)
 
 
-def _student_p(t: float, freedom: float, moved: int) -> float:
+def _student_ps(t: Array, freedom: Array, moved: NDArray[np.int64]) -> Array:
     """Where all differences are alike, that of so many of one kind."""
+    p = np.ones(len(t))
     # Student's tails are heavier than the normal ones, which take no time.
-    if not moved or np.isnan(t) or math.erfc(t / math.sqrt(2)) > HOPELESS:
-        return 1.0
-    return float(2.0 ** (1 - moved)) if np.isinf(t) else 2 * t_tail(float(t), max(1, int(freedom)))
+    is_close = [math.erfc(each / math.sqrt(2)) <= HOPELESS for each in t.tolist()]
+    chosen = (moved > 0) & np.array(is_close, dtype=np.bool_)
+    alike = chosen & np.isinf(t)
+    p[alike] = 2.0 ** (1 - moved[alike])
+    usual = chosen & np.isfinite(t)
+    p[usual] = 2 * t_tails(t[usual], np.maximum(1, freedom[usual].astype(np.int64)))
+    return p
+
+
+def _sign_flip_ps(
+    steps: Sequence[Array], moments: Sequence[_Moments], pairs: NDArray[np.intp]
+) -> list[float]:
+    """By flipping signs; where all differences are one step up or down, once for so many steps with such a sum."""
+    known = [np.nan_to_num(step[pairs]) for step in steps]
+    are_units = np.logical_and.reduce([((step == 0) | (np.abs(step) == 1)).all(axis=1) for step in known])
+    sizes = np.array([np.where(table.usable[pairs], table.size[pairs], 0) for table in moments])
+    are_units &= ((sizes == 0) | (sizes == sizes.max(axis=0))).all(axis=0)
+    used = [step * (size > 0)[:, None] for step, size in zip(known, sizes, strict=True)]
+    number = np.sum([(step != 0).sum(axis=1) for step in used], axis=0)
+    total = np.abs(np.sum([step.sum(axis=1) for step in used], axis=0)).astype(np.int64)
+    return [
+        _unit_flip_p(int(number[n]), int(total[n])) if is_unit else sign_flip_p(_shares(steps, moments, int(pair)))
+        for n, (pair, is_unit) in enumerate(zip(pairs, are_units.tolist(), strict=True))
+    ]  # fmt: skip
+
+
+@cache
+def _unit_flip_p(number: int, total: int) -> float:
+    """`sign_flip_p` of so many differences of 1 or -1 with this sum; there are few such numbers."""
+    return sign_flip_p(np.where(np.arange(number) < (number + total) // 2, 1.0, -1.0))
 
 
 def _shares(steps: Sequence[Array], moments: Sequence[_Moments], pair: int) -> Array:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from assay.stats.means import t_tail
 from assay.stats.pairs import HOPELESS, PairedRows
 from assay.stats.sample import Array
+from assay.stats.student_tails import t_tails
 
 _CELLS = 2_000_000
 """Differences that are held at a time."""
@@ -48,23 +48,22 @@ def _compare(steps: Sequence[Array]) -> tuple[Array, Array]:
         usable += number > 1
         columns += number * (number > 1)
     gap = np.where(usable > 0, total / np.maximum(usable, 1), np.nan)
-    p = np.ones(len(total))
-    for pair in np.flatnonzero(usable):
-        p[pair] = _p_of(float(total[pair]), float(error2[pair]), float(spread[pair]), int(columns[pair]))
-    return gap, p
+    return gap, np.where(usable > 0, _ps_of(total, error2, spread, columns), 1.0)
 
 
-def _p_of(total: float, error2: float, spread: float, columns: int) -> float:
+def _ps_of(total: Array, error2: Array, spread: Array, columns: Array) -> Array:
     """Two-sided, by Student's t; where all differences are alike, the chance of so many with the same sign."""
-    if not total:
-        return 1.0
-    if not spread:
-        return float(2.0 ** (1 - min(columns, 1000)))
-    t = abs(total) / math.sqrt(error2)
+    p = np.ones(len(total))
+    alike = (total != 0) & (spread == 0)
+    p[alike] = 2.0 ** (1 - np.minimum(columns[alike], 1000))
+    usual = np.flatnonzero((total != 0) & (spread != 0))
+    t = np.abs(total[usual]) / np.sqrt(error2[usual])
     # Student's tails are heavier than the normal ones, which take no time.
-    if math.erfc(t / math.sqrt(2)) > HOPELESS:
-        return 1.0
-    return 2 * t_tail(t, max(1, int(error2**2 / spread)))
+    is_close = np.array([math.erfc(each / math.sqrt(2)) <= HOPELESS for each in t.tolist()], dtype=np.bool_)
+    usual, t = usual[is_close], t[is_close]
+    freedom = np.maximum(1, (error2[usual] ** 2 / spread[usual]).astype(np.int64))
+    p[usual] = 2 * t_tails(t, freedom)
+    return p
 
 
 def _trim(steps: Array) -> tuple[Array, Array, Array, Array]:

@@ -20,10 +20,11 @@ from assay.model.dimension import DIMENSIONS
 from assay.model.rating import Ratings, has_solved_nothing
 from assay.model.standing import Contender, RankRange
 from assay.stats.correction import holm
-from assay.stats.means import FEW_INFORMATIVE, t_tail
+from assay.stats.means import FEW_INFORMATIVE
 from assay.stats.pairs import PairedRows, compare_rows
 from assay.stats.random_effects import ErrorPart, PairErrors, combine_p, half_width
 from assay.stats.sample import quantile
+from assay.stats.student_tails import t_tails
 from assay.stats.trimmed_rows import compare_trimmed_rows
 
 ALPHA = 0.05
@@ -90,13 +91,20 @@ class Pairing:
         self._groups = [_Group(contenders, key) for key in keys]
         self._tables: dict[tuple[str, ...], list[Floats]] = {}
         self._errors: dict[tuple[str, ...], PairErrors] = {}
+        self._found: dict[tuple[str, ...], PairedRows] = {}
 
     def paired(self, dimensions: Sequence[str]) -> PairedRows:
-        """Differences in the weighted mean of these dimensions, with uncorrected p values.
+        """Differences in the weighted mean of these dimensions, with uncorrected p values; computed once.
 
         What depends on the machine has two sources of error, cases and rounds; both count. Agents that did not share at
         least three rounds of one run are told apart by the other dimensions alone.
         """
+        chosen = tuple(dimensions)
+        if chosen not in self._found:
+            self._found[chosen] = self._pair(chosen)
+        return self._found[chosen]
+
+    def _pair(self, dimensions: tuple[str, ...]) -> PairedRows:
         tables = self._of(dimensions)
         if not tables:
             number = len(self._contenders)
@@ -216,6 +224,20 @@ class Pairing:
         return float(np.sqrt(sum(errors2))) / max(1, len(rated))
 
 
+class Pairings:
+    """Pairings that are shared by everything that is made of the same contenders, such as a board and its matrix."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, ...], Pairing] = {}
+
+    def of(self, contenders: Sequence[Contender]) -> Pairing:
+        # By identity: to compare contenders would be to compare all of their ratings. A pairing keeps its contenders alive.
+        key = tuple(map(id, contenders))
+        if key not in self._kept:
+            self._kept[key] = Pairing(contenders)
+        return self._kept[key]
+
+
 Key = tuple[str, str, str]
 """Benchmark, hash of its definition, and yardstick: results that differ in one of them are not comparable."""
 
@@ -330,12 +352,14 @@ def mean_errors(each: Sequence[PairErrors], shared: Sequence[NDArray[np.bool_]])
 def with_rounds(found: PairedRows, errors: PairErrors) -> Floats:
     """The p values against cases and rounds together; 1 where two agents did not share rounds."""
     p = np.ones_like(found.p)
-    rows = len(p)
-    for a, b in zip(*np.triu_indices(rows, 1), strict=True):
-        error = errors.error[a, b]
-        if found.p[a, b] < 1 and not np.isnan(error):
-            by_round = 2 * t_tail(abs(found.gap[a, b]) / error, int(errors.freedom[a, b])) if error else 0.0
-            p[a, b] = p[b, a] = combine_p(float(found.p[a, b]), by_round)
+    upper = np.triu(np.ones(p.shape, dtype=np.bool_), 1)
+    a, b = np.nonzero(upper & (found.p < 1) & ~np.isnan(errors.error))
+    error, by_round = errors.error[a, b], np.zeros(len(a))
+    known = error != 0
+    t = np.abs(found.gap[a, b])[known] / error[known]
+    by_round[known] = 2 * t_tails(t, errors.freedom[a, b][known].astype(np.int64))
+    p[a, b] = [combine_p(*each) for each in zip(found.p[a, b].tolist(), by_round.tolist(), strict=True)]
+    p[b, a] = p[a, b]
     return p
 
 

@@ -29,9 +29,9 @@ from assay.analysis.comparison.rounds import errors_between
 from assay.model.rating import Rating, Ratings
 from assay.model.standing import Across, Contender, Overview
 from assay.stats.interquartile import draw_interquartile_means, interquartile_mean
-from assay.stats.means import t_tail
 from assay.stats.pairs import PairedRows
 from assay.stats.random_effects import PairErrors
+from assay.stats.student_tails import t_tails
 
 FEWEST_BENCHMARKS = 3
 """With fewer benchmarks no quarter can be left out, and the interquartile mean would just be the mean."""
@@ -239,10 +239,12 @@ def _marks(ratings: Ratings, name: str, with_one_more: bool) -> Floats:
 def _compare_pairs(middles: Floats, draws: Floats, freedom: int) -> PairedRows:
     """Every two agents by Student's t: their difference over the spread that it has from draw to draw."""
     number = len(middles)
-    gap, p = middles[:, None] - middles[None, :], np.ones((number, number))
+    gap, spread = middles[:, None] - middles[None, :], np.zeros((number, number))
+    columns = np.ascontiguousarray(draws.T)
     for a in range(number):
-        for b in range(a + 1, number):
-            spread = float((draws[:, a] - draws[:, b]).std(ddof=1))
-            if gap[a, b] and spread:
-                p[a, b] = p[b, a] = 2 * t_tail(abs(gap[a, b]) / spread, freedom)
+        spread[a, a + 1 :] = (columns[a] - columns[a + 1 :]).std(axis=1, ddof=1)
+    p = np.ones((number, number))
+    a, b = np.nonzero((gap != 0) & (spread != 0))
+    p[a, b] = 2 * t_tails(np.abs(gap[a, b]) / spread[a, b], np.full(len(a), freedom))
+    p[b, a] = p[a, b]
     return PairedRows(gap, p)

@@ -16,6 +16,7 @@ import numpy as np
 from assay.analysis.comparison.pairing import (
     Better,
     Pairing,
+    Pairings,
     certainly_better,
     find_common_dimensions,
     has_rounds,
@@ -39,10 +40,12 @@ def leaderboard(
     benchmarks: Sequence[str],
     metric: str = "overall",
     category: str = "",
+    pairings: Pairings | None = None,
 ) -> Leaderboard:
     """The leaderboard of a suite. Measured and simulated agents are ranked separately, each among themselves."""
-    measured = _Board([one for one in contenders if not one.is_simulated], benchmarks, metric)
-    simulated = _Board([one for one in contenders if one.is_simulated], benchmarks, metric)
+    kept = pairings or Pairings()
+    measured = _Board([one for one in contenders if not one.is_simulated], benchmarks, metric, kept)
+    simulated = _Board([one for one in contenders if one.is_simulated], benchmarks, metric, kept)
     leading = measured if measured.contenders else simulated
     return Leaderboard(
         suite,
@@ -181,8 +184,11 @@ def coverage(contender: Contender, benchmarks: Sequence[str]) -> str:
 class _Board:
     """The contenders that are ranked among themselves: either the measured or the simulated ones."""
 
-    def __init__(self, contenders: Sequence[Contender], benchmarks: Sequence[str], metric: str) -> None:
+    def __init__(
+        self, contenders: Sequence[Contender], benchmarks: Sequence[str], metric: str, pairings: Pairings
+    ) -> None:
         self.contenders, self.benchmarks, self.metric = contenders, benchmarks, metric
+        self._pairings = pairings
         self.shared = find_common_dimensions(contenders)
         axes = tuple(name for name in QUALITY_COST_LATENCY if name in self.shared)
         self.pareto_axes = axes if len(axes) > 1 else ()
@@ -202,7 +208,7 @@ class _Board:
             return ()
         # Ranks come from the tests over pairs and not from sorting the scores: a score that is ahead by less than its noise
         # puts nobody first. Scores decide only the order within a range of ranks.
-        pairing = Pairing(ranked)
+        pairing = self._pairings.of(ranked)
         [better] = certainly_better([pairing.paired(self.dimensions)])
         rows = []
         for n, (contender, rank) in enumerate(zip(ranked, places(better), strict=True)):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from assay.analysis.comparison.pairing import (
-    Pairing,
+    Pairings,
     certainly_better,
     corrected_p,
     find_common_dimensions,
@@ -23,18 +23,28 @@ from assay.model.standing import Contender, Duel, Matrix, MatrixRow, RankRange
 
 
 def matrix(
-    suite: str, contenders: Sequence[Contender], benchmarks: Sequence[str], category: str = ""
+    suite: str,
+    contenders: Sequence[Contender],
+    benchmarks: Sequence[str],
+    category: str = "",
+    *,
+    pairings: Pairings | None = None,
+    with_duels: bool = True,
 ) -> Matrix:
-    """The matrix of a suite; measured and simulated agents are placed separately, each among themselves."""
-    measured = _MatrixSide([one for one in contenders if not one.is_simulated])
-    simulated = _MatrixSide([one for one in contenders if one.is_simulated])
+    """The matrix of a suite; measured and simulated agents are placed separately, each among themselves.
+
+    Without duels it takes a fraction of the memory: there is one for every two agents.
+    """
+    kept = pairings or Pairings()
+    measured = _MatrixSide([one for one in contenders if not one.is_simulated], kept)
+    simulated = _MatrixSide([one for one in contenders if one.is_simulated], kept)
     shared = (measured if measured.contenders else simulated).shared
     return Matrix(
         suite,
         measured.rows(benchmarks),
         simulated.rows(benchmarks),
         shared,
-        (*measured.duels(), *simulated.duels()),
+        (*measured.duels(), *simulated.duels()) if with_duels else (),
         tuple(doubts(contenders, benchmarks, shared)),
         category,
         tuple(benchmarks),
@@ -44,10 +54,11 @@ def matrix(
 class _MatrixSide:
     """The contenders that are placed among themselves: either the measured or the simulated ones."""
 
-    def __init__(self, contenders: Sequence[Contender]) -> None:
+    def __init__(self, contenders: Sequence[Contender], pairings: Pairings) -> None:
         self.contenders = contenders
         self.shared = find_common_dimensions(contenders)
-        self._pairing = Pairing(contenders)
+        self._pairings = pairings
+        self._pairing = pairings.of(contenders)
 
     def rows(self, benchmarks: Sequence[str]) -> tuple[MatrixRow, ...]:
         """One row for each agent, ordered by the place overall, then by what it completed and by its figures."""
@@ -84,7 +95,7 @@ class _MatrixSide:
         ranked = [number for number, one in enumerate(ratings) if one[name].value is not None]
         if not ranked:
             return {}
-        pairing = Pairing([self.contenders[number] for number in ranked])
+        pairing = self._pairings.of([self.contenders[number] for number in ranked])
         [better] = certainly_better([pairing.paired(self.shared if name == "overall" else (name,))])
         return dict(zip(ranked, places(better), strict=True))
 
