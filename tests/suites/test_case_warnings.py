@@ -118,11 +118,11 @@ def test_a_misspelt_input_is_named_in_the_mistake(assay_inline: AssayInline, wor
 
 
 def test_the_reference_explains_every_key_of_a_case_that_is_read_or_hidden() -> None:
-    from assay.execute.case_runner import _ANSWERS
+    from assay.model.case import ANSWERS
     from assay.plugin import lookup
     from assay.spec.case_keys import CaseSection, ScoredKeys
     from assay.spec.schema import keys_of
 
     members = [lookup.find("scorers", name) for name in lookup.known("scorers")]
     read = {key for member in members for key in getattr(member, "reads", ())}
-    assert read | _ANSWERS <= keys_of(CaseSection) | keys_of(ScoredKeys)
+    assert read | ANSWERS <= keys_of(CaseSection) | keys_of(ScoredKeys)

@@ -30,7 +30,8 @@ class Turn:
     scorers: tuple[ScorerUse, ...] = ()
 
 
-_ANSWERS = frozenset({"expected_calls", "solution", "tests"})
+ANSWERS = frozenset({"expected_calls", "solution", "tests"})
+"""Metadata by which answers are judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,9 @@ class Case:
     @property
     def shown_metadata(self) -> Mapping[str, object]:
         """Without that by which answers are judged, which is not for the eyes of the agent."""
-        if self.metadata.keys().isdisjoint(_ANSWERS):
+        if self.metadata.keys().isdisjoint(ANSWERS):
             return self.metadata
-        return {key: value for key, value in self.metadata.items() if key not in _ANSWERS}
+        return {key: value for key, value in self.metadata.items() if key not in ANSWERS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from starlette.types import Scope as Connection
 from assay.errors import StoreError
 from assay.model.access import ApiKey, AuditEntry, Scope
 from assay.server.answers import refuse
-from assay.server.context import CALLER, Caller, Contexts
+from assay.server.context import CALLER, Contexts, RequestCaller
 from assay.server.html import error_page
 from assay.server.recent import Recent
 
@@ -85,7 +85,7 @@ class RateLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedRequest:
     """Why a request does not go on."""
 
     status: int
@@ -115,7 +115,7 @@ class AccessControl:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        status, begun, caller = 500, monotonic(), Caller(self._contexts.own)
+        status, begun, caller = 500, monotonic(), RequestCaller(self._contexts.own)
         route = self._find_route(scope)
 
         async def send_with_headers(message: Message) -> None:
@@ -133,7 +133,7 @@ class AccessControl:
         try:
             caller, refusal = await run_sync(self._check, scope, route)
         except StoreError as error:
-            refusal = Refusal(503, str(error))
+            refusal = RefusedRequest(503, str(error))
         body = b""
         if refusal is None:
             body, refusal = await _read_body(scope, receive, caller)
@@ -148,9 +148,11 @@ class AccessControl:
         method = scope["method"] if route else "any"
         caller.context.counts.add(method, path, status, monotonic() - begun)
 
-    def _check(self, scope: Connection, route: BaseRoute | None) -> tuple[Caller, Refusal | None]:
+    def _check(
+        self, scope: Connection, route: BaseRoute | None
+    ) -> tuple[RequestCaller, RefusedRequest | None]:
         """Who makes a request, and its refusal; None if it may go on."""
-        headers, nobody = Headers(scope=scope), Caller(self._contexts.own)
+        headers, nobody = Headers(scope=scope), RequestCaller(self._contexts.own)
         if (refusal := _refuse_body(headers, is_form=is_page(route))) is not None:
             return nobody, refusal
         # What there is not, and the schema, can be read.
@@ -161,7 +163,7 @@ class AccessControl:
             return nobody, _refuse_others(headers)
         key, session = self._find_key(headers)
         # What is done with a key concerns its workspace, also where the key is refused.
-        caller = nobody if key is None else Caller(self._contexts.find(key.workspace), key, session)
+        caller = nobody if key is None else RequestCaller(self._contexts.find(key.workspace), key, session)
         return caller, self._refuse_key(key, Scope(needed), _address(scope))
 
     def _find_key(self, headers: Headers) -> tuple[ApiKey | None, str]:
@@ -171,37 +173,39 @@ class AccessControl:
         session = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
         return (self._store.find_session(session), session) if session else (None, "")
 
-    def _refuse_attempts(self, scope: Connection) -> Refusal | None:
+    def _refuse_attempts(self, scope: Connection) -> RefusedRequest | None:
         """Whoever tries keys in the form of the login is slowed down like whoever tries them in a header."""
         if scope["method"] in _SAFE or self._refusals.allows(_address(scope)):
             return None
-        return Refusal(429, "There were too many attempts. Wait a moment.")
+        return RefusedRequest(429, "There were too many attempts. Wait a moment.")
 
-    def _refuse_key(self, key: ApiKey | None, needed: Scope, address: str) -> Refusal | None:
+    def _refuse_key(self, key: ApiKey | None, needed: Scope, address: str) -> RefusedRequest | None:
         now = datetime.now(UTC)
         if key is None or not key.is_valid(now):
             return self._refuse_invalid(key, address)
         if not self._requests.allows(key.prefix):
             told = "There are too many requests with this key. Wait a moment."
-            return Refusal(429, told, {"retry-after": "1"})
+            return RefusedRequest(429, told, {"retry-after": "1"})
         if not key.scope.allows(needed):
-            return Refusal(403, f"This key may {key.scope}; the request needs a key that may {needed}.")
+            return RefusedRequest(
+                403, f"This key may {key.scope}; the request needs a key that may {needed}."
+            )
         self._store.note_use(key, now)
         return None
 
-    def _refuse_invalid(self, key: ApiKey | None, address: str) -> Refusal:
+    def _refuse_invalid(self, key: ApiKey | None, address: str) -> RefusedRequest:
         """Whoever has a key that ended learns that; whoever has none learns nothing about keys."""
         if not self._refusals.allows(address):
-            return Refusal(429, "There were too many requests without a valid key. Wait a moment.")
+            return RefusedRequest(429, "There were too many requests without a valid key. Wait a moment.")
         told = "The request needs a key: Authorization: Bearer KEY."
         if key is not None:
             told = f"This key {'was revoked' if key.revoked else 'has expired'}. Make another: assay key create NAME"
-        return Refusal(401, told, {"www-authenticate": "Bearer"})
+        return RefusedRequest(401, told, {"www-authenticate": "Bearer"})
 
     def _find_route(self, scope: Connection) -> BaseRoute | None:
         return next((route for route in self._routes if route.matches(scope)[0] is Match.FULL), None)
 
-    def _note(self, scope: Connection, caller: Caller, status: int) -> None:
+    def _note(self, scope: Connection, caller: RequestCaller, status: int) -> None:
         key = caller.key.prefix if caller.key else ""
         entry = AuditEntry(
             datetime.now(UTC), key, _address(scope), scope["method"], scope["path"][:500], status
@@ -228,17 +232,19 @@ def _ask_to_log_in(scope: Connection) -> Response:
     return RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
 
 
-def _refuse_body(headers: Headers, *, is_form: bool) -> Refusal | None:
+def _refuse_body(headers: Headers, *, is_form: bool) -> RefusedRequest | None:
     """A body that is too large, or that a form of another site could send."""
     if int(headers.get("content-length", "0")) > _MOST_BYTES:
-        return Refusal(413, _TOO_LARGE)
+        return RefusedRequest(413, _TOO_LARGE)
     if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
         return None
     expected = _FORM if is_form else _JSON
     if headers.get("content-type", "").partition(";")[0].strip() != expected:
-        return Refusal(415, f"The body has to be {expected}, and the header Content-Type has to say so.")
+        return RefusedRequest(
+            415, f"The body has to be {expected}, and the header Content-Type has to say so."
+        )
     if is_form and not _is_same_site(headers, is_required=True):
-        return Refusal(403, "The form was not sent by a page of this server.")
+        return RefusedRequest(403, "The form was not sent by a page of this server.")
     return None
 
 
@@ -248,12 +254,12 @@ def _is_same_site(headers: Headers, *, is_required: bool = False) -> bool:
     return urlsplit(origin).netloc == headers.get("host") if origin else not is_required
 
 
-def _refuse_others(headers: Headers) -> Refusal | None:
+def _refuse_others(headers: Headers) -> RefusedRequest | None:
     """Another site may make a browser send requests here, by a form or by a name that it points at this machine."""
     host = urlsplit(f"//{headers.get('host', '')}").hostname
     if host not in _LOOPBACK or not _is_same_site(headers):
         told = "Without keys the server answers this machine only. Make one: assay key create NAME"
-        return Refusal(403, told)
+        return RefusedRequest(403, told)
     return None
 
 
@@ -267,7 +273,9 @@ def _address(scope: Connection) -> str:
     return str(scope["client"][0]) if scope.get("client") else ""
 
 
-async def _read_body(scope: Connection, receive: Receive, caller: Caller) -> tuple[bytes, Refusal | None]:
+async def _read_body(
+    scope: Connection, receive: Receive, caller: RequestCaller
+) -> tuple[bytes, RefusedRequest | None]:
     """The body of a request, read to its end; refused if it is too large, or lacks the token of its session."""
     body, has_more = b"", True
     while has_more:
@@ -275,14 +283,14 @@ async def _read_body(scope: Connection, receive: Receive, caller: Caller) -> tup
         body += message.get("body", b"")
         has_more = message.get("more_body", False)
         if len(body) > _MOST_BYTES:
-            return b"", Refusal(413, _TOO_LARGE)
+            return b"", RefusedRequest(413, _TOO_LARGE)
     if caller.session and scope["method"] not in _SAFE and not _has_token(scope, body, caller):
         told = "The request was not sent by a page of this session. Reload the page and try again."
-        return b"", Refusal(403, told)
+        return b"", RefusedRequest(403, told)
     return body, None
 
 
-def _has_token(scope: Connection, body: bytes, caller: Caller) -> bool:
+def _has_token(scope: Connection, body: bytes, caller: RequestCaller) -> bool:
     headers = Headers(scope=scope)
     sent = headers.get("x-form-token", "")
     if headers.get("content-type", "").startswith(_FORM):

@@ -98,7 +98,7 @@ def without_project_files(settings: Settings) -> Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class RequestCaller:
     """Who makes a request, and what it may see: the workspace of its key, or that of the server while there are no keys."""
 
     context: ServerContext
@@ -119,9 +119,9 @@ CALLER = "assay.caller"
 """Where the scope of a request has its caller, put there by the access control."""
 
 
-def caller_of(request: Request) -> Caller:
+def caller_of(request: Request) -> RequestCaller:
     """Who asks, as the access control has found out."""
-    caller: Caller = request.scope[CALLER]
+    caller: RequestCaller = request.scope[CALLER]
     return caller
 
 

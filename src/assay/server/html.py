@@ -118,7 +118,7 @@ class Hanger:
         return self._gallery.specs
 
 
-def render(template: str, status: int = 200, **context: object) -> HTMLResponse:
+def render(template: str, /, status: int = 200, **context: Any) -> HTMLResponse:
     """A page of the server as it is sent: without secrets, and with the policy that keeps it inert."""
     hang = Hanger()
     written = templates().get_template(template).render(hang=hang, **context)

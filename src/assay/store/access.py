@@ -96,7 +96,13 @@ def create_session(connection: sa.Connection, key: ApiKey, expires: datetime, no
     connection.execute(sessions.delete().where(sessions.c.expires <= now))
     token = secrets.token_urlsafe(32)
     own = sa.select(api_keys.c.workspace_id).where(api_keys.c.prefix == key.prefix).scalar_subquery()
-    row = {"hash": _hash(token), "workspace_id": own, "prefix": key.prefix, "created": now, "expires": expires}
+    row = {
+        "hash": _hash(token),
+        "workspace_id": own,
+        "prefix": key.prefix,
+        "created": now,
+        "expires": expires,
+    }
     connection.execute(sessions.insert().values(row))
     return token
 

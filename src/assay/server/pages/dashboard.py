@@ -45,7 +45,7 @@ Agents = Annotated[list[Name], Query(max_length=20)]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DashboardChoice:
     """What the dashboard shows: a suite, the agents that are drawn, and one or two that are looked at closely."""
 
     suite: str
@@ -91,7 +91,7 @@ def show_dashboard(
     return show_page(request, page, "Dashboard", "dashboard.html.j2", choice=choice, more=_find_pages(choice))
 
 
-def _find_pages(choice: Choice) -> dict[str, str]:
+def _find_pages(choice: DashboardChoice) -> dict[str, str]:
     """The page that each component has of its own, for what is chosen."""
     asked = {
         "leaderboard": ("leaderboard", {"suite": choice.suite}),
@@ -109,12 +109,12 @@ def _find_pages(choice: Choice) -> dict[str, str]:
 
 def choose(
     board: Leaderboard, suites: Sequence[str], drawn: Sequence[str], a: str | None, b: str | None
-) -> Choice:
+) -> DashboardChoice:
     """What was asked for, and where nothing was, the best agents. Points of a sweep cannot be named as agents."""
     names = [row.contender.agent for row in _rows(board) if "[" not in row.contender.agent]
     first = a or (names[0] if names else "")
     second = b or next((name for name in names if name != first), "")
-    return Choice(board.suite, suites, names, [*drawn] or names[:4], first, second)
+    return DashboardChoice(board.suite, suites, names, [*drawn] or names[:4], first, second)
 
 
 def _rows(board: Leaderboard) -> Sequence[Standing]:
@@ -140,7 +140,7 @@ def _leaderboard(board: Leaderboard) -> PageSection:
     return replace(first, title="Leaderboard", anchor="leaderboard", blocks=[*first.blocks, *others])
 
 
-def _radar(board: Leaderboard, choice: Choice) -> PageSection:
+def _radar(board: Leaderboard, choice: DashboardChoice) -> PageSection:
     spec = draw_standings(board, choice.drawn)
     if spec is None:
         told = "The agents share fewer than three rated dimensions, so there is nothing to draw."
@@ -148,7 +148,7 @@ def _radar(board: Leaderboard, choice: Choice) -> PageSection:
     return PageSection("Five dimensions", [Charts([Chart("radar", spec)])], anchor="radar")
 
 
-def _timeline(store: Store, choice: Choice) -> PageSection:
+def _timeline(store: Store, choice: DashboardChoice) -> PageSection:
     title, anchor = f"Timeline of {choice.a}", "timeline"
 
     def build() -> PageSection:
@@ -168,7 +168,7 @@ def _timeline(store: Store, choice: Choice) -> PageSection:
     return _or_reason(title, anchor, build)
 
 
-def _head_to_head(store: Store, choice: Choice) -> PageSection:
+def _head_to_head(store: Store, choice: DashboardChoice) -> PageSection:
     title, anchor = "Head to head", "head-to-head"
     if choice.pair is None:
         return PageSection(title, finding="It takes two agents with results on this suite.", anchor=anchor)
@@ -182,7 +182,7 @@ def _head_to_head(store: Store, choice: Choice) -> PageSection:
     return _or_reason(title, anchor, build)
 
 
-def _costs(store: Store, choice: Choice) -> PageSection:
+def _costs(store: Store, choice: DashboardChoice) -> PageSection:
     title, anchor = "Cost and performance", "cost"
 
     def build() -> PageSection:
@@ -193,7 +193,7 @@ def _costs(store: Store, choice: Choice) -> PageSection:
     return _or_reason(title, anchor, build)
 
 
-def _stress(store: Store, choice: Choice) -> PageSection:
+def _stress(store: Store, choice: DashboardChoice) -> PageSection:
     title, anchor = f"Stress test of {choice.a}", "stress"
 
     def build() -> PageSection:

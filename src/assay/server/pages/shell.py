@@ -41,13 +41,13 @@ def page_router() -> APIRouter:
     return APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
-def show(request: Request, template: str, active: str, **context: object) -> Response:
+def show(request: Request, template: str, active: str, **context: Any) -> Response:
     """A template in the frame of the dashboard; `active` is the name of its entry in the navigation."""
     return render(template, caller=caller_of(request), active=active, **context)
 
 
 def show_page(
-    request: Request, page: Page, active: str, template: str = "view.html.j2", **context: object
+    request: Request, page: Page, active: str, template: str = "view.html.j2", **context: Any
 ) -> Response:
     """A page as commands write it to files, in the frame of the dashboard."""
     return show(request, template, active, **describe_page(page), **context)
