@@ -23,7 +23,7 @@ from starlette.types import Scope as Connection
 from assay.errors import StoreError
 from assay.model.access import ApiKey, AuditEntry, Scope
 from assay.server.answers import refuse
-from assay.server.context import CALLER, Caller, Contexts
+from assay.server.context import VISITOR, Contexts, Visitor
 from assay.server.recent import Recent
 
 NEEDED = "x-scope"
@@ -97,25 +97,25 @@ class AccessControl:
             await send(message)
 
         try:
-            caller, refusal = await run_sync(self._check, scope, route)
+            visitor, refusal = await run_sync(self._check, scope, route)
         except StoreError as error:
-            caller, refusal = Caller(self._contexts.own), refuse(503, str(error))
+            visitor, refusal = Visitor(self._contexts.own), refuse(503, str(error))
         if refusal is not None:
             await refusal(scope, receive, send_with_headers)
         else:
-            scope[CALLER] = caller
+            scope[VISITOR] = visitor
             body = await _read_body(receive)
             handler = refuse(413, _TOO_LARGE) if body is None else self._app
             await handler(scope, body or receive, send_with_headers)
         path = str(getattr(route, "path_format", "other"))
         method = scope["method"] if route else "any"
-        caller.context.counts.add(method, path, status, monotonic() - begun)
+        visitor.context.counts.add(method, path, status, monotonic() - begun)
         if scope["method"] not in ("GET", "HEAD") or status in (401, 403):
-            await run_sync(self._note, scope, caller, status)
+            await run_sync(self._note, scope, visitor, status)
 
-    def _check(self, scope: Connection, route: BaseRoute | None) -> tuple[Caller, Response | None]:
+    def _check(self, scope: Connection, route: BaseRoute | None) -> tuple[Visitor, Response | None]:
         """Who makes a request, and its refusal; None if it may go on."""
-        headers, nobody = Headers(scope=scope), Caller(self._contexts.own)
+        headers, nobody = Headers(scope=scope), Visitor(self._contexts.own)
         if (refusal := _refuse_body(headers)) is not None:
             return nobody, refusal
         # What there is not, and the schema, can be read.
@@ -126,8 +126,8 @@ class AccessControl:
             return nobody, _refuse_others(headers)
         key = self._store.find_key(find_token(headers))
         # What is done with a key concerns its workspace, also where the key is refused.
-        caller = nobody if key is None else Caller(self._contexts.find(key.workspace), key)
-        return caller, self._refuse_key(key, Scope(needed), _address(scope))
+        visitor = nobody if key is None else Visitor(self._contexts.find(key.workspace), key)
+        return visitor, self._refuse_key(key, Scope(needed), _address(scope))
 
     def _refuse_key(self, key: ApiKey | None, needed: Scope, address: str) -> Response | None:
         now = datetime.now(UTC)
@@ -154,13 +154,13 @@ class AccessControl:
     def _find_route(self, scope: Connection) -> BaseRoute | None:
         return next((route for route in self._routes if route.matches(scope)[0] is Match.FULL), None)
 
-    def _note(self, scope: Connection, caller: Caller, status: int) -> None:
-        key = caller.key.prefix if caller.key else ""
+    def _note(self, scope: Connection, visitor: Visitor, status: int) -> None:
+        key = visitor.key.prefix if visitor.key else ""
         entry = AuditEntry(
             datetime.now(UTC), key, _address(scope), scope["method"], scope["path"][:500], status
         )
         try:
-            caller.context.store.audit(entry)
+            visitor.context.store.audit(entry)
         except StoreError:
             return  # what was to be told about has been answered; the database is away
 

@@ -97,20 +97,20 @@ def without_project_files(settings: Settings) -> Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class Visitor:
     """Who makes a request, and what it may see: the workspace of its key, or that of the server while there are no keys."""
 
     context: ServerContext
     key: ApiKey | None = None
 
 
-CALLER = "assay.caller"
-"""Where the scope of a request has its caller, put there by the access control."""
+VISITOR = "assay.visitor"
+"""Where the scope of a request has its visitor, put there by the access control."""
 
 
 def _find_context(request: Request) -> ServerContext:
-    caller: Caller = request.scope[CALLER]
-    return caller.context
+    visitor: Visitor = request.scope[VISITOR]
+    return visitor.context
 
 
 Context = Annotated[ServerContext, Depends(_find_context)]
