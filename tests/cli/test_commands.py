@@ -255,6 +255,7 @@ def test_old_runs_are_pruned_but_baselines_stay(
     assert project("db", "prune", "--keep", "1", "--dry-run", "--json").json == {
         "deleted": [],
         "would_delete": [ids[1]],
+        "workspace": "default",
     }
     assert len(listed(project)) == 3
     assert project("db", "prune", "--keep", "1", "--json").json["deleted"] == [ids[1]]

@@ -49,6 +49,12 @@ def test_pages_have_every_result_once(past: Store) -> None:
     assert len(whole) == 7
 
 
+def test_results_of_an_agent_that_was_known_first_come_in_their_turn(past: Store) -> None:
+    Past(past, suite=suite_of("refunds", "orders"), made=4).run("3")
+    runs = [run for run, _ in _found(past, ResultFilter(), limit=4)]
+    assert runs == ["run005", "run005", "run004", "run003"]
+
+
 def test_a_result_has_values_of_the_right_types(past: Store) -> None:
     [row] = past.results(ResultFilter("other"))
     assert row["execution_environment"]["os"] == {"system": "Linux"}

@@ -357,7 +357,7 @@ def test_an_unknown_workspace_is_refused_with_the_nearest_name(url: str) -> None
         assert opened.workspace == "team-a"
 
 
-@pytest.mark.parametrize("name", ["", "a b", "-x", "../x", "x" * 65, "a\n"])
+@pytest.mark.parametrize("name", ["", "a b", "-x", "../x", "x" * 65, "_x", "a\n"])
 def test_a_workspace_has_a_plain_name(name: str) -> None:
     with Store.open("sqlite://") as store:
         with pytest.raises(StoreError):

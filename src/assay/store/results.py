@@ -15,8 +15,8 @@ import sqlalchemy as sa
 
 from assay.model import DIMENSIONS, Execution
 from assay.store.read import read_numbered
-from assay.store.run_refs import is_own
 from assay.store.tables import INSTANT, SEARCHED, agents, executions, runs, trials
+from assay.store.workspaces import workspace_of
 
 _TYPES: dict[str, Any] = {
     "execution_environment": SEARCHED,
@@ -55,9 +55,10 @@ def read_results(
 ) -> list[Mapping[str, Any]]:
     """Rows of the view with the run and the overall score of each; only trials with a smaller id than `before`."""
     ids = _find_ids(connection, chosen)
+    number = ids.selected_columns.id
     if before is not None:
-        ids = ids.where(ids.selected_columns.id < before)
-    found = list(connection.scalars(ids.order_by(sa.desc("id")).limit(limit)))
+        ids = ids.where(number < before)
+    found = list(connection.scalars(ids.order_by(number.desc()).limit(limit)))
     query = (
         sa.select(_view, trials.c.run_id, (trials.c.overall * 100).label("overall_score"), trials.c.simulated)
         .join(trials, trials.c.id == _view.c.id)
@@ -95,6 +96,17 @@ def read_execution_page(
     return read_numbered(connection, chosen.trial, conditions, limit)
 
 
+def _is_own(connection: sa.Connection, chosen: ResultFilter) -> sa.ColumnElement[bool]:
+    """Whether a trial belongs to the workspace, asked of the table by which the database is to find the trials."""
+    within = workspace_of(connection)
+    if chosen.agent is not None:
+        return agents.c.workspace_id == within
+    if chosen.since is not None or chosen.is_latest:
+        return runs.c.workspace_id == within
+    # Not by an index of runs or agents: all trials of the workspace would be sorted to find the newest hundred.
+    return runs.c.workspace_id + 0 == within
+
+
 def _find_ids(connection: sa.Connection, chosen: ResultFilter) -> sa.Select[tuple[int]]:
     conditions = [
         column == value
@@ -107,7 +119,7 @@ def _find_ids(connection: sa.Connection, chosen: ResultFilter) -> sa.Select[tupl
         )
         if value is not None
     ]
-    conditions.append(is_own(connection))
+    conditions.append(_is_own(connection, chosen))
     if chosen.since is not None:
         conditions.append(runs.c.started >= chosen.since)
     joined = trials.join(runs, runs.c.id == trials.c.run_id).join(agents, agents.c.id == trials.c.agent_id)

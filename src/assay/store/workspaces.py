@@ -28,7 +28,7 @@ from assay.store.tables import (
 from assay.text import shell_command
 
 _OPTION = "assay_workspace"
-_NAME = re.compile(r"\w[\w.-]{0,63}")
+_NAME = re.compile(r"[^\W_][\w.-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def workspace_of(connection: sa.Connection) -> int:
 def find(connection: sa.Connection, name: str) -> Workspace:
     found: int | None = connection.scalar(sa.select(workspaces.c.id).where(workspaces.c.name == name))
     if found is None:
-        advice = f"Make it: {shell_command('workspace create', name)}"
+        advice = f"Create it: {shell_command('workspace create', name)}"
         raise LookupFailed(f"{no_such(name, 'workspaces', read_names(connection))} {advice}")
     return Workspace(found, name)
 
