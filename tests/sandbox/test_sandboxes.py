@@ -114,7 +114,9 @@ def test_a_program_that_takes_too_much_is_ended_with_all_its_processes(
 @pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.parametrize("sandbox", ["bubblewrap", "none"])
 def test_a_daemon_ends_with_the_program_that_started_it(tmp_path: Path, sandbox: str) -> None:
-    daemon = "(setsid sh -c 'until [ -e over ]; do sleep 0.02; done; echo no > late' > /dev/null 2>&1 &) ; exit 0"
+    daemon = (
+        "(setsid sh -c 'until [ -e over ]; do sleep 0.02; done; echo no > late' > /dev/null 2>&1 &) ; exit 0"
+    )
     done = run_in(tmp_path, ["/bin/sh", "-c", daemon], name=sandbox)
 
     assert done.is_ok
