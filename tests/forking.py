@@ -165,9 +165,12 @@ def _address(kind: str) -> str:
             [sys.executable, "-P", "-c", _PROGRAM, Path(__file__).parent.parent, kind, address[1:], *workers],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables,
         )  # fmt: skip
+        assert server.stdin is not None
         assert server.stdout is not None
-        assert server.stdout.readline() == b"ready\n"
+        with server.stdout:
+            assert server.stdout.readline() == b"ready\n"
         server.wait()
+        atexit.register(server.stdin.close)  # upon which the server ends
         _servers.append(server)
         _addresses[kind] = address
     return _addresses[kind]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,7 @@ from assay.spec.suite import BenchmarkSection, SuiteFile, SuiteSpec, read_suite
 from assay.spec.yaml_text import parse
 
 ROOT = Path(__file__).parents[2]
-VALIDATORS = {
-    what: jsonschema.Draft202012Validator(file_schema(what)) for what in ("spec", "suite", "agents", "team")
-}
+KINDS = ("spec", "suite", "agents", "team")
 _YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PAGES = [
     ROOT / "README.md",
@@ -59,11 +58,16 @@ def kind_of(value: dict[str, Any]) -> str | None:
     return None
 
 
+@cache
+def validator(what: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(file_schema(what))
+
+
 def faults(what: str, value: Any) -> list[str]:
-    return [f"{error.json_path}: {error.message[:300]}" for error in VALIDATORS[what].iter_errors(value)]
+    return [f"{error.json_path}: {error.message[:300]}" for error in validator(what).iter_errors(value)]
 
 
-@pytest.mark.parametrize("what", VALIDATORS)
+@pytest.mark.parametrize("what", KINDS)
 def test_the_command_prints_a_schema_that_validators_accept(assay_inline: AssayInline, what: str) -> None:
     document = assay_inline("schema", what).json
 

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import ruptures
 
 from assay.stats.change.evidence import compute_best_cut_p, likeness, rank_sum_z
 from assay.stats.change.kernel import Partition, bandwidth
@@ -24,6 +23,8 @@ def jumping(n: int, seed: int, kind: str) -> Array:
 @pytest.mark.parametrize("kind", ["normal", "t3", "coarse"])
 @pytest.mark.parametrize(("n", "seed"), [(60, 1), (200, 2), (201, 3), (500, 4)])
 def test_the_partition_is_that_of_ruptures(n: int, seed: int, kind: str) -> None:
+    import ruptures  # slow to import
+
     series, penalty = jumping(n, seed, kind), 0.8 * math.log(n)
     width = bandwidth(series)
     other = ruptures.KernelCPD(kernel="rbf", params={"gamma": width**-2}, min_size=4).fit(series)

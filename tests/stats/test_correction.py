@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statsmodels.stats.multitest import multipletests
 
 from assay.stats.correction import benjamini_hochberg, holm
 
@@ -46,6 +45,8 @@ def test_q_values_are_never_above_holm(p: list[float]) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 100])
 def test_both_agree_with_statsmodels(size: int) -> None:
+    from statsmodels.stats.multitest import multipletests  # slow to import
+
     p = np.round(np.random.default_rng(size).random(size) ** 3, 3)
     assert holm(p).tolist() == pytest.approx(multipletests(p, method="holm")[1].tolist())
     assert benjamini_hochberg(p).tolist() == pytest.approx(multipletests(p, method="fdr_bh")[1].tolist())

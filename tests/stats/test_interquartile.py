@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import trim_mean
 
 from assay.stats.interquartile import DRAWS, draw_interquartile_means, interquartile_mean
 
@@ -22,6 +21,8 @@ def test_it_lies_among_its_values_and_moves_with_them(values: list[float]) -> No
 
 @given(st.integers(1, 8).flatmap(lambda k: st.lists(st.floats(0, 1), min_size=4 * k, max_size=4 * k)))
 def test_of_a_number_that_quarters_divide_it_is_the_mean_that_scipy_trims(values: list[float]) -> None:
+    from scipy.stats import trim_mean  # slow to import
+
     assert float(interquartile_mean(np.array(values))) == pytest.approx(trim_mean(values, 0.25))
 
 

@@ -5,7 +5,6 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -56,9 +55,11 @@ def some(effect: Effect | None) -> Effect:
 
 
 def test_the_paired_t_is_that_of_scipy() -> None:
+    from scipy import stats  # slow to import
+
     chance = np.random.default_rng(1)
     a, b = chance.beta(2, 3, 40), chance.beta(3, 3, 40)
-    expected = scipy.stats.ttest_rel(b, a)
+    expected = stats.ttest_rel(b, a)
     interval = expected.confidence_interval()
     effect = some(mean_difference(a, b))
     assert effect.p == pytest.approx(expected.pvalue)
@@ -147,11 +148,13 @@ def test_the_test_of_paired_means_holds_its_level() -> None:
 
 
 def test_different_cases_are_compared_by_welchs_t() -> None:
+    from scipy import stats  # slow to import
+
     chance = np.random.default_rng(2)
     a, b = chance.beta(2, 3, 40), chance.beta(3, 3, 35)
     effect, expected = (
         some(compute_unpaired_mean_difference(a, b)),
-        scipy.stats.ttest_ind(b, a, equal_var=False),
+        stats.ttest_ind(b, a, equal_var=False),
     )
     # Degrees of freedom are rounded to whole ones.
     assert effect.p == pytest.approx(expected.pvalue, rel=0.01)
@@ -207,8 +210,10 @@ def test_two_or_three_cases_a_side_settle_nothing_even_if_all_differ(cases: int)
 def test_few_single_verdicts_of_different_cases_are_compared_by_fishers_test(
     a: list[float], b: list[float]
 ) -> None:
+    from scipy import stats  # slow to import
+
     table = [[sum(side), len(side) - sum(side)] for side in (a, b)]
-    assert some(compute_unpaired_mean_difference(a, b)).p == pytest.approx(scipy.stats.fisher_exact(table)[1])
+    assert some(compute_unpaired_mean_difference(a, b)).p == pytest.approx(stats.fisher_exact(table)[1])
 
 
 def test_the_permutation_p_is_that_of_enumeration() -> None:

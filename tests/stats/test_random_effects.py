@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from assay.stats.random_effects import (
     ErrorPart,
@@ -18,6 +17,8 @@ from assay.stats.random_effects import (
 
 
 def test_parts_of_an_error_are_added_with_the_degrees_of_freedom_of_each() -> None:
+    from scipy import stats  # slow to import
+
     parts = [ErrorPart(0.1, 2), ErrorPart(0.2, 9)]
     expected = np.hypot(0.1 * stats.t.ppf(0.975, 2), 0.2 * stats.t.ppf(0.975, 9))
     assert half_width(parts) == pytest.approx(expected)
@@ -25,6 +26,8 @@ def test_parts_of_an_error_are_added_with_the_degrees_of_freedom_of_each() -> No
 
 
 def test_one_part_alone_is_students_t() -> None:
+    from scipy import stats  # slow to import
+
     assert two_sided_p(0.3, [ErrorPart(0.1, 4), ErrorPart(0.0, 1)]) == pytest.approx(2 * stats.t.sf(3, 4))
 
 
@@ -35,6 +38,8 @@ def test_combined_p_values_are_larger_than_each() -> None:
 
 
 def test_trimmed_means_agree_with_scipy() -> None:
+    from scipy import stats  # slow to import
+
     chance = np.random.default_rng(1)
     values, groups = chance.normal(0, 1, 40), np.repeat([0, 1, 2], [20, 3, 17])
     expected = [stats.trim_mean(values[groups == n], 0.25) for n in range(3)]
