@@ -20,7 +20,15 @@ from assay.store.address import read_address
 from assay.store.bulk import insert_rows
 
 _CHUNK = 1000
-_LEFT_OUT = (tables.revision, tables.leases, tables.queued_runs, tables.api_keys, tables.audit_log)
+_LEFT_OUT = (
+    tables.revision,
+    tables.leases,
+    tables.queued_runs,
+    tables.api_keys,
+    tables.audit_log,
+    tables.suite_changes,
+    tables.boards,
+)
 """Nobody goes on with a run in the copy, and what concerns the server is nobody else's business."""
 
 

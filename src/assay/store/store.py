@@ -41,7 +41,7 @@ from assay.model import (
 )
 from assay.model.codec import to_plain
 from assay.model.redaction import known_secrets
-from assay.store import access, database, faults, leases, pruning, queue, registry, schema, spill
+from assay.store import access, database, faults, leases, pruning, queue, registry, schema, spill, totals
 from assay.store import read as reading
 from assay.store import run_refs as refs
 from assay.store import write as writing
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from assay.store.cases import Done, Judgement
     from assay.store.history import AgentTrial, Columns, PastFigures
     from assay.store.references import CompletedTrial
-    from assay.store.results import ExecutionFilter, ResultFilter
+    from assay.store.results import ExecutionFilter, LatestRatings, ResultFilter
     from assay.store.run_lists import RunSummary, TrialSummary
     from assay.store.standings import Filter, RankedTrial
 
@@ -101,6 +101,7 @@ class Store:
         self._retry_seconds = retry_seconds
         self._last_suite: tuple[str, Suite | None] = ("", None)
         """The suite that was read last, by its digest: the end of a run asks several times for one that may have many cases."""
+        self._latest_ratings: LatestRatings | None = None
 
     @classmethod
     def open(cls, url: str, *, retry_seconds: float = RETRY_SECONDS) -> Store:
@@ -157,6 +158,7 @@ class Store:
             if plan.suite is not None:
                 # What was just written need not be read back when the run is rated: a suite may have 10,000 cases.
                 self._last_suite = (registry.digest_of_run(connection, run_id) or "", plan.suite)
+                totals.note_change(connection, [plan.suite.name])
         self._hold(run_id, lease, owner)
         return run
 
@@ -325,6 +327,7 @@ class Store:
                 taken["budget"] = to_plain(budget)
             connection.execute(runs.update().where(runs.c.id == run_id).values(taken))
             run = reading.read_run(connection, run_id)
+            totals.delete_totals(connection, [stored.id for stored in run.trials])
             _learn_secrets([stored.trial for stored in run.trials], registry.suite_of_run(connection, run_id))
         self._hold(run_id, lease, owner)
         for file in spilled:
@@ -361,11 +364,9 @@ class Store:
 
     def count_executions(self, run_id: str) -> int:
         """Of all trials and phases."""
-        query = (
-            sa.select(sa.func.count()).select_from(trials.join(executions)).where(trials.c.run_id == run_id)
-        )
+        query = sa.select(totals.count_of_executions()).select_from(runs).where(runs.c.id == run_id)
         with self._reading() as connection:
-            return connection.scalars(query).one()
+            return int(connection.scalars(query).one_or_none() or 0)
 
     def done(self, run_id: str) -> dict[int, Done]:
         """Trial index to what is stored of it, for trials that put an agent through cases: these end in any order."""
@@ -417,6 +418,8 @@ class Store:
             connection.execute(
                 runs.update().where(runs.c.id == run_id).values(state=state.value, ended=ended)
             )
+            totals.write_totals(connection, trials.c.run_id == run_id)
+            totals.note_run_change(connection, run_id)
         self.refresh()
 
     def refresh(self) -> None:
@@ -535,6 +538,10 @@ class Store:
 
         with self._writer.begin() as connection:
             cases.write_ratings(connection, trial_id, ratings)
+            # Scores may have been given again since the run ended.
+            totals.write_totals(connection, trials.c.id == trial_id)
+            suite = connection.scalars(sa.select(trials.c.suite).where(trials.c.id == trial_id)).one()
+            totals.note_change(connection, [suite])
 
     def executions_to_rescore(self, trial_id: int) -> Iterable[tuple[int, Execution]]:
         """Measured ok executions with their numbers, to be judged again; read in chunks."""
@@ -549,6 +556,7 @@ class Store:
         with self._direct(self._writer) as connection:
             run_id = connection.scalar(sa.select(trials.c.run_id).where(trials.c.id == trial_id))
             leases.refuse_if_held(connection, str(run_id), "Score it again when it has ended.")
+            totals.delete_totals(connection, [trial_id])
             return cases.write_judgements(connection, trial_id, judgements)
 
     def latest_trials(self, *, suite: str | None = None, since: datetime | None = None) -> list[TrialSummary]:
@@ -565,7 +573,9 @@ class Store:
         from assay.store import results
 
         with self._reading() as connection:
-            return results.read_results(connection, chosen, before, limit)
+            if self._latest_ratings is None:
+                self._latest_ratings = results.LatestRatings()
+            return results.read_results(connection, chosen, before, limit, self._latest_ratings)
 
     def execution_page(
         self, chosen: ExecutionFilter, after: int | None = None, limit: int = 100
@@ -596,6 +606,11 @@ class Store:
 
         with self._reading() as connection:
             return standings.read_agent_uses(connection, trial_ids)
+
+    def changes(self) -> dict[str, int]:
+        """Suite to a count of everything that may have changed its rankings; all that is stored was counted before."""
+        with self._reading() as connection:
+            return totals.read_changes(connection)
 
     def categories(self) -> dict[str, str]:
         """Every suite that was run, to its category; the one that was run last comes first."""
@@ -716,7 +731,7 @@ class Store:
                     f"Run '{run_id}' is the baseline '{names[0]}'. Give that name to another run first: "
                     f"{shell_command('baseline set', names[0], 'RUN')}"
                 )
-            pruning.delete_run(connection, run_id)
+            totals.note_change(connection, pruning.delete_run(connection, run_id))
         self._ledgers.pop(run_id, None)
         pruning.give_back_space(self._engine)
         self.refresh()
@@ -927,8 +942,8 @@ class Store:
         before = (now or datetime.now(UTC)) - timedelta(days=older_than_days or 0)
         with self._writer.begin() as connection:
             doomed = pruning.prunable(connection, before, keep or 0)
-            for run_id in () if dry_run else doomed:
-                pruning.delete_run(connection, run_id)
+            changed = [pruning.delete_run(connection, run_id) for run_id in (() if dry_run else doomed)]
+            totals.note_change(connection, [suite for suites in changed for suite in suites])
         if doomed and not dry_run:
             pruning.give_back_space(self._engine)
             self.refresh()

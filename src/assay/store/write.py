@@ -20,6 +20,7 @@ from assay.model.redaction import redact
 from assay.store import column_values as plain
 from assay.store import registry, rows
 from assay.store.bulk import insert_rows
+from assay.store.totals import delete_totals
 from assay.store.tables import (
     DEFAULT_WORKSPACE,
     agents,
@@ -209,6 +210,8 @@ def write_rest(connection: sa.Connection, run_id: str, batch: Batch, ids: Mappin
     if batch.artifacts:
         made = [rows.artifact_row(artifact, ids[artifact.trial]) for artifact in batch.artifacts]
         connection.execute(artifacts.insert(), made)
+    if batch.executions:
+        delete_totals(connection, {ids[made.trial] for made in batch.executions})
     for trial, reason in batch.stopped.items():
         stop = trials.update().where(trials.c.id == ids[trial])
         connection.execute(stop.values(stopped=plain.text(reason)))
