@@ -42,6 +42,7 @@ def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
         try:
             yield
         finally:
+            context.boards.close()
             await run_sync(queue.stop)
 
     app = FastAPI(
@@ -53,7 +54,7 @@ def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
         responses=describe_errors(401, 403, 413, 415, 422, 429, 503),
         lifespan=lifespan,
     )
-    app.state.context = context = ServerContext(settings, store, queue)
+    app.state.context = context = ServerContext(settings, store, queue, db=db)
     answer_errors(app)
     for resource in RESOURCES:
         app.include_router(resource.router)

@@ -10,17 +10,15 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
+from assay.server.boards import BoardKeeper
 from assay.server.counts import RequestCounts
 from assay.server.queue import RunQueue
-from assay.server.recent import Recent
 from assay.server.run_status import read_status
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
 MAX_RUNS, MAX_QUEUE, SYNC_SECONDS = 2, 100, 60
 _FRESH_SECONDS = 0.4
-_BOARD_SECONDS = 1.0
-"""A leaderboard may be this old: it takes long to compute, and a page shows it to everybody."""
 
 
 class SharedProgress:
@@ -50,10 +48,12 @@ class ServerContext:
     queue: RunQueue
     progress: SharedProgress = field(init=False)
     counts: RequestCounts = field(default_factory=RequestCounts)
-    boards: Recent[bytes] = field(default_factory=lambda: Recent(_BOARD_SECONDS))
+    boards: BoardKeeper = field(init=False)
+    db: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "progress", SharedProgress(self.store))
+        object.__setattr__(self, "boards", BoardKeeper(self.store, self.db))
 
     @property
     def max_runs(self) -> int:

@@ -117,7 +117,12 @@ def read_results(
     if not found:
         return []
     columns = [_view.c[name] for name in _COLUMNS if name != "percentile_rank"]
-    further = trials.c.run_id, trials.c.overall, (trials.c.overall * 100).label("overall_score"), trials.c.simulated
+    further = (
+        trials.c.run_id,
+        trials.c.overall,
+        (trials.c.overall * 100).label("overall_score"),
+        trials.c.simulated,
+    )
     query = (
         sa.select(*columns, *further)
         .join(trials, trials.c.id == _view.c.id)

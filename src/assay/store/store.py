@@ -54,6 +54,7 @@ from assay.store.tables import (
     baselines,
     executions,
     metadata,
+    ratings,
     revision,
     runs,
     tags,
@@ -64,6 +65,7 @@ from assay.text import shell_command
 if TYPE_CHECKING:
     from assay.model import CaseTable, Ratings, Series
     from assay.model.access import ApiKey, AuditEntry, Scope
+    from assay.model.board import StoredBoard
     from assay.model.queue import QueuedRun, QueueState
     from assay.model.rating import Judging, RatingScope, Reference
     from assay.model.regression import Regression, RegressionState
@@ -533,11 +535,11 @@ class Store:
         with self._reading() as connection:
             return cases.read_judging(connection, trial_id)
 
-    def rate(self, trial_id: int, ratings: Ratings) -> None:
+    def rate(self, trial_id: int, rated: Ratings) -> None:
         from assay.store import cases
 
         with self._writer.begin() as connection:
-            cases.write_ratings(connection, trial_id, ratings)
+            cases.write_ratings(connection, trial_id, rated)
             # Scores may have been given again since the run ended.
             totals.write_totals(connection, trials.c.id == trial_id)
             suite = connection.scalars(sa.select(trials.c.suite).where(trials.c.id == trial_id)).one()
@@ -611,6 +613,24 @@ class Store:
         """Suite to a count of everything that may have changed its rankings; all that is stored was counted before."""
         with self._reading() as connection:
             return totals.read_changes(connection)
+
+    def count_rated(self) -> int:
+        """Trials with ratings."""
+        with self._reading() as connection:
+            return connection.scalars(sa.select(sa.func.count()).select_from(ratings)).one()
+
+    def boards(self, metric: str, known: Collection[StoredBoard] = ()) -> list[StoredBoard]:
+        """Kept leaderboards by this metric, but for those that are known."""
+        from assay.store import boards
+
+        with self._reading() as connection:
+            return boards.read_boards(connection, metric, known)
+
+    def keep_board(self, board: StoredBoard) -> None:
+        from assay.store import boards
+
+        with self._writer.begin() as connection:
+            boards.write_board(connection, board)
 
     def categories(self) -> dict[str, str]:
         """Every suite that was run, to its category; the one that was run last comes first."""

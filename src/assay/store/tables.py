@@ -48,8 +48,8 @@ rating_references  what ratings are relative to where a rubric gives no referenc
 trial_totals    what the executions of a trial add up to, kept when its run ends so that lists need not read them; gone as soon as
                 there is another execution or score. The view `live_trial_totals` works it out from the executions
 suite_changes   counts everything that may change the rankings of a suite, in the transaction that changes it
-boards          the leaderboard of a suite as the server answers it, or across all suites where `suite` is empty; made when `changes`
-                (of all suites, their sum) was that number, and wrong from `expires` on, when a result in it gets old
+boards          the leaderboard of a suite as the server answers it; where `suite` is empty, across the suites of a category, or of
+                all. Made when `changes` (of several suites, their sum) was that number; wrong from `expires` on, when a result gets old
 queued_runs     runs that the server was asked for, each under the id that its run gets; `owner` is the server that has it carried
                 out, and `renewed` when that server last said so, in seconds since the epoch by the clock of the database
 api_keys        who may use the server: the hash of each key, and the part of it that may be shown
@@ -478,6 +478,7 @@ boards = sa.Table(
     metadata,
     sa.Column("workspace_id", _own("workspaces"), primary_key=True),
     sa.Column("suite", sa.Text, primary_key=True),
+    sa.Column("category", sa.Text, primary_key=True),
     sa.Column("metric", sa.Text, primary_key=True),
     sa.Column("changes", sa.BigInteger, nullable=False),
     sa.Column("computed", _Instant, nullable=False),

@@ -12,9 +12,17 @@ from collections.abc import Collection
 import sqlalchemy as sa
 
 from assay.model import RunState
-from assay.store.tables import DEFAULT_WORKSPACE, executions, runs, suite_changes, suites, trial_totals, trials
+from assay.store.tables import (
+    DEFAULT_WORKSPACE,
+    executions,
+    runs,
+    suite_changes,
+    suites,
+    trial_totals,
+    trials,
+)
 
-_live = sa.table("live_trial_totals", *(sa.column(name) for name in trial_totals.c.keys()))
+_live = sa.table("live_trial_totals", *(sa.column(own.name) for own in trial_totals.c))
 _COUNT_ON = sa.text(
     "INSERT INTO suite_changes (workspace_id, suite, changes) VALUES (:workspace, :suite, 1) "
     "ON CONFLICT (workspace_id, suite) DO UPDATE SET changes = suite_changes.changes + 1"
@@ -30,7 +38,7 @@ def write_totals(connection: sa.Connection, *chosen: sa.ColumnElement[bool]) -> 
         .join(runs, runs.c.id == trials.c.run_id)
         .where(*chosen, runs.c.state != RunState.RUNNING.value, ~is_known)
     )
-    connection.execute(trial_totals.insert().from_select(trial_totals.c.keys(), query))
+    connection.execute(trial_totals.insert().from_select([own.name for own in trial_totals.c], query))
 
 
 def delete_totals(connection: sa.Connection, trial_ids: Collection[int]) -> None:

@@ -20,7 +20,6 @@ from assay.model.redaction import redact
 from assay.store import column_values as plain
 from assay.store import registry, rows
 from assay.store.bulk import insert_rows
-from assay.store.totals import delete_totals
 from assay.store.tables import (
     DEFAULT_WORKSPACE,
     agents,
@@ -32,6 +31,7 @@ from assay.store.tables import (
     tags,
     trials,
 )
+from assay.store.totals import delete_totals
 
 Group = tuple[int, int, str, str]
 """Trial id, process, phase and case: what has repetitions."""

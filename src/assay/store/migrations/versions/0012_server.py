@@ -70,6 +70,7 @@ def _keep_boards() -> None:
         "boards",
         _workspace(primary_key=True),
         sa.Column("suite", sa.Text, primary_key=True),
+        sa.Column("category", sa.Text, primary_key=True),
         sa.Column("metric", sa.Text, primary_key=True),
         sa.Column("changes", sa.BigInteger, nullable=False),
         sa.Column("computed", Instant, nullable=False),
