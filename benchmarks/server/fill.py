@@ -93,9 +93,7 @@ def plan_runs(now: datetime, scale: float = 1.0) -> Iterator[PlannedRun]:
     for number, (suite, start) in enumerate(
         (suite, start) for suite in suites for start in groups if not start or start / AGENTS < scale
     ):
-        yield PlannedRun(
-            suite, range(start, start + TOGETHER), "1.0", first + timedelta(hours=3.5 * number)
-        )
+        yield PlannedRun(suite, range(start, start + TOGETHER), "1.0", first + timedelta(hours=3.5 * number))
     for day in range(max(2, round(DAYS * scale))):
         for number, suite in enumerate(suites[:DAILY_SUITES]):
             started = now - timedelta(days=DAYS - day, minutes=-20 * number)

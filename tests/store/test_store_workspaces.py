@@ -20,6 +20,7 @@ from tests.store.test_store_standings import play, rated
 from assay.errors import LookupFailed, RunNotFound, StoreError
 from assay.model import AgentUse, Artifact, Batch, Budget, Environment, Question, RunState
 from assay.model.access import AuditEntry, Scope
+from assay.model.board import BoardKey, StoredBoard
 from assay.model.queue import QueuedRun
 from assay.model.regression import RegressionState
 from assay.store.processes import current_owner
@@ -29,6 +30,7 @@ from assay.store.store import Store
 
 SUITE = replace(small_suite("small", "sums", "words"), baseline_scores={"nop": {"sums": 0.5}})
 ENTRY = AuditEntry(NOON, "", "127.0.0.1", "POST", "/benchmarks/run", 200)
+BOARD = StoredBoard(BoardKey("small", "", "overall"), 1, NOON, NOON + timedelta(days=1), "{}")
 _files = count()
 
 
@@ -79,6 +81,7 @@ def fill(store: Store, url: str, folder: Path) -> World:
     simulated_scope = replace(SCOPE, simulated=True)
     full.keep_references([reference(1.0), reference(1.0, scope=simulated_scope)])
     full.keep_regressions([FOUND])
+    full.keep_board(BOARD)
     full.audit(ENTRY)
     full.enqueue(QueuedRun("queued-1", "nop", "small", {}, NOON))
     key, _ = full.create_key("ci", Scope.ADMIN)
@@ -155,6 +158,9 @@ READS: dict[str, Callable[[Store, World], Any]] = {
     "columns": lambda store, world: list(store.columns(world.trials, ["seconds"])),
     "agents_with_trials": lambda store, world: store.agents_with_trials(),
     "regressions": lambda store, world: store.regressions("gpt"),
+    "changes": lambda store, world: store.changes(),
+    "count_rated": lambda store, world: store.count_rated(),
+    "boards": lambda store, world: store.boards("overall"),
     "open_regressions": lambda store, world: store.open_regressions(),
     "find_runs_of": lambda store, world: store.find_runs_of(
         world.full.run(world.run_id).trials[0].trial.experiment
@@ -189,6 +195,7 @@ ADDITIONS: dict[str, Callable[[Store, World], Any]] = {
     "register_suite": lambda store, world: store.register_suite(replace(SUITE, version="2", hash="s2")),
     "keep_references": lambda store, world: store.keep_references([reference(9.0, "chosen")]),
     "keep_regressions": lambda store, world: store.keep_regressions([replace(FOUND, note="another")]),
+    "keep_board": lambda store, world: store.keep_board(replace(BOARD, document="[]")),
     "create_key": lambda store, world: store.create_key("ci", Scope.READ),
     "audit": lambda store, world: store.audit(ENTRY),
     "enqueue": lambda store, world: store.enqueue(QueuedRun("queued-2", "nop", "small", {}, NOON)),

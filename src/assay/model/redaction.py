@@ -39,6 +39,7 @@ _SHORTEST_PART = 4
 """A part of a secret of this length, where an excerpt ends or begins, is removed as well."""
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-[^}]*)?\}")
 _MOST_PASSES = 8
+_SHORT_TEXT, _MOST_CLEAN = 100, 20_000
 _CUT = re.compile(r"(…|\[[^\[\]\n]{0,100} left out\])")
 """Where something was left out of a text."""
 _MOST_CUTS = 200
@@ -56,6 +57,8 @@ class Redaction:
         self._forms: dict[str, str] = {}
         """Each secret in every encoding, and the secret."""
         self._patterns: _ValuePatterns | None = None
+        self._clean: set[str] = set()
+        """Texts without any secret: lists show the same words again and again, as names of agents, packages and metrics."""
         for secret in secrets:
             self.learn(secret)
 
@@ -65,7 +68,7 @@ class Redaction:
             if secret not in self._origins and _can_be_secret(secret):
                 self._origins[secret] = origin
                 self._forms |= dict.fromkeys(_encodings(secret), secret)
-                self._patterns = None
+                self._patterns, self._clean = None, set()
 
     @property
     def values(self) -> Sequence[str]:
@@ -127,7 +130,13 @@ class Redaction:
         return may_have_secret_shape(text) or (bool(self._forms) and _is_excerpt(text))
 
     def redact_text(self, text: str) -> str:
+        # Looked up before the search: a secret that another thread learns meanwhile begins a new set.
+        clean = self._clean
+        if text in clean:
+            return text
         if not self.may_be_in(text):
+            if len(text) <= _SHORT_TEXT and len(clean) < _MOST_CLEAN:
+                clean.add(text)
             return text
         # What follows a removed secret may have the shape of one only now; usually the second pass finds nothing.
         for _ in range(_MOST_PASSES):

@@ -8,7 +8,7 @@ because `assay leaderboard` should start quickly.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -57,8 +57,6 @@ class Boards:
     contenders: Mapping[str, Sequence[Contender]]
     """By suite."""
     metric: str
-    pairings: Mapping[str, Pairings] = field(default_factory=dict)
-    """By suite, what a board has computed and its matrix needs as well."""
 
     @cached_property
     def across(self) -> Across | None:
@@ -66,19 +64,6 @@ class Boards:
         from assay.analysis.ranking.across_suites import across
 
         return across(self.contenders, self.metric)
-
-    def matrix(self, board: Leaderboard) -> Matrix:
-        """The same agents by dimension, without their duels."""
-        from assay.analysis.ranking.matrix import matrix
-
-        return matrix(
-            board.suite,
-            self.contenders[board.suite],
-            board.benchmarks,
-            board.category,
-            pairings=self.pairings.get(board.suite),
-            with_duels=False,
-        )
 
 
 def filter_of(
@@ -107,13 +92,45 @@ def overview(
     store: Store, chosen: Filter | None = None, metric: str = "overall", now: datetime | None = None
 ) -> Boards:
     suites = _read_contests(store, chosen, metric, now)
-    pairings = {suite.name: Pairings() for suite in suites}
-    return Boards(
-        [_board(suite, metric, pairings[suite.name]) for suite in suites],
-        {suite.name: suite.contenders for suite in suites},
-        metric,
-        pairings,
+    boards = [_board(suite, metric, Pairings()) for suite in suites]
+    return Boards(boards, {suite.name: suite.contenders for suite in suites}, metric)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedSuite:
+    """A board with the same agents by dimension, without their duels."""
+
+    board: Leaderboard
+    matrix: Matrix
+    expires: datetime
+    """When the first of its results becomes stale, or a day older than the board says."""
+
+
+def rank_suite(store: Store, suite: str, metric: str, now: datetime) -> RankedSuite | None:
+    """The board of one suite; None while none of its results can be ranked."""
+    from assay.analysis.ranking.matrix import matrix
+
+    try:
+        [contest] = _read_contests(store, Filter(suite), metric, now)
+    except PlanError:
+        return None
+    kept = Pairings()
+    board = _board(contest, metric, kept)
+    made = matrix(
+        suite, contest.contenders, board.benchmarks, board.category, pairings=kept, with_duels=False
     )
+    return RankedSuite(board, made, contest.expires)
+
+
+def rank_across(store: Store, category: str | None, metric: str, now: datetime) -> Across | None:
+    """All suites of a category together; None with too few benchmarks, and while there is nothing to rank."""
+    from assay.analysis.ranking.across_suites import across
+
+    try:
+        contests = _read_contests(store, Filter(category=category), metric, now)
+    except PlanError:
+        return None
+    return across({contest.name: contest.contenders for contest in contests}, metric)
 
 
 def _read_contests(store: Store, chosen: Filter | None, metric: str, now: datetime | None) -> list[_Contest]:
@@ -150,6 +167,7 @@ class _Contest:
     benchmarks: Sequence[str]
     contenders: Sequence[Contender]
     doubts: Sequence[str]
+    expires: datetime
     unranked: Sequence[Unranked] = ()
 
 
@@ -194,6 +212,7 @@ def _contest(
         + [
             f"{one.agent} on {one.benchmark}: {one.reason}. See why: assay show {one.run}" for one in unranked
         ],
+        min((_find_next_age(entry, now) for entry in done), default=now + timedelta(days=1)),
         unranked,
     )
 
@@ -262,6 +281,11 @@ def _contender(
         runs={entry.benchmark: entry.run_id for entry in entries},
         outdated=frozenset(entry.benchmark for entry in entries if not entry.is_current),
     )
+
+
+def _find_next_age(entry: RankedTrial, now: datetime) -> datetime:
+    """When `_why_stale` will say something else of it, if nothing changes but the time."""
+    return entry.ended + timedelta(days=max((now - entry.ended).days, STALE_DAYS) + 1)
 
 
 def _why_stale(entry: RankedTrial, now: datetime) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,9 +81,10 @@ class ErrorAnswer(BaseModel):
 
 def respond(document: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A document as `--json` prints it: strict JSON, with known secrets redacted."""
-    written = strict_json(plain(document))
-    if known_secrets().may_be_in(written):
-        written = strict_json(known_secrets().redact(json.loads(written)))
+    shown = plain(document)
+    written = strict_json(shown)
+    if known_secrets().may_be_in(written) and (cleaned := known_secrets().redact(shown)) is not shown:
+        written = strict_json(cleaned)
     return Response(written.encode(errors="replace"), status, headers, "application/json")
 
 

@@ -36,6 +36,7 @@ Scores go from 0 to 100. A winner, a rank or a regression is named only where th
 def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
     """The application over a store that is open, for the project of these settings; `db` is the URL that workers open."""
     queue = RunQueue(store, db, settings.server.get("max_runs", MAX_RUNS))
+    contexts = Contexts(ServerContext(settings, store, queue, db=db))
     known_secrets().learn_environment(os.environ)
 
     @asynccontextmanager
@@ -45,6 +46,7 @@ def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
         try:
             yield
         finally:
+            contexts.close()
             await run_sync(queue.stop)
 
     app = FastAPI(
@@ -63,7 +65,7 @@ def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
     app.add_middleware(
         AccessControl,
         routes=[route for router in routers for route in router.routes],
-        contexts=Contexts(ServerContext(settings, store, queue)),
+        contexts=contexts,
         rate=settings.server.get("rate", RATE),
     )
     app.openapi = lambda: describe_access(app)  # type: ignore[method-assign]

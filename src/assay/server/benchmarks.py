@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from pathlib import Path as FilePath
 from time import monotonic
 from typing import Annotated, Literal
@@ -16,19 +15,18 @@ from starlette.exceptions import HTTPException
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model.queue import QueuedRun, QueueState
 from assay.pipeline import compare as comparing
-from assay.pipeline import leaderboard as standing
 from assay.pipeline.agent_results import trials_of
 from assay.pipeline.registered import find_registered, registered_agents, registered_suites
 from assay.pipeline.regressions import Inquiry, regressions_of
 from assay.report.documents.regressions import regressions_document
 from assay.report.documents.specification import (
-    board_document,
     head_to_head_document,
     multi_agent_document,
     time_series_document,
 )
 from assay.server.access import READ, RUN
 from assay.server.answers import describe_errors, respond
+from assay.server.boards import BoardsNotReady
 from assay.server.configuration import RunConfiguration
 from assay.server.context import Context, ServerContext
 from assay.server.parameters import Before, Name, PageSize, Timeframe, find_start
@@ -163,7 +161,7 @@ def _require_names(context: ServerContext, agent: str, suite: str | None) -> Non
     responses=describe_errors(404),
     summary="Agents ranked by their latest results",
 )
-def read_leaderboard(
+async def read_leaderboard(
     context: Context,
     category: Annotated[
         Name, Query(description="A category of suites; `overall` means all suites.")
@@ -174,27 +172,17 @@ def read_leaderboard(
     ] = "all",
     limit: PageSize = 20,
 ) -> Response:
-    """Agents whose difference may be noise share a tier. Before the first results there is no board. It may be a second old."""
-    written = context.boards.get(
-        (category, metric, limit), lambda: bytes(_read_board(context.store, category, metric, limit).body)
-    )
+    """Agents whose difference may be noise share a tier. Before the first results there is no board.
+
+    New results are in it within a second. With thousands of results they take longer to work in; until then the answer is the
+    board from before, and `is_current` is false.
+    """
+    question = (category, metric, limit)
+    try:
+        written = context.boards.recent(question) or await run_sync(context.boards.read, question)
+    except BoardsNotReady:
+        raise HTTPException(503, "The leaderboard is being computed. Try again in a moment.") from None
     return Response(written, media_type="application/json")
-
-
-def _read_board(store: Store, category: str, metric: str, limit: int) -> Response:
-    """The boards of a category; none while no result can be ranked."""
-    categories = set(store.categories().values())
-    asked = None if category == "overall" else category
-    if asked is not None and asked not in categories:
-        raise LookupFailed(no_such(asked, "categories with results", {"overall", *categories}))
-    document: dict[str, object] = {"leaderboards": [], "across_suites": None}
-    if categories:
-        with suppress(PlanError):  # there are results, and none of them can be ranked
-            found = standing.overview(
-                store, standing.filter_of(category=asked), "overall" if metric == "all" else metric
-            )
-            document = board_document(found, limit)
-    return respond({**document, "category": category, "metric": metric})
 
 
 class CompareRequestBody(BaseModel):

@@ -17,17 +17,15 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
 from assay.model.access import ApiKey, Scope
+from assay.server.boards import BoardKeeper
 from assay.server.counts import RequestCounts
 from assay.server.queue import RunQueue
-from assay.server.recent import Recent
 from assay.server.run_status import read_status
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
 MAX_RUNS, MAX_QUEUE, SYNC_SECONDS = 2, 100, 60
 _FRESH_SECONDS = 0.4
-_BOARD_SECONDS = 1.0
-"""A leaderboard may be this old: it takes long to compute, and a page shows it to everybody."""
 
 
 class SharedProgress:
@@ -57,10 +55,12 @@ class ServerContext:
     queue: RunQueue
     progress: SharedProgress = field(init=False)
     counts: RequestCounts = field(default_factory=RequestCounts)
-    boards: Recent[bytes] = field(default_factory=lambda: Recent(_BOARD_SECONDS))
+    boards: BoardKeeper = field(init=False)
+    db: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "progress", SharedProgress(self.store))
+        object.__setattr__(self, "boards", BoardKeeper(self.store, self.db))
 
     @property
     def max_runs(self) -> int:
@@ -88,8 +88,12 @@ class Contexts:
             if workspace not in self._made:
                 store = self.own.store.in_workspace(workspace)
                 settings = without_project_files(self.own.settings)
-                self._made[workspace] = ServerContext(settings, store, self.own.queue)
+                self._made[workspace] = ServerContext(settings, store, self.own.queue, db=self.own.db)
             return self._made[workspace]
+
+    def close(self) -> None:
+        for context in self._made.values():
+            context.boards.close()
 
 
 def without_project_files(settings: Settings) -> Settings:

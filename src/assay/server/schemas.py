@@ -153,6 +153,11 @@ class LeaderboardAnswer(BaseModel):
     across_suites: dict[str, Any] | None = Field(
         description="Agents over all benchmarks; null with fewer than three."
     )
+    computed_at: datetime | None = Field(description="When the oldest part of this was computed.")
+    is_current: bool = Field(
+        description="Whether it has every stored result; if not, newer ones are being worked in."
+    )
+    outdated_suites: list[str] = Field(description="Suites whose newest results are still to be worked in.")
 
 
 class MetricComparison(BaseModel):

@@ -29,6 +29,8 @@ _LEFT_OUT = (
     tables.api_keys,
     tables.sessions,
     tables.audit_log,
+    tables.suite_changes,
+    tables.boards,
 )
 """Nobody goes on with a run in the copy, and what concerns the server is nobody else's business."""
 

@@ -14,16 +14,20 @@ from assay.store.run_refs import is_own, newest_first
 from assay.store.tables import baselines, environments, executions, measurements, runs, suites, trials
 
 
-def delete_run(connection: sa.Connection, run_id: str) -> None:
-    """Delete a run with all that cascades from it. What it refers to comes after it, because of the foreign keys, and a suite
-    goes only if nothing else has it."""
+def delete_run(connection: sa.Connection, run_id: str) -> set[str]:
+    """Delete a run with all that cascades from it; returns the suites whose results it had.
+
+    What it refers to comes after it, because of the foreign keys, and a suite goes only if nothing else has it.
+    """
     registry.take_turn(connection)
     query = sa.select(runs.c.environment_id, runs.c.suite_id).where(runs.c.id == run_id)
     environment, suite = connection.execute(query).one()
+    changed = set(connection.scalars(sa.select(trials.c.suite).where(trials.c.run_id == run_id).distinct()))
     connection.execute(runs.delete().where(runs.c.id == run_id))
     connection.execute(environments.delete().where(environments.c.id == environment))
     if suite is not None:
         registry.delete_unused_suites(connection, suites.c.id == suite)
+    return changed
 
 
 def delete_unsettled(connection: sa.Connection, run_id: str) -> None:

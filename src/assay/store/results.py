@@ -6,7 +6,8 @@ these alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,6 +17,7 @@ import sqlalchemy as sa
 from assay.model import DIMENSIONS, Execution
 from assay.store.read import read_numbered
 from assay.store.tables import INSTANT, SEARCHED, agents, executions, runs, trials
+from assay.store.totals import read_changes
 from assay.store.workspaces import workspace_of
 
 _TYPES: dict[str, Any] = {
@@ -35,6 +37,61 @@ _COLUMNS = (
 _view = sa.table("benchmark_executions", *(sa.column(name, _TYPES.get(name)) for name in _COLUMNS))
 
 
+Group = tuple[str, str, bool]
+"""Suite, benchmark, and whether its agents are simulated: what `percentile_rank` is among."""
+
+
+class LatestRatings:
+    """The overall rating of each agent's latest rated trial on each benchmark, as the view ranks trials among them.
+
+    To find them takes longer than everything else on a page, so they are kept, and read again for suites that have changed.
+    """
+
+    def __init__(self) -> None:
+        self._changes: dict[str, int] = {}
+        self._overall: dict[Group, dict[str, float]] = {}
+        self._sorted: dict[Group, list[float]] = {}
+
+    def update(self, connection: sa.Connection, wanted: Collection[str]) -> None:
+        """Read those of the wanted suites that have changed. The changes are read first: what happens later is read again."""
+        changes = read_changes(connection)
+        outdated = [name for name in wanted if self._changes.get(name) != changes.get(name, 0)]
+        if not outdated:
+            return
+        found: dict[Group, dict[str, float]] = {}
+        for row in connection.execute(_select_latest(outdated, workspace_of(connection))):
+            found.setdefault((row.suite, row.benchmark, bool(row.simulated)), {})[row.name] = row.overall
+        kept = {group: one for group, one in self._overall.items() if group[0] not in outdated}
+        self._overall = kept | found
+        self._sorted = {group: sorted(one.values()) for group, one in self._overall.items()}
+        self._changes |= {name: changes.get(name, 0) for name in outdated}
+
+    def rank(self, row: Mapping[str, Any]) -> float | None:
+        """The share of the other agents that are rated lower, in percent; None where nobody else is rated."""
+        group = (row["suite_id"] or "", row["benchmark_id"], bool(row["simulated"]))
+        latest, overall = self._overall.get(group, {}), row["overall"]
+        others = len(latest) - (row["agent_id"] in latest)
+        if overall is None or not others:
+            return None
+        lower = bisect_left(self._sorted[group], overall)
+        return 100.0 * (lower - (latest.get(row["agent_id"], overall) < overall)) / others
+
+
+def _select_latest(suites: Sequence[str], workspace: int) -> sa.Select[Any]:
+    group = trials.c.suite, trials.c.benchmark, trials.c.simulated, agents.c.name
+    age = sa.func.row_number().over(
+        partition_by=[*group], order_by=[runs.c.started.desc(), trials.c.id.desc()]
+    )
+    aged = (
+        sa.select(*group, trials.c.overall, age.label("age"))
+        .join(agents, agents.c.id == trials.c.agent_id)
+        .join(runs, runs.c.id == trials.c.run_id)
+        .where(runs.c.workspace_id == workspace, trials.c.suite.in_(suites), trials.c.overall.is_not(None))
+        .subquery()
+    )
+    return sa.select(aged).where(aged.c.age == 1)
+
+
 @dataclass(frozen=True, slots=True)
 class ResultFilter:
     """Which trials to read; what is None does not narrow it."""
@@ -51,7 +108,7 @@ class ResultFilter:
 
 
 def read_results(
-    connection: sa.Connection, chosen: ResultFilter, before: int | None, limit: int
+    connection: sa.Connection, chosen: ResultFilter, before: int | None, limit: int, latest: LatestRatings
 ) -> list[Mapping[str, Any]]:
     """Rows of the view with the run and the overall score of each; only trials with a smaller id than `before`."""
     ids = _find_ids(connection, chosen)
@@ -59,13 +116,27 @@ def read_results(
     if before is not None:
         ids = ids.where(number < before)
     found = list(connection.scalars(ids.order_by(number.desc()).limit(limit)))
+    if not found:
+        return []
+    columns = [_view.c[name] for name in _COLUMNS if name != "percentile_rank"]
+    further = (
+        trials.c.run_id,
+        trials.c.overall,
+        (trials.c.overall * 100).label("overall_score"),
+        trials.c.simulated,
+    )
     query = (
-        sa.select(_view, trials.c.run_id, (trials.c.overall * 100).label("overall_score"), trials.c.simulated)
+        sa.select(*columns, *further)
         .join(trials, trials.c.id == _view.c.id)
         .where(_view.c.id.in_(found))
         .order_by(_view.c.id.desc())
     )
-    return [dict(row) for row in connection.execute(query).mappings()] if found else []
+    rows = [dict(row) for row in connection.execute(query).mappings()]
+    latest.update(connection, {row["suite_id"] or "" for row in rows})
+    order = (*_COLUMNS, "run_id", "overall_score", "simulated")
+    return [
+        {name: latest.rank(row) if name == "percentile_rank" else row[name] for name in order} for row in rows
+    ]
 
 
 @dataclass(frozen=True, slots=True)

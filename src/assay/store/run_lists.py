@@ -5,6 +5,8 @@ A run whose state is `running` but whose owner has ended is shown as interrupted
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,9 +16,10 @@ import sqlalchemy as sa
 from assay.model import DIMENSIONS, RunState
 from assay.model.codec import from_plain
 from assay.store.leases import is_abandoned
-from assay.store.read import IS_OK_MEASURED, read_tags
+from assay.store.read import IS_OK_MEASURED
 from assay.store.run_refs import is_own, newest_first, require
 from assay.store.tables import agents, artifacts, executions, runs, suites, tags, trials
+from assay.store.totals import count_of_executions
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def read_runs(
         query = query.where(runs.c.id.in_(sa.select(tags.c.run_id).where(tags.c.tag == tag)))
     if name is not None:
         query = query.where(runs.c.name == name)
-    return [_summary(connection, row) for row in connection.execute(query).all()]
+    return _build_summaries(connection, connection.execute(query).all())
 
 
 def _summaries() -> sa.Select[tuple[object, ...]]:
@@ -90,9 +93,6 @@ def _summaries() -> sa.Select[tuple[object, ...]]:
     """
     of_run = trials.c.run_id == runs.c.id
     trial_count = sa.select(sa.func.count()).select_from(trials).where(of_run).scalar_subquery()
-    execution_count = (
-        sa.select(sa.func.count()).select_from(trials.join(executions)).where(of_run).scalar_subquery()
-    )
     return sa.select(
         runs.c.id,
         runs.c.name,
@@ -100,30 +100,56 @@ def _summaries() -> sa.Select[tuple[object, ...]]:
         runs.c.started,
         runs.c.ended,
         trial_count.label("trials"),
-        execution_count.label("executions"),
+        count_of_executions().label("executions"),
         runs.c.label,
     ).order_by(*newest_first)
 
 
-def _summary(connection: sa.Connection, row: sa.Row[tuple[object, ...]]) -> RunSummary:
-    """A run for a list.
+def _build_summaries(
+    connection: sa.Connection, found: Sequence[sa.Row[tuple[object, ...]]]
+) -> list[RunSummary]:
+    """Runs for a list.
 
     What is stored as running but has lost its owner is shown as interrupted; the row itself stays as it is.
     """
-    state = RunState(row.state)
-    if state is RunState.RUNNING and is_abandoned(connection, row.id):
-        state = RunState.INTERRUPTED
-    fields = {
-        **row._mapping,
-        "state": state,
-        "tags": tuple(read_tags(connection, row.id)),
-        "verdicts": (*_read_load_verdicts(connection, row.id), *_read_breaches(connection, row.id)),
-    }
-    return from_plain(RunSummary, fields)
+    run_ids = [row.id for row in found]
+    labels: defaultdict[str, list[str]] = defaultdict(list)
+    query = sa.select(tags.c.run_id, tags.c.tag).where(tags.c.run_id.in_(run_ids))
+    for run_id, tag in connection.execute(query.order_by(tags.c.tag)):
+        labels[run_id].append(tag)
+    verdicts = _read_verdicts(connection, run_ids)
+    summaries = []
+    for row in found:
+        state = RunState(row.state)
+        if state is RunState.RUNNING and is_abandoned(connection, row.id):
+            state = RunState.INTERRUPTED
+        fields = {**row._mapping, "state": state, "tags": labels[row.id], "verdicts": verdicts[row.id]}
+        summaries.append(from_plain(RunSummary, fields))
+    return summaries
 
 
-def _read_load_verdicts(connection: sa.Connection, run_id: str) -> tuple[str, ...]:
-    """The verdicts in the results of its load tests: of `assay load`, or of the experiment `load`, whose output nests them."""
+def _read_verdicts(connection: sa.Connection, run_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Of runs that are load or stress tests. Which trials are is asked first: others may have many executions."""
+    from assay.model.stress import OUR_CAUSES, STRESS
+
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    chosen = trials.c.run_id.in_(run_ids), trials.c.experiment.in_(("load", STRESS))
+    query = sa.select(trials.c.id, trials.c.run_id, trials.c.experiment).where(*chosen).order_by(trials.c.id)
+    kinds: dict[str, dict[int, str]] = {"load": {}, STRESS: {}}
+    for trial_id, run_id, experiment in connection.execute(query):
+        kinds[experiment][trial_id] = run_id
+    for trial_id, verdict in _read_load_verdicts(connection, list(kinds["load"])):
+        found[kinds["load"][trial_id]].append(verdict)
+    for trial_id, cause in _read_causes(connection, list(kinds[STRESS])):
+        if cause not in OUR_CAUSES:  # not where our own generator was the limit
+            found[kinds[STRESS][trial_id]].append("broke")
+    return found
+
+
+def _read_load_verdicts(connection: sa.Connection, trial_ids: Sequence[int]) -> list[tuple[int, str]]:
+    """The verdicts in the results of load tests: of `assay load`, or of the experiment `load`, whose output nests them."""
+    if not trial_ids:
+        return []
     output = executions.c.output
     verdict = sa.func.coalesce(
         output["verdict"].as_string(),
@@ -131,25 +157,22 @@ def _read_load_verdicts(connection: sa.Connection, run_id: str) -> tuple[str, ..
     )
     searched = sa.select(artifacts.c.trial_id).where(artifacts.c.name == "capacity.json")
     query = (
-        sa.select(verdict)
-        .join(trials, trials.c.id == executions.c.trial_id)
-        .where(trials.c.run_id == run_id, trials.c.experiment == "load", trials.c.id.not_in(searched))
+        sa.select(executions.c.trial_id, verdict)
+        .where(executions.c.trial_id.in_(trial_ids), executions.c.trial_id.not_in(searched))
         .where(executions.c.phase == "measured")
+        .order_by(executions.c.trial_id, executions.c.seq)
     )
-    return tuple(found for found in connection.scalars(query) if found is not None)
+    return [(trial_id, found) for trial_id, found in connection.execute(query) if found is not None]
 
 
-def _read_breaches(connection: sa.Connection, run_id: str) -> tuple[str, ...]:
-    """`broke` for each scenario of a stress test in which the target broke; not where our own generator was the limit."""
-    from assay.model.stress import OUR_CAUSES, STRESS
-
+def _read_causes(connection: sa.Connection, trial_ids: Sequence[int]) -> list[tuple[int, str]]:
+    """Why the target broke in each scenario of stress tests in which it did."""
+    if not trial_ids:
+        return []
     cause = executions.c.output[("scenario", "breach", "cause")].as_string()
-    query = (
-        sa.select(cause)
-        .join(trials, trials.c.id == executions.c.trial_id)
-        .where(trials.c.run_id == run_id, trials.c.experiment == STRESS)
-    )
-    return tuple("broke" for found in connection.scalars(query) if found and found not in OUR_CAUSES)
+    query = sa.select(executions.c.trial_id, cause).where(executions.c.trial_id.in_(trial_ids))
+    found = connection.execute(query.order_by(executions.c.trial_id, executions.c.seq))
+    return [(trial_id, one) for trial_id, one in found if one]
 
 
 def find_runs_of(connection: sa.Connection, experiment: str, agent: str | None, limit: int) -> list[str]:

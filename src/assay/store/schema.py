@@ -21,7 +21,7 @@ from assay.store.address import Address, read_address
 from assay.store.revisions import HEAD, REVISIONS
 from assay.store.tables import DEFAULT_WORKSPACE, metadata, revision, workspaces
 
-_VIEW_REVISION, _STANDING_REVISION = "0008", "0004"
+_VIEW_REVISION, _STANDING_REVISION = "0012", "0004"
 _WORDS = {
     "sqlite": {
         "{json}": "TEXT",
@@ -196,7 +196,8 @@ def _create(connection: sa.Connection, address: Address) -> None:
     """The newest schema from `tables.py`. Alembic is not imported for it, so that the first command of a new user starts fast."""
     _refuse_foreign(connection, address)
     metadata.create_all(connection, checkfirst=False)
-    connection.exec_driver_sql(view_statement(_VIEW_REVISION, connection.dialect.name))
+    for name in ("live_trial_totals", "benchmark_executions"):
+        connection.exec_driver_sql(view_statement(_VIEW_REVISION, connection.dialect.name, name))
     for statement in standing_statements(_STANDING_REVISION, connection.dialect.name):
         connection.exec_driver_sql(statement)
     connection.execute(workspaces.insert().values(id=DEFAULT_WORKSPACE, name=DEFAULT))

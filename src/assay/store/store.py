@@ -42,7 +42,19 @@ from assay.model import (
 from assay.model.codec import to_plain
 from assay.model.redaction import known_secrets
 from assay.model.workspace import DEFAULT
-from assay.store import access, database, faults, leases, pruning, queue, registry, schema, spill, workspaces
+from assay.store import (
+    access,
+    database,
+    faults,
+    leases,
+    pruning,
+    queue,
+    registry,
+    schema,
+    spill,
+    totals,
+    workspaces,
+)
 from assay.store import read as reading
 from assay.store import run_refs as refs
 from assay.store import write as writing
@@ -50,20 +62,21 @@ from assay.store.address import Address, read_address
 from assay.store.outbox import RETRY_SECONDS, Outbox, retry
 from assay.store.processes import Owner
 from assay.store.schema import upgrade
-from assay.store.tables import baselines, executions, runs, tags, trials
+from assay.store.tables import baselines, executions, ratings, runs, tags, trials
 from assay.store.workspaces import DEFAULT_PLACE, Workspace
 from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.model import CaseTable, Ratings, Series
     from assay.model.access import ApiKey, AuditEntry, Scope
+    from assay.model.board import StoredBoard
     from assay.model.queue import QueuedRun, QueueState
     from assay.model.rating import Judging, RatingScope, Reference
     from assay.model.regression import Regression, RegressionState
     from assay.store.cases import Done, Judgement
     from assay.store.history import AgentTrial, Columns, PastFigures
     from assay.store.references import CompletedTrial
-    from assay.store.results import ExecutionFilter, ResultFilter
+    from assay.store.results import ExecutionFilter, LatestRatings, ResultFilter
     from assay.store.run_lists import RunSummary, TrialSummary
     from assay.store.standings import Filter, RankedTrial
 
@@ -111,6 +124,7 @@ class Store:
         self._retry_seconds = retry_seconds
         self._last_suite: tuple[str, Suite | None] = ("", None)
         """The suite that was read last, by its digest: the end of a run asks several times for one that may have many cases."""
+        self._latest_ratings: LatestRatings | None = None
 
     @classmethod
     def open(cls, url: str, *, workspace: str | None = None, retry_seconds: float = RETRY_SECONDS) -> Store:
@@ -192,6 +206,7 @@ class Store:
             if plan.suite is not None:
                 # What was just written need not be read back when the run is rated: a suite may have 10,000 cases.
                 self._last_suite = (registry.digest_of_run(connection, run_id) or "", plan.suite)
+                totals.note_change(connection, [plan.suite.name])
         self._hold(run_id, lease, owner)
         return run
 
@@ -383,6 +398,7 @@ class Store:
                 taken["budget"] = to_plain(budget)
             connection.execute(runs.update().where(runs.c.id == run_id).values(taken))
             run = reading.read_run(connection, run_id)
+            totals.delete_totals(connection, [stored.id for stored in run.trials])
             _learn_secrets([stored.trial for stored in run.trials], registry.suite_of_run(connection, run_id))
         self._hold(run_id, lease, owner)
         for file in spilled:
@@ -419,9 +435,7 @@ class Store:
 
     def count_executions(self, run_id: str) -> int:
         """Of all trials and phases."""
-        query = (
-            sa.select(sa.func.count()).select_from(trials.join(executions)).where(trials.c.run_id == run_id)
-        )
+        query = sa.select(totals.count_of_executions()).select_from(runs).where(runs.c.id == run_id)
         with self._reading() as connection:
             refs.require(connection, run_id)
             return connection.scalars(query).one()
@@ -476,6 +490,8 @@ class Store:
             connection.execute(
                 runs.update().where(runs.c.id == run_id).values(state=state.value, ended=ended)
             )
+            totals.write_totals(connection, trials.c.run_id == run_id)
+            totals.note_run_change(connection, run_id)
         self.refresh()
 
     def refresh(self) -> None:
@@ -596,12 +612,16 @@ class Store:
         with self._reading_trial(trial_id) as connection:
             return cases.read_judging(connection, trial_id)
 
-    def rate(self, trial_id: int, ratings: Ratings) -> None:
+    def rate(self, trial_id: int, rated: Ratings) -> None:
         from assay.store import cases
 
         with self._writer.begin() as connection:
             self._require_trial(connection, trial_id)
-            cases.write_ratings(connection, trial_id, ratings)
+            cases.write_ratings(connection, trial_id, rated)
+            # Scores may have been given again since the run ended.
+            totals.write_totals(connection, trials.c.id == trial_id)
+            suite = connection.scalars(sa.select(trials.c.suite).where(trials.c.id == trial_id)).one()
+            totals.note_change(connection, [suite])
 
     def executions_to_rescore(self, trial_id: int) -> Iterable[tuple[int, Execution]]:
         """Measured ok executions with their numbers, to be judged again; read in chunks."""
@@ -618,6 +638,7 @@ class Store:
             self._require_trial(connection, trial_id)
             run_id = connection.scalar(sa.select(trials.c.run_id).where(trials.c.id == trial_id))
             leases.refuse_if_held(connection, str(run_id), "Score it again when it has ended.")
+            totals.delete_totals(connection, [trial_id])
             return cases.write_judgements(connection, trial_id, judgements)
 
     def latest_trials(self, *, suite: str | None = None, since: datetime | None = None) -> list[TrialSummary]:
@@ -634,7 +655,9 @@ class Store:
         from assay.store import results
 
         with self._reading() as connection:
-            return results.read_results(connection, chosen, before, limit)
+            if self._latest_ratings is None:
+                self._latest_ratings = results.LatestRatings()
+            return results.read_results(connection, chosen, before, limit, self._latest_ratings)
 
     def execution_page(
         self, chosen: ExecutionFilter, after: int | None = None, limit: int = 100
@@ -665,6 +688,31 @@ class Store:
 
         with self._reading() as connection:
             return standings.read_agent_uses(connection, self._choose_own(connection, trial_ids))
+
+    def changes(self) -> dict[str, int]:
+        """Suite to a count of everything that may have changed its rankings; all that is stored was counted before."""
+        with self._reading() as connection:
+            return totals.read_changes(connection)
+
+    def count_rated(self) -> int:
+        """Trials with ratings."""
+        with self._reading() as connection:
+            own = runs.c.workspace_id == workspaces.workspace_of(connection)
+            joined = ratings.join(trials, trials.c.id == ratings.c.trial_id).join(runs)
+            return connection.scalars(sa.select(sa.func.count()).select_from(joined).where(own)).one()
+
+    def boards(self, metric: str, known: Collection[StoredBoard] = ()) -> list[StoredBoard]:
+        """Kept leaderboards by this metric, but for those that are known."""
+        from assay.store import boards
+
+        with self._reading() as connection:
+            return boards.read_boards(connection, metric, known)
+
+    def keep_board(self, board: StoredBoard) -> None:
+        from assay.store import boards
+
+        with self._writer.begin() as connection:
+            boards.write_board(connection, board)
 
     def categories(self) -> dict[str, str]:
         """Every suite that was run, to its category; the one that was run last comes first."""
@@ -785,7 +833,7 @@ class Store:
                     f"Run '{run_id}' is the baseline '{names[0]}'. Give that name to another run first: "
                     f"{shell_command('baseline set', names[0], 'RUN')}"
                 )
-            pruning.delete_run(connection, run_id)
+            totals.note_change(connection, pruning.delete_run(connection, run_id))
         self._ledgers.pop(run_id, None)
         pruning.give_back_space(self._engine)
         self.refresh()
@@ -1030,8 +1078,8 @@ class Store:
         before = (now or datetime.now(UTC)) - timedelta(days=older_than_days or 0)
         with self._writer.begin() as connection:
             doomed = pruning.prunable(connection, before, keep or 0)
-            for run_id in () if dry_run else doomed:
-                pruning.delete_run(connection, run_id)
+            changed = [pruning.delete_run(connection, run_id) for run_id in (() if dry_run else doomed)]
+            totals.note_change(connection, [suite for suites in changed for suite in suites])
         if doomed and not dry_run:
             pruning.give_back_space(self._engine)
             self.refresh()

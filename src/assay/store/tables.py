@@ -45,6 +45,11 @@ ratings         what a ranking needs of a trial that was rated: who contends (an
 rating_references  what ratings are relative to where a rubric gives no reference: a quantity of a run, for one definition of a
                 benchmark (its hash) and for simulated agents apart from measured ones. `run_id` is no foreign key, because
                 a reference stays when its run is deleted; it goes with the last stored definition of the benchmark
+trial_totals    what the executions of a trial add up to, kept when its run ends so that lists need not read them; gone as soon as
+                there is another execution or score. The view `live_trial_totals` works it out from the executions
+suite_changes   counts everything that may change the rankings of a suite, in the transaction that changes it
+boards          the leaderboard of a suite as the server answers it; where `suite` is empty, across the suites of a category, or of
+                all. Made when `changes` (of several suites, their sum) was that number; wrong from `expires` on, when a result gets old
 queued_runs     runs that the server was asked for, each under the id that its run gets; `owner` is the server that has it carried
                 out, and `renewed` when that server last said so, in seconds since the epoch by the clock of the database
 api_keys        who may use the server: the hash of each key, and the part of it that may be shown
@@ -260,7 +265,8 @@ runs = sa.Table(
     sa.Column("budget", _RedactedJson, nullable=False, server_default="{}"),
     sa.Column("question", _RedactedJson),
     sa.Column("label", _RedactedText, nullable=False, server_default=""),
-    sa.Index("ix_runs_workspace_id", "workspace_id", "started"),
+    sa.Index("ix_runs_workspace_id", "workspace_id", "started", "id"),
+    sa.Index("ix_runs_suite_id", "suite_id", "started"),
 )
 
 tags = sa.Table(
@@ -268,6 +274,7 @@ tags = sa.Table(
     metadata,
     sa.Column("run_id", _own("runs"), primary_key=True),
     sa.Column("tag", _RedactedText, primary_key=True),
+    sa.Index("ix_tags_tag", "tag"),
 )
 
 leases = sa.Table(
@@ -331,6 +338,7 @@ trials = sa.Table(
     sa.Column("baseline_overall", sa.Double),
     sa.Column("cleanup", _RedactedJson),
     sa.UniqueConstraint("run_id", "position"),
+    sa.Index("ix_trials_suite", "suite", "benchmark", "run_id"),
     sqlite_autoincrement=True,  # an id that was deleted is never given again: a runner may still be writing to it
 )
 
@@ -441,6 +449,42 @@ regressions = sa.Table(
     sa.Column("changed", _Instant, nullable=False),
     sa.Column("is_marked", sa.Boolean, nullable=False),
     sa.Column("figures", _RedactedJson, nullable=False),
+)
+
+trial_totals = sa.Table(
+    "trial_totals",
+    metadata,
+    sa.Column("trial_id", _own("trials"), primary_key=True, autoincrement=False),
+    sa.Column("executions", sa.Integer, nullable=False),
+    sa.Column("duration_ms", sa.BigInteger),
+    sa.Column("tokens", sa.BigInteger),
+    sa.Column("api_calls", sa.BigInteger),
+    *(sa.Column(name, sa.Double) for name in ("rss_max_bytes", "cpu_percent", "correctness", "score")),
+    *(sa.Column(name, sa.Double) for name in ("completeness", "relevance")),
+    sa.Column("has_ok", sa.Integer, nullable=False),
+    sa.Column("last_failure", sa.Text),
+    sa.Column("last_error", sa.Text),
+)
+
+suite_changes = sa.Table(
+    "suite_changes",
+    metadata,
+    sa.Column("workspace_id", _own("workspaces"), primary_key=True),
+    sa.Column("suite", sa.Text, primary_key=True),
+    sa.Column("changes", sa.BigInteger, nullable=False),
+)
+
+boards = sa.Table(
+    "boards",
+    metadata,
+    sa.Column("workspace_id", _own("workspaces"), primary_key=True),
+    sa.Column("suite", sa.Text, primary_key=True),
+    sa.Column("category", sa.Text, primary_key=True),
+    sa.Column("metric", sa.Text, primary_key=True),
+    sa.Column("changes", sa.BigInteger, nullable=False),
+    sa.Column("computed", _Instant, nullable=False),
+    sa.Column("expires", _Instant, nullable=False),
+    sa.Column("document", sa.Text, nullable=False),
 )
 
 queued_runs = sa.Table(

@@ -30,6 +30,7 @@ from assay.store.tables import (
     tags,
     trials,
 )
+from assay.store.totals import delete_totals
 from assay.store.workspaces import workspace_of
 
 Group = tuple[int, int, str, str]
@@ -209,6 +210,8 @@ def write_rest(connection: sa.Connection, run_id: str, batch: Batch, ids: Mappin
     if batch.artifacts:
         made = [rows.artifact_row(artifact, ids[artifact.trial]) for artifact in batch.artifacts]
         connection.execute(artifacts.insert(), made)
+    if batch.executions:
+        delete_totals(connection, {ids[made.trial] for made in batch.executions})
     for trial, reason in batch.stopped.items():
         stop = trials.update().where(trials.c.id == ids[trial])
         connection.execute(stop.values(stopped=plain.text(reason)))

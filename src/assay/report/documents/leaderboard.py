@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 def leaderboard_document(found: Boards, limit: int) -> list[dict[str, Any]]:
     """A document for each suite and, where there are enough benchmarks, one across all of them."""
-    across = [_across(found.across, limit)] if found.across else []
-    return [*(_board(board, limit) for board in found.each), *across]
+    across = [build_across(found.across, limit)] if found.across else []
+    return [*(build_board(board, limit) for board in found.each), *across]
 
 
 def all_pairs_document(
@@ -37,7 +37,7 @@ def all_pairs_document(
     }
 
 
-def _board(board: Leaderboard, limit: int) -> dict[str, Any]:
+def build_board(board: Leaderboard, limit: int) -> dict[str, Any]:
     return {
         "suite": board.suite,
         "category": board.category,
@@ -81,7 +81,7 @@ def _references(board: Leaderboard) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _across(across: Across, limit: int) -> dict[str, Any]:
+def build_across(across: Across, limit: int) -> dict[str, Any]:
     """Comes after the boards, and has `across` where they have the name of a suite."""
     return {
         "suite": None,

@@ -110,7 +110,13 @@ def plain(value: object) -> Any:
     Unlike the codec of the model it never fails, since it also gets what experiments and agents returned. NumPy's numbers are
     known by their method `item`, so that NumPy need not be imported.
     """
-    if value is None or isinstance(value, bool | int | str):
+    # By its own type first, which is all there is to most values of a document of a megabyte.
+    kind = type(value)
+    if kind is str or kind is int or value is None or kind is bool:
+        return value
+    if kind is dict:
+        return {key if type(key) is str else str(key): plain(item) for key, item in value.items()}  # type: ignore[attr-defined]
+    if isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None

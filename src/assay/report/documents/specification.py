@@ -10,29 +10,35 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.report.documents.comparison import comparison_document, history_document
-from assay.report.documents.leaderboard import all_pairs_document, leaderboard_document, matrix_document
+from assay.report.documents.leaderboard import (
+    all_pairs_document,
+    build_across,
+    build_board,
+    matrix_document,
+)
 from assay.report.documents.suite import suite_document
 
 if TYPE_CHECKING:
     from assay.model import Doubt, Report, Suite
     from assay.model.showdown import Course
-    from assay.model.standing import Matrix
+    from assay.model.standing import Across, Matrix
     from assay.pipeline.compare import Compared
-    from assay.pipeline.leaderboard import Boards
+    from assay.pipeline.leaderboard import RankedSuite
 
 
-def board_document(found: Boards, limit: int) -> dict[str, Any]:
-    """A board for each suite, with every dimension's score and rank, and one across all benchmarks where there are enough."""
-    documents = leaderboard_document(found, limit)
-    boards = [one for one in documents if one["suite"] is not None]
-    across = next((one for one in documents if one["suite"] is None), None)
-    matrices = {board.suite: matrix_document(found.matrix(board)) for board in found.each}
-    return {
-        "metric": found.metric,
-        "leaderboards": [_board(board, matrices[board["suite"]]) for board in boards],
-        "across_suites": across
-        and {**across, **{key: _scaled(across[key]) for key in ("standings", "simulated")}},
-    }
+def suite_board_document(found: RankedSuite) -> dict[str, Any]:
+    """The board of a suite, with every dimension's score and rank; the server shows the first of its rows."""
+    board = found.board
+    whole = build_board(board, len(board.standings) + len(board.simulated))
+    return _board(whole, matrix_document(found.matrix))
+
+
+def across_suites_document(found: Across | None) -> dict[str, Any] | None:
+    """Agents over all benchmarks; None with too few of them."""
+    if found is None:
+        return None
+    whole = build_across(found, len(found.rows) + len(found.simulated))
+    return {**whole, **{key: _scaled(whole[key]) for key in ("standings", "simulated")}}
 
 
 def _scaled(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

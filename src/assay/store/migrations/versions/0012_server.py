@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from assay.store.schema import view_statement
+
 revision = "0012"
 down_revision = "0011"
 
@@ -59,10 +61,65 @@ def upgrade() -> None:
     )
     # Lists of runs are those of one workspace.
     op.drop_index("ix_runs_started", "runs")
-    op.create_index("ix_runs_workspace_id", "runs", ["workspace_id", "started"])
+    _keep_boards()
+    _keep_totals()
+    op.create_index("ix_runs_workspace_id", "runs", ["workspace_id", "started", "id"])
+    op.create_index("ix_runs_suite_id", "runs", ["suite_id", "started"])
+    op.create_index("ix_trials_suite", "trials", ["suite", "benchmark", "run_id"])
+    op.create_index("ix_tags_tag", "tags", ["tag"])
 
 
-def _workspace() -> sa.Column[int]:
-    return sa.Column(
-        "workspace_id", sa.Integer, sa.ForeignKey("workspaces.id", ondelete="CASCADE"), nullable=False
+def _keep_boards() -> None:
+    op.create_table(
+        "suite_changes",
+        _workspace(primary_key=True),
+        sa.Column("suite", sa.Text, primary_key=True),
+        sa.Column("changes", sa.BigInteger, nullable=False),
     )
+    op.create_table(
+        "boards",
+        _workspace(primary_key=True),
+        sa.Column("suite", sa.Text, primary_key=True),
+        sa.Column("category", sa.Text, primary_key=True),
+        sa.Column("metric", sa.Text, primary_key=True),
+        sa.Column("changes", sa.BigInteger, nullable=False),
+        sa.Column("computed", Instant, nullable=False),
+        sa.Column("expires", Instant, nullable=False),
+        sa.Column("document", sa.Text, nullable=False),
+    )
+
+
+def _keep_totals() -> None:
+    """With what the executions of runs that have ended add up to."""
+    op.create_table(
+        "trial_totals",
+        sa.Column(
+            "trial_id",
+            sa.Integer,
+            sa.ForeignKey("trials.id", ondelete="CASCADE"),
+            primary_key=True,
+            autoincrement=False,
+        ),
+        sa.Column("executions", sa.Integer, nullable=False),
+        sa.Column("duration_ms", sa.BigInteger),
+        sa.Column("tokens", sa.BigInteger),
+        sa.Column("api_calls", sa.BigInteger),
+        *(sa.Column(name, sa.Double) for name in ("rss_max_bytes", "cpu_percent", "correctness", "score")),
+        *(sa.Column(name, sa.Double) for name in ("completeness", "relevance")),
+        sa.Column("has_ok", sa.Integer, nullable=False),
+        sa.Column("last_failure", sa.Text),
+        sa.Column("last_error", sa.Text),
+    )
+    dialect = op.get_bind().dialect.name
+    op.execute("DROP VIEW benchmark_executions")
+    for name in ("live_trial_totals", "benchmark_executions"):
+        op.execute(view_statement(revision, dialect, name))
+    op.execute(
+        "INSERT INTO trial_totals SELECT live.* FROM live_trial_totals AS live JOIN trials ON trials.id = live.trial_id "
+        "JOIN runs ON runs.id = trials.run_id WHERE runs.state <> 'running'"
+    )
+
+
+def _workspace(*, primary_key: bool = False) -> sa.Column[int]:
+    key = sa.ForeignKey("workspaces.id", ondelete="CASCADE")
+    return sa.Column("workspace_id", sa.Integer, key, nullable=False, primary_key=primary_key)

@@ -1,0 +1,153 @@
+"""Answers with leaderboards: kept ones at once, and new ones as soon as they are computed.
+
+A board is looked up again once a second at most, by the count of changes of its suites. With few results, what has changed is
+computed there and then. With many, a process of its own computes it and meanwhile the boards from before are shown, which the
+answer says: nobody waits but for the very first.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from threading import Lock
+from time import monotonic, sleep
+
+from assay.errors import LookupFailed, no_such
+from assay.model.board import BoardKey, StoredBoard
+from assay.pipeline.boards import compute_boards, find_boards
+from assay.server.answers import respond
+from assay.store.store import Store
+
+_log = logging.getLogger(__name__)
+
+FRESH_SECONDS = 1.0
+_FEW_RATED = 2_000
+"""Up to so many rated trials, boards are computed in this process."""
+_FIRST_SECONDS = 20.0
+"""For the first board of all, before a request is told to come again."""
+_STEP_SECONDS = 0.25
+_MOST_ANSWERS = 64
+
+Question = tuple[str, str, int]
+"""Category, metric and limit."""
+
+
+class BoardsNotReady(Exception):
+    """The first boards are still being computed."""
+
+
+class BoardKeeper:
+    """The boards of this server, and the process that computes them."""
+
+    def __init__(self, store: Store, db: str) -> None:
+        self._store = store
+        self._db = db
+        self._lock = Lock()
+        self._kept: dict[BoardKey, StoredBoard] = {}
+        self._answers: dict[Question, tuple[float, object, bytes]] = {}
+        """When each was looked up last, the boards that it was made of, and its text."""
+        self._worker: subprocess.Popen[bytes] | None = None
+
+    def recent(self, question: Question) -> bytes | None:
+        """An answer that was looked up a moment ago; never waits for anything."""
+        at, _, written = self._answers.get(question, (0.0, None, b""))
+        return written if written and monotonic() - at < FRESH_SECONDS else None
+
+    def read(self, question: Question) -> bytes:
+        """The answer by what is stored now; BoardsNotReady while nothing of it has been computed."""
+        deadline = monotonic() + _FIRST_SECONDS
+        while True:
+            with self._lock:
+                if (written := self.recent(question)) is not None:
+                    return written
+                if (written := self._look_up(question)) is not None:
+                    return written
+            if monotonic() > deadline:
+                raise BoardsNotReady
+            sleep(_STEP_SECONDS)
+
+    def close(self) -> None:
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker.wait()
+
+    def _look_up(self, question: Question) -> bytes | None:
+        category, metric, _ = question
+        at, now = monotonic(), datetime.now(UTC)
+        asked, by = ("" if category == "overall" else category), ("overall" if metric == "all" else metric)
+        wanted = find_boards(self._store, asked, by)
+        if asked and len(wanted) == 1:
+            known = {"overall", *self._store.categories().values()}
+            raise LookupFailed(no_such(asked, "categories with results", known))
+        self._refresh(wanted, asked, by, now)
+        boards = {key: self._kept[key] for key in wanted if key in self._kept}
+        suites = [key for key in wanted if key.suite]
+        if suites and not any(key in boards for key in suites):
+            return None
+        outdated = [
+            key for key, n in wanted.items() if key not in boards or not boards[key].is_current(n, now)
+        ]
+        made_of = (tuple((key, one.changes, one.computed) for key, one in boards.items()), tuple(outdated))
+        _, before, written = self._answers.get(question, (0.0, None, b""))
+        if before != made_of:
+            written = _write_answer(question, wanted, boards, outdated)
+        if len(self._answers) >= _MOST_ANSWERS:
+            self._answers.clear()
+        self._answers[question] = (at, made_of, written)
+        return written
+
+    def _refresh(self, wanted: dict[BoardKey, int], category: str, metric: str, now: datetime) -> None:
+        def has_all() -> bool:
+            return all(key in self._kept and self._kept[key].is_current(n, now) for key, n in wanted.items())
+
+        if has_all():
+            return
+        if self._store.count_rated() <= _FEW_RATED:
+            for board in compute_boards(self._store, wanted, list(self._kept.values()), now):
+                self._kept[board.key] = board
+            return
+        self._kept |= {one.key: one for one in self._store.boards(metric, list(self._kept.values()))}
+        if not has_all() and (self._worker is None or self._worker.poll() is not None):
+            if self._worker is not None and self._worker.returncode:
+                _log.warning(
+                    "the process that computes leaderboards ended with code %s", self._worker.returncode
+                )
+            self._worker = self._start_worker(metric, category)
+
+    def _start_worker(self, metric: str, category: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "assay.server.board_worker", metric, category],
+            env={**os.environ, "ASSAY_DB": self._db, "ASSAY_WORKSPACE": self._store.workspace},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+def _write_answer(
+    question: Question,
+    wanted: Mapping[BoardKey, int],
+    boards: Mapping[BoardKey, StoredBoard],
+    outdated: list[BoardKey],
+) -> bytes:
+    category, metric, limit = question
+    shown = [(key, json.loads(boards[key].document)) for key in wanted if key in boards]
+    for _, document in shown:
+        for side in ("standings", "simulated") if document else ():
+            document[side] = document[side][:limit]
+    computed = min((one.computed for one in boards.values()), default=None)
+    document = {
+        "leaderboards": [document for key, document in shown if key.suite and document],
+        "across_suites": next((document for key, document in shown if not key.suite), None),
+        "category": category,
+        "metric": metric,
+        "computed_at": computed,
+        "is_current": not outdated,
+        "outdated_suites": [key.suite for key in outdated if key.suite],
+    }
+    return bytes(respond(document).body)
