@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
+from assay.server.analyses import Analyses
 from assay.server.counts import RequestCounts
 from assay.server.queue import RunQueue
 from assay.server.recent import Recent
@@ -50,6 +51,7 @@ class ServerContext:
     queue: RunQueue
     progress: SharedProgress = field(init=False)
     counts: RequestCounts = field(default_factory=RequestCounts)
+    analyses: Analyses = field(default_factory=Analyses)
     boards: Recent[bytes] = field(default_factory=lambda: Recent(_BOARD_SECONDS))
 
     def __post_init__(self) -> None:
