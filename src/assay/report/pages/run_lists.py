@@ -88,11 +88,13 @@ def executions_table(
     stored: StoredTrial, executions: Sequence[tuple[int, Execution]], pass_mark: float | None
 ) -> Table:
     """Executions in the order of storing; `pass_mark` is None where nothing is scored."""
-    titles = ["Execution", "Case", "Phase", "Outcome", "Score", "Time", "Tokens", "Cost", "Answer or reason"]
+    titles = [
+        "Execution", "Case", "Phase", "Repetition", "Outcome", "Score", "Time", "Tokens", "Cost", "Answer or reason",
+    ]  # fmt: skip
     return Table(
         titles,
         [_execution_row(stored, seq, execution, pass_mark) for seq, execution in executions],
-        words=(1, 2, 3, 8),
+        words=(1, 2, 4, 9),
     )
 
 
@@ -102,9 +104,10 @@ def _execution_row(
     measured = execution.measurements
     told = why(execution) if execution.status is not Status.OK else as_text(execution.output, _TEXT)
     return [
-        Cell(f"#{seq}", ref=f"trials/{stored.id}/executions/{seq}", note=f"repetition {execution.repetition}"),
+        Cell(f"#{seq}", ref=f"trials/{stored.id}/executions/{seq}", sort=seq),
         Cell(execution.case or NOTHING),
         Cell(execution.phase.value, tone="quiet" if execution.phase is Phase.MEASURED else ""),
+        Cell(count(execution.repetition), sort=execution.repetition),
         outcome_cell(execution, pass_mark),
         _measured(measured.get("score"), significant),
         _measured(measured.get("seconds"), seconds),
