@@ -87,8 +87,12 @@ NAVIGATION: Mapping[str, Sequence[Place]] = {
 
 
 def find_url(ref: str) -> str:
-    """The address of what a page names: `agents/NAME`, `suites/NAME`, `runs/ID`."""
-    return f"/ui/{quote(ref, safe='/')}"
+    """The address of what a page names: `agents/NAME`, `suites/NAME`, `runs/ID`, or `cases?` and a query, which is encoded.
+
+    >>> find_url("agents/a?b"), find_url("cases?suite=desk&case=c+1")
+    ('/ui/agents/a%3Fb', '/ui/cases?suite=desk&case=c+1')
+    """
+    return f"/ui/{ref}" if ref.startswith("cases?") else f"/ui/{quote(ref, safe='/')}"
 
 
 @cache

@@ -57,7 +57,7 @@ def trials_table(
     for stored in run.trials:
         rated = ratings.get(stored.id)
         found = [
-            _rating(None if rated is None else rated.overall if name == "overall" else rated.dimensions[name])
+            rating_cell(None if rated is None else rated.overall if name == "overall" else rated.dimensions[name])
             for name in names
         ]
         rows.append(
@@ -72,7 +72,7 @@ def trials_table(
     return Table([*titles, *(["Cost per solved case"] if names else [])], rows)
 
 
-def _rating(rating: Rating | None) -> Cell:
+def rating_cell(rating: Rating | None) -> Cell:
     if rating is None or rating.value is None:
         return Cell(NOTHING, tone="quiet")
     return Cell("", rating)

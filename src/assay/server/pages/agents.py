@@ -1,0 +1,133 @@
+"""Agents: the list, and one agent with its newest results, its regressions, its runs, and a form to run a suite with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import Form, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from assay.errors import LookupFailed, PlanError, no_such
+from assay.model.page import Cell, PageSection, Table, Tile
+from assay.pipeline.registered import registered_agents, registered_suites
+from assay.report.pages.catalog import date_cell, number_cell, results_sections
+from assay.report.pages.page import Page
+from assay.report.pages.run_lists import runs_table
+from assay.report.pages.timeline import regressions_table
+from assay.server.access import READ_PAGE, RUN_PAGE
+from assay.server.benchmarks import RunRequestBody, submit_run
+from assay.server.context import Context
+from assay.server.html import find_url
+from assay.server.pages.shell import page_router, show_page
+from assay.server.parameters import Name
+from assay.units import count, format_count
+
+router = page_router()
+
+_ROWS = 10
+_NONE = Cell("not registered", tone="quiet")
+
+
+@router.get("/ui/agents", openapi_extra=READ_PAGE)
+def list_agents(request: Request, context: Context) -> Response:
+    store = context.store
+    registered = registered_agents(context.settings, store)
+    stored = {found.name: found for found in store.agent_overviews()}
+    worse = Counter(regression.agent for regression in store.open_regressions())
+    rows = []
+    for name in sorted({*registered, *stored}, key=str.casefold):
+        use, found = registered.get(name), stored.get(name)
+        rows.append(
+            [
+                Cell(name, ref=f"agents/{name}", note=use.version[:24] if use else ""),
+                Cell(use.type) if use else _NONE,
+                number_cell(found.suites if found else 0),
+                number_cell(found.versions if found else 0),
+                number_cell(found.trials if found else 0),
+                Cell(format_count(worse[name], "regression"), tone="bad", sort=worse[name])
+                if worse[name]
+                else Cell("none", tone="quiet", sort=0.0),
+                date_cell(found.latest if found else None),
+            ]
+        )
+    titles = ["Agent", "Type", "Suites", "Versions", "Trials", "Open regressions", "Latest run"]
+    sections = [PageSection("Agents", [Table(titles, rows, words=(1, 5, 6))], anchor="agents")] if rows else []
+    facts = [format_count(len(rows), "agent"), f"{count(len(registered))} registered"]
+    return show_page(
+        request, Page("Agents", "agents", facts, "", False, [], sections), "Agents", "agents.html.j2"
+    )
+
+
+@router.get("/ui/agents/{name:path}", openapi_extra=READ_PAGE)
+def show_agent(request: Request, context: Context, name: Name) -> Response:
+    store = context.store
+    registered = registered_agents(context.settings, store)
+    suites = registered_suites(context.settings, store)
+    # A suite may define agents of its own, which can be run on it alone.
+    runnable = [suite.name for suite in suites.values() if name in registered or name in suite.agents]
+    trials = store.newest_trials(agent=name)
+    runs = store.runs(limit=_ROWS, agent=name)
+    if not runs and name not in registered and not runnable:
+        known = {*registered, *(found.name for found in store.agent_overviews())}
+        raise LookupFailed(no_such(name, "agents", known))
+    found = store.regressions(name)
+    still_open = [regression for regression in found if regression.counts]
+    sections = results_sections(trials, store.ratings([trial.trial_id for trial in trials]))
+    if still_open:
+        sections.insert(0, PageSection("Open regressions", [regressions_table(still_open)], anchor="regressions"))
+    if runs:
+        sections.append(PageSection("Latest runs", [runs_table(runs)], anchor="runs"))
+    use = registered.get(name)
+    versions = list(dict.fromkeys(trial.agent_version for trial in trials if trial.agent_version))
+    facts = [
+        *([f"type {use.type}"] if use else []),
+        *([f"version {use.version}"] if use and use.version else []),
+        "registered" if use else "not registered here",
+    ]
+    tried = list(dict.fromkeys(trial.suite for trial in trials))
+    tiles = [
+        Tile("suites with results", count(len(tried)), format_count(len(trials), "benchmark")),
+        Tile("versions with newest results", count(len(versions)), ", ".join(v[:16] for v in versions[:3])),
+        Tile("open regressions", count(len(still_open)), f"{count(len(found))} found in all"),
+        Tile("latest run", f"{runs[0].started:%Y-%m-%d}" if runs else "never", runs[0].name if runs else ""),
+    ]
+    return show_page(
+        request,
+        Page(name, "agent", facts, "", False, [], sections),
+        "Agents",
+        "agent.html.j2",
+        agent=name,
+        tiles=tiles,
+        runnable=runnable,
+        tried=tried,
+        links={
+            "Timeline": f"/ui/timeline?{urlencode({'agent': name})}",
+            "Cost": f"/ui/cost?{urlencode({'agent': name})}",
+            "Compare": f"/ui/compare?{urlencode({'a': name})}",
+            "All runs": f"/ui/runs?{urlencode({'agent': name})}",
+        },
+    )
+
+
+@router.post("/ui/run", openapi_extra=RUN_PAGE)
+def run_suite(
+    context: Context,
+    agent: Annotated[str, Form(max_length=200)] = "",
+    suite: Annotated[str, Form(max_length=200)] = "",
+    repetitions: Annotated[str, Form(max_length=9)] = "",
+    limit: Annotated[str, Form(max_length=9)] = "",
+) -> Response:
+    """Queue the run as `POST /benchmarks/run` does, and go to its page, which follows it."""
+    given = {"repetitions": repetitions, "limit": limit}
+    configuration = {key: value for key, value in given.items() if value}
+    try:
+        asked = RunRequestBody.model_validate(
+            {"agent_id": agent, "suite_id": suite, "configuration": configuration}
+        )
+    except ValidationError as error:
+        told = [f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors()]
+        raise PlanError("; ".join(told)) from None
+    return RedirectResponse(find_url(f"runs/{submit_run(context, asked).id}"), 303)
