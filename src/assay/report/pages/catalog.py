@@ -63,7 +63,7 @@ def results_sections(trials: Sequence[NewestTrial], ratings: Mapping[int, Rating
                     Cell(
                         trial.benchmark,
                         ref=f"runs/{trial.run_id}/trials/{trial.trial_id}",
-                        note=f"{trial.agent_version[:24]} {trial.started:%Y-%m-%d}".strip(),
+                        note=f"{trial.started:%Y-%m-%d}, version {trial.agent_version[:16] or NOTHING}",
                     ),
                     *(rating_cell(marks.get(name)) for name in names),
                     Cell(solved_text(rated) if rated else NOTHING),

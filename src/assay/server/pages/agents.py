@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model.page import Cell, PageSection, Table, Tile
 from assay.pipeline.registered import registered_agents, registered_suites
+from assay.report.figures import NOTHING
 from assay.report.pages.catalog import date_cell, number_cell, results_sections
 from assay.report.pages.page import Page
 from assay.report.pages.run_lists import runs_table
@@ -28,7 +29,6 @@ from assay.units import count, format_count
 router = page_router()
 
 _ROWS = 10
-_NONE = Cell("not registered", tone="quiet")
 
 
 @router.get("/ui/agents", openapi_extra=READ_PAGE)
@@ -37,13 +37,16 @@ def list_agents(request: Request, context: Context) -> Response:
     registered = registered_agents(context.settings, store)
     stored = {found.name: found for found in store.agent_overviews()}
     worse = Counter(regression.agent for regression in store.open_regressions())
+    suites = registered_suites(context.settings, store).values()
+    of_suites = {name: suite.name for suite in suites for name in suite.agents}
     rows = []
-    for name in sorted({*registered, *stored}, key=str.casefold):
+    for name in sorted({*registered, *of_suites, *stored}, key=str.casefold):
         use, found = registered.get(name), stored.get(name)
         rows.append(
             [
-                Cell(name, ref=f"agents/{name}", note=use.version[:24] if use else ""),
-                Cell(use.type) if use else _NONE,
+                Cell(name, ref=f"agents/{name}"),
+                Cell(use.type) if use else _describe_origin(of_suites.get(name)),
+                Cell(use.version[:24] if use and use.version else NOTHING, tone="quiet"),
                 number_cell(found.suites if found else 0),
                 number_cell(found.versions if found else 0),
                 number_cell(found.trials if found else 0),
@@ -53,12 +56,16 @@ def list_agents(request: Request, context: Context) -> Response:
                 date_cell(found.latest if found else None),
             ]
         )
-    titles = ["Agent", "Type", "Suites", "Versions", "Trials", "Open regressions", "Latest run"]
-    sections = [PageSection("Agents", [Table(titles, rows, words=(1, 5, 6))], anchor="agents")] if rows else []
+    titles = ["Agent", "Type", "Version", "Suites", "Versions run", "Trials", "Open regressions", "Latest run"]
+    sections = [PageSection("All agents", [Table(titles, rows, words=(1, 2, 6, 7))])] if rows else []
     facts = [format_count(len(rows), "agent"), f"{count(len(registered))} registered"]
     return show_page(
         request, Page("Agents", "agents", facts, "", False, [], sections), "Agents", "agents.html.j2"
     )
+
+
+def _describe_origin(suite: str | None) -> Cell:
+    return Cell(f"defined by {suite}" if suite else "not registered", tone="quiet")
 
 
 @router.get("/ui/agents/{name:path}", openapi_extra=READ_PAGE)
@@ -81,16 +88,14 @@ def show_agent(request: Request, context: Context, name: Name) -> Response:
     if runs:
         sections.append(PageSection("Latest runs", [runs_table(runs)], anchor="runs"))
     use = registered.get(name)
-    versions = list(dict.fromkeys(trial.agent_version for trial in trials if trial.agent_version))
     facts = [
         *([f"type {use.type}"] if use else []),
         *([f"version {use.version}"] if use and use.version else []),
-        "registered" if use else "not registered here",
+        "registered" if use else f"defined by {runnable[0]}" if runnable else "not registered here",
     ]
     tried = list(dict.fromkeys(trial.suite for trial in trials))
     tiles = [
         Tile("suites with results", count(len(tried)), format_count(len(trials), "benchmark")),
-        Tile("versions with newest results", count(len(versions)), ", ".join(v[:16] for v in versions[:3])),
         Tile("open regressions", count(len(still_open)), f"{count(len(found))} found in all"),
         Tile("latest run", f"{runs[0].started:%Y-%m-%d}" if runs else "never", runs[0].name if runs else ""),
     ]

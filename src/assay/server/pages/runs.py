@@ -53,7 +53,7 @@ def list_runs(
     asked = {key: value for key, value in chosen.items() if value}
     sections = [] if before else [section for section in [_queue(context)] if section]
     if shown:
-        sections.append(PageSection("Runs", [runs_table(shown)], _describe(asked), anchor="runs"))
+        sections.append(PageSection("Stored runs", [runs_table(shown)], _describe(asked), anchor="runs"))
     following = urlencode({**asked, "before": shown[-1].id}) if len(found) > _ROWS else ""
     page = Page("Runs", "runs", [], "", False, [], sections)
     return show_page(
@@ -178,7 +178,10 @@ def _show_result(
         is_large=made > _AT_ONCE,
         is_queued=store.queued_run(run.id) is not None,
         formats=FORMATS,
-        compare=f"/ui/compare?{urlencode({'a': run.id})}",
+        links={
+            "Compare with …": f"/ui/compare?{urlencode({'a': run.id})}",
+            **({f"Suite {run.suite.name}": find_url(f"suites/{run.suite.name}")} if run.suite else {}),
+        },
     )
 
 

@@ -13,7 +13,7 @@ from assay.analysis.estimates.case_difficulty import CaseDifficulty, case_diffic
 from assay.errors import LookupFailed, no_such
 from assay.model import Benchmark, Case, Execution, Phase, Suite
 from assay.model.page import Cell, PageSection, Table, Tile
-from assay.pipeline.registered import registered_agents, registered_suites
+from assay.pipeline.registered import RegisteredSuite, registered_agents, registered_suites
 from assay.report.cases import case_title, expectation_text, input_text, why
 from assay.report.contests import as_text
 from assay.report.figures import NOTHING
@@ -59,20 +59,20 @@ def list_suites(request: Request, context: Context) -> Response:
             ]
         )
     titles = ["Suite", "Category", "Can be run", "Agents", "Runs", "Latest run"]
-    sections = [PageSection("Suites", [Table(titles, rows, words=(1, 2, 5))], anchor="suites")] if rows else []
+    sections = [PageSection("All suites", [Table(titles, rows, words=(1, 2, 5))])] if rows else []
     facts = [format_count(len(rows), "suite"), f"{count(len(registered))} registered"]
     page = Page("Suites", "suites", facts, "", False, [], sections)
     return show_page(request, page, "Suites", "suites.html.j2")
 
 
-def _find_suite(context: ServerContext, name: str) -> tuple[Suite, bool]:
-    """As it is registered, or else as its latest run was made with it; and whether it is registered."""
+def _find_suite(context: ServerContext, name: str) -> tuple[Suite, RegisteredSuite | None]:
+    """As it is registered, or else as its latest run was made with it."""
     store = context.store
     registered = registered_suites(context.settings, store)
     suite = registered[name].read(store) if name in registered else store.latest_suite(name)
     if suite is None:
         raise LookupFailed(no_such(name, "suites", {*registered, *store.categories()}))
-    return suite, name in registered
+    return suite, registered.get(name)
 
 
 @router.get("/ui/suites/{name:path}", openapi_extra=READ_PAGE)
@@ -80,7 +80,7 @@ def show_suite(
     request: Request, context: Context, name: Name, benchmark: Annotated[Name | None, Query()] = None
 ) -> Response:
     store = context.store
-    suite, is_registered = _find_suite(context, name)
+    suite, registered = _find_suite(context, name)
     chosen = _find_benchmark(suite, benchmark)
     trials = store.newest_trials(suite=name, benchmark=chosen.id) if chosen else []
     rated = store.ratings([trial.trial_id for trial in trials if not trial.simulated])
@@ -91,7 +91,7 @@ def show_suite(
         sections.append(_cases_section(suite, chosen, difficulties))
     if runs:
         sections.append(PageSection("Latest runs", [runs_table(runs)], anchor="runs"))
-    agents = [*registered_agents(context.settings, store)] if is_registered else []
+    agents = [*registered.agents, *registered_agents(context.settings, store)] if registered else []
     facts = [f"{title}: {value}" for title, value in suite_texts.facts(suite) if title != "Description"]
     return show_page(
         request,
@@ -102,7 +102,6 @@ def show_suite(
         tiles=_tiles(suite, chosen, difficulties, trials),
         chosen=chosen.id if chosen else "",
         agents=agents,
-        is_registered=is_registered,
         links={
             "Leaderboard": f"/ui/leaderboard?{urlencode({'suite': name})}",
             "Cost": f"/ui/cost?{urlencode({'suite': name})}",
@@ -251,7 +250,7 @@ def _answers_table(
             score, took = measured.get("score"), measured.get("seconds")
             rows.append(
                 [
-                    Cell(trial.agent, ref=f"agents/{trial.agent}", note=trial.agent_version[:24]),
+                    Cell(trial.agent, ref=f"agents/{trial.agent}"),
                     Cell(f"#{seq}", ref=f"trials/{trial.trial_id}/executions/{seq}", sort=seq),
                     outcome_cell(execution, pass_mark),
                     Cell(NOTHING if score is None else significant(score), sort=-1.0 if score is None else score),
