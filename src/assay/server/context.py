@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
+from assay.model import Suite
 from assay.server.analyses import Analyses
 from assay.server.counts import RequestCounts
 from assay.server.queue import RunQueue
@@ -22,6 +23,8 @@ MAX_RUNS, MAX_QUEUE, SYNC_SECONDS = 2, 100, 60
 _FRESH_SECONDS = 0.4
 _BOARD_SECONDS = 1.0
 """A leaderboard may be this old: it takes long to compute, and a page shows it to everybody."""
+_SUITE_SECONDS = 5.0
+"""The file of a suite and its data may be this old on a page: reading hundreds of cases takes long."""
 
 
 class SharedProgress:
@@ -52,6 +55,7 @@ class ServerContext:
     progress: SharedProgress = field(init=False)
     counts: RequestCounts = field(default_factory=RequestCounts)
     analyses: Analyses = field(default_factory=Analyses)
+    suite_files: Recent[Suite] = field(default_factory=lambda: Recent(_SUITE_SECONDS))
     boards: Recent[bytes] = field(default_factory=lambda: Recent(_BOARD_SECONDS))
 
     def __post_init__(self) -> None:

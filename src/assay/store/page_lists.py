@@ -12,7 +12,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from assay.store.run_lists import TrialSummary, rank_by_age
-from assay.store.tables import agents, executions, runs, suites, trials
+from assay.store.tables import agents, executions, runs, trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class AgentOverview:
     versions: int
     suites: int
     trials: int
-    latest: datetime
-    """The start of its latest run."""
+    latest: datetime | None
+    """When its latest trial began; None if none has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,10 @@ class SuiteOverview:
     """A suite of any version, with how much is stored of it."""
 
     name: str
-    category: str
     agents: int
     runs: int
-    latest: datetime
-    """The start of its latest run."""
+    latest: datetime | None
+    """When its latest trial began; None if none has."""
 
 
 def read_agent_overviews(connection: sa.Connection) -> list[AgentOverview]:
@@ -47,9 +46,9 @@ def read_agent_overviews(connection: sa.Connection) -> list[AgentOverview]:
             # A trial that belongs to no suite has an empty one.
             sa.func.count(sa.func.nullif(trials.c.suite, "").distinct()).label("suites"),
             sa.func.count().label("trials"),
-            sa.func.max(runs.c.started).label("latest"),
+            sa.func.max(trials.c.started).label("latest"),
         )
-        .select_from(trials.join(agents, agents.c.id == trials.c.agent_id).join(runs))
+        .select_from(trials.join(agents, agents.c.id == trials.c.agent_id))
         .group_by(agents.c.name)
         .order_by(agents.c.name)
     )
@@ -60,16 +59,11 @@ def read_suite_overviews(connection: sa.Connection) -> list[SuiteOverview]:
     query = (
         sa.select(
             trials.c.suite.label("name"),
-            sa.func.coalesce(sa.func.max(suites.c.category), "").label("category"),
             sa.func.count(agents.c.name.distinct()).label("agents"),
             sa.func.count(trials.c.run_id.distinct()).label("runs"),
-            sa.func.max(runs.c.started).label("latest"),
+            sa.func.max(trials.c.started).label("latest"),
         )
-        .select_from(
-            trials.join(agents, agents.c.id == trials.c.agent_id)
-            .join(runs)
-            .outerjoin(suites, suites.c.id == runs.c.suite_id)
-        )
+        .select_from(trials.join(agents, agents.c.id == trials.c.agent_id))
         .where(trials.c.suite != "")
         .group_by(trials.c.suite)
         .order_by(trials.c.suite)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import Form, Request, Response
+from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
@@ -28,19 +28,29 @@ from assay.units import count, format_count
 
 router = page_router()
 
+_AGENTS = 60
 _ROWS = 10
+_SUITES = 6
+"""Suites whose results are shown at first; others are a click away."""
 
 
 @router.get("/ui/agents", openapi_extra=READ_PAGE)
-def list_agents(request: Request, context: Context) -> Response:
+def list_agents(
+    request: Request,
+    context: Context,
+    q: Annotated[str, Query(max_length=200)] = "",
+    page: Annotated[int, Query(ge=1, le=10_000)] = 1,
+) -> Response:
     store = context.store
     registered = registered_agents(context.settings, store)
     stored = {found.name: found for found in store.agent_overviews()}
     worse = Counter(regression.agent for regression in store.open_regressions())
     suites = registered_suites(context.settings, store).values()
     of_suites = {name: suite.name for suite in suites for name in suite.agents}
+    every = sorted({*registered, *of_suites, *stored}, key=str.casefold)
+    names = [name for name in every if q.casefold() in name.casefold()]
     rows = []
-    for name in sorted({*registered, *of_suites, *stored}, key=str.casefold):
+    for name in names[(page - 1) * _AGENTS : page * _AGENTS]:
         use, found = registered.get(name), stored.get(name)
         rows.append(
             [
@@ -58,9 +68,16 @@ def list_agents(request: Request, context: Context) -> Response:
         )
     titles = ["Agent", "Type", "Version", "Suites", "Versions run", "Trials", "Open regressions", "Latest run"]
     sections = [PageSection("All agents", [Table(titles, rows, words=(1, 2, 6, 7))])] if rows else []
-    facts = [format_count(len(rows), "agent"), f"{count(len(registered))} registered"]
+    asked = {"q": q} if q else {}
+    facts = [format_count(len(every), "agent"), f"{count(len(registered))} registered"]
     return show_page(
-        request, Page("Agents", "agents", facts, "", False, [], sections), "Agents", "agents.html.j2"
+        request,
+        Page("Agents", "agents", facts, "", False, [], sections),
+        "Agents",
+        "agents.html.j2",
+        q=q,
+        following=f"/ui/agents?{urlencode({**asked, 'page': page + 1})}" if len(names) > page * _AGENTS else "",
+        first=f"/ui/agents?{urlencode(asked)}" if page > 1 else "",
     )
 
 
@@ -69,7 +86,8 @@ def _describe_origin(suite: str | None) -> Cell:
 
 
 @router.get("/ui/agents/{name:path}", openapi_extra=READ_PAGE)
-def show_agent(request: Request, context: Context, name: Name) -> Response:
+def show_agent(request: Request, context: Context, name: Name, suite: Name | None = None) -> Response:
+    """The newest results on the suites that it ran last, or on the one that is asked for."""
     store = context.store
     registered = registered_agents(context.settings, store)
     suites = registered_suites(context.settings, store)
@@ -82,7 +100,11 @@ def show_agent(request: Request, context: Context, name: Name) -> Response:
         raise LookupFailed(no_such(name, "agents", known))
     found = store.regressions(name)
     still_open = [regression for regression in found if regression.counts]
-    sections = results_sections(trials, store.ratings([trial.trial_id for trial in trials]))
+    newest = sorted(trials, key=lambda trial: trial.started, reverse=True)
+    tried = list(dict.fromkeys(trial.suite for trial in newest))
+    chosen = [suite] if suite else tried[:_SUITES]
+    shown = [trial for trial in newest if trial.suite in chosen]
+    sections = results_sections(shown, store.ratings([trial.trial_id for trial in shown]))
     if still_open:
         sections.insert(0, PageSection("Open regressions", [regressions_table(still_open)], anchor="regressions"))
     if runs:
@@ -93,7 +115,6 @@ def show_agent(request: Request, context: Context, name: Name) -> Response:
         *([f"version {use.version}"] if use and use.version else []),
         "registered" if use else f"defined by {runnable[0]}" if runnable else "not registered here",
     ]
-    tried = list(dict.fromkeys(trial.suite for trial in trials))
     tiles = [
         Tile("suites with results", count(len(tried)), format_count(len(trials), "benchmark")),
         Tile("open regressions", count(len(still_open)), f"{count(len(found))} found in all"),
@@ -108,6 +129,7 @@ def show_agent(request: Request, context: Context, name: Name) -> Response:
         tiles=tiles,
         runnable=runnable,
         tried=tried,
+        others=[other for other in tried if other not in chosen],
         links={
             "Timeline": f"/ui/timeline?{urlencode({'agent': name})}",
             "Cost": f"/ui/cost?{urlencode({'agent': name})}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -30,6 +31,7 @@ from assay.units import count, format_count, seconds, significant
 router = page_router()
 
 _ROWS = 30
+_TRIALS = 25
 _AT_ONCE = 5000
 """Executions up to which a run is analysed without being asked for it."""
 _OPEN_TONES = {"running": "lead", "queued": "", "cancelling": "warn"}
@@ -157,8 +159,13 @@ def _show_result(
     made = status["progress"]["done"]
     if analysis is None:
         statuses = store.count_statuses(run.id)
-        ratings = store.ratings([stored.id for stored in run.trials])
-        sections = [PageSection("Trials", [trials_table(run, statuses, ratings)], anchor="trials")]
+        shown = replace(run, trials=run.trials[:_TRIALS])
+        ratings = store.ratings([stored.id for stored in shown.trials])
+        left_out = len(run.trials) - len(shown.trials)
+        notes = [f"{format_count(left_out, 'more trial')} in the analysis"] if left_out else []
+        sections = [
+            PageSection("Trials", [trials_table(shown, statuses, ratings)], notes=notes, anchor="trials")
+        ]
         tiles = _tiles(run, statuses)
     else:
         sections, tiles = [], []

@@ -23,6 +23,7 @@ from assay.report.pages.page import Page
 from assay.report.pages.run_lists import outcome_cell, runs_table
 from assay.server.access import READ_PAGE
 from assay.server.context import Context, ServerContext
+from assay.server.html import find_url
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
 from assay.store.results import ExecutionFilter
@@ -32,7 +33,7 @@ from assay.units import count, format_count, percent, seconds, significant
 router = page_router()
 
 _RUNS = 8
-_CASES = 300
+_CASES = 60
 _AGENTS = 20
 _REPETITIONS = 5
 _TEXT = 20_000
@@ -44,10 +45,11 @@ def list_suites(request: Request, context: Context) -> Response:
     store = context.store
     registered = registered_suites(context.settings, store)
     stored = {found.name: found for found in store.suite_overviews()}
+    categories = store.categories()
     rows = []
     for name in sorted({*registered, *stored}, key=str.casefold):
         known, found = registered.get(name), stored.get(name)
-        category = found.category if found and found.category else known.category if known else ""
+        category = categories.get(name) or (known.category if known else "")
         rows.append(
             [
                 Cell(name, ref=f"suites/{name}", note=f"version {known.version}" if known and known.version else ""),
@@ -69,15 +71,24 @@ def _find_suite(context: ServerContext, name: str) -> tuple[Suite, RegisteredSui
     """As it is registered, or else as its latest run was made with it."""
     store = context.store
     registered = registered_suites(context.settings, store)
-    suite = registered[name].read(store) if name in registered else store.latest_suite(name)
+    known = registered.get(name)
+    suite: Suite | None
+    if known is not None and known.file is not None:
+        suite = context.suite_files.get(known.file, lambda: known.read(store))
+    else:
+        suite = known.read(store) if known else store.latest_suite(name)
     if suite is None:
         raise LookupFailed(no_such(name, "suites", {*registered, *store.categories()}))
-    return suite, registered.get(name)
+    return suite, known
 
 
 @router.get("/ui/suites/{name:path}", openapi_extra=READ_PAGE)
 def show_suite(
-    request: Request, context: Context, name: Name, benchmark: Annotated[Name | None, Query()] = None
+    request: Request,
+    context: Context,
+    name: Name,
+    benchmark: Annotated[Name | None, Query()] = None,
+    page: Annotated[int, Query(ge=1, le=10_000)] = 1,
 ) -> Response:
     store = context.store
     suite, registered = _find_suite(context, name)
@@ -88,9 +99,12 @@ def show_suite(
     runs = store.runs(limit=_RUNS, name=name)
     sections = [_benchmarks_section(suite)]
     if chosen is not None:
-        sections.append(_cases_section(suite, chosen, difficulties))
+        sections.append(_cases_section(suite, chosen, difficulties, page))
     if runs:
         sections.append(PageSection("Latest runs", [runs_table(runs)], anchor="runs"))
+    of_benchmark = {"benchmark": chosen.id} if chosen else {}
+    pages = max(len(difficulties), len(chosen.cases) if chosen else 0)
+    place = find_url(f"suites/{name}")
     agents = [*registered.agents, *registered_agents(context.settings, store)] if registered else []
     facts = [f"{title}: {value}" for title, value in suite_texts.facts(suite) if title != "Description"]
     return show_page(
@@ -102,6 +116,8 @@ def show_suite(
         tiles=_tiles(suite, chosen, difficulties, trials),
         chosen=chosen.id if chosen else "",
         agents=agents,
+        following=f"{place}?{urlencode({**of_benchmark, 'page': page + 1})}#cases" if pages > page * _CASES else "",
+        first=f"{place}?{urlencode(of_benchmark)}#cases" if page > 1 else "",
         links={
             "Leaderboard": f"/ui/leaderboard?{urlencode({'suite': name})}",
             "Cost": f"/ui/cost?{urlencode({'suite': name})}",
@@ -151,20 +167,21 @@ def _benchmarks_section(suite: Suite) -> PageSection:
     return PageSection("Benchmarks", [table], suite.description, anchor="benchmarks")
 
 
-def _cases_section(suite: Suite, benchmark: Benchmark, difficulties: Sequence[CaseDifficulty]) -> PageSection:
-    """Every case with how many agents solve it; without results only what the suite says."""
+def _cases_section(
+    suite: Suite, benchmark: Benchmark, difficulties: Sequence[CaseDifficulty], page: int
+) -> PageSection:
+    """A page of the cases with how many agents solve them; without results only what the suite says."""
+    shown = slice((page - 1) * _CASES, page * _CASES)
     defined = {case.id: case for case in benchmark.cases}
     title, anchor = f"Cases of {benchmark.id}", "cases"
     if difficulties:
-        left_out = len(difficulties) - _CASES
         return PageSection(
             title,
-            [difficulty_table(suite.name, benchmark.id, defined, difficulties[:_CASES])],
+            [difficulty_table(suite.name, benchmark.id, defined, difficulties[shown])],
             "the hardest first; newest result of each measured agent",
             notes=[
                 "Solved: the mean share of repetitions that passed, with its 95 % interval over agents.",
                 "Flaky: an agent passes the case in some repetitions and fails it in others.",
-                *([f"{format_count(left_out, 'easier case')} left out"] if left_out > 0 else []),
             ],
             anchor=anchor,
         )
@@ -172,7 +189,7 @@ def _cases_section(suite: Suite, benchmark: Benchmark, difficulties: Sequence[Ca
         return PageSection(title, finding="This benchmark has no cases: it measures code.", anchor=anchor)
     rows = [
         [Cell(case.id, note=case_title(case)), Cell(", ".join(case.tags) or NOTHING, tone="quiet")]
-        for case in list(defined.values())[:_CASES]
+        for case in list(defined.values())[shown]
     ]
     told = "No agent has results on these cases yet, so nobody knows how hard they are."
     return PageSection(title, [Table(["Case", "Tags"], rows, words=(1,))], finding=told, anchor=anchor)
