@@ -28,6 +28,8 @@ class Cell:
     """Whether it is what a program wrote, whose lines are kept where there is room for them."""
     ref: str = ""
     """What the text names, such as `agents/NAME`. The dashboard links it; files do not."""
+    sort: float | None = None
+    """What a table is sorted by where the text would sort otherwise, as that of a duration."""
 
 
 @dataclass(frozen=True, slots=True)

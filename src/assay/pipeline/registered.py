@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +61,18 @@ def registered_suites(settings: Settings, store: Store) -> dict[str, RegisteredS
         and not lookup.is_known("experiments", suite.name)
     }
     for file in settings.suite_files():
-        value = read_document(file).value
-        if isinstance(value, dict) and "benchmarks" in value:
-            suite = _read_suite(file, value)
+        written = file.stat()
+        suite = _read_file(file, written.st_mtime_ns, written.st_size)
+        if suite is not None:
             found[suite.name] = suite
     return found
+
+
+@lru_cache(maxsize=1000)
+def _read_file(file: Path, modified: int, size: int) -> RegisteredSuite | None:
+    """None for a file of something else. It is read again when it has changed: a server asks for its suites all the time."""
+    value = read_document(file).value
+    return _read_suite(file, value) if isinstance(value, dict) and "benchmarks" in value else None
 
 
 def _read_suite(file: Path, value: Mapping[str, Any]) -> RegisteredSuite:

@@ -72,7 +72,7 @@ async def run_benchmark(context: Context, asked: RunRequestBody) -> Response:
 
     Without `async_execution` the answer has its results, or is 202 with its id if that takes more than 60 seconds.
     """
-    queued = await run_sync(_submit, context, asked)
+    queued = await run_sync(submit_run, context, asked)
     # Sleeps grow with the run: a short one is answered soon, a long one is not asked about all the time.
     begun, pause = monotonic(), 0.05
     while not asked.async_execution and monotonic() - begun < context.sync_seconds:
@@ -85,7 +85,7 @@ async def run_benchmark(context: Context, asked: RunRequestBody) -> Response:
     return respond(status, 202, {"location": f"/runs/{queued.id}"})
 
 
-def _submit(context: ServerContext, asked: RunRequestBody) -> QueuedRun:
+def submit_run(context: ServerContext, asked: RunRequestBody) -> QueuedRun:
     """Queue the run, if it may be run and there is room."""
     find_registered(context.settings, context.store, asked.agent_id, asked.suite_id)
     asked.configuration.check(tuple(context.settings.server.get("agent_options", ())))

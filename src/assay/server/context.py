@@ -16,16 +16,21 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
+from assay.model import Suite
 from assay.model.access import ApiKey, Scope
+from assay.server.analyses import Analyses
 from assay.server.boards import BoardKeeper
 from assay.server.counts import RequestCounts
 from assay.server.queue import RunQueue
+from assay.server.recent import Recent
 from assay.server.run_status import read_status
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
 MAX_RUNS, MAX_QUEUE, SYNC_SECONDS = 2, 100, 60
 _FRESH_SECONDS = 0.4
+_SUITE_SECONDS = 5.0
+"""The file of a suite and its data may be this old on a page: reading hundreds of cases takes long."""
 
 
 class SharedProgress:
@@ -55,6 +60,8 @@ class ServerContext:
     queue: RunQueue
     progress: SharedProgress = field(init=False)
     counts: RequestCounts = field(default_factory=RequestCounts)
+    analyses: Analyses = field(default_factory=Analyses)
+    suite_files: Recent[Suite] = field(default_factory=lambda: Recent(_SUITE_SECONDS))
     boards: BoardKeeper = field(init=False)
     db: str = ""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -86,8 +87,12 @@ NAVIGATION: Mapping[str, Sequence[Place]] = {
 
 
 def find_url(ref: str) -> str:
-    """The address of what a page names: `agents/NAME`, `suites/NAME`, `runs/ID`."""
-    return f"/ui/{quote(ref, safe='/')}"
+    """The address of what a page names: `agents/NAME`, `suites/NAME`, `runs/ID`, or `cases?` and a query, which is encoded.
+
+    >>> find_url("agents/a?b"), find_url("cases?suite=desk&case=c+1")
+    ('/ui/agents/a%3Fb', '/ui/cases?suite=desk&case=c+1')
+    """
+    return f"/ui/{ref}" if ref.startswith("cases?") else f"/ui/{quote(ref, safe='/')}"
 
 
 @cache
@@ -107,7 +112,8 @@ def templates() -> Environment:
 class Hanger:
     """Gives each chart of a page its place when the template comes to it, and keeps what the script draws there."""
 
-    def __init__(self) -> None:
+    def __init__(self, specs: Mapping[str, Any]) -> None:
+        self._others = specs
         self._gallery = Gallery()
 
     def __call__(self, chart: Chart) -> ChartPlace:
@@ -115,12 +121,17 @@ class Hanger:
 
     @property
     def specs(self) -> Mapping[str, Any]:
-        return self._gallery.specs
+        return {**self._others, **self._gallery.specs}
 
 
-def render(template: str, /, status: int = 200, **context: Any) -> HTMLResponse:
-    """A page of the server as it is sent: without secrets, and with the policy that keeps it inert."""
-    hang = Hanger()
+def render(
+    template: str, /, status: int = 200, *, specs: Mapping[str, Any] = MappingProxyType({}), **context: Any
+) -> HTMLResponse:
+    """A page of the server as it is sent: without secrets, and with the policy that keeps it inert.
+
+    `specs` are charts whose places are in the context already.
+    """
+    hang = Hanger(specs)
     written = templates().get_template(template).render(hang=hang, **context)
     if known_secrets().may_be_in(written):
         written = str(known_secrets().redact(written))

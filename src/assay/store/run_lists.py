@@ -72,6 +72,8 @@ def read_runs(
     tag: str | None,
     name: str | None,
     before: str | None = None,
+    state: str | None = None,
+    agent: str | None = None,
 ) -> list[RunSummary]:
     query = _summaries().where(is_own(connection)).limit(limit)
     if before is not None:
@@ -83,6 +85,11 @@ def read_runs(
         query = query.where(runs.c.id.in_(sa.select(tags.c.run_id).where(tags.c.tag == tag)))
     if name is not None:
         query = query.where(runs.c.name == name)
+    if state is not None:
+        query = query.where(runs.c.state == state)
+    if agent is not None:
+        of_agent = sa.select(trials.c.run_id).join(agents, agents.c.id == trials.c.agent_id)
+        query = query.where(runs.c.id.in_(of_agent.where(agents.c.name == agent)))
     return _build_summaries(connection, connection.execute(query).all())
 
 
@@ -192,7 +199,7 @@ def read_latest_trials(
     # With a limit rather than EXISTS, which PostgreSQL may turn into a scan of every execution that there is.
     column = executions.c
     ok = sa.select(column.seq).where(column.trial_id == trials.c.id).where(*IS_OK_MEASURED).limit(1)
-    query = _rank_by_age().where(is_own(connection), ok.scalar_subquery().is_not(None))
+    query = rank_by_age().where(is_own(connection), ok.scalar_subquery().is_not(None))
     if suite is not None:
         query = query.where(trials.c.suite == suite)
     if since is not None:
@@ -204,7 +211,7 @@ def read_latest_trials(
     return [TrialSummary(**row) for row in found]
 
 
-def _rank_by_age() -> sa.Select[Any]:
+def rank_by_age() -> sa.Select[Any]:
     """All trials as summaries, with their `age` among those of the same agent on the same benchmark: 1 is the latest."""
     age = sa.func.row_number().over(
         partition_by=[trials.c.suite, trials.c.benchmark, agents.c.name],

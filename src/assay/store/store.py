@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from assay.model.regression import Regression, RegressionState
     from assay.store.cases import Done, Judgement
     from assay.store.history import AgentTrial, Columns, PastFigures
+    from assay.store.page_lists import AgentOverview, SuiteOverview
     from assay.store.references import CompletedTrial
     from assay.store.results import ExecutionFilter, LatestRatings, ResultFilter
     from assay.store.run_lists import RunSummary, TrialSummary
@@ -524,12 +525,14 @@ class Store:
         tag: str | None = None,
         name: str | None = None,
         before: str | None = None,
+        state: str | None = None,
+        agent: str | None = None,
     ) -> list[RunSummary]:
         """The newest first; `before` is the id of the run to go on from."""
         from assay.store import run_lists
 
         with self._reading() as connection:
-            return run_lists.read_runs(connection, limit, tag, name, before)
+            return run_lists.read_runs(connection, limit, tag, name, before, state, agent)
 
     def find_runs_of(self, experiment: str, agent: str | None = None, limit: int = 20) -> list[str]:
         """The ids of the newest runs with a trial of this experiment, and of this agent if one is given."""
@@ -537,6 +540,59 @@ class Store:
 
         with self._reading() as connection:
             return run_lists.find_runs_of(connection, experiment, agent, limit)
+
+    def find_profiled_runs(self, tag: str, agent: str | None = None, limit: int = 20) -> list[str]:
+        """The ids of the newest runs with this tag, and of this agent if one is given."""
+        from assay.store import page_lists
+
+        with self._reading() as connection:
+            return page_lists.find_profiled_runs(connection, tag, agent, limit)
+
+    def agent_overviews(self) -> list[AgentOverview]:
+        """Every agent with results, by name."""
+        from assay.store import page_lists
+
+        with self._reading() as connection:
+            return page_lists.read_agent_overviews(connection)
+
+    def suite_overviews(self) -> list[SuiteOverview]:
+        """Every suite with results, by name."""
+        from assay.store import page_lists
+
+        with self._reading() as connection:
+            return page_lists.read_suite_overviews(connection)
+
+    def newest_trials(
+        self, *, agent: str | None = None, suite: str | None = None, benchmark: str | None = None
+    ) -> list[TrialSummary]:
+        """The newest trial of an agent, or of each agent, on each benchmark of a suite."""
+        from assay.store import page_lists
+
+        with self._reading() as connection:
+            return page_lists.read_newest_trials(connection, agent, suite, benchmark)
+
+    def count_statuses(self, run_id: str) -> dict[int, Mapping[str, int]]:
+        """Measured executions of each trial of a run by status."""
+        from assay.store import page_lists
+
+        with self._reading() as connection:
+            refs.require(connection, run_id)
+            return page_lists.count_statuses(connection, run_id)
+
+    def fingerprint(self, run_id: str) -> tuple[object, ...]:
+        """What changes whenever the results of a run do; the run must exist."""
+        from assay.store import page_lists
+
+        with self._reading() as connection:
+            refs.require(connection, run_id)
+            return page_lists.read_fingerprint(connection, run_id)
+
+    def find_trial_run(self, trial_id: int) -> str | None:
+        """The id of the run that a trial belongs to; None if there is no such trial."""
+        from assay.store import page_lists
+
+        with self._reading() as connection:
+            return page_lists.find_trial_run(connection, trial_id)
 
     def count_runs(self) -> dict[str, int]:
         """State to the number of runs that are stored in it."""

@@ -6,16 +6,15 @@ scores, tool calls, attempts, spans and logs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from assay.model import Case, Execution, Report, Status
-from assay.model.metric import JUDGING, RECORDED_SECONDS
-from assay.model.rating import Judging
+from assay.model.metric import RECORDED_SECONDS
 from assay.report.cases import answers_to, expectation_text, input_text, outcome_of
 from assay.report.console.screen import join_texts, literal
-from assay.report.contests import OUTCOMES, as_text, heading, judging_text, source_text, sources_in
-from assay.report.figures import first_lines, last_lines
+from assay.report.contests import OUTCOMES, heading
+from assay.report.execution_texts import ShownSpan, describe_execution, read_spans
 from assay.units import count, seconds, usd
 
 if TYPE_CHECKING:
@@ -88,76 +87,16 @@ def _headline(label: str, execution: Execution, outcome: str) -> Text:
 
 def _answer(execution: Execution) -> Iterator[tuple[str, str | Text]]:
     """Everything that is stored of an execution, under names; what is empty is left out by `_sheet`."""
-    detail = execution.detail or {}
-    for number, output in enumerate(_list(detail.get("turns")), 1):
-        yield f"turn {number}", as_text(output, _TEXT)
-    yield "output", as_text(execution.output, _TEXT)
-    yield "stored", "\n".join(_describe_shortened(detail.get("shortened")))
-    yield "error", first_lines(execution.error, _TEXT)
-    yield "scores", "\n".join(_scores(execution))
-    yield "cost", "\n".join(_spending(execution))
-    yield "tools", "\n".join(_call(call) for call in _list(detail.get("tool_calls")))
-    yield "attempts", "\n".join(_attempt(one) for one in _list(detail.get("attempts")))
-    if spans := [
-        span for span in _list(detail.get("spans")) if isinstance(span, Sequence) and len(span) >= 4
-    ]:
+    *texts, log = describe_execution(execution, _TEXT, _LOG)
+    yield from texts
+    if spans := read_spans(execution):
         yield "spans", _waterfall(spans)
-    yield "log", last_lines(execution.log, _LOG)
+    yield log
 
 
-def _describe_shortened(noted: object) -> Iterator[str]:
-    """What was judged whole and stored in part."""
-    for name, size in noted.items() if isinstance(noted, Mapping) else ():
-        of = "characters" if name == "output" else "entries or characters"
-        yield f"only the beginning of {name}, which had {size:,} {of}; assay rescore keeps its scores"
-
-
-def _spending(execution: Execution) -> Iterator[str]:
-    """How the cost is known, and what judging took beside it."""
-    measured = execution.measurements
-    if "usd" in measured:
-        yield from (source_text(source) for source in sources_in(execution))
-    if JUDGING[0] in measured:
-        calls, tokens, usd = (measured.get(name) for name in JUDGING)
-        yield f"judging took {judging_text(Judging(int(calls or 0), tokens, usd))}"
-
-
-def _scores(execution: Execution) -> Iterator[str]:
-    """Each named score with its reason; what could not be judged says so."""
-    detail = execution.detail or {}
-    given = detail.get("reasons")
-    reasons = given if isinstance(given, Mapping) else {}
-    values = {name[6:]: v for name, v in execution.measurements.items() if name.startswith("score.")}
-    for name in dict.fromkeys((*values, *map(str, _list(detail.get("unscored"))))):
-        value = f"{values[name]:.2f}" if name in values else "unscored"
-        reason = f"  {as_text(reasons[name])}" if name in reasons else ""
-        yield f"{value}  {name}{reason}"
-
-
-def _call(call: Any) -> str:
-    if not isinstance(call, Mapping):
-        return as_text(call)
-    return f"{call.get('name')} {as_text(call.get('arguments') or {})}"
-
-
-def _attempt(attempt: Any) -> str:
-    if not isinstance(attempt, Mapping):
-        return as_text(attempt)
-    took = attempt.get("seconds")
-    after = f" after {seconds(took)}" if isinstance(took, int | float) else ""
-    asked, waited = attempt.get("retry_after"), attempt.get("waited")
-    told = f"; asked to wait {seconds(asked)}" if isinstance(asked, int | float) else ""
-    told += f"; waited {seconds(waited)}" if isinstance(waited, int | float) else ""
-    return f"{as_text(attempt.get('error'))}{after}{told}"
-
-
-def _list(value: object) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else []
-
-
-def _waterfall(spans: Sequence[Sequence[Any]]) -> Text:
+def _waterfall(spans: Sequence[ShownSpan]) -> Text:
     """A line a span: its name, a bar where it lay, how long it took."""
-    timed = [(str(name)[:20], str(kind), float(start), float(took)) for name, kind, start, took, *_ in spans]
+    timed = [(span.name[:20], span.kind, span.start, span.seconds) for span in spans]
     whole = max(start + took for _, _, start, took in timed) or 1.0
     width = max(len(name) for name, *_ in timed)
     lines = []

@@ -118,9 +118,25 @@ def chart_parts(gallery: Gallery) -> tuple[dict[str, str], list[str]]:
 
 def _context(report: Report) -> dict[str, Any]:
     """Everything that the template of a report needs."""
+    gallery = Gallery()
+    body = describe_report(report, gallery)
+    parts, hashes = chart_parts(gallery)
+    if body["contests"]:
+        parts["details"] = pack_json(details(report, body["contests"]))
+    common = script_and_style()
+    return {
+        **common,
+        **body,
+        "parts": parts,
+        "raw": raw_data(report, _PACKED - sum(map(len, parts.values()))),
+        "script_hashes": [*common["script_hashes"], *hashes],
+    }
+
+
+def describe_report(report: Report, gallery: Gallery) -> dict[str, Any]:
+    """What `report_body.html.j2` needs; the charts hang in the gallery."""
     # The gallery numbers charts in the order in which they hang, and templates refer to these numbers: contests come first,
     # then what findings add, then the charts of the run and of each trial.
-    gallery = Gallery()
     held = contests.contests(report)
     views = contest_views(report, held, gallery)
     sections = finding_sections(report, with_charts=True)
@@ -130,12 +146,7 @@ def _context(report: Report) -> dict[str, Any]:
     of_run = [gallery.hang(chart) for chart in run_charts(replace(report, axes=axes))]
     trials = _sections(report, held, gallery)
     unrated = [section for section in trials if section.trial.ratings is None and section.is_listed]
-    parts, hashes = chart_parts(gallery)
-    if views:
-        parts["details"] = pack_json(details(report, views))
-    common = script_and_style()
     return {
-        **common,
         "report": report,
         "run": report.run,
         "outcome": outcome_of(report),
@@ -156,9 +167,6 @@ def _context(report: Report) -> dict[str, Any]:
         "axes": _axes(axes, [place for place in of_run if place.name.startswith("axis-")]),
         "simulated": _find_simulated(report),
         "is_simulated": _is_simulated(report, held, sections),
-        "parts": parts,
-        "raw": raw_data(report, _PACKED - sum(map(len, parts.values()))),
-        "script_hashes": [*common["script_hashes"], *hashes],
     }
 
 

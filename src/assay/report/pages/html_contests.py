@@ -197,8 +197,10 @@ class Gallery:
     """Hands out places and keeps the specifications for them."""
 
     specs: dict[str, Spec] = field(default_factory=dict)
+    prefix: str = "c"
+    """Of the names of places; different ones where two galleries are on one page."""
 
     def hang(self, chart: Chart) -> ChartPlace:
-        identity = f"c{len(self.specs)}"
+        identity = f"{self.prefix}{len(self.specs)}"
         self.specs[identity] = chart.spec
         return ChartPlace(identity, chart.name, chart.spec.get("height", 200) + 96, chart.spec["description"])

@@ -43,7 +43,7 @@ def page_router() -> APIRouter:
 
 def show(request: Request, template: str, active: str, **context: Any) -> Response:
     """A template in the frame of the dashboard; `active` is the name of its entry in the navigation."""
-    return render(template, caller=caller_of(request), active=active, **context)
+    return render(template, caller=caller_of(request), active=active, **context)  # type: ignore[arg-type]
 
 
 def show_page(

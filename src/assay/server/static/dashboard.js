@@ -17,15 +17,56 @@
   );
 
   // Headings of tables become buttons that sort; without scripts the tables are in their own order.
-  for (const heading of document.querySelectorAll("main table thead th")) {
-    if (heading.querySelector("button") || heading.closest("[data-unsorted]")) continue;
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = heading.textContent;
-    heading.replaceChildren(button);
+  function addSorting(part) {
+    for (const heading of part.querySelectorAll("table thead th")) {
+      if (heading.querySelector("button") || heading.closest("[data-unsorted]")) continue;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = heading.textContent;
+      heading.replaceChildren(button);
+    }
   }
 
-  assayPage.start({ specs, runtime });
+  // A case in the matrix of a contest leads to what every agent answered to it.
+  function openCase(element, id) {
+    const url = element.closest("[data-cases-url]")?.dataset.casesUrl;
+    if (url && id) location.assign(url + encodeURIComponent(id));
+  }
+
+  const onDraw = (figure, view) => view.addEventListener("click", (_, item) => openCase(figure, item?.datum?.case));
+
+  addSorting(byId("main"));
+  assayPage.start({ specs, runtime, onDraw });
+  addEventListener("change", ({ target }) => {
+    if (target.dataset.cases) openCase(target, target.value);
+  });
+
+  // The analysis of a run takes a while, so it has a page of its own, whose content comes here when it is made.
+  async function fillIn(place) {
+    const told = place.querySelector("[data-waiting]");
+    told.hidden = false;
+    const answer = await fetch(place.dataset.fragment);
+    const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const part = found.querySelector("[data-analysis]");
+    if (!part) {
+      told.textContent = found.querySelector(".empty p")?.textContent ?? `The server answered ${answer.status}.`;
+      return;
+    }
+    Object.assign(await specs(), JSON.parse(found.getElementById("specs").textContent));
+    place.replaceChildren(document.importNode(part, true));
+    addSorting(place);
+    assayPage.equip(place);
+  }
+
+  for (const place of document.querySelectorAll("[data-fragment]")) {
+    const fill = () => fillIn(place).catch((error) => (place.querySelector("[data-waiting]").textContent = error.message));
+    if (place.dataset.when === "asked") {
+      place.querySelector("[data-ask]").addEventListener("click", (event) => {
+        event.preventDefault();
+        fill();
+      });
+    } else fill();
+  }
 
   // Forms that only filter are sent as soon as something is chosen; empty fields stay out of the address.
   for (const form of document.querySelectorAll("form[data-auto]")) {

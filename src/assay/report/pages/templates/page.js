@@ -102,9 +102,33 @@ const assayPage = (() => {
       remembered(theme);
       setTheme(theme);
     });
-    for (const button of document.querySelectorAll("th button")) button.addEventListener("click", () => sortBy(button));
-    for (const figure of document.querySelectorAll(".chart")) watcher.observe(figure);
+    equip(document);
+    addEventListener("hashchange", openTarget);
+    addEventListener("beforeprint", () => document.querySelectorAll("details.more").forEach((part) => (part.open = true)));
   }
 
-  return { start, once, byId };
+  function filter(words) {
+    const wanted = words.toLowerCase().split(/\s+/);
+    for (const item of document.querySelectorAll("[data-trial]")) {
+      const name = item.dataset.trial.toLowerCase();
+      item.hidden = !wanted.every((word) => name.includes(word));
+    }
+  }
+
+  // A link to a trial opens its section.
+  function openTarget() {
+    const target = location.hash && byId(location.hash.slice(1));
+    if (target && target.tagName === "DETAILS") target.open = true;
+  }
+
+  // Makes what is within a part of the page work: charts, tables that sort, and the tools of a report.
+  function equip(part) {
+    for (const button of part.querySelectorAll("th button")) button.addEventListener("click", () => sortBy(button));
+    for (const figure of part.querySelectorAll(".chart")) watcher.observe(figure);
+    part.querySelector("#filter")?.addEventListener("input", (event) => filter(event.target.value));
+    part.querySelector("#unfold")?.addEventListener("click", () => document.querySelectorAll("details.trial").forEach((item) => (item.open = true)));
+    openTarget();
+  }
+
+  return { start, equip, once, byId };
 })();

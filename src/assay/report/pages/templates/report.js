@@ -108,20 +108,6 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
 
-  function filter(words) {
-    const wanted = words.toLowerCase().split(/\s+/);
-    for (const item of document.querySelectorAll("[data-trial]")) {
-      const name = item.dataset.trial.toLowerCase();
-      item.hidden = !wanted.every((word) => name.includes(word));
-    }
-  }
-
-  // A link to a trial opens its section.
-  function openTarget() {
-    const target = location.hash && byId(location.hash.slice(1));
-    if (target && target.tagName === "DETAILS") target.open = true;
-  }
-
   // A reader may select a case in the matrix of a contest.
   const onDraw = (figure, view) => {
     if (figure.dataset.contest) view.addEventListener("click", (_, item) => pick(figure.dataset.contest, item?.datum?.case));
@@ -130,10 +116,5 @@
   assayPage.start({ specs, runtime, onDraw });
   byId("csv")?.addEventListener("click", async () => save("executions.csv", "text/csv", csv(await raw())));
   byId("json")?.addEventListener("click", async () => save("result.json", "application/json", json(await raw())));
-  byId("filter")?.addEventListener("input", (event) => filter(event.target.value));
-  byId("unfold")?.addEventListener("click", () => document.querySelectorAll("details.trial").forEach((part) => (part.open = true)));
   for (const select of document.querySelectorAll("[data-cases]")) select.addEventListener("change", () => pick(select.dataset.cases, select.value));
-  addEventListener("hashchange", openTarget);
-  addEventListener("beforeprint", () => document.querySelectorAll("details.more").forEach((part) => (part.open = true)));
-  openTarget();
 })();

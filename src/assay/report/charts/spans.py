@@ -1,0 +1,56 @@
+"""The spans of one execution as a waterfall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.report.charts.vega import Chart, Spec, frame
+from assay.report.execution_texts import ShownSpan
+from assay.report.figures import scale_for
+from assay.units import seconds
+
+_MOST = 60
+
+
+def span_chart(spans: Sequence[ShownSpan]) -> Chart:
+    """A bar for each span, in the order in which they began; the first ones where there are many."""
+    shown = sorted(spans, key=lambda span: (span.start, -span.seconds))[:_MOST]
+    whole = max(span.start + span.seconds for span in shown) or 1.0
+    scale = scale_for("s", whole)
+    rows = [
+        {
+            # Numbered, because several spans may have one name.
+            "lane": f"{number} {span.name}",
+            "kind": span.kind,
+            "start": round(span.start / scale.factor, 6),
+            "end": round((span.start + span.seconds) / scale.factor, 6),
+            "took": seconds(span.seconds),
+        }
+        for number, span in enumerate(shown, 1)
+    ]
+    note = "where the time of the execution went"
+    spec: Spec = {
+        **frame("Spans", note if len(shown) == len(spans) else f"{note}; the first {_MOST} of {len(spans)}"),
+        "height": max(48, 24 * len(rows)),
+        "data": {"values": rows},
+        "mark": {"type": "bar", "height": {"band": 0.62}},
+        "encoding": {
+            "x": {
+                "field": "start",
+                "type": "quantitative",
+                "title": f"{scale.label} after the execution began",
+                "scale": {"domain": [0, whole / scale.factor], "nice": False},
+            },
+            "x2": {"field": "end"},
+            "y": {
+                "field": "lane",
+                "type": "nominal",
+                "sort": [row["lane"] for row in rows],
+                "title": None,
+                "axis": {"grid": False, "labelLimit": 220},
+            },
+            "color": {"field": "kind", "type": "nominal", "title": "kind"},
+            "tooltip": [{"field": name, "title": name} for name in ("lane", "kind", "took")],
+        },
+    }
+    return Chart("spans", spec)

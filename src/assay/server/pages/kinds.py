@@ -1,0 +1,127 @@
+"""Load tests, stress tests, teams and profiles: the latest runs of each kind with their key figures, and the newest in full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fastapi import Request, Response
+
+from assay.model.page import Cell, PageSection, Table
+from assay.model.stress import STRESS
+from assay.pipeline.profile import PROFILE
+from assay.report.figures import NOTHING
+from assay.report.pages.catalog import date_cell
+from assay.report.pages.page import Page
+from assay.server.access import READ_PAGE
+from assay.server.context import Context, ServerContext
+from assay.server.pages.shell import page_router, show_page
+from assay.server.parameters import Name
+from assay.store.store import Store
+
+router = page_router()
+
+_ROWS = 10
+_FIGURES = 3
+"""Key figures of each run in the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of runs that has a page of its own."""
+
+    title: str
+    path: str
+    find: Callable[[Store, str | None, int], Sequence[str]]
+    """The newest runs of it, of an agent if one is given."""
+    about: str
+    command: str
+
+
+KINDS = {
+    kind.path: kind
+    for kind in (
+        Kind(
+            "Load",
+            "load",
+            lambda store, agent, limit: store.find_runs_of("load", agent, limit),
+            "How fast a server or an agent answers under traffic, and how much of it it can take.",
+            "assay load URL --rate 40 --duration 30 --slo 'ttft_p95<500ms,error_rate<1%'",
+        ),
+        Kind(
+            "Stress",
+            "stress",
+            lambda store, agent, limit: store.find_runs_of(STRESS, agent, limit),
+            "Where a server or an agent breaks under pressure of eight kinds, why, and how it recovers.",
+            "assay stress AGENT --quick",
+        ),
+        Kind(
+            "Teams",
+            "teams",
+            lambda store, agent, limit: store.find_runs_of("team", agent, limit),
+            "Whether agents that work at the same time are faster than one after the other.",
+            "assay team team.yaml",
+        ),
+        Kind(
+            "Profiles",
+            "profiles",
+            lambda store, agent, limit: store.find_profiled_runs(PROFILE, agent, limit),
+            "Where the time, the memory and the tokens of an execution go, and what could be saved.",
+            "assay profile AGENT --suite SUITE",
+        ),
+    )
+}
+
+
+@router.get("/ui/load", openapi_extra=READ_PAGE)
+def show_loads(request: Request, context: Context, agent: Name | None = None) -> Response:
+    return _show(request, context, KINDS["load"], agent)
+
+
+@router.get("/ui/stress", openapi_extra=READ_PAGE)
+def show_stress_tests(request: Request, context: Context, agent: Name | None = None) -> Response:
+    return _show(request, context, KINDS["stress"], agent)
+
+
+@router.get("/ui/teams", openapi_extra=READ_PAGE)
+def show_teams(request: Request, context: Context, agent: Name | None = None) -> Response:
+    return _show(request, context, KINDS["teams"], agent)
+
+
+@router.get("/ui/profiles", openapi_extra=READ_PAGE)
+def show_profiles(request: Request, context: Context, agent: Name | None = None) -> Response:
+    return _show(request, context, KINDS["profiles"], agent)
+
+
+def _show(request: Request, context: ServerContext, kind: Kind, agent: str | None) -> Response:
+    run_ids = kind.find(context.store, agent, _ROWS)
+    sections = []
+    if run_ids:
+        rows = [_row(context, run_id) for run_id in run_ids]
+        titles = ["Run", "Outcome", "Agent", "Key figures", "Started"]
+        sections = [PageSection("Latest runs", [Table(titles, rows, words=(1, 2, 3, 4))], kind.about)]
+    return show_page(
+        request,
+        Page(kind.title, kind.path, [], "", False, [], sections),
+        kind.title,
+        "kind.html.j2",
+        kind=kind,
+        agent=agent or "",
+        newest=run_ids[0] if run_ids else "",
+    )
+
+
+def _row(context: ServerContext, run_id: str) -> list[Cell]:
+    summary = context.analyses.summarise(context.store, run_id)
+    figures = "\n".join(f"{tile.label}: {tile.value}" for tile in summary.tiles[:_FIGURES])
+    run = summary.run
+    agents = list(dict.fromkeys(stored.trial.agent.name for stored in run.trials))
+    return [
+        Cell(
+            run.trials[0].trial.name if len(run.trials) == 1 else run.name, ref=f"runs/{run.id}", note=run.id
+        ),
+        Cell(summary.outcome.text, tone=summary.outcome.tone),
+        Cell(agents[0], ref=f"agents/{agents[0]}") if len(agents) == 1 else Cell(", ".join(agents[:4])),
+        Cell(figures or NOTHING, is_output=bool(figures)),
+        date_cell(run.started),
+    ]

@@ -1,0 +1,133 @@
+"""What the pages of the dashboard list: agents and suites with what is stored of them, and the trials of a run.
+
+Each is one query, and none reads executions one by one: a page has to open quickly however much is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from assay.store.run_lists import TrialSummary, rank_by_age
+from assay.store.run_refs import is_own, newest_first
+from assay.store.tables import agents, executions, runs, tags, trials
+from assay.store.workspaces import workspace_of
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOverview:
+    """An agent of any version, with how much is stored of it."""
+
+    name: str
+    versions: int
+    suites: int
+    trials: int
+    latest: datetime | None
+    """When its latest trial began; None if none has."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteOverview:
+    """A suite of any version, with how much is stored of it."""
+
+    name: str
+    agents: int
+    runs: int
+    latest: datetime | None
+    """When its latest trial began; None if none has."""
+
+
+def read_agent_overviews(connection: sa.Connection) -> list[AgentOverview]:
+    query = (
+        sa.select(
+            agents.c.name,
+            sa.func.count(agents.c.id.distinct()).label("versions"),
+            # A trial that belongs to no suite has an empty one.
+            sa.func.count(sa.func.nullif(trials.c.suite, "").distinct()).label("suites"),
+            sa.func.count().label("trials"),
+            sa.func.max(trials.c.started).label("latest"),
+        )
+        .select_from(trials.join(agents, agents.c.id == trials.c.agent_id))
+        .where(agents.c.workspace_id == workspace_of(connection))
+        .group_by(agents.c.name)
+        .order_by(agents.c.name)
+    )
+    return [AgentOverview(**row) for row in connection.execute(query).mappings()]
+
+
+def read_suite_overviews(connection: sa.Connection) -> list[SuiteOverview]:
+    query = (
+        sa.select(
+            trials.c.suite.label("name"),
+            sa.func.count(agents.c.name.distinct()).label("agents"),
+            sa.func.count(trials.c.run_id.distinct()).label("runs"),
+            sa.func.max(trials.c.started).label("latest"),
+        )
+        .select_from(trials.join(agents, agents.c.id == trials.c.agent_id))
+        .where(agents.c.workspace_id == workspace_of(connection), trials.c.suite != "")
+        .group_by(trials.c.suite)
+        .order_by(trials.c.suite)
+    )
+    return [SuiteOverview(**row) for row in connection.execute(query).mappings()]
+
+
+def read_newest_trials(
+    connection: sa.Connection, agent: str | None, suite: str | None, benchmark: str | None = None
+) -> list[TrialSummary]:
+    """The newest trial of an agent, or of each agent, on each benchmark, whether or not it has a result."""
+    query = rank_by_age().where(is_own(connection), trials.c.suite != "", trials.c.started.is_not(None))
+    for column, value in (
+        (agents.c.name, agent),
+        (trials.c.suite, suite),
+        (trials.c.benchmark, benchmark),
+    ):
+        if value is not None:
+            query = query.where(column == value)
+    aged = query.subquery()
+    columns = [column for column in aged.c if column.name != "age"]
+    newest = sa.select(*columns).where(aged.c.age == 1)
+    found = connection.execute(newest.order_by(aged.c.suite, aged.c.benchmark, aged.c.agent)).mappings()
+    return [TrialSummary(**row) for row in found]
+
+
+def count_statuses(connection: sa.Connection, run_id: str) -> dict[int, Mapping[str, int]]:
+    """Trial id to its measured executions by status."""
+    query = (
+        sa.select(executions.c.trial_id, executions.c.status, sa.func.count())
+        .join(trials, trials.c.id == executions.c.trial_id)
+        .where(trials.c.run_id == run_id, executions.c.phase == "measured")
+        .group_by(executions.c.trial_id, executions.c.status)
+    )
+    found: dict[int, dict[str, int]] = {}
+    for trial_id, status, number in connection.execute(query):
+        found.setdefault(trial_id, {})[status] = number
+    return dict(found)
+
+
+def read_fingerprint(connection: sa.Connection, run_id: str) -> tuple[object, ...]:
+    """What changes whenever the results of a run do: it is carried on, scored again or rated again."""
+    run = connection.execute(sa.select(runs.c.state, runs.c.ended).where(runs.c.id == run_id)).one()
+    rated = [trials.c[name] for name in ("accuracy", "speed", "cost", "overall", "baseline_overall")]
+    of_run = sa.select(trials.c.id, trials.c.stopped, *rated).where(trials.c.run_id == run_id)
+    made = sa.select(sa.func.count()).select_from(trials.join(executions)).where(trials.c.run_id == run_id)
+    return (*run, connection.scalar(made), *map(tuple, connection.execute(of_run.order_by(trials.c.id))))
+
+
+def find_trial_run(connection: sa.Connection, trial_id: int) -> str | None:
+    """The run that a trial belongs to; None if there is no such trial in the workspace."""
+    query = sa.select(trials.c.run_id).join(runs, runs.c.id == trials.c.run_id)
+    found: str | None = connection.scalar(query.where(is_own(connection), trials.c.id == trial_id))
+    return found
+
+
+def find_profiled_runs(connection: sa.Connection, tag: str, agent: str | None, limit: int) -> list[str]:
+    """The newest runs with this tag, and with a trial of this agent if one is given."""
+    query = sa.select(runs.c.id).join(tags, tags.c.run_id == runs.c.id)
+    query = query.where(is_own(connection), tags.c.tag == tag)
+    if agent is not None:
+        of_agent = sa.select(trials.c.run_id).join(agents, agents.c.id == trials.c.agent_id)
+        query = query.where(runs.c.id.in_(of_agent.where(agents.c.name == agent)))
+    return list(connection.scalars(query.order_by(*newest_first).limit(limit)))
