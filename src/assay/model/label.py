@@ -12,7 +12,7 @@ from assay.model.figure import Share
 class LabelVerdict(StrEnum):
     """What a person says of an answer."""
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105
     FAIL = "fail"
 
 
