@@ -1,0 +1,30 @@
+"""Schedules of suites: when each is due next, and what was started for the times that came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteSchedule:
+    """When a suite is due next, and by which expression and in which time zone that was computed."""
+
+    suite: str
+    expression: str
+    zone: str
+    due: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledRun:
+    """What was started for one time of a schedule, for one agent."""
+
+    suite: str
+    due: datetime
+    agent: str
+    """Empty where nothing could be started; then `error` says why."""
+    run_id: str
+    outcome: str = ""
+    """The state in which its run ended, or what the queue says of a run that never began; empty while it goes on."""
+    error: str = ""
