@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import sqlalchemy as sa
 
-from assay.errors import LeaseLost, RunNotFound, StoreError
+from assay.errors import LeaseLost, LookupFailed, RunNotFound, StoreError
 from assay.model import (
     AgentUse,
     Artifact,
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from assay.model.rating import Judging, RatingScope, Reference
     from assay.model.regression import Regression, RegressionChange, RegressionState
     from assay.model.schedule import ScheduledRun, SuiteSchedule
+    from assay.model.scored_answer import ScoredAnswer
     from assay.model.success import FoundOpportunity, FoundRegression, GateResult
     from assay.store.cases import Done, Judgement
     from assay.store.history import AgentTrial, Columns, PastFigures
@@ -589,6 +590,37 @@ class Store:
 
         with self._reading() as connection:
             return results.read_execution_page(connection, chosen, after, limit)
+
+    def run_of_trial(self, trial_id: int) -> str:
+        """The id of the run that a trial belongs to."""
+        from assay.store import answers
+
+        with self._reading() as connection:
+            run_id = answers.read_run_of_trial(connection, trial_id)
+        if run_id is None:
+            raise LookupFailed(f"There is no trial {trial_id}.")
+        return run_id
+
+    def answers(self, trial_id: int, cases: Collection[str], most: int = 5) -> dict[str, list[ScoredAnswer]]:
+        """Case to its measured executions with their scores, at most so many of each."""
+        from assay.store import answers
+
+        with self._reading() as connection:
+            return answers.read_answers(connection, trial_id, cases, most)
+
+    def judged_executions(self, trial_id: int, most: int) -> list[tuple[int, str, Mapping[str, float]]]:
+        """Number, case and scores by metric of the first ok measured executions, without what was answered."""
+        from assay.store import answers
+
+        with self._reading() as connection:
+            return answers.read_judged(connection, trial_id, most)
+
+    def labelled_executions(self, trial_ids: Collection[int]) -> set[tuple[int, int]]:
+        """Trial and number of the executions of these trials that somebody labelled."""
+        from assay.store import answers
+
+        with self._reading() as connection:
+            return answers.read_labelled(connection, trial_ids)
 
     def entries(self, chosen: Filter) -> list[RankedTrial]:
         """The trial that counts for each contender on each benchmark of a suite, of those trials that were rated."""
@@ -1149,14 +1181,9 @@ class Store:
         with self._reading() as connection:
             return regressions.read_changes(connection, DEFAULT_WORKSPACE, ids)
 
-    def info(self) -> dict[str, object]:
-        """Where the database is, its schema, its size and how many rows each table has."""
+    def facts(self) -> dict[str, object]:
+        """Where the database is, its schema and its size; without counting rows, which takes long in a large one."""
         with self._reading() as connection:
-            counts = {
-                name: connection.scalars(sa.select(sa.func.count()).select_from(table)).one()
-                for name, table in metadata.tables.items()
-                if table is not revision
-            }
             if connection.dialect.name == "postgresql":
                 whole = sa.select(sa.func.pg_database_size(sa.func.current_database()))
                 size = connection.scalars(whole).one()
@@ -1168,8 +1195,17 @@ class Store:
                 "dialect": connection.dialect.name,
                 "revision": schema.current(connection, self._address),
                 "size_bytes": int(size),
-                "rows": counts,
             }
+
+    def info(self) -> dict[str, object]:
+        """The same, and how many rows each table has."""
+        with self._reading() as connection:
+            counts = {
+                name: connection.scalars(sa.select(sa.func.count()).select_from(table)).one()
+                for name, table in metadata.tables.items()
+                if table is not revision
+            }
+        return {**self.facts(), "rows": counts}
 
     def prune(
         self,
