@@ -51,8 +51,8 @@ _REFUSED_RATE = 5
 """Refused keys a second of one address, before all of its requests have to wait."""
 _KEYS_SECONDS = 1.0
 """So long after the first key was made, the server may still answer this machine without one."""
-_MOST_BYTES = 1 << 20
-_TOO_LARGE = f"A request may have {_MOST_BYTES:,} bytes."
+MOST_BYTES = 1 << 20
+_TOO_LARGE = f"A request may have {MOST_BYTES:,} bytes."
 _MOST_BUCKETS = 10_000
 _SAFE = ("GET", "HEAD")
 _UNPROVEN = "The request was not sent by a page of this session. Reload the page and try again."
@@ -158,7 +158,7 @@ class AccessControl:
     def _check(self, scope: Connection, route: BaseRoute | None) -> Response | Caller:
         """The refusal of a request, or who it comes from."""
         headers = Headers(scope=scope)
-        if int(headers.get("content-length", "0")) > _MOST_BYTES:
+        if int(headers.get("content-length", "0")) > MOST_BYTES:
             return _refuse(route, 413, _TOO_LARGE)
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         expected = _FORM if is_page(route) else _JSON
@@ -295,7 +295,7 @@ async def _read_body(receive: Receive) -> bytes | None:
         message = await receive()
         body += message.get("body", b"")
         has_more = message.get("more_body", False)
-        if len(body) > _MOST_BYTES:
+        if len(body) > MOST_BYTES:
             return None
     return body
 

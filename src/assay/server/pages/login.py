@@ -17,7 +17,7 @@ from assay.server.pages.shell import caller_of, find_local_path, page_router
 
 router = page_router()
 
-_SESSION = timedelta(hours=12)
+SESSION = timedelta(hours=12)
 _KEPT = "public, max-age=31536000, immutable"
 
 
@@ -45,7 +45,7 @@ def log_in(
         return render(
             "login.html.j2", 401, caller=None, active="login", next=find_local_path(following), problem=told
         )
-    expires = min(now + _SESSION, found.expires or now + _SESSION)
+    expires = min(now + SESSION, found.expires or now + SESSION)
     session = context.store.create_session(found, expires, now)
     response = RedirectResponse(find_local_path(following), 303)
     response.set_cookie(
