@@ -107,6 +107,7 @@ class AccessControl:
             await found(scope, receive, send_with_headers)
         else:
             used = found
+            scope.setdefault("state", {})["key"] = used
             body = await _read_body(receive)
             handler = refuse(413, _TOO_LARGE) if body is None else self._app
             await handler(scope, body or receive, send_with_headers)

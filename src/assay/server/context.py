@@ -18,6 +18,9 @@ from assay.spec.settings import Settings
 from assay.store.store import Store
 
 MAX_RUNS, MAX_QUEUE, SYNC_SECONDS = 2, 100, 60
+KEY = "key"
+"""Where `access` puts the prefix of the key into the state of a request."""
+LOCAL = "local"
 _FRESH_SECONDS = 0.4
 _BOARD_SECONDS = 1.0
 """A leaderboard may be this old: it takes long to compute, and a page shows it to everybody."""
@@ -74,3 +77,13 @@ def _find_context(request: Request) -> ServerContext:
 
 
 Context = Annotated[ServerContext, Depends(_find_context)]
+
+
+def _find_caller(request: Request) -> str:
+    """The name of the key that a request was made with; without keys, whoever uses this machine."""
+    prefix = getattr(request.state, KEY, "")
+    keys = _find_context(request).store.keys() if prefix else ()
+    return next((key.name for key in keys if key.prefix == prefix), LOCAL)
+
+
+Caller = Annotated[str, Depends(_find_caller)]
