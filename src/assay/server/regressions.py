@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.errors import LookupFailed
 from assay.model.regression import RegressionState, Severity
+from assay.pipeline.baselines import name_baseline
 from assay.report.documents.operations import tracked_regression_document
 from assay.server.access import READ, RUN
 from assay.server.answers import describe_errors, respond
@@ -180,6 +181,4 @@ class BaselineRequest(BaseModel):
 )
 def set_baseline(context: Context, asked: BaselineRequest) -> Response:
     """A name that another run has moves to this one."""
-    run_id = context.store.run(asked.run_id).id
-    context.store.set_baseline(asked.name, run_id)
-    return respond({"name": asked.name, "run_id": run_id})
+    return respond({"name": asked.name, "run_id": name_baseline(context.store, asked.name, asked.run_id).id})
