@@ -61,6 +61,7 @@ COMMANDS = {
     "key": ("assay.cli.key:key", "Create, list and revoke keys of the server."),
     "cost": ("assay.cli.cost:cost", "Show what agents cost, who is worth it, and where to save."),
     "rescore": ("assay.cli.rescore:rescore", "Score stored outputs again without running any agent."),
+    "label": ("assay.cli.label:label", "Label answers as pass or fail, to check the scorers."),
     "agent": ("assay.cli.agent:agent", "Register and list agents."),
     "suite": ("assay.cli.suite:suite", "Register, list, show or check suites."),
     "runs": ("assay.cli.runs:runs", "List, tag or delete stored runs."),

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from assay.errors import AssayError
+from assay.errors import AssayError, StoreError
 from assay.model import Run
 from assay.model.alert import Alert, AlertKind, AlertState
+from assay.model.coverage import STALE_DAYS
 from assay.model.regression import Regression, RegressionState, Severity
 from assay.model.schedule import ScheduledRun
-from assay.pipeline.coverage import STALE_DAYS
 from assay.pipeline.registered import registered_agents
 from assay.pipeline.regressions import Inquiry, regressions_of
 from assay.spec.settings import Settings
@@ -44,6 +44,8 @@ def tell_regressions(store: Store, settings: Settings, run: Run, now: datetime) 
     for agent, suite in sorted(pairs):
         try:
             found = regressions_of(store, Inquiry(agent, suite), now).regressions
+        except StoreError:
+            raise
         except AssayError:
             continue  # nothing to compare with
         # By when it was found, and not by what was known before: if this process ends before the alert is stored, the next

@@ -8,12 +8,12 @@ times are taken, a clock that is put back runs nothing twice.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from assay.errors import SpecError
 from assay.model.queue import QueuedRun, QueueState
-from assay.model.schedule import ScheduledRun, SuiteSchedule
+from assay.model.schedule import ScheduledRun, ScheduleStatus, SuiteSchedule
 from assay.pipeline.alerts import build_schedule_alert, first_state
 from assay.pipeline.lifecycle import new_run_id
 from assay.pipeline.registered import RegisteredSuite, registered_agents, registered_suites
@@ -106,31 +106,6 @@ def settle_scheduled_runs(store: Store, settings: Settings, now: datetime) -> li
     for one in ended:
         store.settle_scheduled_run(one, build_schedule_alert(one, first_state(settings), now))
     return ended
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleStatus:
-    """A suite with a schedule: when it is due next, and what became of the latest time."""
-
-    suite: str
-    expression: str
-    zone: str
-    next_due: datetime | None
-    """None where the expression is wrong."""
-    agents: tuple[str, ...]
-    latest: tuple[ScheduledRun, ...]
-    """What was started for the latest time; empty where none has come yet."""
-
-    @property
-    def outcome(self) -> str | None:
-        """Of the latest time: running, completed, cancelled or failed; None where none has come yet."""
-        if not self.latest:
-            return None
-        outcomes = {one.outcome for one in self.latest}
-        if "" in outcomes:
-            return "running"
-        bad = outcomes - {"completed"}
-        return "completed" if not bad else "cancelled" if bad == {"cancelled"} else "failed"
 
 
 def list_schedules(store: Store, settings: Settings, now: datetime) -> list[ScheduleStatus]:

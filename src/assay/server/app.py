@@ -12,17 +12,29 @@ from fastapi import FastAPI
 
 from assay import __version__
 from assay.model.redaction import known_secrets
-from assay.server import benchmarks, catalog, operations, results, runs
+from assay.server import (
+    benchmarks,
+    catalog,
+    downloads,
+    labels,
+    operations,
+    overviews,
+    regressions,
+    results,
+    runs,
+)
 from assay.server.access import NEEDED, RATE, AccessControl
 from assay.server.answers import answer_errors, describe_errors
+from assay.server.background import BackgroundWork
 from assay.server.context import MAX_RUNS, ServerContext
 from assay.server.pages import alerts, boards, compare, dashboard, fallback, login
 from assay.server.pages import settings as settings_page
 from assay.server.queue import RunQueue
+from assay.server.webhook import find_webhook
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
-RESOURCES = (benchmarks, runs, results, catalog, operations)
+RESOURCES = (benchmarks, runs, results, downloads, catalog, regressions, labels, overviews, operations)
 PAGES = (login, dashboard, boards, compare, alerts, settings_page, fallback)
 """The last one answers for every page that there is not."""
 _THREADS = 12
@@ -38,14 +50,17 @@ def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
     """The application over a store that is open, for the project of these settings; `db` is the URL that workers open."""
     queue = RunQueue(store, db, settings.server.get("max_runs", MAX_RUNS))
     known_secrets().learn_environment(os.environ)
+    background = BackgroundWork(settings, store, queue, find_webhook(settings))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = _THREADS
         queue.start()
+        background.start()
         try:
             yield
         finally:
+            await run_sync(background.stop)
             await run_sync(queue.stop)
 
     app = FastAPI(

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
+from assay.model.access import ApiKey
 from assay.server.counts import RequestCounts
 from assay.server.queue import RunQueue
 from assay.server.recent import Recent
@@ -18,6 +19,7 @@ from assay.spec.settings import Settings
 from assay.store.store import Store
 
 MAX_RUNS, MAX_QUEUE, SYNC_SECONDS = 2, 100, 60
+LOCAL = "local"
 _FRESH_SECONDS = 0.4
 _BOARD_SECONDS = 1.0
 """A leaderboard may be this old: it takes long to compute, and a page shows it to everybody."""
@@ -74,3 +76,12 @@ def _find_context(request: Request) -> ServerContext:
 
 
 Context = Annotated[ServerContext, Depends(_find_context)]
+
+
+def find_author(request: Request) -> str:
+    """The name of the key that a request was made with; without keys, whoever uses this machine."""
+    key: ApiKey | None = request.state.caller.key
+    return key.name if key else LOCAL
+
+
+Caller = Annotated[str, Depends(find_author)]

@@ -10,32 +10,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from assay.model.search import FoundCase, FoundRun, SearchResult
 from assay.store.run_refs import newest_first
 from assay.store.tables import agents, runs, suites, tags, trials
 
 _MOST_SUITES = 50
 """Definitions that are opened to look for cases; each was found to hold the text."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundRun:
-    """A run whose id begins with the text, or whose name, label or tag has it."""
-
-    id: str
-    name: str
-    label: str
-    state: str
-    started: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class FoundCase:
-    """A case of a suite as it was last run or registered."""
-
-    suite: str
-    benchmark: str
-    case: str
-    input: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +26,11 @@ class CoverageCell:
     suite: str
     runs: int
     latest: datetime
+
+
+def search(connection: sa.Connection, workspace: int, text: str, limit: int) -> SearchResult:
+    asked = connection, workspace, text, limit
+    return SearchResult(find_agents(*asked), find_suites(*asked), find_runs(*asked), find_cases(*asked))
 
 
 def find_agents(connection: sa.Connection, workspace: int, text: str, limit: int) -> list[str]:

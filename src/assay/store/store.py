@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from assay.model.regression import Regression, RegressionChange, RegressionState
     from assay.model.schedule import ScheduledRun, SuiteSchedule
     from assay.model.scored_answer import ScoredAnswer
+    from assay.model.search import SearchResult
     from assay.model.success import FoundOpportunity, FoundRegression, GateResult
     from assay.store.cases import Done, Judgement
     from assay.store.history import AgentTrial, Columns, PastFigures
@@ -79,7 +80,7 @@ if TYPE_CHECKING:
     from assay.store.regressions import RegressionFilter
     from assay.store.results import ExecutionFilter, ResultFilter
     from assay.store.run_lists import RunSummary, TrialSummary
-    from assay.store.search import CoverageCell, FoundCase, FoundRun
+    from assay.store.search import CoverageCell
     from assay.store.standings import Filter, RankedTrial
 
 __all__ = ["Store", "upgrade"]
@@ -1048,18 +1049,12 @@ class Store:
         with self._reading() as connection:
             return search.read_coverage(connection, DEFAULT_WORKSPACE)
 
-    def search(self, text: str, limit: int) -> tuple[list[str], list[str], list[FoundRun], list[FoundCase]]:
+    def search(self, text: str, limit: int) -> SearchResult:
         """Agents, suites, runs and cases whose names have the text, so many of each."""
         from assay.store import search
 
         with self._reading() as connection:
-            asked = connection, DEFAULT_WORKSPACE, text, limit
-            return (
-                search.find_agents(*asked),
-                search.find_suites(*asked),
-                search.find_runs(*asked),
-                search.find_cases(*asked),
-            )
+            return search.search(connection, DEFAULT_WORKSPACE, text, limit)
 
     def benchmarked(self, since: datetime) -> dict[str, list[datetime]]:
         """Agent to the starts of its runs with results: the first of all, and those since then, in order."""

@@ -13,9 +13,9 @@ from assay.report.pages.alerts import alerts_section
 from assay.report.pages.page import Page
 from assay.report.pages.timeline import SEVERITY_TONES
 from assay.server.access import READ_PAGE, RUN_PAGE
-from assay.server.context import Context
+from assay.server.context import Caller, Context
 from assay.server.pages.controls import Control, Pager, choose_one, write_address
-from assay.server.pages.shell import caller_of, go_to, page_router, show_page
+from assay.server.pages.shell import go_to, page_router, show_page
 from assay.server.parameters import Name
 from assay.store.regressions import RegressionFilter
 from assay.store.store import Store
@@ -96,17 +96,17 @@ def _controls(
 
 @router.post("/ui/alerts/mark", openapi_extra=RUN_PAGE)
 def mark_regression(
-    request: Request,
     context: Context,
+    author: Caller,
     regression: Annotated[str, Form(min_length=1, max_length=64)],
     state: Annotated[RegressionState, Form()],
     note: Annotated[str, Form(max_length=2000)] = "",
     back: Annotated[str, Form(max_length=2000)] = "/ui/alerts",
 ) -> Response:
     """Give a regression a state, in the name of the key."""
-    store, key = context.store, caller_of(request).key
+    store = context.store
     found: list[Regression] = store.regression_page(RegressionFilter(id=regression), limit=1)
     if not found:
         raise LookupFailed(f"There is no regression '{regression}'.")
-    store.mark_regression(found[0].agent, regression, state, note, author=key.name if key else "")
+    store.mark_regression(found[0].agent, regression, state, note, author=author)
     return go_to(back)
