@@ -27,7 +27,8 @@ from assay.server.access import NEEDED, RATE, AccessControl
 from assay.server.answers import answer_errors, describe_errors
 from assay.server.background import BackgroundWork
 from assay.server.context import MAX_RUNS, ServerContext
-from assay.server.pages import alerts, boards, compare, dashboard, fallback, login
+from assay.server.pages import alerts, boards, compare, dashboard, fallback, login, review
+from assay.server.pages import operations as operations_page
 from assay.server.pages import settings as settings_page
 from assay.server.queue import RunQueue
 from assay.server.webhook import find_webhook
@@ -35,7 +36,7 @@ from assay.spec.settings import Settings
 from assay.store.store import Store
 
 RESOURCES = (benchmarks, runs, results, downloads, catalog, regressions, labels, overviews, operations)
-PAGES = (login, dashboard, boards, compare, alerts, settings_page, fallback)
+PAGES = (login, dashboard, boards, compare, alerts, review, operations_page, settings_page, fallback)
 """The last one answers for every page that there is not."""
 _THREADS = 12
 """Requests that are worked on at once; fewer than the connections that the store keeps, so that none waits for one."""
