@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from assay.model.execution import Status
-from assay.model.suite import Case
+from assay.model.case import Case
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def caller_of(request: Request) -> Caller:
 
 def show(request: Request, template: str, active: str, **context: object) -> Response:
     """A template in the frame of the dashboard; `active` is the name of its entry in the navigation."""
-    return render(template, caller=caller_of(request), active=active, **context)
+    return render(template, 200, caller=caller_of(request), active=active, **context)
 
 
 def show_page(
