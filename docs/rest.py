@@ -23,8 +23,9 @@ request is too large, 415 it is not JSON, 422 it makes no sense, 429 there are t
 cannot be reached.
 """
 _EXAMPLES = {"agent_id": "good", "suite_id": "desk", "run_id": "last", "trial_id": "1"}
-_WITHOUT_EXAMPLE = ("cancel", "resume", "events", "findings", "audit")
-"""They need a run of their own, or a key."""
+_QUERIES = {"/search": "q=desk", "/runs/{run_id}/report": "format=json"}
+_WITHOUT_EXAMPLE = ("cancel", "resume", "events", "findings", "audit", "regression_id", "number")
+"""They need a run or a regression of their own, or a key."""
 
 
 def rest_page() -> str:
@@ -99,7 +100,7 @@ def _answer(schema: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     content = answer.get("content", {})
     shape = content.get("application/json", {}).get("schema")
     if shape is None:
-        return f"`{next(iter(content))}`" if content else ""
+        return " or ".join(f"`{kind}`" for kind in content)
     return ", ".join(f"`{name}`" for name in _resolve(schema, shape).get("properties", ()))
 
 
@@ -109,10 +110,11 @@ def _resolve(schema: Mapping[str, Any], shape: Mapping[str, Any]) -> Mapping[str
 
 
 def _curl(schema: Mapping[str, Any], method: str, path: str, body: Mapping[str, Any] | None) -> str:
+    query = _QUERIES.get(path) if method == "get" else None
     for name, value in _EXAMPLES.items():
         path = path.replace(f"{{{name}}}", value)
     url = f"http://127.0.0.1:8765{path}"
     if method == "get":
-        return f"curl -s {url}"
+        return f"curl -s '{url}?{query}'" if query else f"curl -s {url}"
     written = json.dumps(_resolve(schema, body)["example"]) if body else "{}"
     return f"curl -s {url} -H 'Content-Type: application/json' \\\n  -d '{written}'"

@@ -84,6 +84,8 @@ def test_patterns_find_files_from_the_folder_of_the_settings(tmp_path: Path) -> 
         ("[server]\n\nmax_runs = 0\n", 3, "server.max_runs", "1"),
         ("[server]\nmax_runs = true\n", 2, "server.max_runs", "1"),
         ("[server]\nwebhook = 'nowhere'\n", 2, "server.webhook", '"${ALERT_URL}"'),
+        ("[server]\ntimezone = 'Europe/Bern'\n", 2, "server.timezone", '"Europe/Berlin"'),
+        ("[server]\ntimezone = '../UTC'\n", 2, "server.timezone", ""),
         ("[server]\nprot = 1\n", 2, "server.prot", "'port' host max_runs port webhook"),
         ("[assay]\ndb = \n", 2, "", "TOML"),
         ("[assay]\nload = ['gone.py']\n", 2, "assay.load", "'gone.py'"),

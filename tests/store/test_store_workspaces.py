@@ -20,17 +20,34 @@ from tests.store.test_store_standings import play, rated
 from assay.errors import LookupFailed, RunNotFound, StoreError
 from assay.model import AgentUse, Artifact, Batch, Budget, Environment, Question, RunState
 from assay.model.access import AuditEntry, Scope
+from assay.model.alert import Alert, AlertKind
 from assay.model.board import BoardKey, StoredBoard
+from assay.model.label import LabelVerdict
 from assay.model.queue import QueuedRun
 from assay.model.regression import RegressionState
+from assay.model.schedule import ScheduledRun, SuiteSchedule
+from assay.model.search import SearchResult
+from assay.model.success import FoundOpportunity, GateResult
+from assay.store.labels import LabelFilter
 from assay.store.processes import current_owner
+from assay.store.regressions import RegressionFilter
 from assay.store.results import ExecutionFilter, ResultFilter
 from assay.store.standings import Filter
 from assay.store.store import Store
 
-SUITE = replace(small_suite("small", "sums", "words"), baseline_scores={"nop": {"sums": 0.5}})
+SUITE = replace(
+    small_suite("small", "sums", "words"), baseline_scores={"nop": {"sums": 0.5}}, schedule="@daily"
+)
 ENTRY = AuditEntry(NOON, "", "127.0.0.1", "POST", "/benchmarks/run", 200)
 BOARD = StoredBoard(BoardKey("small", "", "overall"), 1, NOON, NOON + timedelta(days=1), "{}")
+GATE = GateResult("run-1", "main", NOON, False)
+OPPORTUNITY = FoundOpportunity("nop", "sums", "cache", "line 1", 0.1, "run-1", NOON)
+ALERT = Alert("k", AlertKind.STALE_AGENT, "major", "nop is stale", {}, NOON)
+SCHEDULE = SuiteSchedule("small", "0 3 * * *", "UTC", NOON - timedelta(days=1))
+SCHEDULED = (
+    ScheduledRun("small", SCHEDULE.due, "nop", "queued-1"),
+    ScheduledRun("small", SCHEDULE.due, "gpt", "queued-0"),
+)
 _files = count()
 
 
@@ -82,8 +99,17 @@ def fill(store: Store, url: str, folder: Path) -> World:
     full.keep_references([reference(1.0), reference(1.0, scope=simulated_scope)])
     full.keep_regressions([FOUND])
     full.keep_board(BOARD)
+    full.mark_regression("gpt", FOUND.id, RegressionState.CONFIRMED)
+    full.keep_gate_result(GATE)
+    full.keep_opportunities([("nop", "sums")], [OPPORTUNITY], NOON)
+    full.raise_alerts([ALERT])
+    full.plan_schedule(SCHEDULE, None)
+    full.take_time(SCHEDULE, replace(SCHEDULE, due=NOON), SCHEDULED, [])
     full.audit(ENTRY)
+    full.enqueue(QueuedRun("queued-0", "gpt", "small", {}, NOON))
+    full.cancel_queued("queued-0")
     full.enqueue(QueuedRun("queued-1", "nop", "small", {}, NOON))
+    full.label(run.trials[0].id, "c1", None, "ann", LabelVerdict.PASS, "", NOON)
     key, _ = full.create_key("ci", Scope.ADMIN)
     trials = tuple(stored.id for stored in run.trials)
     _rate_as_an_old_version_did(url, trials[-1])
@@ -164,7 +190,26 @@ READS: dict[str, Callable[[Store, World], Any]] = {
     "newest_trials": lambda store, world: store.newest_trials(),
     "count_statuses": lambda store, world: store.count_statuses(world.run_id),
     "fingerprint": lambda store, world: store.fingerprint(world.run_id),
-    "find_trial_run": lambda store, world: store.find_trial_run(world.trial),
+    "run_of_trial": lambda store, world: store.run_of_trial(world.trial),
+    "answers": lambda store, world: store.answers(world.trial, ["c1", "c2"]),
+    "judged_executions": lambda store, world: store.judged_executions(world.trial, 5),
+    "labelled_executions": lambda store, world: store.labelled_executions(world.trials),
+    "schedules": lambda store, world: store.schedules(),
+    "registered_schedules": lambda store, world: store.registered_schedules(),
+    "latest_scheduled_runs": lambda store, world: store.latest_scheduled_runs(),
+    "open_scheduled_runs": lambda store, world: store.open_scheduled_runs(),
+    "ended_scheduled_runs": lambda store, world: store.ended_scheduled_runs(),
+    "alerts": lambda store, world: store.alerts(),
+    "labels": lambda store, world: store.labels(LabelFilter()),
+    "labelled_scores": lambda store, world: store.labelled_scores(LabelFilter()),
+    "coverage": lambda store, world: store.coverage(),
+    "search": lambda store, world: _found_names(store.search("n", 5)),
+    "benchmarked": lambda store, world: store.benchmarked(NOON - timedelta(days=1)),
+    "found_regressions": lambda store, world: store.found_regressions(),
+    "gate_results": lambda store, world: store.gate_results(),
+    "opportunities": lambda store, world: store.opportunities(),
+    "regression_page": lambda store, world: store.regression_page(RegressionFilter()),
+    "regression_changes": lambda store, world: store.regression_changes([FOUND.id]),
     "changes": lambda store, world: store.changes(),
     "count_rated": lambda store, world: store.count_rated(),
     "boards": lambda store, world: store.boards("overall"),
@@ -193,6 +238,7 @@ WRITES: dict[str, Callable[[Store, World], Any]] = {
     "revoke_key": lambda store, world: store.revoke_key(world.key),
     "cancel_queued": lambda store, world: store.cancel_queued("queued-1"),
     "requeue": lambda store, world: store.requeue("queued-1"),
+    "label": lambda store, world: store.label(world.trial, "c1", None, "bob", LabelVerdict.FAIL, "", NOON),
     "mark_regression": lambda store, world: store.mark_regression("gpt", FOUND.id, RegressionState.RESOLVED),
 }
 """What changes something that is there: refused in another workspace."""
@@ -202,6 +248,15 @@ ADDITIONS: dict[str, Callable[[Store, World], Any]] = {
     "register_suite": lambda store, world: store.register_suite(replace(SUITE, version="2", hash="s2")),
     "keep_references": lambda store, world: store.keep_references([reference(9.0, "chosen")]),
     "keep_regressions": lambda store, world: store.keep_regressions([replace(FOUND, note="another")]),
+    "keep_gate_result": lambda store, world: store.keep_gate_result(GATE),
+    "keep_opportunities": lambda store, world: store.keep_opportunities([("nop", "sums")], [], NOON),
+    "raise_alerts": lambda store, world: store.raise_alerts([ALERT]),
+    "claim_alert": lambda store, world: store.claim_alert(NOON, NOON + timedelta(hours=1)),
+    "plan_schedule": lambda store, world: store.plan_schedule(replace(SCHEDULE, expression="@daily"), None),
+    "take_time": lambda store, world: store.take_time(SCHEDULE, SCHEDULE, (), ()),
+    "settle_scheduled_run": lambda store, world: store.settle_scheduled_run(
+        replace(SCHEDULED[0], outcome="failed"), None
+    ),
     "keep_board": lambda store, world: store.keep_board(replace(BOARD, document="[]")),
     "create_key": lambda store, world: store.create_key("ci", Scope.READ),
     "audit": lambda store, world: store.audit(ENTRY),
@@ -216,6 +271,8 @@ EXCEPTIONS = {
     "workspace": "the name of the chosen one",
     "workspaces": "is about all of them; only the command line asks",
     "create_workspace": "is about all of them; only the command line asks",
+    "facts": "is about the whole database, and names no result",
+    "settle_alert": "takes the alert that was claimed",
     "check": "asks whether the database can be reached",
     "close": "is about connections",
     "is_shared": "is about the file",
@@ -237,6 +294,10 @@ EXCEPTIONS = {
     "give_back_queued": "is for the server, which carries out the runs of all workspaces",
     "settle_queued": "is for the server, which carries out the runs of all workspaces",
 }
+
+
+def _found_names(found: SearchResult) -> list[object]:
+    return [*found.agents, *found.suites, *found.runs, *found.cases]
 
 
 def _scope(world: World) -> Any:

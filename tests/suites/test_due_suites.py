@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.command import AssayInline
 from tests.suites.project import numbers, python_agent, suite
-from tests.wording import Wording
 
 from assay.pipeline.due_suites import find_due_suites
 from assay.spec.settings import find_settings
@@ -46,13 +45,3 @@ def test_a_mistake_in_a_scheduled_suite_is_told_with_its_place(project: AssayInl
     done = project("suite", "list", "--due")
     assert done.code == 2
     assert "nightly.yaml:2: schedule: " in done.err
-
-
-def test_the_doctor_says_which_setting_of_the_server_has_no_effect(
-    project: AssayInline, wording: Wording
-) -> None:
-    assert not [text for text in project("doctor", "--json").json["warnings"] if "server" in text]
-    project.write("assay.toml", '[server]\nport = 8765\nmax_runs = 2\nwebhook = "${ALERTS}"\n')
-    (told,) = [text for text in project("doctor", "--json").json["warnings"] if "server" in text]
-    assert "server.webhook" in told
-    wording(told.replace(str(project.folder), "FOLDER"))

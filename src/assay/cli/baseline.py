@@ -24,17 +24,10 @@ def baseline() -> None:
 @common
 def set_(session: Session, name: str, ref: str) -> None:
     """Name RUN NAME. Ratings do not depend on baselines."""
-    from assay.errors import PlanError
-    from assay.model.run import RERUN_TAG
+    from assay.pipeline.baselines import name_baseline
 
     with session.store() as store:
-        found = store.run(ref)
-        if RERUN_TAG in found.tags:
-            raise PlanError(
-                f"Run '{found.id}' has both sides of a gate that was run again, so it cannot be a baseline. "
-                "Name the run that was judged."
-            )
-        store.set_baseline(name, found.id)
+        found = name_baseline(store, name, ref)
     if session.is_json:
         from assay.report.documents.answers import baseline_document
 

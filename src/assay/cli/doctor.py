@@ -6,7 +6,6 @@ packages. Only a database that cannot be opened makes the command fail (exit cod
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import click
 
 from assay.cli.output import echo, style_text
 from assay.cli.session import Session, common
-from assay.spec.settings import FILE as SETTINGS_FILE
 
 
 @click.command()
@@ -26,13 +24,7 @@ def doctor(session: Session) -> int:
 
     # The same probe that every run makes, so that what is shown here is what results will be stored with.
     found = environment(Path.cwd(), packages=False)
-    doubts = list(found.doubts)
-    if "webhook" in session.settings.server:
-        file = session.settings.folder / SETTINGS_FILE
-        doubts.append(
-            f"{file} sets server.webhook, which has no effect: this version of Assay sends no alerts."
-        )
-    document = machine_document(replace(found, doubts=tuple(doubts)), _database(session), _sandbox())
+    document = machine_document(found, _database(session), _sandbox())
     if session.is_json:
         session.emit(document)
     else:

@@ -62,6 +62,7 @@ COMMANDS = {
     "workspace": ("assay.cli.workspace:workspace", "Create and list workspaces of a database."),
     "cost": ("assay.cli.cost:cost", "Show what agents cost, who is worth it, and where to save."),
     "rescore": ("assay.cli.rescore:rescore", "Score stored outputs again without running any agent."),
+    "label": ("assay.cli.label:label", "Label answers as pass or fail, to check the scorers."),
     "agent": ("assay.cli.agent:agent", "Register and list agents."),
     "suite": ("assay.cli.suite:suite", "Register, list, show or check suites."),
     "runs": ("assay.cli.runs:runs", "List, tag or delete stored runs."),

@@ -78,6 +78,7 @@ def profile(session: Session, target: str, out: Path | None, **given: Any) -> in
     from assay.pipeline import run as running
     from assay.pipeline.profile import ProfileOptions, plan_profile
     from assay.pipeline.report import report_of, write_reports
+    from assay.pipeline.success import keep_opportunities
 
     if given["suite"] is not None and given["text"] is not None:
         raise click.UsageError("Give either --suite or --input.")
@@ -98,6 +99,7 @@ def profile(session: Session, target: str, out: Path | None, **given: Any) -> in
         with watching(session, plan) as watch:
             done = running.run_plan(plan, store, watch)
         report = report_of(store, done.id)
+        keep_opportunities(store, report)
         folder = out or Path(f"report-{done.id}")
         is_sampled = any(file.type == "speedscope" for trial in report.trials for file in trial.artifacts)
         written = dict.fromkeys([*names, *(["speedscope"] if is_sampled else [])])

@@ -100,7 +100,10 @@ def list_suites(session: Session, only_due: bool) -> None:
         schedules = suite_schedules(session.settings) | {
             one.name: store.suite(one.name).schedule for one in stored
         }
-    due = {name: next_due(schedule) for name, schedule in schedules.items() if schedule}
+    from datetime import datetime
+
+    now = datetime.now(session.settings.zone)
+    due = {name: next_due(schedule, now) for name, schedule in schedules.items() if schedule}
     names = suite_names(session.settings)
     if session.is_json:
         session.emit(suites_document(names, stored, schedules, due))
@@ -128,7 +131,7 @@ def _print_due(session: Session) -> None:
 
 
 def _due_text(moment: datetime | None) -> str:
-    return f"  next: {moment:%Y-%m-%d %H:%M} UTC" if moment else ""
+    return f"  next: {moment:%Y-%m-%d %H:%M %Z}" if moment else ""
 
 
 @suite.command()

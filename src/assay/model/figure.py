@@ -24,3 +24,14 @@ def format_span(span: Figure) -> str:
     if span.low is None or span.high is None:
         return f"{span.value:.3f}"
     return f"{span.value:.3f} [{span.low:.3f}, {span.high:.3f}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """So many of so many, with the 95 % interval of the share; all three are None where there is nothing to count."""
+
+    count: int
+    of: int
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None

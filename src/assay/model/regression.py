@@ -45,6 +45,17 @@ class RegressionState(StrEnum):
         return self not in (RegressionState.RESOLVED, RegressionState.FALSE_POSITIVE)
 
 
+@dataclass(frozen=True, slots=True)
+class RegressionChange:
+    """A state that a person gave to a regression."""
+
+    at: datetime
+    author: str
+    """The name of the key that was used; empty for the command line."""
+    state: RegressionState
+    note: str
+
+
 class Action(StrEnum):
     """What to do with a version, as `analysis.history.promotion` advises."""
 

@@ -34,7 +34,7 @@ def find_due_suites(store: Store, settings: Settings, now: datetime | None = Non
             continue
         # By the start of the last run and not by its end, so that a run which takes long is not due again at once.
         latest = store.runs(limit=1, name=suite.name)
-        due = next_due(suite.schedule, latest[0].started) if latest else now
+        due = next_due(suite.schedule, latest[0].started.astimezone(settings.zone)) if latest else now
         if due is not None and due <= now:
             due_targets.append(target)
     return due_targets

@@ -31,6 +31,9 @@ class RegisteredSuite:
     """None for a suite that is in the database."""
     agents: tuple[str, ...] = ()
     """Agents that its file defines; they can be run on it."""
+    named: tuple[str, ...] = ()
+    """Agents that its file names or defines: those that its schedule runs."""
+    schedule: str | None = None
 
     @property
     def target(self) -> str:
@@ -53,8 +56,11 @@ def registered_agents(settings: Settings, store: Store) -> dict[str, AgentUse]:
 def registered_suites(settings: Settings, store: Store) -> dict[str, RegisteredSuite]:
     """By name; files of the project go before the database, as everywhere."""
     # A name that the planner would take for a file or an experiment cannot stand for a suite in the database.
+    schedules = store.registered_schedules()
     found = {
-        suite.name: RegisteredSuite(suite.name, suite.version, suite.category)
+        suite.name: RegisteredSuite(
+            suite.name, suite.version, suite.category, schedule=schedules.get(suite.name)
+        )
         for suite in store.suites()
         if not Path(suite.name).suffix
         and ":" not in suite.name
@@ -78,10 +84,22 @@ def _read_file(file: Path, modified: int, size: int) -> RegisteredSuite | None:
 def _read_suite(file: Path, value: Mapping[str, Any]) -> RegisteredSuite:
     name = str(value.get("suite") or value.get("suite_id") or file.stem)
     defined = value.get("agents")
-    inline = [one for one in defined if isinstance(one, dict)] if isinstance(defined, list) else []
-    agents = tuple(str(one["name"]) for one in inline if "name" in one)
+    listed = defined if isinstance(defined, list) else []
+    inline = [str(one["name"]) for one in listed if isinstance(one, dict) and "name" in one]
+    named = [
+        one if isinstance(one, str) else str(one.get("name", ""))
+        for one in listed
+        if isinstance(one, str | dict)
+    ]
+    schedule = value.get("schedule")
     return RegisteredSuite(
-        name, str(value.get("version", "")), str(value.get("category", "")), file.absolute(), agents
+        name,
+        str(value.get("version", "")),
+        str(value.get("category", "")),
+        file.absolute(),
+        tuple(inline),
+        tuple(one for one in named if one),
+        schedule if isinstance(schedule, str) else None,
     )
 
 

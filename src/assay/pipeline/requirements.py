@@ -17,6 +17,7 @@ from assay.model.regression import Gate
 from assay.model.requirement import Requirement
 from assay.pipeline.compare import side
 from assay.pipeline.gate import about_state
+from assay.pipeline.success import keep_gate
 from assay.spec.requirements import (
     parse_requirements,
     split_name,
@@ -47,9 +48,16 @@ def gate_with_requirements(
         if requirements := _all_of(report, written):
             doubts = (*about_state(report, "run"), *about_cases_left_out(report))
             alone = Gate(baseline="", a=report, b=report, comparisons=(), doubts=doubts)
-            return _with(alone, requirements)
+            return _keep(store, ref, _with(alone, requirements))
     found = compare(baseline or DEFAULT_BASELINE)
-    return _with(found, _all_of(found.b, written))
+    return _keep(store, ref, _with(found, _all_of(found.b, written)))
+
+
+def _keep(store: Store, ref: str, gate: Gate) -> Gate:
+    """The gate, remembered for the figures of success; what it says of a result file is about no stored run."""
+    if not ref.endswith(".json"):
+        keep_gate(store, gate)
+    return gate
 
 
 def _with(gate: Gate, requirements: Sequence[Requirement]) -> Gate:

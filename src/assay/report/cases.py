@@ -115,7 +115,12 @@ def why(execution: Execution) -> str:
     """In one line or a few: the error, or what the scorers said."""
     if execution.error:
         return as_text(execution.error.strip().splitlines()[-1], SHOWN)
-    given = execution.detail.get("reasons") if execution.detail else None
+    return describe_reasons(execution.detail)
+
+
+def describe_reasons(detail: Mapping[str, object] | None) -> str:
+    """What the scorers said of an answer."""
+    given = detail.get("reasons") if detail else None
     reasons = given if isinstance(given, Mapping) else {}
     said = reasons.values() if len(reasons) == 1 else (f"{name}: {text}" for name, text in reasons.items())
     return as_text("; ".join(map(str, said)), SHOWN)

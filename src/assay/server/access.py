@@ -50,8 +50,8 @@ _REFUSED_RATE = 5
 """Refused keys a second of one address, before all of its requests have to wait."""
 _KEYS_SECONDS = 1.0
 """So long after the first key was made, the server may still answer this machine without one."""
-_MOST_BYTES = 1 << 20
-_TOO_LARGE = f"A request may have {_MOST_BYTES:,} bytes."
+MOST_BYTES = 1 << 20
+_TOO_LARGE = f"A request may have {MOST_BYTES:,} bytes."
 _MOST_BUCKETS = 10_000
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _HEADERS = {
@@ -234,7 +234,7 @@ def _ask_to_log_in(scope: Connection) -> Response:
 
 def _refuse_body(headers: Headers, *, is_form: bool) -> RefusedRequest | None:
     """A body that is too large, or that a form of another site could send."""
-    if int(headers.get("content-length", "0")) > _MOST_BYTES:
+    if int(headers.get("content-length", "0")) > MOST_BYTES:
         return RefusedRequest(413, _TOO_LARGE)
     if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
         return None
@@ -282,7 +282,7 @@ async def _read_body(
         message = await receive()
         body += message.get("body", b"")
         has_more = message.get("more_body", False)
-        if len(body) > _MOST_BYTES:
+        if len(body) > MOST_BYTES:
             return b"", RefusedRequest(413, _TOO_LARGE)
     if caller.session and scope["method"] not in _SAFE and not _has_token(scope, body, caller):
         told = "The request was not sent by a page of this session. Reload the page and try again."

@@ -12,18 +12,59 @@ from fastapi import FastAPI
 
 from assay import __version__
 from assay.model.redaction import known_secrets
-from assay.server import benchmarks, catalog, operations, results, runs
+from assay.server import (
+    benchmarks,
+    catalog,
+    downloads,
+    labels,
+    operations,
+    overviews,
+    regressions,
+    results,
+    runs,
+)
 from assay.server.access import NEEDED, RATE, AccessControl
 from assay.server.answers import answer_errors, describe_errors
+from assay.server.background import BackgroundWork
 from assay.server.context import MAX_RUNS, Contexts, ServerContext
-from assay.server.pages import agents, dashboard, executions, fallback, kinds, login, suites
+from assay.server.pages import (
+    agents,
+    alerts,
+    boards,
+    compare,
+    dashboard,
+    executions,
+    fallback,
+    kinds,
+    login,
+    review,
+    suites,
+)
+from assay.server.pages import operations as operations_page
 from assay.server.pages import runs as run_pages
+from assay.server.pages import settings as settings_page
 from assay.server.queue import RunQueue
+from assay.server.webhook import find_webhook
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
-RESOURCES = (benchmarks, runs, results, catalog, operations)
-PAGES = (login, dashboard, run_pages, executions, agents, suites, kinds, fallback)
+RESOURCES = (benchmarks, runs, results, downloads, catalog, regressions, labels, overviews, operations)
+PAGES = (
+    login,
+    dashboard,
+    boards,
+    compare,
+    run_pages,
+    executions,
+    agents,
+    suites,
+    kinds,
+    alerts,
+    review,
+    operations_page,
+    settings_page,
+    fallback,
+)
 """The last one answers for every page that there is not."""
 _THREADS = 12
 """Requests that are worked on at once; fewer than the connections that the store keeps, so that none waits for one."""
@@ -39,15 +80,18 @@ def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
     queue = RunQueue(store, db, settings.server.get("max_runs", MAX_RUNS))
     contexts = Contexts(ServerContext(settings, store, queue, db=db))
     known_secrets().learn_environment(os.environ)
+    background = BackgroundWork(settings, store, queue, find_webhook(settings))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = _THREADS
         queue.start()
+        background.start()
         try:
             yield
         finally:
             contexts.close()
+            await run_sync(background.stop)
             await run_sync(queue.stop)
 
     app = FastAPI(

@@ -28,6 +28,7 @@ from assay.spec.settings import Settings
 from assay.store.store import Store
 
 MAX_RUNS, MAX_QUEUE, SYNC_SECONDS = 2, 100, 60
+LOCAL = "local"
 _FRESH_SECONDS = 0.4
 _SUITE_SECONDS = 5.0
 """The file of a suite and its data may be this old on a page: reading hundreds of cases takes long."""
@@ -141,3 +142,12 @@ def _find_context(request: Request) -> ServerContext:
 
 
 Context = Annotated[ServerContext, Depends(_find_context)]
+
+
+def find_author(request: Request) -> str:
+    """The name of the key that a request was made with; without keys, whoever uses this machine."""
+    key: ApiKey | None = request.state.caller.key
+    return key.name if key else LOCAL
+
+
+Caller = Annotated[str, Depends(find_author)]

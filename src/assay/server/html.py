@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -20,11 +20,16 @@ from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader
 
 from assay.model.page import Chart, PageSection
+from assay.model.rating import is_pass
 from assay.model.redaction import known_secrets
+from assay.model.scored_answer import ScoredAnswer
 from assay.report.charts.theme import config
+from assay.report.contests import as_text
 from assay.report.pages.html import chart_library, environment
 from assay.report.pages.html_contests import ChartPlace, Gallery
 from assay.report.warnings import split_warnings
+from assay.units import format_signed
+from assay.units import show as show_figure
 
 if TYPE_CHECKING:
     from assay.report.pages.page import Page
@@ -38,6 +43,8 @@ _PAGE_HEADERS = {
     # Without any referrer a browser would not say either that a form comes from this server.
     "referrer-policy": "same-origin",
 }
+_ANSWER = 4000
+"""Characters of an answer that are shown in a list; its own page has all of it."""
 _STATUS_TITLES = {
     401: "A key is needed",
     403: "Not allowed",
@@ -105,8 +112,22 @@ def templates() -> Environment:
         navigation=NAVIGATION,
         static=find_static_url,
         chart_configs={"light": config(dark=False), "dark": config(dark=True)},
+        answer_text=partial(as_text, limit=_ANSWER),
+        is_pass=is_pass,
+        signed=format_signed,
+        show_value=show_figure,
     )
+    made.filters["group_answers"] = group_answers
     return made
+
+
+def group_answers(answers: Sequence[ScoredAnswer]) -> list[list[ScoredAnswer]]:
+    """Answers that are alike, in word and score, are shown once."""
+    groups: dict[str, list[ScoredAnswer]] = {}
+    for answer in answers:
+        told = as_text([answer.status, answer.output, answer.error, dict(answer.scores)], limit=10**9)
+        groups.setdefault(told, []).append(answer)
+    return list(groups.values())
 
 
 class Hanger:

@@ -6,11 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 from fastapi import Query
+from pydantic import StringConstraints
 
 from assay.server.configuration import Name
 
-__all__ = ["Before", "Name", "PageSize", "Timeframe", "find_start"]
+__all__ = ["Before", "Name", "PageSize", "Text", "Timeframe", "find_start"]
 
+Text = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00]*$")]
+"""A few lines of a person."""
 PageSize = Annotated[int, Query(ge=1, le=1000, description="At most this many rows.")]
 Before = Annotated[
     int | None,

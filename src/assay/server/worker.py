@@ -10,12 +10,14 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 
 from assay.errors import AssayError, RunNotFound, StoreError
 from assay.model import RunState
 from assay.model.queue import QueuedRun, QueueState
+from assay.pipeline.alerts import tell_regressions
 from assay.pipeline.planning import prepare
 from assay.pipeline.registered import find_registered
 from assay.pipeline.run import resume, run_plan
@@ -44,6 +46,8 @@ def main(run_id: str, workspace: str) -> None:
             return
         # An interrupted run stays claimed: its server knows whether it is cancelled or to go on later.
         if state is not RunState.INTERRUPTED:
+            # Before the run counts as done: if this process ends in between, the next one looks again.
+            store.insist(lambda: tell_regressions(store, settings, store.run(run_id), datetime.now(UTC)))
             store.insist(lambda: store.settle_queued(run_id, QueueState.DONE))
 
 

@@ -1,15 +1,19 @@
 """Cron expressions: when a suite is due.
 
 Five fields as in Vixie cron: minute, hour, day of the month, month and day of the week, each a list of values, ranges and
-steps, with names for months and days; or a macro such as `@daily`. Assay starts nothing by itself: `assay suite list --due` asks
-this module, and a scheduler of the user's calls that.
+steps, with names for months and days; or a macro such as `@daily`. `assay serve` runs suites by it, and `assay suite list --due` tells
+other schedulers which are due.
+
+Times are those of the clock on the wall, in the time zone of the moment that is asked about. Where that clock is put forward, what is
+due in the hour that is left out comes due once, at the moment of the change. Where it is put back, what is due in the hour that comes
+twice comes due the first time only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 _MACROS = {
     "@hourly": "0 * * * *",
@@ -117,12 +121,38 @@ class Schedule:
         return schedule
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """The first minute after `moment` that matches, in the same time zone; None if there is none within eight years.
+        """The first time after `moment` that is due, in the same time zone; None if there is none within eight years."""
+        if moment.tzinfo is None:
+            return self._next_on_wall(moment)
+        wall = self._next_on_wall(moment.replace(tzinfo=None, fold=0))
+        while wall is not None:
+            due = _instant_of(wall.replace(tzinfo=moment.tzinfo))
+            # Behind us, in an hour that comes twice, is what was due in its first pass.
+            if due > moment.astimezone(UTC):
+                return due.astimezone(moment.tzinfo)
+            wall = self._next_on_wall(wall)
+        return None
+
+    def latest_until(self, moment: datetime) -> datetime | None:
+        """The last time up to `moment` that was due, in the same time zone; None if there was none within eight years."""
+        # In UTC: datetimes of one zone are compared by the wall, on which an hour may come twice.
+        end, back = moment.astimezone(UTC), timedelta(hours=1)
+        while back < timedelta(days=366 * _YEARS_AHEAD):
+            latest, due = None, self.next_after((end - back).astimezone(moment.tzinfo))
+            while due is not None and due.astimezone(UTC) <= end:
+                latest, due = due, self.next_after(due)
+            if latest is not None:
+                return latest
+            back *= 2
+        return None
+
+    def _next_on_wall(self, moment: datetime) -> datetime | None:
+        """The first minute after `moment` that matches on a clock that is never changed.
 
         The largest field that does not match is moved to its next value and the smaller ones are reset, so a year without a match
         takes a few hundred steps rather than half a million.
 
-        >>> Schedule.parse("0 3 * * mon").next_after(datetime(2026, 5, 5, 12, 0))
+        >>> Schedule.parse("0 3 * * mon")._next_on_wall(datetime(2026, 5, 5, 12, 0))
         datetime.datetime(2026, 5, 11, 3, 0)
         """
         due = (moment + timedelta(minutes=1)).replace(second=0, microsecond=0)
@@ -144,3 +174,19 @@ class Schedule:
     def _matches_day(self, moment: datetime) -> bool:
         of_month, of_week = moment.day in self.days, (moment.weekday() + 1) % 7 in self.weekdays
         return of_month or of_week if self.either_day else of_month and of_week
+
+
+def _instant_of(wall: datetime) -> datetime:
+    """When a clock on the wall shows this, in UTC: the first time if it does so twice; if never, when it jumps over it."""
+    # Of a time that is left out, the two readings of PEP 495 lie on either side of the change.
+    after, before = wall.replace(fold=0).astimezone(UTC), wall.replace(fold=1).astimezone(UTC)
+    if before >= after:
+        return after
+    old = before.astimezone(wall.tzinfo).utcoffset()
+    while after - before > timedelta(seconds=1):
+        middle = before + (after - before) / 2
+        if middle.astimezone(wall.tzinfo).utcoffset() == old:
+            before = middle
+        else:
+            after = middle
+    return after.replace(microsecond=0)

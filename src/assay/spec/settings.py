@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,17 @@ _MOST_BYTES = 2**20
 DB_RETRY = 60.0
 _KEYS = {
     "assay": {"db", "db_retry", "workspace", "load", "agents", "suites"},
-    "server": {"host", "port", "max_runs", "max_queue", "sync_seconds", "agent_options", "rate", "webhook"},
+    "server": {
+        "host",
+        "port",
+        "max_runs",
+        "max_queue",
+        "sync_seconds",
+        "agent_options",
+        "rate",
+        "webhook",
+        "timezone",
+    },
 }
 _LEAST_1 = {"max_runs": 2, "max_queue": 100, "rate": 100}
 """Settings that are whole numbers, 1 or more, with their defaults."""
@@ -44,7 +55,17 @@ class Settings:
     agents: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
     server: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of `assay serve`, checked like all others. Nothing sends to `webhook` yet, and `assay doctor` says so."""
+    """Settings of `assay serve`, checked like all others."""
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of schedules."""
+        name = self.server.get("timezone", "UTC")
+        if name == "UTC":
+            return UTC
+        from zoneinfo import ZoneInfo
+
+        return ZoneInfo(name)
 
     def agent_files(self) -> list[Path]:
         return self._files("agents", self.agents)
@@ -155,7 +176,18 @@ def _problem(section: str, key: str, value: Any) -> tuple[str, str]:
         return "must be a whole number of seconds, 0 to 3600.", "Write: 60"
     if key == "webhook" and not (isinstance(value, str) and value.startswith(("http://", "https://", "${"))):
         return "must be text, a URL or a variable that has one.", 'Write: "${ALERT_URL}"'
+    if key == "timezone" and not _is_zone(value):
+        return "must be the name of a time zone.", 'Write: "Europe/Berlin"'
     return "", ""
+
+
+def _is_zone(value: Any) -> bool:
+    from zoneinfo import ZoneInfo
+
+    try:
+        return isinstance(value, str) and ZoneInfo(value) is not None
+    except (ValueError, LookupError, OSError):
+        return False
 
 
 def _is_whole(value: Any, least: int, most: float = math.inf) -> bool:

@@ -29,6 +29,9 @@ _LEFT_OUT = (
     tables.api_keys,
     tables.sessions,
     tables.audit_log,
+    tables.schedules,
+    tables.scheduled_runs,
+    tables.alerts,
     tables.suite_changes,
     tables.boards,
 )
@@ -138,7 +141,7 @@ def _of_run(table: sa.Table, run_id: str, workspace_id: int) -> sa.ColumnElement
         return table.c.trial_id.in_(sa.select(trials.c.id).where(trials.c.run_id == run_id))
     if "run_id" in table.c:
         return table.c.run_id == run_id
-    if table is tables.regressions:
+    if table in (tables.regressions, tables.regression_changes):
         return sa.false()  # they are of agents, whose other runs stay behind
     if table is runs:
         return runs.c.id == run_id

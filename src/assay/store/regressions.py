@@ -5,7 +5,8 @@ What is searched for has a column of its own; the figures of a regression are on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,11 +14,23 @@ import sqlalchemy as sa
 
 from assay.errors import LookupFailed, no_such
 from assay.model.codec import from_plain, to_plain
-from assay.model.regression import Regression, RegressionState
-from assay.store.tables import regressions
+from assay.model.regression import Regression, RegressionChange, RegressionState, Severity
+from assay.store.tables import regression_changes, regressions
 from assay.store.workspaces import workspace_of
 
 _SHORTEST_PREFIX = 2
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionFilter:
+    """Which regressions to read; what is None does not narrow it."""
+
+    agent: str | None = None
+    suite: str | None = None
+    state: RegressionState | None = None
+    severity: Severity | None = None
+    is_open: bool | None = None
+    id: str | None = None
 
 
 def read_regressions(
@@ -31,18 +44,44 @@ def read_regressions(
         states = [state.value for state in RegressionState if state.is_open]
         query = query.where(regressions.c.state.in_(states))
     order = regressions.c.detected, regressions.c.id
-    return [
-        from_plain(
-            Regression,
-            {
-                **{name: row[name] for name in _COLUMNS},
-                "before": row["version_before"],
-                "after": row["version_after"],
-                **row["figures"],
-            },
-        )
-        for row in connection.execute(query.order_by(*order)).mappings()
-    ]
+    return [_regression(row) for row in connection.execute(query.order_by(*order)).mappings()]
+
+
+def read_regression_page(
+    connection: sa.Connection, workspace: int, chosen: RegressionFilter, skip: int, limit: int
+) -> list[Regression]:
+    """Regressions of all agents, the newest first."""
+    severity = sa.type_coerce(regressions.c.figures, sa.JSON)["severity"].as_string()
+    closed = [state.value for state in RegressionState if not state.is_open]
+    wanted = (
+        (regressions.c.agent, chosen.agent),
+        (regressions.c.suite, chosen.suite),
+        (regressions.c.state, chosen.state),
+        (severity, chosen.severity),
+        (regressions.c.state.not_in(closed), chosen.is_open),
+        (regressions.c.id, chosen.id),
+    )
+    query = (
+        sa.select(regressions)
+        .where(regressions.c.workspace_id == workspace)
+        .where(*(column == value for column, value in wanted if value is not None))
+        .order_by(regressions.c.detected.desc(), regressions.c.id)
+        .offset(skip)
+        .limit(limit)
+    )
+    return [_regression(row) for row in connection.execute(query).mappings()]
+
+
+def _regression(row: sa.RowMapping) -> Regression:
+    return from_plain(
+        Regression,
+        {
+            **{name: row[name] for name in _COLUMNS},
+            "before": row["version_before"],
+            "after": row["version_after"],
+            **row["figures"],
+        },
+    )
 
 
 def write_regressions(connection: sa.Connection, found: Iterable[Regression]) -> None:
@@ -55,7 +94,13 @@ def write_regressions(connection: sa.Connection, found: Iterable[Regression]) ->
 
 
 def mark(
-    connection: sa.Connection, agent: str, ref: str, state: RegressionState, note: str | None, when: datetime
+    connection: sa.Connection,
+    agent: str,
+    ref: str,
+    state: RegressionState,
+    note: str | None,
+    when: datetime,
+    author: str = "",
 ) -> Regression:
     """Set the state of a regression, by its id or the start of it; an empty note clears the old one, None keeps it."""
     known = {regression.id: regression for regression in read_regressions(connection, agent)}
@@ -67,9 +112,28 @@ def mark(
     values = {"state": state.value, "changed": when, "is_marked": True}
     if note is not None:
         values["note"] = note
-    marked = regressions.update().where(_is_own(connection), regressions.c.id == chosen[0])
-    connection.execute(marked.values(values))
-    return next(found for found in read_regressions(connection, agent) if found.id == chosen[0])
+    marking = regressions.update().where(_is_own(connection), regressions.c.id == chosen[0])
+    connection.execute(marking.values(values))
+    marked = next(found for found in read_regressions(connection, agent) if found.id == chosen[0])
+    row = {"workspace_id": workspace_of(connection), "regression": marked.id, "at": when, "author": author}
+    connection.execute(regression_changes.insert(), {**row, "state": state.value, "note": marked.note})
+    return marked
+
+
+def read_changes(
+    connection: sa.Connection, workspace: int, ids: Collection[str] | None = None
+) -> dict[str, list[RegressionChange]]:
+    """Regression to the states that people gave it, the oldest first; of all regressions without `ids`."""
+    column = regression_changes.c
+    query = sa.select(column.regression, column.at, column.author, column.state, column.note)
+    query = query.where(column.workspace_id == workspace).order_by(column.id)
+    if ids is not None:
+        query = query.where(column.regression.in_(list(ids)))
+    found: dict[str, list[RegressionChange]] = {}
+    for regression, *change in connection.execute(query):
+        at, author, state, note = change
+        found.setdefault(regression, []).append(RegressionChange(at, author, RegressionState(state), note))
+    return found
 
 
 def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:

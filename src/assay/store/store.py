@@ -69,16 +69,25 @@ from assay.text import shell_command
 if TYPE_CHECKING:
     from assay.model import CaseTable, Ratings, Series
     from assay.model.access import ApiKey, AuditEntry, Scope
+    from assay.model.alert import Alert, AlertState
     from assay.model.board import StoredBoard
+    from assay.model.label import Label, LabelledScore, LabelVerdict
     from assay.model.queue import QueuedRun, QueueState
     from assay.model.rating import Judging, RatingScope, Reference
-    from assay.model.regression import Regression, RegressionState
+    from assay.model.regression import Regression, RegressionChange, RegressionState
+    from assay.model.schedule import ScheduledRun, SuiteSchedule
+    from assay.model.scored_answer import ScoredAnswer
+    from assay.model.search import SearchResult
+    from assay.model.success import FoundOpportunity, FoundRegression, GateResult
     from assay.store.cases import Done, Judgement
     from assay.store.history import AgentTrial, Columns, PastFigures
+    from assay.store.labels import LabelFilter
     from assay.store.page_lists import AgentOverview, SuiteOverview
     from assay.store.references import CompletedTrial
+    from assay.store.regressions import RegressionFilter
     from assay.store.results import ExecutionFilter, LatestRatings, ResultFilter
     from assay.store.run_lists import RunSummary, TrialSummary
+    from assay.store.search import CoverageCell
     from assay.store.standings import Filter, RankedTrial
 
 __all__ = ["Store", "upgrade"]
@@ -587,13 +596,6 @@ class Store:
             refs.require(connection, run_id)
             return page_lists.read_fingerprint(connection, run_id)
 
-    def find_trial_run(self, trial_id: int) -> str | None:
-        """The id of the run that a trial belongs to; None if there is no such trial."""
-        from assay.store import page_lists
-
-        with self._reading() as connection:
-            return page_lists.find_trial_run(connection, trial_id)
-
     def count_runs(self) -> dict[str, int]:
         """State to the number of runs that are stored in it."""
         with self._reading() as connection:
@@ -723,6 +725,37 @@ class Store:
 
         with self._reading_trial(chosen.trial) as connection:
             return results.read_execution_page(connection, chosen, after, limit)
+
+    def run_of_trial(self, trial_id: int) -> str:
+        """The id of the run that a trial belongs to."""
+        from assay.store import page_lists
+
+        with self._reading() as connection:
+            run_id = page_lists.find_trial_run(connection, trial_id)
+        if run_id is None:
+            raise LookupFailed(f"There is no trial {trial_id}.")
+        return run_id
+
+    def answers(self, trial_id: int, cases: Collection[str], most: int = 5) -> dict[str, list[ScoredAnswer]]:
+        """Case to its measured executions with their scores, at most so many of each."""
+        from assay.store import answers
+
+        with self._reading_trial(trial_id) as connection:
+            return answers.read_answers(connection, trial_id, cases, most)
+
+    def judged_executions(self, trial_id: int, most: int) -> list[tuple[int, str, Mapping[str, float]]]:
+        """Number, case and scores by metric of the first ok measured executions, without what was answered."""
+        from assay.store import answers
+
+        with self._reading_trial(trial_id) as connection:
+            return answers.read_judged(connection, trial_id, most)
+
+    def labelled_executions(self, trial_ids: Collection[int]) -> set[tuple[int, int]]:
+        """Trial and number of the executions of these trials that somebody labelled."""
+        from assay.store import answers
+
+        with self._reading() as connection:
+            return answers.read_labelled(connection, self._choose_own(connection, trial_ids))
 
     def entries(self, chosen: Filter) -> list[RankedTrial]:
         """The trial that counts for each contender on each benchmark of a suite, of those trials that were rated."""
@@ -1036,6 +1069,208 @@ class Store:
         with self._writer.begin() as connection:
             return queue.requeue(connection, run_id)
 
+    # Schedules and alerts of the server
+
+    def schedules(self) -> dict[str, SuiteSchedule]:
+        """By suite: those that a server has seen."""
+        from assay.store import schedules
+
+        with self._reading() as connection:
+            return schedules.read_schedules(connection, self._workspace.id)
+
+    def registered_schedules(self) -> dict[str, str]:
+        """The cron expressions of suites that are registered in the database."""
+        from assay.store import schedules
+
+        with self._reading() as connection:
+            return schedules.read_registered_schedules(connection, self._workspace.id)
+
+    def plan_schedule(self, planned: SuiteSchedule, before: SuiteSchedule | None) -> None:
+        """Stores when a suite is due next, unless another server has changed that meanwhile."""
+        from assay.store import schedules
+
+        with self._writer.begin() as connection:
+            schedules.replace_schedule(connection, self._workspace.id, planned, before)
+
+    def take_time(
+        self,
+        before: SuiteSchedule,
+        after: SuiteSchedule,
+        started: Iterable[ScheduledRun],
+        queued: Iterable[QueuedRun],
+        alerts: Iterable[Alert] = (),
+    ) -> bool:
+        """Takes a time of a schedule and queues its runs, all or nothing; False if somebody else has taken it."""
+        from assay.store import alerts as outbox
+        from assay.store import schedules
+
+        with self._writer.begin() as connection:
+            if not schedules.replace_schedule(connection, self._workspace.id, after, before):
+                return False
+            schedules.start_runs(connection, self._workspace.id, started, queued)
+            for alert in alerts:
+                outbox.add_alert(connection, self._workspace.id, alert)
+        return True
+
+    def latest_scheduled_runs(self) -> dict[str, list[ScheduledRun]]:
+        """Suite to what was started for the latest time of its schedule."""
+        from assay.store import schedules
+
+        with self._reading() as connection:
+            return schedules.read_latest_runs(connection, self._workspace.id)
+
+    def ended_scheduled_runs(self) -> list[ScheduledRun]:
+        """Those that have ended since somebody last looked, with their outcomes, which are not stored yet."""
+        from assay.store import schedules
+
+        with self._reading() as connection:
+            started = schedules.read_open_runs(connection, self._workspace.id)
+            ended = schedules.read_outcomes(connection, {one.run_id for one in started})
+        return [
+            replace(one, outcome=ended[one.run_id][0], error=ended[one.run_id][1])
+            for one in started
+            if one.run_id in ended
+        ]
+
+    def open_scheduled_runs(self) -> list[ScheduledRun]:
+        from assay.store import schedules
+
+        with self._reading() as connection:
+            return schedules.read_open_runs(connection, self._workspace.id)
+
+    def settle_scheduled_run(self, run: ScheduledRun, alert: Alert | None) -> None:
+        """Stores its outcome, and what is to be told about it, once."""
+        from assay.store import alerts, schedules
+
+        with self._writer.begin() as connection:
+            if schedules.settle_run(connection, self._workspace.id, run) and alert is not None:
+                alerts.add_alert(connection, self._workspace.id, alert)
+
+    def raise_alerts(self, raised: Iterable[Alert]) -> list[Alert]:
+        """Puts alerts into the outbox; those that were not raised before."""
+        from assay.store import alerts
+
+        with self._writer.begin() as connection:
+            return [one for one in raised if alerts.add_alert(connection, self._workspace.id, one)]
+
+    def claim_alert(self, now: datetime, until: datetime) -> Alert | None:
+        """Takes the alert that is due longest, so that nobody else sends it before `until`; None if none is due."""
+        from assay.store import alerts
+
+        with self._reading() as connection:
+            # Most of the time nothing is due, and a claim locks the database.
+            if not alerts.has_due_alerts(connection, self._workspace.id, now):
+                return None
+        with self._writer.begin() as connection:
+            return alerts.claim_alert(connection, self._workspace.id, now, until)
+
+    def settle_alert(self, alert: Alert) -> None:
+        from assay.store import alerts
+
+        with self._writer.begin() as connection:
+            alerts.settle_alert(connection, alert)
+
+    def alerts(
+        self, before: int | None = None, limit: int = 100, state: AlertState | None = None
+    ) -> list[Alert]:
+        """The newest first; `before` is the id to go on from."""
+        from assay.store import alerts
+
+        with self._reading() as connection:
+            return alerts.read_alerts(connection, self._workspace.id, before, limit, state)
+
+    # What people say of answers
+
+    def label(
+        self,
+        trial_id: int,
+        case: str,
+        seq: int | None,
+        author: str,
+        verdict: LabelVerdict,
+        note: str,
+        now: datetime,
+    ) -> list[Label]:
+        """Labels one answer to a case, or all answers of the trial to it; LookupFailed if there is none."""
+        from assay.model.label import Label
+        from assay.store import labels
+
+        with self._writer.begin() as connection:
+            found = labels.find_executions(connection, self._workspace.id, trial_id, case, seq)
+            given = [Label(trial_id, number, case, author, verdict, note, now) for number in found]
+            return labels.write_labels(connection, self._workspace.id, given)
+
+    def labels(self, chosen: LabelFilter, before: int | None = None, limit: int = 100) -> list[Label]:
+        """The newest first; `before` is the id to go on from."""
+        from assay.store import labels
+
+        with self._reading() as connection:
+            return labels.read_labels(connection, self._workspace.id, chosen, before, limit)
+
+    def labelled_scores(self, chosen: LabelFilter) -> list[LabelledScore]:
+        """Every label beside what each scorer gave the same execution."""
+        from assay.store import labels
+
+        with self._reading() as connection:
+            return labels.read_labelled_scores(connection, self._workspace.id, chosen)
+
+    # Overviews
+
+    def coverage(self) -> list[CoverageCell]:
+        """Every agent that has results on a suite, by name."""
+        from assay.store import search
+
+        with self._reading() as connection:
+            return search.read_coverage(connection, self._workspace.id)
+
+    def search(self, text: str, limit: int) -> SearchResult:
+        """Agents, suites, runs and cases whose names have the text, so many of each."""
+        from assay.store import search
+
+        with self._reading() as connection:
+            return search.search(connection, self._workspace.id, text, limit)
+
+    def benchmarked(self, since: datetime) -> dict[str, list[datetime]]:
+        """Agent to the starts of its runs with results: the first of all, and those since then, in order."""
+        from assay.store import success
+
+        with self._reading() as connection:
+            return success.read_benchmarked(connection, self._workspace.id, since)
+
+    def found_regressions(self) -> list[FoundRegression]:
+        """All of them, each with what a person said last about whether it is real."""
+        from assay.store import success
+
+        with self._reading() as connection:
+            return success.read_found_regressions(connection, self._workspace.id)
+
+    def keep_gate_result(self, result: GateResult) -> None:
+        from assay.store import success
+
+        with self._writer.begin() as connection:
+            success.write_gate_result(connection, self._workspace.id, result)
+
+    def gate_results(self) -> list[GateResult]:
+        from assay.store import success
+
+        with self._reading() as connection:
+            return success.read_gate_results(connection, self._workspace.id)
+
+    def keep_opportunities(
+        self, places: Collection[tuple[str, str]], found: Iterable[FoundOpportunity], now: datetime
+    ) -> None:
+        """What a profile found at these places; what was found there before and is gone counts as resolved."""
+        from assay.store import success
+
+        with self._writer.begin() as connection:
+            success.write_opportunities(connection, self._workspace.id, places, found, now)
+
+    def opportunities(self) -> list[FoundOpportunity]:
+        from assay.store import success
+
+        with self._reading() as connection:
+            return success.read_opportunities(connection, self._workspace.id)
+
     # What became of an agent
 
     def agent_trials(self, agent: str) -> list[AgentTrial]:
@@ -1094,17 +1329,31 @@ class Store:
         state: RegressionState,
         note: str | None = None,
         now: datetime | None = None,
+        author: str = "",
     ) -> Regression:
         """Gives one, by its id or the start of it, a state; without a note the one that it has stays."""
         from assay.store import regressions
 
         with self._writer.begin() as connection:
-            return regressions.mark(connection, agent, ref, state, note, now or datetime.now(UTC))
+            return regressions.mark(connection, agent, ref, state, note, now or datetime.now(UTC), author)
 
-    def info(self) -> dict[str, object]:
-        """Where the database is, its schema, its size and how many rows of each table belong to the workspace."""
+    def regression_page(self, chosen: RegressionFilter, skip: int = 0, limit: int = 100) -> list[Regression]:
+        """Regressions of all agents, the newest first."""
+        from assay.store import regressions
+
         with self._reading() as connection:
-            counts = workspaces.count_rows(connection)
+            return regressions.read_regression_page(connection, self._workspace.id, chosen, skip, limit)
+
+    def regression_changes(self, ids: Collection[str]) -> dict[str, list[RegressionChange]]:
+        """Regression to the states that people gave it, the oldest first."""
+        from assay.store import regressions
+
+        with self._reading() as connection:
+            return regressions.read_changes(connection, self._workspace.id, ids)
+
+    def facts(self) -> dict[str, object]:
+        """Where the database is, its schema and its size; without counting rows, which takes long in a large one."""
+        with self._reading() as connection:
             if connection.dialect.name == "postgresql":
                 whole = sa.select(sa.func.pg_database_size(sa.func.current_database()))
                 size = connection.scalars(whole).one()
@@ -1117,8 +1366,13 @@ class Store:
                 "revision": schema.current(connection, self._address),
                 "size_bytes": int(size),
                 "workspace": self.workspace,
-                "rows": counts,
             }
+
+    def info(self) -> dict[str, object]:
+        """The same, and how many rows of each table belong to the workspace."""
+        with self._reading() as connection:
+            counts = workspaces.count_rows(connection)
+        return {**self.facts(), "rows": counts}
 
     def prune(
         self,

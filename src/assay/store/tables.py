@@ -6,7 +6,8 @@
     environments ─────────┘ │             ├─ measurements
         tags, baselines, leases           ├─ artifacts
                                           └─ ratings
-    workspaces ─ regressions, queued_runs, api_keys ─ sessions, audit_log
+    workspaces ─ regressions, regression_changes, gate_results, opportunities, labels
+               ─ queued_runs, schedules, scheduled_runs, alerts, api_keys ─ sessions, audit_log
 
 workspaces      whose things these are; `default` is always there, and `assay workspace create` makes more
 agents          what was tested: a name and a version, once in a workspace; `definition` says how to make it where it is
@@ -52,6 +53,15 @@ boards          the leaderboard of a suite as the server answers it; where `suit
                 all. Made when `changes` (of several suites, their sum) was that number; wrong from `expires` on, when a result gets old
 queued_runs     runs that the server was asked for, each under the id that its run gets; `owner` is the server that has it carried
                 out, and `renewed` when that server last said so, in seconds since the epoch by the clock of the database
+schedules       when each suite with a schedule is due next, and by which expression that was computed; a server that starts
+                its runs moves `due` on in the same transaction, so that each time is taken once
+scheduled_runs  what was started for a time of a schedule, and how it ended; empty `outcome` while it goes on
+alerts          what the server has to tell, each thing once by its `key`; those that are `pending` are sent when `due`
+labels          what people said of answers, one label of a person an execution
+regression_changes  the states that people gave to regressions, with who and when; a regression itself has only its last
+gate_results    what gates said of runs: which metrics had got worse. `run_id` is no foreign key, so that the figures of
+                success do not change when a run is deleted
+opportunities   what profiles found could be saved, since when, and when it was no longer found
 api_keys        who may use the server: the hash of each key, and the part of it that may be shown
 sessions        browsers that logged in: the hash of each session's secret, and the key that it was opened with
 audit_log       what was changed through the server, and what it refused for want of a key
@@ -538,4 +548,98 @@ audit_log = sa.Table(
     sa.Column("method", sa.Text, nullable=False),
     sa.Column("path", _RedactedText, nullable=False),
     sa.Column("status", sa.Integer, nullable=False),
+)
+
+schedules = sa.Table(
+    "schedules",
+    metadata,
+    sa.Column("workspace_id", _own("workspaces"), primary_key=True),
+    sa.Column("suite", sa.Text, primary_key=True),
+    sa.Column("expression", sa.Text, nullable=False),
+    sa.Column("zone", sa.Text, nullable=False),
+    sa.Column("due", _Instant, nullable=False),
+)
+
+scheduled_runs = sa.Table(
+    "scheduled_runs",
+    metadata,
+    sa.Column("workspace_id", _own("workspaces"), primary_key=True),
+    sa.Column("suite", sa.Text, primary_key=True),
+    sa.Column("due", _Instant, primary_key=True),
+    sa.Column("agent", _RedactedText, primary_key=True),
+    sa.Column("run_id", sa.Text, nullable=False),
+    sa.Column("outcome", sa.Text, nullable=False, index=True),
+    sa.Column("error", _RedactedText, nullable=False),
+)
+
+alerts = sa.Table(
+    "alerts",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("workspace_id", _own("workspaces"), nullable=False),
+    sa.Column("key", _RedactedText, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("severity", sa.Text, nullable=False),
+    sa.Column("text", _RedactedText, nullable=False),
+    sa.Column("facts", _RedactedJson, nullable=False),
+    sa.Column("created", _Instant, nullable=False),
+    sa.Column("state", sa.Text, nullable=False, index=True),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("due", _Instant, nullable=False),
+    sa.Column("sent", _Instant),
+    sa.Column("error", _RedactedText, nullable=False),
+    sa.UniqueConstraint("workspace_id", "key"),
+)
+
+labels = sa.Table(
+    "labels",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("workspace_id", _own("workspaces"), nullable=False),
+    sa.Column("trial_id", _own("trials"), nullable=False),
+    sa.Column("seq", sa.Integer, nullable=False),
+    sa.Column("case_id", sa.Text, nullable=False),
+    sa.Column("author", _RedactedText, nullable=False),
+    sa.Column("verdict", sa.Text, nullable=False),
+    sa.Column("note", _RedactedText, nullable=False),
+    sa.Column("created", _Instant, nullable=False),
+    sa.UniqueConstraint("trial_id", "seq", "author"),
+)
+
+regression_changes = sa.Table(
+    "regression_changes",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("workspace_id", _own("workspaces"), nullable=False),
+    sa.Column("regression", sa.Text, nullable=False, index=True),
+    sa.Column("at", _Instant, nullable=False),
+    sa.Column("author", _RedactedText, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("note", _RedactedText, nullable=False),
+)
+
+gate_results = sa.Table(
+    "gate_results",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("workspace_id", _own("workspaces"), nullable=False),
+    sa.Column("run_id", sa.Text, nullable=False),
+    sa.Column("baseline", _RedactedText, nullable=False),
+    sa.Column("at", _Instant, nullable=False),
+    sa.Column("passed", sa.Boolean, nullable=False),
+    sa.Column("losses", _RedactedJson, nullable=False),
+)
+
+opportunities = sa.Table(
+    "opportunities",
+    metadata,
+    sa.Column("workspace_id", _own("workspaces"), primary_key=True),
+    sa.Column("agent", _RedactedText, primary_key=True),
+    sa.Column("place", _RedactedText, primary_key=True),
+    sa.Column("category", sa.Text, primary_key=True),
+    sa.Column("location", _RedactedText, primary_key=True),
+    sa.Column("impact", sa.Double, nullable=False),
+    sa.Column("run_id", sa.Text, nullable=False),
+    sa.Column("found", _Instant, nullable=False),
+    sa.Column("resolved", _Instant),
 )

@@ -35,8 +35,8 @@ Seq = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 
 def _find_trial(store: Store, trial_id: int, run_id: str | None = None) -> tuple[Run, StoredTrial]:
-    found = store.find_trial_run(trial_id)
-    if found is None or (run_id is not None and not found.startswith(run_id)):
+    found = store.run_of_trial(trial_id)
+    if run_id is not None and not found.startswith(run_id):
         raise HTTPException(404, f"There is no trial {trial_id} here.")
     run = store.run(found)
     return run, next(stored for stored in run.trials if stored.id == trial_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -14,12 +13,11 @@ from starlette.exceptions import HTTPException
 from assay.server.access import COOKIE, PUBLIC_PAGE, READ_PAGE
 from assay.server.context import Context, caller_of
 from assay.server.html import find_static, render
-from assay.server.pages.shell import page_router
+from assay.server.pages.shell import find_local_path, page_router
 
 router = page_router()
 
-_SESSION = timedelta(hours=12)
-_LOCAL_PATH = re.compile(r"/(?![/\\])[\x21-\x7e]*")
+SESSION = timedelta(hours=12)
 _KEPT = "public, max-age=31536000, immutable"
 
 
@@ -29,7 +27,7 @@ def ask_for_key(
 ) -> Response:
     if not context.store.has_keys():
         return RedirectResponse("/", 303)
-    return render("login.html.j2", caller=None, active="login", next=_local(following), problem="")
+    return render("login.html.j2", caller=None, active="login", next=find_local_path(following), problem="")
 
 
 @router.post("/login", openapi_extra=PUBLIC_PAGE)
@@ -44,10 +42,12 @@ def log_in(
     found = context.store.find_key(key.strip())
     if found is None or not found.is_valid(now):
         told = "This key was revoked or has expired." if found else "There is no such key."
-        return render("login.html.j2", 401, caller=None, active="login", next=_local(following), problem=told)
-    expires = min(now + _SESSION, found.expires or now + _SESSION)
+        return render(
+            "login.html.j2", 401, caller=None, active="login", next=find_local_path(following), problem=told
+        )
+    expires = min(now + SESSION, found.expires or now + SESSION)
     session = context.store.create_session(found, expires, now)
-    response = RedirectResponse(_local(following), 303)
+    response = RedirectResponse(find_local_path(following), 303)
     response.set_cookie(
         COOKIE,
         session,
@@ -68,11 +68,6 @@ def log_out(request: Request, context: Context) -> Response:
     response = RedirectResponse("/login", 303)
     response.delete_cookie(COOKIE)
     return response
-
-
-def _local(path: str) -> str:
-    """A path on this server; anything else, such as the address of another one, becomes the dashboard."""
-    return path if _LOCAL_PATH.fullmatch(path) else "/"
 
 
 @router.get("/static/{name}", openapi_extra=PUBLIC_PAGE)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
@@ -15,6 +17,8 @@ from assay.report.pages.page import Page
 from assay.server.answers import find_status
 from assay.server.context import caller_of
 from assay.server.html import describe_page, error_page, render
+
+_LOCAL_PATH = re.compile(r"/(?![/\\])[\x21-\x7e]*")
 
 
 class PageRoute(APIRoute):
@@ -41,9 +45,19 @@ def page_router() -> APIRouter:
     return APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
+def find_local_path(path: str) -> str:
+    """A path on this server; anything else, such as the address of another one, becomes the dashboard."""
+    return path if _LOCAL_PATH.fullmatch(path) else "/"
+
+
+def go_to(path: str) -> Response:
+    """After a form was sent: to a page of this server, so that loading it again sends nothing."""
+    return RedirectResponse(find_local_path(path), 303)
+
+
 def show(request: Request, template: str, active: str, **context: Any) -> Response:
     """A template in the frame of the dashboard; `active` is the name of its entry in the navigation."""
-    return render(template, caller=caller_of(request), active=active, **context)  # type: ignore[arg-type]
+    return render(template, 200, caller=caller_of(request), active=active, **context)
 
 
 def show_page(

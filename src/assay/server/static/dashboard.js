@@ -78,9 +78,23 @@
     });
   }
 
+  // What cannot be undone is asked about once more.
+  for (const form of document.querySelectorAll("form[data-confirm]")) {
+    form.addEventListener("submit", (event) => {
+      if (!confirm(form.dataset.confirm)) event.preventDefault();
+    });
+  }
+
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(byId(button.dataset.copy).textContent);
+      button.textContent = "Copied";
+    });
+  }
+
   const isTyping = (target) => target.closest("input, select, textarea, [contenteditable]");
 
-  // "/" searches; "g" and a letter goes to a page; "j" and "k" go through the rows of a list.
+  // "/" searches; "g" and a letter goes to a page; a letter alone does what the page offers for it; "j" and "k" go through the rows of a list.
   const pages = { d: "/", l: "/ui/leaderboard", r: "/ui/runs", a: "/ui/agents", s: "/ui/suites", c: "/ui/compare" };
   let hasPrefix = false;
   addEventListener("keydown", (event) => {
@@ -88,6 +102,9 @@
     if (event.key === "/" && byId("search")) {
       event.preventDefault();
       byId("search").focus();
+    } else if (!hasPrefix && document.querySelector(`[data-key="${CSS.escape(event.key)}"]`)) {
+      event.preventDefault();
+      document.querySelector(`[data-key="${CSS.escape(event.key)}"]`).click();
     } else if (hasPrefix && pages[event.key]) {
       location.assign(pages[event.key]);
     } else if (event.key === "j" || event.key === "k") {

@@ -1,4 +1,4 @@
-"""What the server keeps: runs that it was asked for, keys, and who did what."""
+"""What the server keeps: runs that it was asked for, schedules, alerts, labels, keys, and who did what."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,6 +14,20 @@ Written = sa.Text().with_variant(postgresql.JSON(), "postgresql")
 
 
 def upgrade() -> None:
+    _create_access()
+    _create_schedules()
+    _create_reviews()
+    _keep_boards()
+    _keep_totals()
+    # Lists of runs are those of one workspace.
+    op.drop_index("ix_runs_started", "runs")
+    op.create_index("ix_runs_workspace_id", "runs", ["workspace_id", "started", "id"])
+    op.create_index("ix_runs_suite_id", "runs", ["suite_id", "started"])
+    op.create_index("ix_trials_suite", "trials", ["suite", "benchmark", "run_id"])
+    op.create_index("ix_tags_tag", "tags", ["tag"])
+
+
+def _create_access() -> None:
     op.create_table(
         "queued_runs",
         sa.Column("id", sa.Text, primary_key=True),
@@ -59,26 +73,18 @@ def upgrade() -> None:
         sa.Column("path", sa.Text, nullable=False),
         sa.Column("status", sa.Integer, nullable=False),
     )
-    # Lists of runs are those of one workspace.
-    op.drop_index("ix_runs_started", "runs")
-    _keep_boards()
-    _keep_totals()
-    op.create_index("ix_runs_workspace_id", "runs", ["workspace_id", "started", "id"])
-    op.create_index("ix_runs_suite_id", "runs", ["suite_id", "started"])
-    op.create_index("ix_trials_suite", "trials", ["suite", "benchmark", "run_id"])
-    op.create_index("ix_tags_tag", "tags", ["tag"])
 
 
 def _keep_boards() -> None:
     op.create_table(
         "suite_changes",
-        _workspace(primary_key=True),
+        _workspace(is_key=True),
         sa.Column("suite", sa.Text, primary_key=True),
         sa.Column("changes", sa.BigInteger, nullable=False),
     )
     op.create_table(
         "boards",
-        _workspace(primary_key=True),
+        _workspace(is_key=True),
         sa.Column("suite", sa.Text, primary_key=True),
         sa.Column("category", sa.Text, primary_key=True),
         sa.Column("metric", sa.Text, primary_key=True),
@@ -120,6 +126,92 @@ def _keep_totals() -> None:
     )
 
 
-def _workspace(*, primary_key: bool = False) -> sa.Column[int]:
-    key = sa.ForeignKey("workspaces.id", ondelete="CASCADE")
-    return sa.Column("workspace_id", sa.Integer, key, nullable=False, primary_key=primary_key)
+def _create_schedules() -> None:
+    op.create_table(
+        "schedules",
+        _workspace(is_key=True),
+        sa.Column("suite", sa.Text, primary_key=True),
+        sa.Column("expression", sa.Text, nullable=False),
+        sa.Column("zone", sa.Text, nullable=False),
+        sa.Column("due", Instant, nullable=False),
+    )
+    op.create_table(
+        "scheduled_runs",
+        _workspace(is_key=True),
+        sa.Column("suite", sa.Text, primary_key=True),
+        sa.Column("due", Instant, primary_key=True),
+        sa.Column("agent", sa.Text, primary_key=True),
+        sa.Column("run_id", sa.Text, nullable=False),
+        sa.Column("outcome", sa.Text, nullable=False, index=True),
+        sa.Column("error", sa.Text, nullable=False),
+    )
+    op.create_table(
+        "alerts",
+        sa.Column("id", sa.Integer, primary_key=True),
+        _workspace(),
+        sa.Column("key", sa.Text, nullable=False),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("severity", sa.Text, nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("facts", Written, nullable=False),
+        sa.Column("created", Instant, nullable=False),
+        sa.Column("state", sa.Text, nullable=False, index=True),
+        sa.Column("attempts", sa.Integer, nullable=False),
+        sa.Column("due", Instant, nullable=False),
+        sa.Column("sent", Instant),
+        sa.Column("error", sa.Text, nullable=False),
+        sa.UniqueConstraint("workspace_id", "key"),
+    )
+
+
+def _create_reviews() -> None:
+    op.create_table(
+        "labels",
+        sa.Column("id", sa.Integer, primary_key=True),
+        _workspace(),
+        sa.Column("trial_id", sa.Integer, sa.ForeignKey("trials.id", ondelete="CASCADE"), nullable=False),
+        sa.Column("seq", sa.Integer, nullable=False),
+        sa.Column("case_id", sa.Text, nullable=False),
+        sa.Column("author", sa.Text, nullable=False),
+        sa.Column("verdict", sa.Text, nullable=False),
+        sa.Column("note", sa.Text, nullable=False),
+        sa.Column("created", Instant, nullable=False),
+        sa.UniqueConstraint("trial_id", "seq", "author"),
+    )
+    op.create_table(
+        "regression_changes",
+        sa.Column("id", sa.Integer, primary_key=True),
+        _workspace(),
+        sa.Column("regression", sa.Text, nullable=False, index=True),
+        sa.Column("at", Instant, nullable=False),
+        sa.Column("author", sa.Text, nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("note", sa.Text, nullable=False),
+    )
+    op.create_table(
+        "gate_results",
+        sa.Column("id", sa.Integer, primary_key=True),
+        _workspace(),
+        sa.Column("run_id", sa.Text, nullable=False),
+        sa.Column("baseline", sa.Text, nullable=False),
+        sa.Column("at", Instant, nullable=False),
+        sa.Column("passed", sa.Boolean, nullable=False),
+        sa.Column("losses", Written, nullable=False),
+    )
+    op.create_table(
+        "opportunities",
+        _workspace(is_key=True),
+        sa.Column("agent", sa.Text, primary_key=True),
+        sa.Column("place", sa.Text, primary_key=True),
+        sa.Column("category", sa.Text, primary_key=True),
+        sa.Column("location", sa.Text, primary_key=True),
+        sa.Column("impact", sa.Double, nullable=False),
+        sa.Column("run_id", sa.Text, nullable=False),
+        sa.Column("found", Instant, nullable=False),
+        sa.Column("resolved", Instant),
+    )
+
+
+def _workspace(*, is_key: bool = False) -> sa.Column[int]:
+    owner = sa.ForeignKey("workspaces.id", ondelete="CASCADE")
+    return sa.Column("workspace_id", sa.Integer, owner, primary_key=is_key, nullable=False)

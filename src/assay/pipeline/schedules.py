@@ -1,0 +1,139 @@
+"""Runs suites by their schedules, through the queue of the server.
+
+The database has when each suite is due next. When that time comes, one server takes it: it queues the runs and moves the time on in
+one transaction. A time that passed while no server ran is made up for once, unless a later one has passed too. Since only stored
+times are taken, a clock that is put back runs nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from assay.errors import SpecError
+from assay.model.queue import QueuedRun, QueueState
+from assay.model.schedule import ScheduledRun, ScheduleStatus, SuiteSchedule
+from assay.pipeline.alerts import build_schedule_alert, first_state
+from assay.pipeline.lifecycle import new_run_id
+from assay.pipeline.registered import RegisteredSuite, registered_agents, registered_suites
+from assay.spec.cron import Schedule
+from assay.spec.settings import Settings
+from assay.store.store import Store
+
+
+def run_due_suites(store: Store, settings: Settings, now: datetime) -> list[ScheduledRun]:
+    """Queue the runs of every suite that is due, and plan the next time of each; what was started."""
+    stored = store.schedules()
+    try:
+        scheduled = {
+            name: suite for name, suite in registered_suites(settings, store).items() if suite.schedule
+        }
+        known = set(registered_agents(settings, store))
+    except SpecError as error:
+        # A file that cannot be read must not silence the schedules: each time that comes is told to have failed.
+        return [
+            one
+            for before in stored.values()
+            if before.due <= now
+            for one in _take_time(store, settings, before, (), str(error), now)
+        ]
+    started: list[ScheduledRun] = []
+    for suite in scheduled.values():
+        before = stored.get(suite.name)
+        schedule = _parse(suite.schedule)
+        if schedule is None:
+            continue
+        if before is None or (before.expression, before.zone) != (suite.schedule, _zone_name(settings)):
+            due = schedule.next_after(now.astimezone(settings.zone))
+            if due is not None:
+                planned = SuiteSchedule(suite.name, str(suite.schedule), _zone_name(settings), due)
+                store.plan_schedule(planned, before)
+        elif before.due <= now:
+            agents = suite.named or _find_experienced(store, known).get(suite.name, ())
+            why = "" if agents else "No agent is named in the suite, and no registered agent has run it."
+            started += _take_time(store, settings, before, agents, why, now)
+    return started
+
+
+def _zone_name(settings: Settings) -> str:
+    return str(settings.server.get("timezone", "UTC"))
+
+
+def _parse(expression: str | None) -> Schedule | None:
+    """None for an expression that is none: `assay validate` says what is wrong with it, and `GET /schedules` that it is."""
+    try:
+        return Schedule.parse(expression or "")
+    except ValueError:
+        return None
+
+
+def _find_experienced(store: Store, known: set[str]) -> dict[str, tuple[str, ...]]:
+    """Suite to the registered agents that have run it."""
+    found: dict[str, tuple[str, ...]] = {}
+    for cell in store.coverage():
+        if cell.agent in known:
+            found[cell.suite] = (*found.get(cell.suite, ()), cell.agent)
+    return found
+
+
+def _take_time(
+    store: Store, settings: Settings, before: SuiteSchedule, agents: Iterable[str], why: str, now: datetime
+) -> list[ScheduledRun]:
+    """Take the latest time that has come, and start a run of each agent; nothing if another server has taken it."""
+    schedule, local = Schedule.parse(before.expression), now.astimezone(settings.zone)
+    following = schedule.next_after(local)
+    if following is None:
+        return []
+    due = max(before.due, schedule.latest_until(local) or before.due).astimezone(UTC)
+    # An agent that is still busy with the time before is not queued a second time.
+    busy = {one.agent: one.run_id for one in store.open_scheduled_runs() if one.suite == before.suite}
+    queued = [QueuedRun(new_run_id(), agent, before.suite, {}, now) for agent in agents if agent not in busy]
+    started = [ScheduledRun(before.suite, due, one.agent, one.id) for one in queued]
+    started += [ScheduledRun(before.suite, due, agent, busy[agent]) for agent in agents if agent in busy]
+    alerts = []
+    if why:
+        started = [ScheduledRun(before.suite, due, "", "", QueueState.REFUSED.value, why)]
+        alerts = [build_schedule_alert(started[0], first_state(settings), now)]
+    after = replace(before, due=following)
+    is_ours = store.take_time(before, after, started, queued, [alert for alert in alerts if alert])
+    return started if is_ours else []
+
+
+def settle_scheduled_runs(store: Store, settings: Settings, now: datetime) -> list[ScheduledRun]:
+    """Store how scheduled runs ended, and raise an alert for each that failed."""
+    ended = store.ended_scheduled_runs()
+    for one in ended:
+        store.settle_scheduled_run(one, build_schedule_alert(one, first_state(settings), now))
+    return ended
+
+
+def list_schedules(store: Store, settings: Settings, now: datetime) -> list[ScheduleStatus]:
+    """Every suite with a schedule, the one that is due next first."""
+    stored, latest = store.schedules(), store.latest_scheduled_runs()
+    experienced = _find_experienced(store, set(registered_agents(settings, store)))
+    found = [
+        ScheduleStatus(
+            suite.name,
+            str(suite.schedule),
+            _zone_name(settings),
+            _find_next(settings, suite, stored.get(suite.name), now),
+            suite.named or experienced.get(suite.name, ()),
+            tuple(latest.get(suite.name, ())),
+        )
+        for suite in registered_suites(settings, store).values()
+        if suite.schedule
+    ]
+    return sorted(found, key=lambda one: (one.next_due is None, one.next_due or now, one.suite))
+
+
+def _find_next(
+    settings: Settings, suite: RegisteredSuite, before: SuiteSchedule | None, now: datetime
+) -> datetime | None:
+    """As the database has it, unless the suite or the time zone was changed since."""
+    schedule = _parse(suite.schedule)
+    if schedule is None:
+        return None
+    if before is not None and (before.expression, before.zone) == (suite.schedule, _zone_name(settings)):
+        return before.due.astimezone(settings.zone)
+    return schedule.next_after(now.astimezone(settings.zone))

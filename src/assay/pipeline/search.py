@@ -1,0 +1,26 @@
+"""Finds agents, suites, runs and cases by a part of their names: what is stored, and what is registered and never ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from assay.model.search import SearchResult
+from assay.pipeline.registered import registered_agents, registered_suites
+from assay.spec.settings import Settings
+from assay.store.store import Store
+
+
+def search_everything(store: Store, settings: Settings, text: str, limit: int) -> SearchResult:
+    """At most `limit` of each kind; agents and suites by name, the newest runs first."""
+    found = store.search(text, limit)
+
+    def merge(stored: Iterable[str], registered: Iterable[str]) -> list[str]:
+        known = (name for name in registered if text.casefold() in name.casefold())
+        return sorted({*stored, *known})[:limit]
+
+    return replace(
+        found,
+        agents=merge(found.agents, registered_agents(settings, store)),
+        suites=merge(found.suites, registered_suites(settings, store)),
+    )

@@ -1,0 +1,50 @@
+"""Alerts as a section: what was told to people, and whether it reached them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.model.alert import Alert, AlertState
+from assay.model.page import Cell, PageSection, Table
+from assay.model.regression import Severity
+from assay.report.figures import NOTHING
+from assay.report.pages.timeline import SEVERITY_TONES
+
+_TONES = {
+    AlertState.SENT: "good",
+    AlertState.FAILED: "bad",
+    AlertState.PENDING: "warn",
+    AlertState.UNSENT: "quiet",
+}
+
+
+def alerts_section(alerts: Sequence[Alert], *, has_webhook: bool) -> PageSection:
+    """The newest first."""
+    notes = (
+        []
+        if has_webhook
+        else ["No webhook is set, so alerts are listed here only: [server] webhook in assay.toml"]
+    )
+    if not alerts:
+        told = "No alert has been raised yet: new regressions, failed schedules and agents without recent results raise one."
+        return PageSection("Alerts sent", finding=told, notes=notes, anchor="alerts")
+    rows = [
+        [
+            Cell(one.text),
+            Cell(
+                one.severity,
+                tone=SEVERITY_TONES[Severity(one.severity)] if one.severity in set(Severity) else "",
+            ),
+            Cell(one.kind.value.replace("_", " ")),
+            Cell(
+                one.state.value,
+                tone=_TONES[one.state],
+                note=one.error if one.state in (AlertState.FAILED, AlertState.PENDING) else "",
+            ),
+            Cell(str(one.attempts) if one.attempts else NOTHING),
+            Cell(f"{one.created:%Y-%m-%d %H:%M} UTC", tone="quiet"),
+        ]
+        for one in alerts
+    ]
+    titles = ["Alert", "Severity", "About", "Delivery", "Attempts", "Raised"]
+    return PageSection("Alerts sent", [Table(titles, rows, words=(1, 2, 3, 5))], notes=notes, anchor="alerts")

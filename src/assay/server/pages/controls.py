@@ -1,0 +1,61 @@
+"""The form at the head of a page, which says what the page shows; sending it changes the address of the page and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+_SELECT, _NUMBER, _WORD, _KEPT = "select", "number", "word", "kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A field of the form."""
+
+    name: str
+    label: str
+    value: str
+    kind: str = _SELECT
+    options: Sequence[tuple[str, str]] = ()
+    """Values, each with what is shown for it; of a word, what may be meant."""
+    low: int = 0
+    high: int = 0
+
+
+def choose_one(
+    name: str, label: str, value: str | None, options: Iterable[str], none: str | None = None
+) -> Control:
+    """A choice among names; `none` says what it means to choose none of them."""
+    names = list(dict.fromkeys([*([value] if value else []), *options] if none is None else options))
+    pairs = [(one, one.replace("_", " ")) for one in names]
+    return Control(name, label, value or "", options=[*([("", none)] if none is not None else []), *pairs])
+
+
+def choose_number(name: str, label: str, value: int, low: int, high: int) -> Control:
+    return Control(name, label, str(value), _NUMBER, low=low, high=high)
+
+
+def choose_word(name: str, label: str, value: str, known: Iterable[tuple[str, str]]) -> Control:
+    """A word that may be typed, with suggestions."""
+    return Control(name, label, value, _WORD, list(known))
+
+
+def keep(name: str, value: str) -> Control:
+    """Something that the form does not change."""
+    return Control(name, "", value, _KEPT)
+
+
+def write_address(path: str, **query: object) -> str:
+    """The address of a view; what is empty is left out."""
+    kept = {name: value for name, value in query.items() if value not in (None, "", 0, False)}
+    return f"{path}?{urlencode(kept, doseq=True)}" if kept else path
+
+
+@dataclass(frozen=True, slots=True)
+class Pager:
+    """Links to the parts of a list before and after the one that is shown; empty where there is none."""
+
+    before: str = ""
+    after: str = ""
+    text: str = ""

@@ -1,0 +1,78 @@
+"""Alerts, and the outbox that they are in until they are delivered.
+
+An attempt is claimed by moving `due` on before the request is made. So two servers do not send the same alert, and one whose server
+was killed in the middle is sent again later.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from assay.model.alert import Alert, AlertState
+from assay.model.codec import from_plain
+from assay.store.tables import alerts
+
+_NAMES = tuple(Alert.__dataclass_fields__)
+_FIELDS = [alerts.c[name] for name in _NAMES]
+
+
+def add_alert(connection: sa.Connection, workspace: int, alert: Alert) -> bool:
+    """Put an alert into the outbox; False if one with its key was raised before."""
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    insert: sa.Insert = dialect.insert(alerts).on_conflict_do_nothing()
+    row = {name: getattr(alert, name) for name in _NAMES if name != "id"}
+    row |= {"workspace_id": workspace, "kind": alert.kind.value, "state": alert.state.value}
+    row |= {"due": alert.due or alert.created}
+    return connection.execute(insert, row).rowcount == 1
+
+
+def claim_alert(connection: sa.Connection, workspace: int, now: datetime, until: datetime) -> Alert | None:
+    """The alert that is due longest, which nobody else sends before `until`; None if none is due."""
+    is_due = (
+        alerts.c.workspace_id == workspace,
+        alerts.c.state == AlertState.PENDING.value,
+        alerts.c.due <= now,
+    )
+    query = sa.select(*_FIELDS).where(*is_due).order_by(alerts.c.due, alerts.c.id).limit(1)
+    row = connection.execute(query.with_for_update(skip_locked=True)).mappings().one_or_none()
+    if row is None:
+        return None
+    connection.execute(
+        alerts.update().where(alerts.c.id == row["id"]).values(due=until, attempts=alerts.c.attempts + 1)
+    )
+    return from_plain(Alert, {**row, "attempts": row["attempts"] + 1})
+
+
+def has_due_alerts(connection: sa.Connection, workspace: int, now: datetime) -> bool:
+    query = sa.select(alerts.c.id).where(
+        alerts.c.workspace_id == workspace, alerts.c.state == AlertState.PENDING.value, alerts.c.due <= now
+    )
+    return connection.scalar(query.limit(1)) is not None
+
+
+def settle_alert(connection: sa.Connection, alert: Alert) -> None:
+    """Store how an attempt ended."""
+    values = {
+        "state": alert.state.value,
+        "due": alert.due or alert.created,
+        "sent": alert.sent,
+        "error": alert.error,
+    }
+    connection.execute(alerts.update().where(alerts.c.id == alert.id).values(values))
+
+
+def read_alerts(
+    connection: sa.Connection, workspace: int, before: int | None, limit: int, state: AlertState | None = None
+) -> list[Alert]:
+    """The newest first; only those with a smaller id than `before`."""
+    query = sa.select(*_FIELDS).where(alerts.c.workspace_id == workspace)
+    if before is not None:
+        query = query.where(alerts.c.id < before)
+    if state is not None:
+        query = query.where(alerts.c.state == state.value)
+    rows = connection.execute(query.order_by(alerts.c.id.desc()).limit(limit)).mappings()
+    return [from_plain(Alert, dict(row)) for row in rows]

@@ -1,0 +1,126 @@
+"""Schedules: when each suite is due next, and what was started for the times that came.
+
+A time is taken by moving `due` on, in the transaction that queues the runs for it. Whoever comes second, another server or one that
+was started again, finds the time gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import sqlalchemy as sa
+
+from assay.model.codec import from_plain
+from assay.model.queue import QueuedRun, QueueState
+from assay.model.schedule import ScheduledRun, SuiteSchedule
+from assay.store import queue
+from assay.store.tables import queued_runs, runs, scheduled_runs, schedules, suites
+
+_SCHEDULE = [schedules.c[name] for name in SuiteSchedule.__dataclass_fields__]
+_NAMES = tuple(SuiteSchedule.__dataclass_fields__)
+_RUN = [scheduled_runs.c[name] for name in ScheduledRun.__dataclass_fields__]
+
+
+def read_schedules(connection: sa.Connection, workspace: int) -> dict[str, SuiteSchedule]:
+    query = sa.select(*_SCHEDULE).where(schedules.c.workspace_id == workspace)
+    return {
+        row["suite"]: from_plain(SuiteSchedule, dict(row)) for row in connection.execute(query).mappings()
+    }
+
+
+def read_registered_schedules(connection: sa.Connection, workspace: int) -> dict[str, str]:
+    """The expressions of suites that are registered in the database, without reading their cases."""
+    expression = sa.type_coerce(suites.c.definition, sa.JSON)["schedule"].as_string()
+    query = sa.select(suites.c.name, expression).where(
+        suites.c.workspace_id == workspace, suites.c.registered, expression.is_not(None)
+    )
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def replace_schedule(
+    connection: sa.Connection, workspace: int, planned: SuiteSchedule, before: SuiteSchedule | None
+) -> bool:
+    """Store when a suite is due next; False if another server was there first."""
+    row = {"workspace_id": workspace, **{name: getattr(planned, name) for name in _NAMES}}
+    if before is None:
+        # Both kinds of databases know it by this name; SQLAlchemy does not, without their dialects.
+        statement = sa.text(
+            "INSERT INTO schedules (workspace_id, suite, expression, zone, due) "
+            "VALUES (:workspace_id, :suite, :expression, :zone, :due) ON CONFLICT DO NOTHING"
+        ).bindparams(sa.bindparam("due", type_=schedules.c.due.type))
+        return connection.execute(statement, row).rowcount == 1
+    chosen = (
+        schedules.c.workspace_id == workspace,
+        schedules.c.suite == before.suite,
+        schedules.c.expression == before.expression,
+        schedules.c.zone == before.zone,
+        schedules.c.due == before.due,
+    )
+    return connection.execute(schedules.update().where(*chosen).values(row)).rowcount == 1
+
+
+def start_runs(
+    connection: sa.Connection, workspace: int, started: Iterable[ScheduledRun], queued: Iterable[QueuedRun]
+) -> None:
+    """Queue the runs of a time that was taken, in the same transaction."""
+    for one in queued:
+        queue.add(connection, one)
+    rows = [{"workspace_id": workspace, **{c.name: getattr(one, c.name) for c in _RUN}} for one in started]
+    if rows:
+        connection.execute(scheduled_runs.insert(), rows)
+
+
+def read_latest_runs(connection: sa.Connection, workspace: int) -> dict[str, list[ScheduledRun]]:
+    """Suite to what was started for its latest time."""
+    latest = (
+        sa.select(scheduled_runs.c.suite, sa.func.max(scheduled_runs.c.due).label("due"))
+        .where(scheduled_runs.c.workspace_id == workspace)
+        .group_by(scheduled_runs.c.suite)
+        .subquery()
+    )
+    query = (
+        sa.select(*_RUN)
+        .join(latest, sa.and_(latest.c.suite == scheduled_runs.c.suite, latest.c.due == scheduled_runs.c.due))
+        .where(scheduled_runs.c.workspace_id == workspace)
+        .order_by(scheduled_runs.c.suite, scheduled_runs.c.agent)
+    )
+    found: dict[str, list[ScheduledRun]] = {}
+    for row in connection.execute(query).mappings():
+        found.setdefault(row["suite"], []).append(from_plain(ScheduledRun, dict(row)))
+    return found
+
+
+def read_open_runs(connection: sa.Connection, workspace: int) -> list[ScheduledRun]:
+    """Those that are not known to have ended."""
+    query = sa.select(*_RUN).where(scheduled_runs.c.workspace_id == workspace, scheduled_runs.c.outcome == "")
+    return [from_plain(ScheduledRun, dict(row)) for row in connection.execute(query).mappings()]
+
+
+def read_outcomes(connection: sa.Connection, run_ids: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+    """Run to how it ended and why, for those of these runs that have ended: the state of the run, or that in the queue."""
+    query = (
+        sa.select(queued_runs.c.id, queued_runs.c.state, queued_runs.c.error, runs.c.state.label("run_state"))
+        .outerjoin(runs, runs.c.id == queued_runs.c.id)
+        .where(queued_runs.c.id.in_(list(run_ids)))
+    )
+    return {
+        row.id: (
+            row.run_state if row.state == QueueState.DONE.value and row.run_state else row.state,
+            row.error,
+        )
+        for row in connection.execute(query)
+        if not QueueState(row.state).is_open
+    }
+
+
+def settle_run(connection: sa.Connection, workspace: int, run: ScheduledRun) -> bool:
+    """Store how it ended; False if another server did."""
+    chosen = (
+        scheduled_runs.c.workspace_id == workspace,
+        scheduled_runs.c.suite == run.suite,
+        scheduled_runs.c.due == run.due,
+        scheduled_runs.c.agent == run.agent,
+        scheduled_runs.c.outcome == "",
+    )
+    values = {"outcome": run.outcome, "error": run.error}
+    return connection.execute(scheduled_runs.update().where(*chosen).values(values)).rowcount == 1

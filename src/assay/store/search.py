@@ -1,0 +1,116 @@
+"""Finds agents, suites, runs and cases by a part of their names, and says which agents have run which suites."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from assay.model.search import FoundCase, FoundRun, SearchResult
+from assay.store.run_refs import newest_first
+from assay.store.tables import agents, runs, suites, tags, trials
+
+_MOST_SUITES = 50
+"""Definitions that are opened to look for cases; each was found to hold the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageCell:
+    """Results of an agent on a suite: how many runs, and when the latest began."""
+
+    agent: str
+    suite: str
+    runs: int
+    latest: datetime
+
+
+def search(connection: sa.Connection, workspace: int, text: str, limit: int) -> SearchResult:
+    asked = connection, workspace, text, limit
+    return SearchResult(find_agents(*asked), find_suites(*asked), find_runs(*asked), find_cases(*asked))
+
+
+def find_agents(connection: sa.Connection, workspace: int, text: str, limit: int) -> list[str]:
+    query = sa.select(agents.c.name).where(agents.c.workspace_id == workspace, _has(agents.c.name, text))
+    return list(connection.scalars(query.distinct().order_by(agents.c.name).limit(limit)))
+
+
+def find_suites(connection: sa.Connection, workspace: int, text: str, limit: int) -> list[str]:
+    query = sa.select(suites.c.name).where(suites.c.workspace_id == workspace, _has(suites.c.name, text))
+    return list(connection.scalars(query.distinct().order_by(suites.c.name).limit(limit)))
+
+
+def find_runs(connection: sa.Connection, workspace: int, text: str, limit: int) -> list[FoundRun]:
+    """The newest first."""
+    tagged = sa.select(tags.c.run_id).where(_has(tags.c.tag, text))
+    query = (
+        sa.select(runs.c.id, runs.c.name, runs.c.label, runs.c.state, runs.c.started)
+        .where(runs.c.workspace_id == workspace)
+        .where(
+            sa.or_(
+                sa.func.substr(runs.c.id, 1, len(text)) == text,
+                _has(runs.c.name, text),
+                _has(runs.c.label, text),
+                runs.c.id.in_(tagged),
+            )
+        )
+        .order_by(*newest_first)
+        .limit(limit)
+    )
+    return [FoundRun(*row) for row in connection.execute(query)]
+
+
+def find_cases(connection: sa.Connection, workspace: int, text: str, limit: int) -> list[FoundCase]:
+    """By their ids and inputs. Databases search the definitions as text, and only those that hold it are opened."""
+    newest = sa.select(sa.func.max(suites.c.id)).where(suites.c.workspace_id == workspace)
+    # As it stands in JSON, within quotes.
+    written = json.dumps(text, ensure_ascii=False)[1:-1]
+    definition = sa.cast(suites.c.definition, sa.Text)
+    query = (
+        sa.select(suites.c.name, suites.c.definition)
+        .where(suites.c.id.in_(newest.group_by(suites.c.name)), _has(definition, written))
+        .order_by(suites.c.name)
+        .limit(_MOST_SUITES)
+    )
+    found: list[FoundCase] = []
+    for name, opened in connection.execute(query):
+        for case in _cases_with(name, opened, text):
+            found.append(case)
+            if len(found) == limit:
+                return found
+    return found
+
+
+def _cases_with(suite: str, definition: dict[str, Any], text: str) -> Iterator[FoundCase]:
+    wanted = text.casefold()
+    for benchmark in definition["benchmarks"]:
+        for case in benchmark["cases"]:
+            asked = case["input"]
+            shown = asked if isinstance(asked, str) else json.dumps(asked, ensure_ascii=False)
+            if wanted in str(case["id"]).casefold() or wanted in shown.casefold():
+                yield FoundCase(suite, benchmark["id"], str(case["id"]), shown)
+
+
+def _has(column: sa.ColumnElement[str], text: str) -> sa.ColumnElement[bool]:
+    """Whether a column contains a text, in small or capital letters."""
+    return column.icontains(text, autoescape=True)
+
+
+def read_coverage(connection: sa.Connection, workspace: int) -> list[CoverageCell]:
+    """Every agent that has results on a suite, by name."""
+    query = (
+        sa.select(
+            agents.c.name,
+            trials.c.suite,
+            sa.func.count(trials.c.run_id.distinct()),
+            sa.func.max(trials.c.started),
+        )
+        .join(trials, trials.c.agent_id == agents.c.id)
+        .where(agents.c.workspace_id == workspace, trials.c.suite != "", trials.c.started.is_not(None))
+        .group_by(agents.c.name, trials.c.suite)
+        .order_by(agents.c.name, trials.c.suite)
+    )
+    return [CoverageCell(*row) for row in connection.execute(query)]

@@ -1,0 +1,126 @@
+"""What success figures are computed from: when agents were benchmarked, what was found, and what gates said."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from assay.model.codec import from_plain, to_plain
+from assay.model.regression import RegressionState
+from assay.model.success import FoundOpportunity, FoundRegression, GateLoss, GateResult
+from assay.store.regressions import read_changes
+from assay.store.tables import agents, gate_results, opportunities, regressions, runs, trials
+
+_JUDGEMENTS = (RegressionState.CONFIRMED, RegressionState.FALSE_POSITIVE)
+_OPPORTUNITY = [opportunities.c[name] for name in FoundOpportunity.__dataclass_fields__]
+
+
+def read_benchmarked(connection: sa.Connection, workspace: int, since: datetime) -> dict[str, list[datetime]]:
+    """Agent to the starts of its runs with results: the first of all, and those since then, in order."""
+    of_agent = trials.join(runs, runs.c.id == trials.c.run_id).join(agents, agents.c.id == trials.c.agent_id)
+    has_result = runs.c.workspace_id == workspace, trials.c.started.is_not(None)
+    first = (
+        sa.select(agents.c.name, sa.func.min(runs.c.started).label("started"))
+        .select_from(of_agent)
+        .where(*has_result)
+        .group_by(agents.c.name)
+    )
+    later = (
+        sa.select(agents.c.name, runs.c.started)
+        .select_from(of_agent)
+        .where(*has_result, runs.c.started >= since)
+        .group_by(agents.c.name, runs.c.started)
+    )
+    found: dict[str, list[datetime]] = {name: [started] for name, started in connection.execute(first)}
+    for name, started in connection.execute(later.order_by(runs.c.started)):
+        if started > found[name][0]:
+            found[name].append(started)
+    return found
+
+
+def read_found_regressions(connection: sa.Connection, workspace: int) -> list[FoundRegression]:
+    """All of them, each with what a person said last about whether it is real."""
+    changes = read_changes(connection, workspace)
+    query = sa.select(regressions).where(regressions.c.workspace_id == workspace)
+    found = []
+    for row in connection.execute(query.order_by(regressions.c.detected)):
+        state = RegressionState(row.state)
+        # Those that were marked before changes were kept have only their state.
+        said = [change.state for change in changes.get(row.id, ())] or ([state] if row.is_marked else [])
+        judged = [one for one in said if one in _JUDGEMENTS]
+        found.append(
+            FoundRegression(
+                row.agent, row.suite, row.benchmark, row.metric, row.version_after, row.detected, state,
+                judged[-1] if judged else None,
+            )
+        )  # fmt: skip
+    return found
+
+
+def write_gate_result(connection: sa.Connection, workspace: int, result: GateResult) -> None:
+    row = {"workspace_id": workspace, "run_id": result.run_id, "baseline": result.baseline, "at": result.at}
+    row |= {"passed": result.passed, "losses": [to_plain(loss) for loss in result.losses]}
+    connection.execute(gate_results.insert(), row)
+
+
+def read_gate_results(connection: sa.Connection, workspace: int) -> list[GateResult]:
+    """The oldest first."""
+    query = sa.select(gate_results).where(gate_results.c.workspace_id == workspace)
+    return [
+        GateResult(
+            row.run_id,
+            row.baseline,
+            row.at,
+            row.passed,
+            tuple(from_plain(GateLoss, loss) for loss in row.losses),
+        )
+        for row in connection.execute(query.order_by(gate_results.c.id))
+    ]
+
+
+def write_opportunities(
+    connection: sa.Connection,
+    workspace: int,
+    places: Collection[tuple[str, str]],
+    found: Iterable[FoundOpportunity],
+    now: datetime,
+) -> None:
+    """Store what a profile found at these places, pairs of agent and place.
+
+    What was found there before keeps its date; what is no longer found is resolved, and what comes back is open again.
+    """
+    listed = {(one.agent, one.place, one.category, one.location): one for one in found}
+    known = {
+        (one.agent, one.place, one.category, one.location): one
+        for one in read_opportunities(connection, workspace)
+        if (one.agent, one.place) in places
+    }
+    for key, one in known.items():
+        if key in listed or one.resolved is None:
+            values: dict[str, object] = {"resolved": None if key in listed else now}
+            if key in listed:
+                values |= {"impact": listed[key].impact, "run_id": listed[key].run_id}
+            chosen = (
+                column == value for column, value in zip(_key_columns(), (workspace, *key), strict=True)
+            )
+            connection.execute(opportunities.update().where(*chosen).values(values))
+    new = [
+        {"workspace_id": workspace, **{column.name: getattr(one, column.name) for column in _OPPORTUNITY}}
+        for key, one in listed.items()
+        if key not in known
+    ]
+    if new:
+        connection.execute(opportunities.insert(), new)
+
+
+def _key_columns() -> tuple[sa.Column[object], ...]:
+    return tuple(opportunities.primary_key.columns)
+
+
+def read_opportunities(connection: sa.Connection, workspace: int) -> list[FoundOpportunity]:
+    """The oldest first."""
+    query = sa.select(*_OPPORTUNITY).where(opportunities.c.workspace_id == workspace)
+    rows = connection.execute(query.order_by(opportunities.c.found)).mappings()
+    return [from_plain(FoundOpportunity, dict(row)) for row in rows]
