@@ -291,13 +291,17 @@ def test_the_same_can_be_done_in_the_workspace_itself(tmp_path: Path, name: str)
         assert isinstance(came, StoreError) if name == "begin" else not isinstance(came, Exception), came
 
 
-def test_runs_of_the_same_names_do_not_meet(store: Store, url: str) -> None:
+def test_runs_of_the_same_names_do_not_meet(store: Store, tmp_path: Path) -> None:
     store.create_workspace("other")
     other = store.in_workspace("other")
     for place, run_id, overall in ((store, "run-1", 0.9), (other, "run-2", 0.2)):
         place.register_agents([NOP])
         play(place, run_id, {"nop": rated(overall=overall, accuracy=overall)}, suite=SUITE)
         place.set_baseline("main", run_id)
+        place.keep_references([reference(overall)])
+    copy = store.export(tmp_path / "copy.db", "run-1")
+    with Store.open(f"sqlite:///{copy}") as exported:
+        assert [one.value for one in exported.references("small")] == [0.9]
     assert (store.run("last").id, other.run("last").id) == ("run-1", "run-2")
     assert (store.run("@main").id, other.run("run").id) == ("run-1", "run-2")
     assert [entry.run_id for entry in other.entries(Filter(suite="small"))] == ["run-2", "run-2"]

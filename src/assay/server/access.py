@@ -23,7 +23,7 @@ from starlette.types import Scope as Connection
 from assay.errors import StoreError
 from assay.model.access import ApiKey, AuditEntry, Scope
 from assay.server.answers import refuse
-from assay.server.context import VISITOR, Contexts, Visitor
+from assay.server.context import Contexts, ServerContext
 from assay.server.recent import Recent
 
 NEEDED = "x-scope"
@@ -97,37 +97,38 @@ class AccessControl:
             await send(message)
 
         try:
-            visitor, refusal = await run_sync(self._check, scope, route)
+            key, refusal = await run_sync(self._check, scope, route)
         except StoreError as error:
-            visitor, refusal = Visitor(self._contexts.own), refuse(503, str(error))
+            key, refusal = None, refuse(503, str(error))
         if refusal is not None:
             await refusal(scope, receive, send_with_headers)
         else:
-            scope[VISITOR] = visitor
+            scope.setdefault("state", {})["key"] = key
             body = await _read_body(receive)
             handler = refuse(413, _TOO_LARGE) if body is None else self._app
             await handler(scope, body or receive, send_with_headers)
         path = str(getattr(route, "path_format", "other"))
         method = scope["method"] if route else "any"
-        visitor.context.counts.add(method, path, status, monotonic() - begun)
+        # What is done with a key concerns its workspace, also where the key is refused.
+        context = self._contexts.of(key)
+        context.counts.add(method, path, status, monotonic() - begun)
         if scope["method"] not in ("GET", "HEAD") or status in (401, 403):
-            await run_sync(self._note, scope, visitor, status)
+            await run_sync(_note, context, scope, key, status)
 
-    def _check(self, scope: Connection, route: BaseRoute | None) -> tuple[Visitor, Response | None]:
-        """Who makes a request, and its refusal; None if it may go on."""
-        headers, nobody = Headers(scope=scope), Visitor(self._contexts.own)
+    def _check(self, scope: Connection, route: BaseRoute | None) -> tuple[ApiKey | None, Response | None]:
+        """The key of a request, and the refusal of it; None if it may go on."""
+        headers = Headers(scope=scope)
         if (refusal := _refuse_body(headers)) is not None:
-            return nobody, refusal
+            return None, refusal
         # What there is not, and the schema, can be read.
         needed = Scope.READ if route is None else find_scope(route)
         if needed == "public":
-            return nobody, None
+            return None, None
         if not self._has_keys.get("", self._store.has_keys):
-            return nobody, _refuse_others(headers)
+            return None, _refuse_others(headers)
         key = self._store.find_key(find_token(headers))
-        # What is done with a key concerns its workspace, also where the key is refused.
-        visitor = nobody if key is None else Visitor(self._contexts.find(key.workspace), key)
-        return visitor, self._refuse_key(key, Scope(needed), _address(scope))
+        self._contexts.of(key)  # here, as it may ask the database
+        return key, self._refuse_key(key, Scope(needed), _address(scope))
 
     def _refuse_key(self, key: ApiKey | None, needed: Scope, address: str) -> Response | None:
         now = datetime.now(UTC)
@@ -154,15 +155,16 @@ class AccessControl:
     def _find_route(self, scope: Connection) -> BaseRoute | None:
         return next((route for route in self._routes if route.matches(scope)[0] is Match.FULL), None)
 
-    def _note(self, scope: Connection, visitor: Visitor, status: int) -> None:
-        key = visitor.key.prefix if visitor.key else ""
-        entry = AuditEntry(
-            datetime.now(UTC), key, _address(scope), scope["method"], scope["path"][:500], status
-        )
-        try:
-            visitor.context.store.audit(entry)
-        except StoreError:
-            return  # what was to be told about has been answered; the database is away
+
+def _note(context: ServerContext, scope: Connection, key: ApiKey | None, status: int) -> None:
+    prefix = key.prefix if key else ""
+    entry = AuditEntry(
+        datetime.now(UTC), prefix, _address(scope), scope["method"], scope["path"][:500], status
+    )
+    try:
+        context.store.audit(entry)
+    except StoreError:
+        return  # what was to be told about has been answered; the database is away
 
 
 def find_token(headers: Headers) -> str:

@@ -53,13 +53,14 @@ def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
         responses=describe_errors(401, 403, 413, 415, 422, 429, 503),
         lifespan=lifespan,
     )
+    app.state.contexts = contexts = Contexts(ServerContext(settings, store, queue))
     answer_errors(app)
     for resource in RESOURCES:
         app.include_router(resource.router)
     app.add_middleware(
         AccessControl,
         routes=[route for resource in RESOURCES for route in resource.router.routes],
-        contexts=Contexts(ServerContext(settings, store, queue)),
+        contexts=contexts,
         rate=settings.server.get("rate", RATE),
     )
     app.openapi = lambda: describe_access(app)  # type: ignore[method-assign]

@@ -82,7 +82,11 @@ class Contexts:
         self._lock = Lock()
         self._made = {own.store.workspace: own}
 
-    def find(self, workspace: str) -> ServerContext:
+    def of(self, key: ApiKey | None) -> ServerContext:
+        """What a request with this key may see; one without a key sees the workspace of the server."""
+        if key is None:
+            return self.own
+        workspace = key.workspace
         with self._lock:
             if workspace not in self._made:
                 store = self.own.store.in_workspace(workspace)
@@ -96,21 +100,10 @@ def without_project_files(settings: Settings) -> Settings:
     return replace(settings, load=(), agents=(), suites=())
 
 
-@dataclass(frozen=True, slots=True)
-class Visitor:
-    """Who makes a request, and what it may see: the workspace of its key, or that of the server while there are no keys."""
-
-    context: ServerContext
-    key: ApiKey | None = None
-
-
-VISITOR = "assay.visitor"
-"""Where the scope of a request has its visitor, put there by the access control."""
-
-
 def _find_context(request: Request) -> ServerContext:
-    visitor: Visitor = request.scope[VISITOR]
-    return visitor.context
+    contexts: Contexts = request.app.state.contexts
+    # Put there by the access control: a request that it has not let through has none.
+    return contexts.of(request.state.key)
 
 
 Context = Annotated[ServerContext, Depends(_find_context)]
