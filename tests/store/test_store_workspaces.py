@@ -295,7 +295,7 @@ def test_the_same_can_be_done_in_the_workspace_itself(tmp_path: Path, name: str)
 def test_runs_of_the_same_names_do_not_meet(store: Store, tmp_path: Path) -> None:
     store.create_workspace("other")
     other = store.in_workspace("other")
-    for place, run_id, overall in ((store, "run-1", 0.9), (other, "run-2", 0.2)):
+    for place, run_id, overall in ((other, "run-2", 0.2), (store, "run-1", 0.9)):
         place.register_agents([NOP])
         play(place, run_id, {"nop": rated(overall=overall, accuracy=overall)}, suite=SUITE)
         place.set_baseline("main", run_id)
