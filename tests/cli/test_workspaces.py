@@ -21,8 +21,9 @@ def two(assay_inline: AssayInline) -> AssayInline:
     return assay_inline
 
 
-def labels(assay: AssayInline, *options: str, **variables: str) -> list[str]:
-    return [run["label"] for run in assay("runs", "list", "--json", *options, **variables).json]
+def labels(assay: AssayInline, *options: str, variable: str = "") -> list[str]:
+    listed = assay("runs", "list", "--json", *options, ASSAY_WORKSPACE=variable).json
+    return [run["label"] for run in listed]
 
 
 def test_a_workspace_is_chosen_by_option_then_variable_then_settings(two: AssayInline) -> None:
@@ -30,8 +31,8 @@ def test_a_workspace_is_chosen_by_option_then_variable_then_settings(two: AssayI
     two.write("assay.toml", '[assay]\nworkspace = "team-a"\n')
     assert labels(two) == ["theirs"]
     assert labels(two, "--workspace", "default") == ["mine"]
-    assert labels(two, ASSAY_WORKSPACE="default") == ["mine"]
-    assert labels(two, "--workspace", "team-a", ASSAY_WORKSPACE="default") == ["theirs"]
+    assert labels(two, variable="default") == ["mine"]
+    assert labels(two, "--workspace", "team-a", variable="default") == ["theirs"]
 
 
 def test_workspaces_are_listed_with_their_runs_and_the_chosen_one(two: AssayInline) -> None:

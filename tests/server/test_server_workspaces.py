@@ -63,6 +63,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspaces]:
         store.create_workspace("other")
         _, own = store.create_key("own", Scope.ADMIN)
         _, other = store.in_workspace("other").create_key("other", Scope.ADMIN)
+        _, reader = store.in_workspace("other").create_key("reader", Scope.READ)
         store.set_baseline("main", store.run("last").id)
         store.keep_regressions([FOUND])
     with serving(folder) as service:
@@ -80,7 +81,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspaces]:
             "trial_id": trial,
             "kind": "load",
         }
-        yield Workspaces(service, {"own": own, "other": other}, ids)
+        yield Workspaces(service, {"own": own, "other": other, "reader": reader}, ids)
 
 
 @pytest.mark.parametrize(("method", "path", "scope"), GUARDED, ids=[f"{m} {p}" for m, p, _ in GUARDED])
@@ -118,9 +119,11 @@ def test_a_prefix_last_and_a_baseline_mean_a_run_of_the_own_workspace(two: Works
 
 def test_the_audit_log_has_what_was_done_in_its_workspace(two: Workspaces) -> None:
     two.ask("POST", "/runs/nobody/cancel", "other")
-    for key in ("own", "other"):
+    assert two.ask("POST", "/runs/nobody/cancel", "reader").status == 403
+    prefixes = {name: token.split("_")[1] for name, token in two.tokens.items()}
+    for key, users in (("own", ["own"]), ("other", ["other", "reader"])):
         entries = two.ask("GET", "/audit", key).document["entries"]
-        assert {entry["key"] for entry in entries} == {two.tokens[key].split("_")[1]}
+        assert {entry["key"] for entry in entries} == {prefixes[name] for name in users}
 
 
 def test_requests_are_counted_by_workspace(two: Workspaces) -> None:

@@ -76,6 +76,7 @@ def fill(store: Store, url: str, folder: Path) -> World:
     store.create_workspace("full")
     store.create_workspace("other")
     full = store.in_workspace("full")
+    play(full, "old", {"nop": rated(overall=0.5)}, suite=SUITE, started=NOON - timedelta(days=1))
     full.register_agents([NOP, GPT])
     full.register_suite(SUITE)
     plan = replace(suite_plan(SUITE, NOP), tags=("nightly",))
@@ -373,13 +374,20 @@ def test_the_same_can_be_done_in_the_workspace_itself(tmp_path: Path, name: str)
         assert isinstance(came, StoreError) if name == "begin" else not isinstance(came, Exception), came
 
 
-def test_runs_of_the_same_names_do_not_meet(store: Store, url: str) -> None:
+def test_runs_of_the_same_names_do_not_meet(store: Store, tmp_path: Path) -> None:
     store.create_workspace("other")
     other = store.in_workspace("other")
-    for place, run_id, overall in ((store, "run-1", 0.9), (other, "run-2", 0.2)):
+    for place, run_id, overall in ((other, "run-2", 0.2), (store, "run-1", 0.9)):
         place.register_agents([NOP])
         play(place, run_id, {"nop": rated(overall=overall, accuracy=overall)}, suite=SUITE)
         place.set_baseline("main", run_id)
+        place.keep_references([reference(overall)])
+    copy = store.export(tmp_path / "copy.db", "run-1")
+    with Store.open(f"sqlite:///{copy}") as exported:
+        assert [one.value for one in exported.references("small")] == [0.9]
+    trials = [place.run("last").trials[0].id for place in (store, other)]
+    assert store.trial_references(trials[0])["seconds"].value == 0.9
+    assert other.trial_references(trials[1])["seconds"].value == 0.2
     assert (store.run("last").id, other.run("last").id) == ("run-1", "run-2")
     assert (store.run("@main").id, other.run("run").id) == ("run-1", "run-2")
     assert [entry.run_id for entry in other.entries(Filter(suite="small"))] == ["run-2", "run-2"]
@@ -387,6 +395,7 @@ def test_runs_of_the_same_names_do_not_meet(store: Store, url: str) -> None:
     other.delete_baseline("main")
     assert store.baselines() == {"main": "run-1"}
     assert other.prune(older_than_days=0, keep=0) == ["run-2"]
+    assert (len(store.references("small")), other.references("small")) == (1, [])
     assert store.agents().keys() == other.agents().keys() == {"nop"}
     assert (store.benchmarks("small"), other.benchmarks("small")) == (["sums", "words"], [])
 
