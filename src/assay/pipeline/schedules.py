@@ -50,7 +50,7 @@ def run_due_suites(store: Store, settings: Settings, now: datetime) -> list[Sche
                 planned = SuiteSchedule(suite.name, str(suite.schedule), _zone_name(settings), due)
                 store.plan_schedule(planned, before)
         elif before.due <= now:
-            agents = suite.named or _find_experienced(store, known).get(suite.name, ())
+            agents = _find_agents(store, suite, known)
             why = "" if agents else "No agent is named in the suite, and no registered agent has run it."
             started += _take_time(store, settings, before, agents, why, now)
     return started
@@ -68,13 +68,11 @@ def _parse(expression: str | None) -> Schedule | None:
         return None
 
 
-def _find_experienced(store: Store, known: set[str]) -> dict[str, tuple[str, ...]]:
-    """Suite to the registered agents that have run it."""
-    found: dict[str, tuple[str, ...]] = {}
-    for cell in store.coverage():
-        if cell.agent in known:
-            found[cell.suite] = (*found.get(cell.suite, ()), cell.agent)
-    return found
+def _find_agents(store: Store, suite: RegisteredSuite, known: set[str]) -> tuple[str, ...]:
+    """Those that the suite names, or else the registered ones that have run it."""
+    if suite.named:
+        return suite.named
+    return tuple(cell.agent for cell in store.coverage(known, [suite.name]))
 
 
 def _take_time(
@@ -111,14 +109,14 @@ def settle_scheduled_runs(store: Store, settings: Settings, now: datetime) -> li
 def list_schedules(store: Store, settings: Settings, now: datetime) -> list[ScheduleStatus]:
     """Every suite with a schedule, the one that is due next first."""
     stored, latest = store.schedules(), store.latest_scheduled_runs()
-    experienced = _find_experienced(store, set(registered_agents(settings, store)))
+    known = set(registered_agents(settings, store))
     found = [
         ScheduleStatus(
             suite.name,
             str(suite.schedule),
             _zone_name(settings),
             _find_next(settings, suite, stored.get(suite.name), now),
-            suite.named or experienced.get(suite.name, ()),
+            _find_agents(store, suite, known),
             tuple(latest.get(suite.name, ())),
         )
         for suite in registered_suites(settings, store).values()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from assay.analysis.comparison.severity import COMPLETED
-from assay.analysis.review.success import DAYS, MONTHS, SuccessRecord, compute_success
+from assay.analysis.review.success import SuccessRecord, compute_success, list_periods
 from assay.errors import StoreError
 from assay.model import Report, RunState, TrialReport, Verdict
 from assay.model.regression import Gate
@@ -24,10 +24,9 @@ _PROFILE = "profile"
 
 def measure_success(store: Store, settings: Settings, now: datetime) -> SuccessReport:
     """The figures of the last 30 days and of the last months."""
-    since = now - timedelta(days=max(DAYS, 31 * MONTHS))
     record = SuccessRecord(
         registered=frozenset(registered_agents(settings, store)),
-        benchmarked=store.benchmarked(since),
+        activity=store.agent_activity(list_periods(now)),
         regressions=store.found_regressions(),
         gates=store.gate_results(),
         opportunities=store.opportunities(),

@@ -339,6 +339,8 @@ trials = sa.Table(
     sa.Column("baseline_overall", sa.Double),
     sa.Column("cleanup", _RedactedJson),
     sa.UniqueConstraint("run_id", "position"),
+    # For overviews of all agents and suites: they read this index alone, and not the trials, which are long.
+    sa.Index("ix_trials_coverage", "agent_id", "suite", "started", "run_id"),
     sqlite_autoincrement=True,  # an id that was deleted is never given again: a runner may still be writing to it
 )
 
