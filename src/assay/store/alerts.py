@@ -23,7 +23,8 @@ def add_alert(connection: sa.Connection, workspace: int, alert: Alert) -> bool:
     from sqlalchemy.dialects import postgresql, sqlite
 
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    insert: sa.Insert = dialect.insert(alerts).on_conflict_do_nothing()
+    # Inline, so that the number of rows is told: with the new id to return, PostgreSQL's driver does not know it.
+    insert: sa.Insert = dialect.insert(alerts).on_conflict_do_nothing().inline()
     row = {name: getattr(alert, name) for name in _NAMES if name != "id"}
     row |= {"workspace_id": workspace, "kind": alert.kind.value, "state": alert.state.value}
     row |= {"due": alert.due or alert.created}
