@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from statsmodels.stats.proportion import proportion_confint
@@ -14,8 +15,8 @@ from tests.past import NOON, Past, suite_of
 from tests.server.service import Service
 from tests.store.test_store_regressions import FOUND
 
-from assay.model.regression import RegressionState
-from assay.model.success import FoundOpportunity, GateLoss, GateResult
+from assay.model.regression import Regression, RegressionState
+from assay.model.success import FoundOpportunity, GateLoss, GateRecord
 from assay.pipeline.coverage import measure_coverage
 from assay.pipeline.success import measure_success
 from assay.report.documents.operations import success_document
@@ -97,8 +98,8 @@ def test_search_finds_inputs_with_any_characters(store: Store, text: str) -> Non
 NOW = datetime(2026, 5, 20, tzinfo=UTC)
 
 
-def found_on(day: datetime, number: int, **changes: object) -> object:
-    return replace(FOUND, id=f"bbbb{number:04}", detected=day, changed=day, **changes)  # type: ignore[arg-type]
+def found_on(day: datetime, number: int, **changes: Any) -> Regression:
+    return replace(FOUND, id=f"bbbb{number:04}", detected=day, changed=day, **changes)
 
 
 def test_without_data_nothing_is_claimed(store: Store) -> None:
@@ -128,7 +129,7 @@ def test_agents_benchmarked_are_a_share_of_those_registered(store: Store, projec
 
 def test_regressions_count_as_people_judged_them(store: Store) -> None:
     april, may = datetime(2026, 4, 10, tzinfo=UTC), datetime(2026, 5, 10, tzinfo=UTC)
-    store.keep_regressions(found_on(april if n < 4 else may, n) for n in range(10))  # type: ignore[misc]
+    store.keep_regressions(found_on(april if n < 4 else may, n) for n in range(10))
     for number, states in {
         0: ["false_positive"], 1: ["confirmed"], 4: ["confirmed", "resolved"], 5: ["false_positive", "confirmed"],
         6: ["confirmed"], 7: ["confirmed", "false_positive"], 8: ["resolved"],
@@ -153,19 +154,19 @@ def test_a_regression_is_caught_by_a_gate_that_failed_on_it(store: Store) -> Non
             found_on(day, 3, after="1.5 run r9", benchmark="billing"),
             found_on(day, 4, benchmark="late"),
             found_on(day, 5, benchmark="false"),
-        ]  # type: ignore[list-item]
+        ]
     )
     store.mark_regression("gpt", "bbbb0005", RegressionState.FALSE_POSITIVE)
     loss = GateLoss("gpt", "1.4", "desk", "refunds", "seconds")
     other = replace(loss, benchmark="returns", metric="score")
-    store.keep_gate_result(GateResult("r8", "main", day - timedelta(hours=1), False, (loss, other)))
+    store.keep_gate_result(GateRecord("r8", "main", day - timedelta(hours=1), False, (loss, other)))
     store.keep_gate_result(
-        GateResult("r9", "main", day, False, (replace(loss, version="1.5", benchmark="billing", metric=""),))
+        GateRecord("r9", "main", day, False, (replace(loss, version="1.5", benchmark="billing", metric=""),))
     )
     store.keep_gate_result(
-        GateResult("r10", "main", day + timedelta(days=2), False, (replace(loss, benchmark="late"),))
+        GateRecord("r10", "main", day + timedelta(days=2), False, (replace(loss, benchmark="late"),))
     )
-    store.keep_gate_result(GateResult("r11", "main", day, True))
+    store.keep_gate_result(GateRecord("r11", "main", day, True))
     found = measure_success(store, NOTHING, NOW).last_30_days
     # returns failed on another metric, late came later, false is no regression.
     assert (found.caught.count, found.caught.of) == (2, 4)

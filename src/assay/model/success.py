@@ -49,7 +49,7 @@ class GateLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class GateResult:
+class GateRecord:
     """What a gate said of a run."""
 
     run_id: str

@@ -12,7 +12,7 @@ from assay.analysis.review.success import SuccessRecord, compute_success, list_p
 from assay.errors import StoreError
 from assay.model import Report, RunState, TrialReport, Verdict
 from assay.model.regression import Gate
-from assay.model.success import FoundOpportunity, GateLoss, GateResult, SuccessReport
+from assay.model.success import FoundOpportunity, GateLoss, GateRecord, SuccessReport
 from assay.pipeline.registered import registered_agents
 from assay.report.figures import params_text
 from assay.spec.settings import Settings
@@ -37,7 +37,7 @@ def measure_success(store: Store, settings: Settings, now: datetime) -> SuccessR
 def keep_gate(store: Store, gate: Gate, now: datetime | None = None) -> None:
     """Remember what a gate said of a stored run; a database that cannot be written keeps nobody from a verdict."""
     run_id = gate.rerun.judged if gate.rerun is not None else gate.b.run.id
-    result = GateResult(
+    result = GateRecord(
         run_id, gate.baseline, now or datetime.now(UTC), gate.passed, tuple(dict.fromkeys(_losses_of(gate)))
     )
     with suppress(StoreError):

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from assay.model.regression import Regression, RegressionChange, RegressionState
     from assay.model.schedule import ScheduledRun, SuiteSchedule
     from assay.model.search import SearchResult
-    from assay.model.success import AgentActivity, FoundOpportunity, FoundRegression, GateResult
+    from assay.model.success import AgentActivity, FoundOpportunity, FoundRegression, GateRecord
     from assay.store.cases import Done, Judgement
     from assay.store.history import AgentTrial, Columns, PastFigures
     from assay.store.labels import LabelFilter
@@ -1033,13 +1033,13 @@ class Store:
         with self._reading() as connection:
             return success.read_found_regressions(connection, DEFAULT_WORKSPACE)
 
-    def keep_gate_result(self, result: GateResult) -> None:
+    def keep_gate_result(self, result: GateRecord) -> None:
         from assay.store import success
 
         with self._writer.begin() as connection:
             success.write_gate_result(connection, DEFAULT_WORKSPACE, result)
 
-    def gate_results(self) -> list[GateResult]:
+    def gate_results(self) -> list[GateRecord]:
         from assay.store import success
 
         with self._reading() as connection:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from assay.model.codec import from_plain, to_plain
 from assay.model.regression import RegressionState
-from assay.model.success import AgentActivity, FoundOpportunity, FoundRegression, GateLoss, GateResult
+from assay.model.success import AgentActivity, FoundOpportunity, FoundRegression, GateLoss, GateRecord
 from assay.store.regressions import read_changes
 from assay.store.tables import agents, gate_results, opportunities, regressions, trials
 
@@ -61,17 +61,17 @@ def read_found_regressions(connection: sa.Connection, workspace: int) -> list[Fo
     return found
 
 
-def write_gate_result(connection: sa.Connection, workspace: int, result: GateResult) -> None:
+def write_gate_result(connection: sa.Connection, workspace: int, result: GateRecord) -> None:
     row = {"workspace_id": workspace, "run_id": result.run_id, "baseline": result.baseline, "at": result.at}
     row |= {"passed": result.passed, "losses": [to_plain(loss) for loss in result.losses]}
     connection.execute(gate_results.insert(), row)
 
 
-def read_gate_results(connection: sa.Connection, workspace: int) -> list[GateResult]:
+def read_gate_results(connection: sa.Connection, workspace: int) -> list[GateRecord]:
     """The oldest first."""
     query = sa.select(gate_results).where(gate_results.c.workspace_id == workspace)
     return [
-        GateResult(
+        GateRecord(
             row.run_id,
             row.baseline,
             row.at,

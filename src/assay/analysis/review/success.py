@@ -13,7 +13,7 @@ from assay.model.success import (
     FoundOpportunity,
     FoundRegression,
     GateLoss,
-    GateResult,
+    GateRecord,
     SuccessFigures,
     SuccessReport,
 )
@@ -33,7 +33,7 @@ class SuccessRecord:
     activity: Mapping[str, AgentActivity]
     """Of every agent with results, in the periods of `list_periods`."""
     regressions: Sequence[FoundRegression]
-    gates: Sequence[GateResult]
+    gates: Sequence[GateRecord]
     opportunities: Sequence[FoundOpportunity]
 
 
@@ -95,7 +95,7 @@ def _compute_period(
     )
 
 
-def is_caught(regression: FoundRegression, gates: Sequence[GateResult]) -> bool:
+def is_caught(regression: FoundRegression, gates: Sequence[GateRecord]) -> bool:
     """Whether a gate failed on it, by the time it was found or within a day."""
     return any(
         gate.at <= regression.detected + _GATE_LAG
