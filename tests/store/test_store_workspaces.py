@@ -27,7 +27,7 @@ from assay.model.queue import QueuedRun
 from assay.model.regression import RegressionState
 from assay.model.schedule import ScheduledRun, SuiteSchedule
 from assay.model.search import SearchResult
-from assay.model.success import FoundOpportunity, GateResult
+from assay.model.success import FoundOpportunity, GateRecord
 from assay.store.labels import LabelFilter
 from assay.store.processes import current_owner
 from assay.store.regressions import RegressionFilter
@@ -40,7 +40,7 @@ SUITE = replace(
 )
 ENTRY = AuditEntry(NOON, "", "127.0.0.1", "POST", "/benchmarks/run", 200)
 BOARD = StoredBoard(BoardKey("small", "", "overall"), 1, NOON, NOON + timedelta(days=1), "{}")
-GATE = GateResult("run-1", "main", NOON, False)
+GATE = GateRecord("run-1", "main", NOON, False)
 OPPORTUNITY = FoundOpportunity("nop", "sums", "cache", "line 1", 0.1, "run-1", NOON)
 ALERT = Alert("k", AlertKind.STALE_AGENT, "major", "nop is stale", {}, NOON)
 SCHEDULE = SuiteSchedule("small", "0 3 * * *", "UTC", NOON - timedelta(days=1))
@@ -205,7 +205,9 @@ READS: dict[str, Callable[[Store, World], Any]] = {
     "labelled_scores": lambda store, world: store.labelled_scores(LabelFilter()),
     "coverage": lambda store, world: store.coverage(),
     "search": lambda store, world: _found_names(store.search("n", 5)),
-    "benchmarked": lambda store, world: store.benchmarked(NOON - timedelta(days=1)),
+    "count_coverage": lambda store, world: any(store.count_coverage(NOON)),
+    "latest_results": lambda store, world: store.latest_results(),
+    "agent_activity": lambda store, world: store.agent_activity([(NOON - timedelta(days=1), NOON)]),
     "found_regressions": lambda store, world: store.found_regressions(),
     "gate_results": lambda store, world: store.gate_results(),
     "opportunities": lambda store, world: store.opportunities(),

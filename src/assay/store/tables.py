@@ -349,6 +349,8 @@ trials = sa.Table(
     sa.Column("cleanup", _RedactedJson),
     sa.UniqueConstraint("run_id", "position"),
     sa.Index("ix_trials_suite", "suite", "benchmark", "run_id"),
+    # For overviews of all agents and suites: they read this index alone, and not the trials, which are long.
+    sa.Index("ix_trials_coverage", "agent_id", "suite", "started", "run_id"),
     sqlite_autoincrement=True,  # an id that was deleted is never given again: a runner may still be writing to it
 )
 

@@ -25,6 +25,7 @@ def upgrade() -> None:
     op.create_index("ix_runs_suite_id", "runs", ["suite_id", "started"])
     op.create_index("ix_trials_suite", "trials", ["suite", "benchmark", "run_id"])
     op.create_index("ix_tags_tag", "tags", ["tag"])
+    op.create_index("ix_trials_coverage", "trials", ["agent_id", "suite", "started", "run_id"])
 
 
 def _create_access() -> None:
