@@ -133,8 +133,16 @@ def sleepy(question: str) -> str:
 def clean(question: str) -> str:
     """Two calls of which the second needs the first, then independent ones at once, and some computing."""
     plan = _ask("Make a plan for the trip", "visit Bergen", 0.1)
+    under_way = threading.Barrier(3)  # they are at once, even if the machine is slow to start threads
+
+    def ask_option(number: int) -> None:
+        with span("ask model", kind="llm", input=f"Option {number} for {plan}") as call:
+            under_way.wait()
+            _call(0.15)
+            call.record(output=f"hotel{number}")
+
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda n: _ask(f"Option {n} for {plan}", f"hotel{n}", 0.15), range(3)))
+        list(pool.map(ask_option, range(3)))
     _compute(0.1)
     return "done"
 

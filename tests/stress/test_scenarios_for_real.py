@@ -14,6 +14,7 @@ from tests.sim_llm.asking import quick
 from tests.stress.benches import real_bench
 
 from assay.analysis.load.stress import score_of
+from assay.builtin.scenarios import memory_pressure
 from assay.builtin.scenarios.concurrent_requests import ConcurrentRequests
 from assay.builtin.scenarios.failure_recovery import FailureRecovery
 from assay.builtin.scenarios.high_load import HighLoad
@@ -199,6 +200,15 @@ def test_a_program_works_with_the_memory_that_it_needs_and_not_with_next_to_none
     assert found.load_asked == pytest.approx(20.0)
     assert sum(one.is_probe for one in found.points) == scenario.halvings
     assert judged(found)["graceful"][1] is False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces it")
+def test_a_program_that_nobody_saw_at_work_is_not_said_to_need_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(memory_pressure, "find_agent_processes", list)
+    found = MemoryPressure(steps=(8.0,), seconds=0.1).run(real_bench("", use=program(tmp_path)))
+    assert "memory" in found.skipped
 
 
 def test_a_test_that_is_cut_short_says_so_at_once():

@@ -31,12 +31,12 @@ _HAS_PROC = os.path.exists("/proc/self/statm")  # noqa: PTH110 (see _read)
 
 def descendants_rss(pid: int) -> int:
     """Resident bytes of all descendants of a process."""
-    return sum(_rss(member) for child in find_children(pid) for member in _family(child))
+    return sum(_rss(member) for child in find_children(pid) for member in find_family(child))
 
 
 def tree_rss(pid: int) -> int:
     """Resident bytes of a process and its descendants."""
-    return sum(_rss(member) for member in _family(pid))
+    return sum(_rss(member) for member in find_family(pid))
 
 
 class TreeUsage(NamedTuple):
@@ -63,10 +63,11 @@ def tree_usage(pid: int, most: int | None = None) -> TreeUsage:
     return TreeUsage(members, pages * _PAGE, ticks / _TICKS)
 
 
-def _family(pid: int) -> Iterator[int]:
+def find_family(pid: int) -> Iterator[int]:
+    """A process and its descendants, without a look at all others: quick on a busy machine, too."""
     yield pid
     for child in find_children(pid):
-        yield from _family(child)
+        yield from find_family(child)
 
 
 def find_children(pid: int) -> list[int]:

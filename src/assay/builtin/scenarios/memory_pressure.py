@@ -36,6 +36,8 @@ from assay.units import count, percent, significant, size
 
 _CRASHES = ("refused", "reset", "disconnected", "incomplete")
 _BYTES_PER_TOKEN = 4
+_MOST_LOADS = 3
+"""In which the program has to be seen at work: its working set has to be known before it can be limited."""
 PRESSURE = "× memory pressure"
 """Working set ÷ memory that is left."""
 
@@ -85,7 +87,16 @@ class MemoryPressure:
         free = _Program()  # without a limit: its working set is what every step is a multiple of
         load = Load(Arrivals.CLOSED, concurrency=1, seconds=self.seconds)
         objectives = () if bench.is_derived else bench.objectives
-        bench.put(load, asked=bench.subject.through_its_own_code(), during=free.look, objectives=objectives)
+        for _ in range(_MOST_LOADS):
+            bench.put(
+                load, asked=bench.subject.through_its_own_code(), during=free.look, objectives=objectives
+            )
+            if free.most:
+                break
+        else:
+            return ScenarioFinding(
+                self.name, skipped="no process of the program lived long enough to measure its memory"
+            )
 
         def tried(left: float) -> _Step:
             """One load with this multiple of the working set; the program is started anew, so the limit holds from its start."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 
 import psutil
 
+from assay.execute.process_tree import find_family
 from assay.model.stress import Resources, Sample
 
 EVERY = 0.1
@@ -36,9 +38,10 @@ def listening_on(port: int) -> psutil.Process | None:
 def with_children(process: psutil.Process) -> list[psutil.Process]:
     """Servers may compute in processes of their own; empty where it has ended."""
     try:
-        return [process, *process.children(recursive=True)]
+        process.status()
     except psutil.Error:
         return []
+    return [*_running(process.pid)]
 
 
 def find_agent_processes() -> list[psutil.Process]:
@@ -54,8 +57,14 @@ def running_its_code() -> list[psutil.Process]:
 
 
 def _descendants() -> Iterator[psutil.Process]:
-    for process in psutil.Process().children(recursive=True):
+    return (process for process in _running(os.getpid()) if process.pid != os.getpid())
+
+
+def _running(pid: int) -> Iterator[psutil.Process]:
+    """A process and its descendants. Not found by psutil, which looks at all processes: a load may be over before it has."""
+    for member in find_family(pid):
         with contextlib.suppress(psutil.Error):
+            process = psutil.Process(member)
             if process.status() != psutil.STATUS_ZOMBIE:
                 yield process
 
