@@ -72,6 +72,13 @@ def test_one_run_is_copied_with_all_that_is_its_own(store: Store, tmp_path: Path
         "regressions": 0,
         "leases": 0,
         "queued_runs": 0,
+        "schedules": 0,
+        "scheduled_runs": 0,
+        "alerts": 0,
+        "labels": 0,
+        "regression_changes": 0,
+        "gate_results": 0,
+        "opportunities": 0,
         "api_keys": 0,
         "audit_log": 0,
     }
