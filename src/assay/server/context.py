@@ -146,8 +146,8 @@ Context = Annotated[ServerContext, Depends(_find_context)]
 
 def find_author(request: Request) -> str:
     """The name of the key that a request was made with; without keys, whoever uses this machine."""
-    key: ApiKey | None = request.state.caller.key
+    key = caller_of(request).key
     return key.name if key else LOCAL
 
 
-Caller = Annotated[str, Depends(find_author)]
+Author = Annotated[str, Depends(find_author)]

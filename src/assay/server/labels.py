@@ -13,7 +13,7 @@ from assay.model.label import LabelVerdict
 from assay.report.documents.operations import agreement_document, label_document
 from assay.server.access import READ, RUN
 from assay.server.answers import describe_errors, respond
-from assay.server.context import Caller, Context
+from assay.server.context import Author, Context
 from assay.server.parameters import Before, Name, PageSize, Text
 from assay.store.labels import LabelFilter
 
@@ -87,7 +87,7 @@ class LabelRequest(BaseModel):
     responses=describe_errors(404),
     summary="Label an answer",
 )
-def label_answer(context: Context, caller: Caller, asked: LabelRequest) -> Response:
+def label_answer(context: Context, caller: Author, asked: LabelRequest) -> Response:
     """One label of a person for each answer: a second one replaces the first."""
     given = context.store.label(
         asked.trial_id, asked.case, asked.seq, caller, asked.label, asked.note, datetime.now(UTC)

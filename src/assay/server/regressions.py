@@ -14,7 +14,7 @@ from assay.pipeline.baselines import name_baseline
 from assay.report.documents.operations import tracked_regression_document
 from assay.server.access import READ, RUN
 from assay.server.answers import describe_errors, respond
-from assay.server.context import Caller, Context
+from assay.server.context import Author, Context
 from assay.server.parameters import Name, PageSize, Text
 from assay.server.schemas import RegressionRow
 from assay.store.regressions import RegressionFilter
@@ -132,7 +132,7 @@ class StateRequest(BaseModel):
     summary="Give a regression a state",
 )
 def mark_regression(
-    context: Context, caller: Caller, regression_id: RegressionId, asked: StateRequest
+    context: Context, caller: Author, regression_id: RegressionId, asked: StateRequest
 ) -> Response:
     """Kept with who did it and when. A state that a person gave is not changed by later results."""
     found = context.store.regression_page(RegressionFilter(id=regression_id), limit=1)

@@ -13,7 +13,7 @@ from assay.report.pages.alerts import alerts_section
 from assay.report.pages.page import Page
 from assay.report.pages.timeline import SEVERITY_TONES
 from assay.server.access import READ_PAGE, RUN_PAGE
-from assay.server.context import Caller, Context
+from assay.server.context import Author, Context
 from assay.server.pages.controls import Control, Pager, choose_one, write_address
 from assay.server.pages.shell import go_to, page_router, show_page
 from assay.server.parameters import Name
@@ -97,7 +97,7 @@ def _controls(
 @router.post("/ui/alerts/mark", openapi_extra=RUN_PAGE)
 def mark_regression(
     context: Context,
-    author: Caller,
+    author: Author,
     regression: Annotated[str, Form(min_length=1, max_length=64)],
     state: Annotated[RegressionState, Form()],
     note: Annotated[str, Form(max_length=2000)] = "",

@@ -15,7 +15,7 @@ from assay.report.cases import describe_reasons
 from assay.report.pages.page import Page
 from assay.report.pages.review import agreement_section
 from assay.server.access import READ_PAGE, RUN_PAGE
-from assay.server.context import Caller, Context
+from assay.server.context import Author, Context
 from assay.server.pages.controls import choose_one, write_address
 from assay.server.pages.shell import go_to, page_router, show_page
 from assay.server.parameters import Name
@@ -92,7 +92,7 @@ def show_queue(
 @router.post(f"{_PATH}/label", openapi_extra=RUN_PAGE)
 def label_answer(
     context: Context,
-    author: Caller,
+    author: Author,
     trial: Annotated[int, Form(ge=1, le=2**31 - 1)],
     seq: Annotated[int, Form(ge=0, le=2**31 - 1)],
     case: Annotated[str, Form(min_length=1, max_length=1000)],
