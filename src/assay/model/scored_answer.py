@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from assay.model.execution import Status
 from assay.model.case import Case
+from assay.model.execution import Status
 
 
 @dataclass(frozen=True, slots=True)
