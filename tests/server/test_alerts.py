@@ -228,7 +228,9 @@ def test_a_new_regression_reaches_a_webhook_that_fails_at_first(project: Path) -
     write_project(project, 'webhook = "${ALERT_URL}"')
     with receiving(500, 0, 302) as receiver, serving(project, ALERT_URL=receiver.url) as service:
         run_and_break(service, project)
-        [alert] = wait_for(lambda: read_alerts(service), lambda found: found and found[0]["state"] == "sent")
+        [alert] = wait_for(
+            lambda: read_alerts(service), lambda found: bool(found) and found[0]["state"] == "sent"
+        )
         assert (alert["kind"], alert["severity"], alert["attempts"]) == ("regression", "critical", 4)
         assert alert["error"] == ""
         [document] = receiver.accepted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -27,11 +28,14 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Every registered agent and every one with results, on every such suite."""
+    """Agents on suites: every registered one and every one with results."""
 
     agents: tuple[str, ...]
+    """Those of this page."""
     suites: tuple[str, ...]
     cells: tuple[Covered, ...]
-
-    def count(self, state: str) -> int:
-        return sum(cell.state == state for cell in self.cells)
+    """Each agent of this page on each suite."""
+    counts: Mapping[str, int]
+    """State to the number of all cells, those of other pages too."""
+    next_agent: str | None = None
+    """The last agent of this page, if there are more."""

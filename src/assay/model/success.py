@@ -13,6 +13,15 @@ DETECTION_GOAL = 0.9
 
 
 @dataclass(frozen=True, slots=True)
+class AgentActivity:
+    """When an agent was benchmarked."""
+
+    first: datetime
+    is_active: tuple[bool, ...]
+    """Whether it has results in each of the periods that were asked about."""
+
+
+@dataclass(frozen=True, slots=True)
 class FoundRegression:
     """A regression as success counts it."""
 
@@ -40,7 +49,7 @@ class GateLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class GateResult:
+class GateRecord:
     """What a gate said of a run."""
 
     run_id: str

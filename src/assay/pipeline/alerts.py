@@ -115,12 +115,11 @@ def build_schedule_alert(run: ScheduledRun, state: AlertState, now: datetime) ->
 
 def tell_stale_agents(store: Store, settings: Settings, now: datetime) -> list[Alert]:
     """Raise an alert for each registered agent whose latest results are older than 30 days, once until it has new ones."""
-    latest: dict[str, datetime] = {}
-    for cell in store.coverage():
-        latest[cell.agent] = max(cell.latest, latest.get(cell.agent, cell.latest))
     known = registered_agents(settings, store)
     stale = {
-        agent: at for agent, at in latest.items() if agent in known and now - at > timedelta(days=STALE_DAYS)
+        agent: at
+        for agent, at in store.latest_results().items()
+        if agent in known and now - at > timedelta(days=STALE_DAYS)
     }
     return store.raise_alerts(
         Alert(

@@ -7,7 +7,7 @@ times are taken, a clock that is put back runs nothing twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -26,10 +26,9 @@ def run_due_suites(store: Store, settings: Settings, now: datetime) -> list[Sche
     """Queue the runs of every suite that is due, and plan the next time of each; what was started."""
     stored = store.schedules()
     try:
-        scheduled = {
-            name: suite for name, suite in registered_suites(settings, store).items() if suite.schedule
-        }
-        known = set(registered_agents(settings, store))
+        due = _plan_next_times(store, settings, stored, now)
+        # A server asks every second, and files of agents take long to read.
+        known = set(registered_agents(settings, store)) if due else set()
     except SpecError as error:
         # A file that cannot be read must not silence the schedules: each time that comes is told to have failed.
         return [
@@ -39,21 +38,30 @@ def run_due_suites(store: Store, settings: Settings, now: datetime) -> list[Sche
             for one in _take_time(store, settings, before, (), str(error), now)
         ]
     started: list[ScheduledRun] = []
-    for suite in scheduled.values():
-        before = stored.get(suite.name)
-        schedule = _parse(suite.schedule)
+    for suite in due:
+        agents = _find_agents(store, suite, known)
+        why = "" if agents else "No agent is named in the suite, and no registered agent has run it."
+        started += _take_time(store, settings, stored[suite.name], agents, why, now)
+    return started
+
+
+def _plan_next_times(
+    store: Store, settings: Settings, stored: Mapping[str, SuiteSchedule], now: datetime
+) -> list[RegisteredSuite]:
+    """Store the first time of each schedule that is new or was changed; the suites that are due."""
+    due = []
+    for suite in registered_suites(settings, store).values():
+        before, schedule = stored.get(suite.name), _parse(suite.schedule)
         if schedule is None:
             continue
         if before is None or (before.expression, before.zone) != (suite.schedule, _zone_name(settings)):
-            due = schedule.next_after(now.astimezone(settings.zone))
-            if due is not None:
-                planned = SuiteSchedule(suite.name, str(suite.schedule), _zone_name(settings), due)
+            first = schedule.next_after(now.astimezone(settings.zone))
+            if first is not None:
+                planned = SuiteSchedule(suite.name, str(suite.schedule), _zone_name(settings), first)
                 store.plan_schedule(planned, before)
         elif before.due <= now:
-            agents = suite.named or _find_experienced(store, known).get(suite.name, ())
-            why = "" if agents else "No agent is named in the suite, and no registered agent has run it."
-            started += _take_time(store, settings, before, agents, why, now)
-    return started
+            due.append(suite)
+    return due
 
 
 def _zone_name(settings: Settings) -> str:
@@ -61,20 +69,18 @@ def _zone_name(settings: Settings) -> str:
 
 
 def _parse(expression: str | None) -> Schedule | None:
-    """None for an expression that is none: `assay validate` says what is wrong with it, and `GET /schedules` that it is."""
+    """None where there is none, and for what is no schedule: `assay validate` says why, and lists have no next time for it."""
     try:
-        return Schedule.parse(expression or "")
+        return Schedule.parse(expression) if expression else None
     except ValueError:
         return None
 
 
-def _find_experienced(store: Store, known: set[str]) -> dict[str, tuple[str, ...]]:
-    """Suite to the registered agents that have run it."""
-    found: dict[str, tuple[str, ...]] = {}
-    for cell in store.coverage():
-        if cell.agent in known:
-            found[cell.suite] = (*found.get(cell.suite, ()), cell.agent)
-    return found
+def _find_agents(store: Store, suite: RegisteredSuite, known: set[str]) -> tuple[str, ...]:
+    """Those that the suite names, or else the registered ones that have run it."""
+    if suite.named:
+        return suite.named
+    return tuple(cell.agent for cell in store.coverage(known, [suite.name]))
 
 
 def _take_time(
@@ -111,14 +117,14 @@ def settle_scheduled_runs(store: Store, settings: Settings, now: datetime) -> li
 def list_schedules(store: Store, settings: Settings, now: datetime) -> list[ScheduleStatus]:
     """Every suite with a schedule, the one that is due next first."""
     stored, latest = store.schedules(), store.latest_scheduled_runs()
-    experienced = _find_experienced(store, set(registered_agents(settings, store)))
+    known = set(registered_agents(settings, store))
     found = [
         ScheduleStatus(
             suite.name,
             str(suite.schedule),
             _zone_name(settings),
             _find_next(settings, suite, stored.get(suite.name), now),
-            suite.named or experienced.get(suite.name, ()),
+            _find_agents(store, suite, known),
             tuple(latest.get(suite.name, ())),
         )
         for suite in registered_suites(settings, store).values()

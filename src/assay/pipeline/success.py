@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from assay.analysis.comparison.severity import COMPLETED
-from assay.analysis.review.success import DAYS, MONTHS, SuccessRecord, compute_success
+from assay.analysis.review.success import SuccessRecord, compute_success, list_periods
 from assay.errors import StoreError
 from assay.model import Report, RunState, TrialReport, Verdict
 from assay.model.regression import Gate
-from assay.model.success import FoundOpportunity, GateLoss, GateResult, SuccessReport
+from assay.model.success import FoundOpportunity, GateLoss, GateRecord, SuccessReport
 from assay.pipeline.registered import registered_agents
 from assay.report.figures import params_text
 from assay.spec.settings import Settings
@@ -24,10 +24,9 @@ _PROFILE = "profile"
 
 def measure_success(store: Store, settings: Settings, now: datetime) -> SuccessReport:
     """The figures of the last 30 days and of the last months."""
-    since = now - timedelta(days=max(DAYS, 31 * MONTHS))
     record = SuccessRecord(
         registered=frozenset(registered_agents(settings, store)),
-        benchmarked=store.benchmarked(since),
+        activity=store.agent_activity(list_periods(now)),
         regressions=store.found_regressions(),
         gates=store.gate_results(),
         opportunities=store.opportunities(),
@@ -38,7 +37,7 @@ def measure_success(store: Store, settings: Settings, now: datetime) -> SuccessR
 def keep_gate(store: Store, gate: Gate, now: datetime | None = None) -> None:
     """Remember what a gate said of a stored run; a database that cannot be written keeps nobody from a verdict."""
     run_id = gate.rerun.judged if gate.rerun is not None else gate.b.run.id
-    result = GateResult(
+    result = GateRecord(
         run_id, gate.baseline, now or datetime.now(UTC), gate.passed, tuple(dict.fromkeys(_losses_of(gate)))
     )
     with suppress(StoreError):

@@ -41,13 +41,14 @@ class CoverageRow(BaseModel):
 
 
 class CoverageAnswer(BaseModel):
-    """Every agent on every suite; results older than `stale_days` are stale."""
+    """Agents on all suites; results older than `stale_days` are stale."""
 
-    agents: list[str]
+    agents: list[str] = Field(description="Those of this page, by name.")
     suites: list[str]
     stale_days: int
-    counts: dict[str, int]
+    counts: dict[str, int] = Field(description="Of all agents, those of other pages too.")
     cells: list[CoverageRow]
+    next_cursor: str | None
 
 
 @router.get(
@@ -56,9 +57,14 @@ class CoverageAnswer(BaseModel):
     response_model=CoverageAnswer,
     summary="Which agents have results on which suites",
 )
-def read_coverage(context: Context) -> Response:
-    """Registered agents and suites, and those with results."""
-    return respond(coverage_document(measure_coverage(context.store, context.settings, datetime.now(UTC))))
+def read_coverage(
+    context: Context,
+    limit: Annotated[int, Query(ge=1, le=200, description="At most this many agents.")] = 20,
+    cursor: Annotated[Name | None, Query(description="`next_cursor` of the page before.")] = None,
+) -> Response:
+    """Registered agents and suites, and those with results, a page of agents at a time."""
+    found = measure_coverage(context.store, context.settings, datetime.now(UTC), cursor or "", limit)
+    return respond(coverage_document(found))
 
 
 class ScheduledRunRow(BaseModel):

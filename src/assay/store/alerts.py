@@ -23,11 +23,11 @@ def add_alert(connection: sa.Connection, workspace: int, alert: Alert) -> bool:
     from sqlalchemy.dialects import postgresql, sqlite
 
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    insert: sa.Insert = dialect.insert(alerts).on_conflict_do_nothing()
+    insert = dialect.insert(alerts).on_conflict_do_nothing().returning(alerts.c.id)
     row = {name: getattr(alert, name) for name in _NAMES if name != "id"}
     row |= {"workspace_id": workspace, "kind": alert.kind.value, "state": alert.state.value}
     row |= {"due": alert.due or alert.created}
-    return connection.execute(insert, row).rowcount == 1
+    return connection.execute(insert.values(row)).scalar() is not None
 
 
 def claim_alert(connection: sa.Connection, workspace: int, now: datetime, until: datetime) -> Alert | None:

@@ -21,13 +21,9 @@ from assay.store.bulk import insert_rows
 
 _CHUNK = 1000
 _LEFT_OUT = (
-    tables.revision,
-    tables.leases,
-    tables.queued_runs,
-    tables.api_keys,
-    tables.sessions,
-    tables.audit_log,
-)
+    tables.revision, tables.leases, tables.queued_runs, tables.schedules, tables.scheduled_runs, tables.alerts,
+    tables.api_keys, tables.sessions, tables.audit_log,
+)  # fmt: skip
 """Nobody goes on with a run in the copy, and what concerns the server is nobody else's business."""
 
 
@@ -132,7 +128,7 @@ def _of_run(table: sa.Table, run_id: str) -> sa.ColumnElement[bool]:
         return table.c.trial_id.in_(sa.select(trials.c.id).where(trials.c.run_id == run_id))
     if "run_id" in table.c:
         return table.c.run_id == run_id
-    if table is tables.regressions:
+    if table in (tables.regressions, tables.regression_changes):
         return sa.false()  # they are of agents, whose other runs stay behind
     if table is runs:
         return runs.c.id == run_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -99,8 +99,13 @@ def _has(column: sa.ColumnElement[str], text: str) -> sa.ColumnElement[bool]:
     return column.icontains(text, autoescape=True)
 
 
-def read_coverage(connection: sa.Connection, workspace: int) -> list[CoverageCell]:
-    """Every agent that has results on a suite, by name."""
+def read_coverage(
+    connection: sa.Connection,
+    workspace: int,
+    names: Collection[str] | None = None,
+    of_suites: Collection[str] | None = None,
+) -> list[CoverageCell]:
+    """Every agent that has results on a suite, by name; only these agents and suites, if any are given."""
     query = (
         sa.select(
             agents.c.name,
@@ -108,9 +113,45 @@ def read_coverage(connection: sa.Connection, workspace: int) -> list[CoverageCel
             sa.func.count(trials.c.run_id.distinct()),
             sa.func.max(trials.c.started),
         )
+        .where(*_has_results(workspace))
         .join(trials, trials.c.agent_id == agents.c.id)
-        .where(agents.c.workspace_id == workspace, trials.c.suite != "", trials.c.started.is_not(None))
         .group_by(agents.c.name, trials.c.suite)
         .order_by(agents.c.name, trials.c.suite)
     )
+    if names is not None:
+        query = query.where(agents.c.name.in_(list(names)))
+    if of_suites is not None:
+        query = query.where(trials.c.suite.in_(list(of_suites)))
     return [CoverageCell(*row) for row in connection.execute(query)]
+
+
+def count_coverage(connection: sa.Connection, workspace: int, since: datetime) -> tuple[int, int]:
+    """How many pairs of agent and suite have results, and how many of these have some since then."""
+    latest = (
+        sa.select(sa.func.max(trials.c.started).label("latest"))
+        .select_from(agents.join(trials, trials.c.agent_id == agents.c.id))
+        .where(*_has_results(workspace))
+        .group_by(agents.c.name, trials.c.suite)
+        .subquery()
+    )
+    is_recent = sa.case((latest.c.latest >= since, 1), else_=0)
+    row = connection.execute(
+        sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(is_recent), 0)).select_from(latest)
+    )
+    covered, recent = row.one()
+    return covered, recent
+
+
+def read_latest_results(connection: sa.Connection, workspace: int) -> dict[str, datetime]:
+    """Agent to when its latest trial of a suite began."""
+    query = (
+        sa.select(agents.c.name, sa.func.max(trials.c.started))
+        .join(trials, trials.c.agent_id == agents.c.id)
+        .where(*_has_results(workspace))
+        .group_by(agents.c.name)
+    )
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def _has_results(workspace: int) -> tuple[sa.ColumnElement[bool], ...]:
+    return agents.c.workspace_id == workspace, trials.c.suite != "", trials.c.started.is_not(None)

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from assay.model.schedule import ScheduledRun, SuiteSchedule
     from assay.model.scored_answer import ScoredAnswer
     from assay.model.search import SearchResult
-    from assay.model.success import FoundOpportunity, FoundRegression, GateResult
+    from assay.model.success import AgentActivity, FoundOpportunity, FoundRegression, GateRecord
     from assay.store.cases import Done, Judgement
     from assay.store.history import AgentTrial, Columns, PastFigures
     from assay.store.labels import LabelFilter
@@ -1042,12 +1042,28 @@ class Store:
 
     # Overviews
 
-    def coverage(self) -> list[CoverageCell]:
-        """Every agent that has results on a suite, by name."""
+    def coverage(
+        self, agents: Collection[str] | None = None, suites: Collection[str] | None = None
+    ) -> list[CoverageCell]:
+        """Agents that have results on a suite, by name; only these agents and suites, if any are given."""
         from assay.store import search
 
         with self._reading() as connection:
-            return search.read_coverage(connection, DEFAULT_WORKSPACE)
+            return search.read_coverage(connection, DEFAULT_WORKSPACE, agents, suites)
+
+    def count_coverage(self, since: datetime) -> tuple[int, int]:
+        """How many pairs of agent and suite have results, and how many of these have some since then."""
+        from assay.store import search
+
+        with self._reading() as connection:
+            return search.count_coverage(connection, DEFAULT_WORKSPACE, since)
+
+    def latest_results(self) -> dict[str, datetime]:
+        """Agent to when its latest trial of a suite began."""
+        from assay.store import search
+
+        with self._reading() as connection:
+            return search.read_latest_results(connection, DEFAULT_WORKSPACE)
 
     def search(self, text: str, limit: int) -> SearchResult:
         """Agents, suites, runs and cases whose names have the text, so many of each."""
@@ -1056,12 +1072,12 @@ class Store:
         with self._reading() as connection:
             return search.search(connection, DEFAULT_WORKSPACE, text, limit)
 
-    def benchmarked(self, since: datetime) -> dict[str, list[datetime]]:
-        """Agent to the starts of its runs with results: the first of all, and those since then, in order."""
+    def agent_activity(self, periods: Sequence[tuple[datetime, datetime]]) -> dict[str, AgentActivity]:
+        """Agent to its first result, and whether it has any in each of the periods."""
         from assay.store import success
 
         with self._reading() as connection:
-            return success.read_benchmarked(connection, DEFAULT_WORKSPACE, since)
+            return success.read_activity(connection, DEFAULT_WORKSPACE, periods)
 
     def found_regressions(self) -> list[FoundRegression]:
         """All of them, each with what a person said last about whether it is real."""
@@ -1070,13 +1086,13 @@ class Store:
         with self._reading() as connection:
             return success.read_found_regressions(connection, DEFAULT_WORKSPACE)
 
-    def keep_gate_result(self, result: GateResult) -> None:
+    def keep_gate_result(self, result: GateRecord) -> None:
         from assay.store import success
 
         with self._writer.begin() as connection:
             success.write_gate_result(connection, DEFAULT_WORKSPACE, result)
 
-    def gate_results(self) -> list[GateResult]:
+    def gate_results(self) -> list[GateRecord]:
         from assay.store import success
 
         with self._reading() as connection:

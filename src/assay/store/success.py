@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from assay.model.codec import from_plain, to_plain
 from assay.model.regression import RegressionState
-from assay.model.success import FoundOpportunity, FoundRegression, GateLoss, GateResult
+from assay.model.success import AgentActivity, FoundOpportunity, FoundRegression, GateLoss, GateRecord
 from assay.store.regressions import read_changes
-from assay.store.tables import agents, gate_results, opportunities, regressions, runs, trials
+from assay.store.tables import agents, gate_results, opportunities, regressions, trials
 
 _JUDGEMENTS = (RegressionState.CONFIRMED, RegressionState.FALSE_POSITIVE)
 _OPPORTUNITY = [opportunities.c[name] for name in FoundOpportunity.__dataclass_fields__]
 
 
-def read_benchmarked(connection: sa.Connection, workspace: int, since: datetime) -> dict[str, list[datetime]]:
-    """Agent to the starts of its runs with results: the first of all, and those since then, in order."""
-    of_agent = trials.join(runs, runs.c.id == trials.c.run_id).join(agents, agents.c.id == trials.c.agent_id)
-    has_result = runs.c.workspace_id == workspace, trials.c.started.is_not(None)
-    first = (
-        sa.select(agents.c.name, sa.func.min(runs.c.started).label("started"))
-        .select_from(of_agent)
-        .where(*has_result)
+def read_activity(
+    connection: sa.Connection, workspace: int, periods: Sequence[tuple[datetime, datetime]]
+) -> dict[str, AgentActivity]:
+    """Agent to its first result, and whether it has any in each of the periods; one scan for all of them."""
+    started = trials.c.started
+    active = [
+        sa.func.max(sa.case((sa.and_(started >= begins, started <= ends), 1), else_=0))
+        for begins, ends in periods
+    ]
+    query = (
+        sa.select(agents.c.name, sa.func.min(started), *active)
+        .join(trials, trials.c.agent_id == agents.c.id)
+        .where(agents.c.workspace_id == workspace, started.is_not(None))
         .group_by(agents.c.name)
     )
-    later = (
-        sa.select(agents.c.name, runs.c.started)
-        .select_from(of_agent)
-        .where(*has_result, runs.c.started >= since)
-        .group_by(agents.c.name, runs.c.started)
-    )
-    found: dict[str, list[datetime]] = {name: [started] for name, started in connection.execute(first)}
-    for name, started in connection.execute(later.order_by(runs.c.started)):
-        if started > found[name][0]:
-            found[name].append(started)
-    return found
+    return {
+        name: AgentActivity(first, tuple(map(bool, found)))
+        for name, first, *found in connection.execute(query)
+    }
 
 
 def read_found_regressions(connection: sa.Connection, workspace: int) -> list[FoundRegression]:
     """All of them, each with what a person said last about whether it is real."""
     changes = read_changes(connection, workspace)
-    query = sa.select(regressions).where(regressions.c.workspace_id == workspace)
+    column = regressions.c
+    query = sa.select(
+        column.id, column.agent, column.suite, column.benchmark, column.metric, column.version_after, column.state,
+        column.detected, column.is_marked,
+    ).where(column.workspace_id == workspace)  # fmt: skip
     found = []
     for row in connection.execute(query.order_by(regressions.c.detected)):
         state = RegressionState(row.state)
@@ -59,17 +61,17 @@ def read_found_regressions(connection: sa.Connection, workspace: int) -> list[Fo
     return found
 
 
-def write_gate_result(connection: sa.Connection, workspace: int, result: GateResult) -> None:
+def write_gate_result(connection: sa.Connection, workspace: int, result: GateRecord) -> None:
     row = {"workspace_id": workspace, "run_id": result.run_id, "baseline": result.baseline, "at": result.at}
     row |= {"passed": result.passed, "losses": [to_plain(loss) for loss in result.losses]}
     connection.execute(gate_results.insert(), row)
 
 
-def read_gate_results(connection: sa.Connection, workspace: int) -> list[GateResult]:
+def read_gate_results(connection: sa.Connection, workspace: int) -> list[GateRecord]:
     """The oldest first."""
     query = sa.select(gate_results).where(gate_results.c.workspace_id == workspace)
     return [
-        GateResult(
+        GateRecord(
             row.run_id,
             row.baseline,
             row.at,

@@ -309,7 +309,7 @@ trials = sa.Table(
     sa.Column("run_id", _own("runs"), nullable=False),
     sa.Column("position", sa.Integer, nullable=False),
     sa.Column("name", _RedactedText, nullable=False),
-    sa.Column("agent_id", sa.ForeignKey("agents.id"), nullable=False),
+    sa.Column("agent_id", sa.ForeignKey("agents.id"), nullable=False, index=True),
     sa.Column("benchmark", sa.Text, nullable=False),
     sa.Column("experiment", _RedactedText, nullable=False),
     sa.Column("params", _RedactedJson, nullable=False),
@@ -340,8 +340,8 @@ trials = sa.Table(
     sa.Column("baseline_overall", sa.Double),
     sa.Column("cleanup", _RedactedJson),
     sa.UniqueConstraint("run_id", "position"),
-    # Which agents ran which suites, and when, is answered from the index alone.
-    sa.Index("ix_trials_agent_id", "agent_id", "suite", "started", "run_id"),
+    # For overviews of all agents and suites: they read this index alone, and not the trials, which are long.
+    sa.Index("ix_trials_coverage", "agent_id", "suite", "started", "run_id"),
     sqlite_autoincrement=True,  # an id that was deleted is never given again: a runner may still be writing to it
 )
 

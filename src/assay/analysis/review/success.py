@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from assay.analysis.review.shares import compute_share
 from assay.model.regression import RegressionState
 from assay.model.success import (
+    AgentActivity,
     FoundOpportunity,
     FoundRegression,
     GateLoss,
-    GateResult,
+    GateRecord,
     SuccessFigures,
     SuccessReport,
 )
@@ -29,53 +30,52 @@ class SuccessRecord:
 
     registered: frozenset[str]
     """Agents that can be run here now; nobody knows since when."""
-    benchmarked: Mapping[str, Sequence[datetime]]
-    """Agent to the times at which it was benchmarked, in order: its first, and all within the months that are told about."""
+    activity: Mapping[str, AgentActivity]
+    """Of every agent with results, in the periods of `list_periods`."""
     regressions: Sequence[FoundRegression]
-    gates: Sequence[GateResult]
+    gates: Sequence[GateRecord]
     opportunities: Sequence[FoundOpportunity]
+
+
+def list_periods(now: datetime) -> list[tuple[datetime, datetime]]:
+    """The last 30 days, then the current month so far and those before it."""
+    periods = [(now - timedelta(days=DAYS), now)]
+    begins, ends = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0), now
+    for _ in range(MONTHS):
+        periods.append((begins, ends))
+        begins, ends = (begins - timedelta(days=1)).replace(day=1), begins
+    return periods
 
 
 def compute_success(record: SuccessRecord, now: datetime) -> SuccessReport:
     """The figures of the last 30 days and of the last months, the current one so far."""
-    recent = now - timedelta(days=DAYS)
-    is_recent = {agent for agent, times in record.benchmarked.items() if times[-1] >= recent}
-    known = _find_known(record, now, is_past=False)
+    figures = [
+        _compute_period(record, number, *period, is_past=period[1] < now)
+        for number, period in enumerate(list_periods(now))
+    ]
+    recent = {agent for agent, activity in record.activity.items() if activity.is_active[0]}
     return SuccessReport(
         now=now,
-        last_30_days=_compute_period(record, recent, now, is_past=False),
-        months=tuple(
-            _compute_period(record, begins, ends, is_past=ends < now) for begins, ends in _months_until(now)
-        ),
-        never_benchmarked=tuple(sorted(record.registered - record.benchmarked.keys())),
-        not_benchmarked=tuple(sorted(known - is_recent)),
+        last_30_days=figures[0],
+        months=tuple(figures[1:]),
+        never_benchmarked=tuple(sorted(record.registered - record.activity.keys())),
+        not_benchmarked=tuple(sorted(_find_known(record, now, is_past=False) - recent)),
     )
-
-
-def _months_until(now: datetime) -> Iterator[tuple[datetime, datetime]]:
-    end = now
-    begin = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    for _ in range(MONTHS):
-        yield begin, end
-        end = begin
-        begin = (begin - timedelta(days=1)).replace(day=1)
 
 
 def _find_known(record: SuccessRecord, by: datetime, *, is_past: bool) -> set[str]:
     """Agents that should be benchmarked: those registered now; for a month that is over, those with results by its end."""
     if record.registered and not is_past:
         return set(record.registered)
-    return {agent for agent, times in record.benchmarked.items() if times[0] <= by}
+    return {agent for agent, activity in record.activity.items() if activity.first <= by}
 
 
 def _compute_period(
-    record: SuccessRecord, begins: datetime, ends: datetime, *, is_past: bool
+    record: SuccessRecord, number: int, begins: datetime, ends: datetime, *, is_past: bool
 ) -> SuccessFigures:
     known = _find_known(record, ends, is_past=is_past)
     busy = {
-        agent
-        for agent, times in record.benchmarked.items()
-        if agent in known and any(begins <= at <= ends for at in times)
+        agent for agent, activity in record.activity.items() if agent in known and activity.is_active[number]
     }
     found = [one for one in record.regressions if begins <= one.detected <= ends]
     judged = [one.judgement for one in found if one.judgement is not None]
@@ -95,7 +95,7 @@ def _compute_period(
     )
 
 
-def is_caught(regression: FoundRegression, gates: Sequence[GateResult]) -> bool:
+def is_caught(regression: FoundRegression, gates: Sequence[GateRecord]) -> bool:
     """Whether a gate failed on it, by the time it was found or within a day."""
     return any(
         gate.at <= regression.detected + _GATE_LAG

@@ -90,7 +90,7 @@ def coverage_document(coverage: Coverage) -> dict[str, Any]:
         "agents": list(coverage.agents),
         "suites": list(coverage.suites),
         "stale_days": STALE_DAYS,
-        "counts": {state: coverage.count(state) for state in ("fresh", "stale", "never")},
+        "counts": dict(coverage.counts),
         "cells": [
             {
                 "agent_id": cell.agent,
@@ -102,6 +102,7 @@ def coverage_document(coverage: Coverage) -> dict[str, Any]:
             }
             for cell in coverage.cells
         ],
+        "next_cursor": coverage.next_agent,
     }
 
 

@@ -15,8 +15,7 @@ def upgrade() -> None:
     _create_access()
     _create_schedules()
     _create_reviews()
-    op.drop_index("ix_trials_agent_id", "trials")
-    op.create_index("ix_trials_agent_id", "trials", ["agent_id", "suite", "started", "run_id"])
+    op.create_index("ix_trials_coverage", "trials", ["agent_id", "suite", "started", "run_id"])
 
 
 def _create_access() -> None:
