@@ -11,7 +11,7 @@ from math import isnan
 
 from assay.analysis.review.queue import JudgedAnswer, rank_answers
 from assay.errors import Unlike
-from assay.model import Case, Ratings, StoredTrial
+from assay.model import Benchmark, Case, Ratings, StoredTrial
 from assay.model.scored_answer import (
     AnswerComparison,
     AnswerPair,
@@ -27,7 +27,7 @@ from assay.store.standings import Filter, RankedTrial
 from assay.store.store import Store
 
 _REPETITIONS = 5
-_TRIALS, _ANSWERS = 12, 600
+_TRIALS, _ANSWERS = 8, 400
 """A queue is made of the first so many answers of so many trials, so that it is there at once."""
 
 
@@ -70,9 +70,8 @@ def _read_source(store: Store, trial_id: int) -> tuple[AnswerSource, Mapping[str
     """Where the answers of a trial come from, and its cases by id."""
     run = store.run(store.run_of_trial(trial_id))
     stored: StoredTrial = next(one for one in run.trials if one.id == trial_id)
-    planned, suite = stored.trial, store.suite_of(run.id)
-    benchmarks = suite.benchmarks if suite else ()
-    benchmark = next((one for one in benchmarks if one.id == planned.benchmark), None)
+    planned = stored.trial
+    benchmark = _find_benchmark(store, run.id, planned.benchmark)
     source = AnswerSource(
         trial_id,
         run.id,
@@ -110,11 +109,13 @@ def find_review_queue(
     store: Store, suite: str, agent: str | None = None, benchmark: str | None = None, skip: int = 0
 ) -> ReviewQueue:
     """The answer to label next among the latest results of a suite: first where scorers leave doubt."""
-    trials = _choose_trials(store, suite, agent, benchmark)
-    sources = {entry.trial_id: _read_source(store, entry.trial_id) for entry in trials}
+    sources = {
+        entry.trial_id: _build_source(store, entry)
+        for entry in _choose_trials(store, suite, agent, benchmark)
+    }
     judged = [
         JudgedAnswer(trial_id, seq, case, scores, source.pass_mark)
-        for trial_id, (source, _) in sources.items()
+        for trial_id, source in sources.items()
         for seq, case, scores in store.judged_executions(trial_id, _ANSWERS)
     ]
     labelled = store.labelled_executions(sources)
@@ -126,7 +127,7 @@ def find_review_queue(
     current = None
     if ranked:
         answer, reason = ranked[min(skip, len(ranked) - 1)]
-        current = _read_item(store, answer, reason, *sources[answer.trial_id])
+        current = _read_item(store, answer, reason, sources[answer.trial_id])
     is_labelled = sum((one.trial_id, one.seq) in labelled for one in judged)
     return ReviewQueue(suite, Counter(reason for _, reason in ranked), is_labelled, current)
 
@@ -141,10 +142,30 @@ def _choose_trials(store: Store, suite: str, agent: str | None, benchmark: str |
     return sorted(entries, key=lambda entry: entry.started, reverse=True)[:_TRIALS]
 
 
-def _read_item(
-    store: Store, answer: JudgedAnswer, reason: Uncertainty, source: AnswerSource, cases: Mapping[str, Case]
-) -> ReviewItem:
+def _build_source(store: Store, entry: RankedTrial) -> AnswerSource:
+    benchmark = _find_benchmark(store, entry.run_id, entry.benchmark)
+    pass_mark = benchmark.rubric.pass_mark if benchmark else PASS_MARK
+    return AnswerSource(
+        entry.trial_id,
+        entry.run_id,
+        entry.suite,
+        entry.benchmark,
+        entry.agent,
+        entry.agent_version,
+        pass_mark,
+    )
+
+
+def _find_benchmark(store: Store, run_id: str, name: str) -> Benchmark | None:
+    """As the run was made with it."""
+    suite = store.suite_of(run_id)
+    return next((one for one in suite.benchmarks if one.id == name), None) if suite else None
+
+
+def _read_item(store: Store, answer: JudgedAnswer, reason: Uncertainty, source: AnswerSource) -> ReviewItem:
     # The queue may name any repetition of a case.
     found = store.answers(answer.trial_id, [answer.case], most=10**9)[answer.case]
     shown = next(one for one in found if one.seq == answer.seq)
-    return ReviewItem(shown, source, cases.get(answer.case), reason)
+    benchmark = _find_benchmark(store, source.run_id, source.benchmark)
+    cases = benchmark.cases if benchmark else ()
+    return ReviewItem(shown, source, next((case for case in cases if case.id == answer.case), None), reason)

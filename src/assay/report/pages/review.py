@@ -8,7 +8,7 @@ from assay.model.figure import Share
 from assay.model.label import Agreement
 from assay.model.page import Cell, PageSection, Table
 from assay.report.figures import NOTHING
-from assay.units import significant
+from assay.units import format_count, significant
 
 _NOTES = (
     "Kappa (Cohen): 1 agrees always, 0 no more than chance. The interval counts repetitions of a case for what they are worth.",
@@ -26,12 +26,12 @@ def agreement_section(agreements: Sequence[Agreement]) -> PageSection:
         [
             Cell(one.scorer or "all scorers together", note=one.benchmark),
             Cell(format_share(one.share), tone="" if one.labels else "quiet"),
-            Cell(NOTHING if one.kappa is None else significant(one.kappa, 2)),
+            Cell(NOTHING if one.kappa is None else f"{round(one.kappa, 2) + 0.0:.2f}"),
             Cell(str(one.both_pass)),
             Cell(str(one.both_fail)),
             Cell(str(one.only_person_passes), tone="warn" if one.only_person_passes else "quiet"),
             Cell(str(one.only_scorer_passes), tone="warn" if one.only_scorer_passes else "quiet"),
-            Cell(f"{one.labels} of {one.cases} cases"),
+            Cell(f"{one.labels} on {format_count(one.cases, 'case')}"),
         ]
         for one in agreements
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -26,6 +27,7 @@ from assay.server.parameters import Name
 router = page_router()
 
 Metric = Literal["all", "overall", "accuracy", "speed", "efficiency", "cost", "reliability"]
+_MOST_BOARDS = 6
 _MOST_IN_MATRIX = 30
 """Every two agents are compared in it, so it grows with the square of their number."""
 
@@ -42,19 +44,26 @@ def show_leaderboard(
     store, ranked_by = context.store, "overall" if metric == "all" else metric
     categories = store.categories()
     controls = [
-        choose_one("suite", "Suite", suite, categories, none="all suites"),
+        choose_one("suite", "Suite", suite, categories, none=_describe_no_suite(categories)),
         choose_one("category", "Category", category, sorted(set(categories.values())), none="all"),
         choose_one("metric", "Ranked by", ranked_by, METRICS),
         choose_number("limit", "Agents", limit, 1, 1000),
     ]
+    known = [name for name, kind in categories.items() if category in (None, kind)]
+    # A board of each of many suites would be a page that nobody reads, and takes long to compute.
+    shown = suite or (known[0] if len(known) > _MOST_BOARDS else None)
     try:
-        boards = overview(store, filter_of(suite, category), ranked_by)
-        page = leaderboard_page(boards.each, None if suite else boards.across, limit)
+        boards = overview(store, filter_of(shown, category), ranked_by)
+        page = leaderboard_page(boards.each, None if shown else boards.across, limit)
         if len(boards.each) == 1:
             page = replace(page, sections=[*page.sections, *_matrix(boards)])
     except AssayError as error:
         page = explain("Leaderboard", error)
     return show_page(request, page, "Leaderboard", controls=controls)
+
+
+def _describe_no_suite(suites: Collection[str]) -> str:
+    return "all suites" if len(suites) <= _MOST_BOARDS else "the one that ran last"
 
 
 def _matrix(boards: Boards) -> list[PageSection]:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from fastapi import Query, Request, Response
 
 from assay.analysis.comparison.compare import matching_trials
-from assay.errors import AssayError, LookupFailed, RunNotFound, no_such
+from assay.errors import AssayError, LookupFailed, PlanError, RunNotFound, no_such
 from assay.model import TrialReport
 from assay.model.scored_answer import AnswerComparison, ScoreDifference
 from assay.pipeline.agent_results import trials_of
@@ -62,6 +62,10 @@ def show_comparison(
     refs = asked or _suggest(store, suite)
     found, answers, links = None, None, []
     try:
+        if not refs:
+            raise PlanError(
+                "There are no results to compare yet. Make some: assay run SUITE --agent A --agent B"
+            )
         sides = [_find_side(store, ref, suite) for ref in refs]
         if len(sides) == 1:
             sides, view = _find_versions(store, sides[0], suite), "time"
