@@ -109,9 +109,7 @@ def read_fingerprint(connection: sa.Connection, run_id: str) -> tuple[object, ..
     run = connection.execute(sa.select(runs.c.state, runs.c.ended).where(runs.c.id == run_id)).one()
     rated = [trials.c[name] for name in ("accuracy", "speed", "cost", "overall", "baseline_overall")]
     of_run = sa.select(trials.c.id, trials.c.stopped, *rated).where(trials.c.run_id == run_id)
-    made = (
-        sa.select(sa.func.count()).select_from(trials.join(executions)).where(trials.c.run_id == run_id)
-    )
+    made = sa.select(sa.func.count()).select_from(trials.join(executions)).where(trials.c.run_id == run_id)
     return (*run, connection.scalar(made), *map(tuple, connection.execute(of_run.order_by(trials.c.id))))
 
 

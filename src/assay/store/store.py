@@ -69,9 +69,9 @@ if TYPE_CHECKING:
     from assay.model.regression import Regression, RegressionState
     from assay.store.cases import Done, Judgement
     from assay.store.history import AgentTrial, Columns, PastFigures
+    from assay.store.page_lists import AgentOverview, SuiteOverview
     from assay.store.references import CompletedTrial
     from assay.store.results import ExecutionFilter, ResultFilter
-    from assay.store.page_lists import AgentOverview, SuiteOverview
     from assay.store.run_lists import RunSummary, TrialSummary
     from assay.store.standings import Filter, RankedTrial
 

@@ -57,7 +57,9 @@ def trials_table(
     for stored in run.trials:
         rated = ratings.get(stored.id)
         found = [
-            rating_cell(None if rated is None else rated.overall if name == "overall" else rated.dimensions[name])
+            rating_cell(
+                None if rated is None else rated.overall if name == "overall" else rated.dimensions[name]
+            )
             for name in names
         ]
         rows.append(

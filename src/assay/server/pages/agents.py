@@ -66,7 +66,16 @@ def list_agents(
                 date_cell(found.latest if found else None),
             ]
         )
-    titles = ["Agent", "Type", "Version", "Suites", "Versions run", "Trials", "Open regressions", "Latest run"]
+    titles = [
+        "Agent",
+        "Type",
+        "Version",
+        "Suites",
+        "Versions run",
+        "Trials",
+        "Open regressions",
+        "Latest run",
+    ]
     sections = [PageSection("All agents", [Table(titles, rows, words=(1, 2, 6, 7))])] if rows else []
     asked = {"q": q} if q else {}
     facts = [format_count(len(every), "agent"), f"{count(len(registered))} registered"]
@@ -76,7 +85,9 @@ def list_agents(
         "Agents",
         "agents.html.j2",
         q=q,
-        following=f"/ui/agents?{urlencode({**asked, 'page': page + 1})}" if len(names) > page * _AGENTS else "",
+        following=f"/ui/agents?{urlencode({**asked, 'page': page + 1})}"
+        if len(names) > page * _AGENTS
+        else "",
         first=f"/ui/agents?{urlencode(asked)}" if page > 1 else "",
     )
 
@@ -106,7 +117,9 @@ def show_agent(request: Request, context: Context, name: Name, suite: Name | Non
     shown = [trial for trial in newest if trial.suite in chosen]
     sections = results_sections(shown, store.ratings([trial.trial_id for trial in shown]))
     if still_open:
-        sections.insert(0, PageSection("Open regressions", [regressions_table(still_open)], anchor="regressions"))
+        sections.insert(
+            0, PageSection("Open regressions", [regressions_table(still_open)], anchor="regressions")
+        )
     if runs:
         sections.append(PageSection("Latest runs", [runs_table(runs)], anchor="runs"))
     use = registered.get(name)

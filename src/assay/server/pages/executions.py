@@ -69,7 +69,9 @@ def list_executions(
     chosen = ExecutionFilter(trial_id, status, case, phase)
     found = store.execution_page(chosen, after, _ROWS + 1)
     asked = {
-        key: value for key, value in (("case", case), ("status", status), ("phase", phase)) if value is not None
+        key: value
+        for key, value in (("case", case), ("status", status), ("phase", phase))
+        if value is not None
     }
     statuses = store.counts(trial_id)
     sections = []
@@ -114,7 +116,9 @@ def _trial_facts(run: Run, stored: StoredTrial) -> list[str]:
 
 def _trial_tiles(stored: StoredTrial, statuses: dict[str, int]) -> list[Tile]:
     trial = stored.trial
-    others = [f"{count(number)} {name.replace('_', ' ')}" for name, number in statuses.items() if name != "ok"]
+    others = [
+        f"{count(number)} {name.replace('_', ' ')}" for name, number in statuses.items() if name != "ok"
+    ]
     return [
         Tile("executions ok", ok_cell(statuses).text, ", ".join(others) or "measured"),
         *([Tile("cases", count(len(trial.cases)), "put to the agent")] if trial.cases else []),
@@ -137,7 +141,9 @@ def show_execution(request: Request, context: Context, trial_id: TrialId, seq: S
         raise HTTPException(404, f"There is no execution {seq} in trial {trial_id}.")
     execution = found[seq]
     benchmark = _find_benchmark(store, run, stored)
-    case = next((known for known in benchmark.cases if known.id == execution.case), None) if benchmark else None
+    case = (
+        next((known for known in benchmark.cases if known.id == execution.case), None) if benchmark else None
+    )
     page = Page(
         f"{execution.case or stored.trial.name} #{seq}",
         "execution",
@@ -208,7 +214,9 @@ def _sections(run: Run, execution: Execution, case: Case | None) -> list[PageSec
             ]
             for score in scores
         ]
-        sections.append(PageSection("Scores", [Table(["Scorer", "Score", "Reason"], rows, words=(2,))], "from 0 to 1"))
+        sections.append(
+            PageSection("Scores", [Table(["Scorer", "Score", "Reason"], rows, words=(2,))], "from 0 to 1")
+        )
     if spans := read_spans(execution):
         sections.append(PageSection("Spans", [Charts([span_chart(spans)])]))
     rows = []

@@ -27,7 +27,7 @@ _FIGURES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RunKind:
     """A kind of runs that has a page of its own."""
 
     title: str
@@ -41,28 +41,28 @@ class Kind:
 KINDS = {
     kind.path: kind
     for kind in (
-        Kind(
+        RunKind(
             "Load",
             "load",
             lambda store, agent, limit: store.find_runs_of("load", agent, limit),
             "How fast a server or an agent answers under traffic, and how much of it it can take.",
             "assay load URL --rate 40 --duration 30 --slo 'ttft_p95<500ms,error_rate<1%'",
         ),
-        Kind(
+        RunKind(
             "Stress",
             "stress",
             lambda store, agent, limit: store.find_runs_of(STRESS, agent, limit),
             "Where a server or an agent breaks under pressure of eight kinds, why, and how it recovers.",
             "assay stress AGENT --quick",
         ),
-        Kind(
+        RunKind(
             "Teams",
             "teams",
             lambda store, agent, limit: store.find_runs_of("team", agent, limit),
             "Whether agents that work at the same time are faster than one after the other.",
             "assay team team.yaml",
         ),
-        Kind(
+        RunKind(
             "Profiles",
             "profiles",
             lambda store, agent, limit: store.find_profiled_runs(PROFILE, agent, limit),
@@ -93,7 +93,7 @@ def show_profiles(request: Request, context: Context, agent: Name | None = None)
     return _show(request, context, KINDS["profiles"], agent)
 
 
-def _show(request: Request, context: ServerContext, kind: Kind, agent: str | None) -> Response:
+def _show(request: Request, context: ServerContext, kind: RunKind, agent: str | None) -> Response:
     run_ids = kind.find(context.store, agent, _ROWS)
     sections = []
     if run_ids:
@@ -117,7 +117,9 @@ def _row(context: ServerContext, run_id: str) -> list[Cell]:
     run = summary.run
     agents = list(dict.fromkeys(stored.trial.agent.name for stored in run.trials))
     return [
-        Cell(run.trials[0].trial.name if len(run.trials) == 1 else run.name, ref=f"runs/{run.id}", note=run.id),
+        Cell(
+            run.trials[0].trial.name if len(run.trials) == 1 else run.name, ref=f"runs/{run.id}", note=run.id
+        ),
         Cell(summary.outcome.text, tone=summary.outcome.tone),
         Cell(agents[0], ref=f"agents/{agents[0]}") if len(agents) == 1 else Cell(", ".join(agents[:4])),
         Cell(figures or NOTHING, is_output=bool(figures)),

@@ -132,9 +132,7 @@ def _find_run(store: Store, run_id: str) -> Run | None:
         return None
 
 
-def _show_status(
-    request: Request, store: Store, status: Mapping[str, Any], run: Run | None
-) -> Response:
+def _show_status(request: Request, store: Store, status: Mapping[str, Any], run: Run | None) -> Response:
     """A run that waits, goes on, or came to nothing."""
     title = run.name if run else str(status["suite_id"])
     page = Page(title, "run", _facts(status, run), "", False, [], [])

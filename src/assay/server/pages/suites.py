@@ -9,10 +9,11 @@ from urllib.parse import urlencode
 from fastapi import Query, Request, Response
 from starlette.exceptions import HTTPException
 
-from assay.analysis.estimates.case_difficulty import CaseDifficulty, case_difficulties
+from assay.analysis.estimates.case_difficulty import case_difficulties
 from assay.errors import LookupFailed, no_such
 from assay.model import Benchmark, Case, Execution, Phase, Suite
 from assay.model.page import Cell, PageSection, Table, Tile
+from assay.model.rating import CaseDifficulty
 from assay.pipeline.registered import RegisteredSuite, registered_agents, registered_suites
 from assay.report.cases import case_title, expectation_text, input_text, why
 from assay.report.contests import as_text
@@ -52,7 +53,11 @@ def list_suites(request: Request, context: Context) -> Response:
         category = categories.get(name) or (known.category if known else "")
         rows.append(
             [
-                Cell(name, ref=f"suites/{name}", note=f"version {known.version}" if known and known.version else ""),
+                Cell(
+                    name,
+                    ref=f"suites/{name}",
+                    note=f"version {known.version}" if known and known.version else "",
+                ),
                 Cell(category or NOTHING),
                 Cell("registered", tone="good") if known else Cell("not registered", tone="quiet"),
                 number_cell(found.agents if found else 0),
@@ -116,7 +121,9 @@ def show_suite(
         tiles=_tiles(suite, chosen, difficulties, trials),
         chosen=chosen.id if chosen else "",
         agents=agents,
-        following=f"{place}?{urlencode({**of_benchmark, 'page': page + 1})}#cases" if pages > page * _CASES else "",
+        following=f"{place}?{urlencode({**of_benchmark, 'page': page + 1})}#cases"
+        if pages > page * _CASES
+        else "",
         first=f"{place}?{urlencode(of_benchmark)}#cases" if page > 1 else "",
         links={
             "Leaderboard": f"/ui/leaderboard?{urlencode({'suite': name})}",
@@ -227,7 +234,15 @@ def show_case(
     following = f"/ui/cases?{urlencode({**place, 'page': page + 1})}" if len(trials) > page * _AGENTS else ""
     return show_page(
         request,
-        Page(case, "case", _case_facts(suite, benchmark, definition), "", False, [], sections if table.rows else []),
+        Page(
+            case,
+            "case",
+            _case_facts(suite, benchmark, definition),
+            "",
+            False,
+            [],
+            sections if table.rows else [],
+        ),
         "Suites",
         "case.html.j2",
         suite=suite,
@@ -250,7 +265,11 @@ def _case_facts(suite: str, benchmark: str, case: Case | None) -> list[str]:
         f"suite {suite}",
         f"benchmark {benchmark}",
         *([f"tags {', '.join(case.tags)}"] if case and case.tags else []),
-        *([f"tools {', '.join(str(tool.get('name', tool)) for tool in case.tools)}"] if case and case.tools else []),
+        *(
+            [f"tools {', '.join(str(tool.get('name', tool)) for tool in case.tools)}"]
+            if case and case.tools
+            else []
+        ),
         *([f"files {', '.join(case.files)}"] if case and case.files else []),
     ]
 
@@ -270,9 +289,14 @@ def _answers_table(
                     Cell(trial.agent, ref=f"agents/{trial.agent}"),
                     Cell(f"#{seq}", ref=f"trials/{trial.trial_id}/executions/{seq}", sort=seq),
                     outcome_cell(execution, pass_mark),
-                    Cell(NOTHING if score is None else significant(score), sort=-1.0 if score is None else score),
+                    Cell(
+                        NOTHING if score is None else significant(score),
+                        sort=-1.0 if score is None else score,
+                    ),
                     Cell(NOTHING if took is None else seconds(took), sort=-1.0 if took is None else took),
-                    Cell(as_text(execution.output, _ANSWER) or NOTHING, is_output=execution.output is not None),
+                    Cell(
+                        as_text(execution.output, _ANSWER) or NOTHING, is_output=execution.output is not None
+                    ),
                     Cell(why(execution) or NOTHING),
                 ]
             )
