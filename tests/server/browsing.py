@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from tests.report.browsing import browser as browser
-
 from tests.server.service import Service
 
 PATIENCE = 30_000
