@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -27,6 +28,13 @@ class Visit:
 
     def wait_for_analysis(self) -> None:
         self.page.locator("[data-analysis]").wait_for(timeout=PATIENCE)
+
+    def wait_until(self, expression: str) -> None:
+        """Until it is true on the page, asked from outside: the security policy of pages forbids to evaluate texts in them."""
+        deadline = monotonic() + PATIENCE / 1000
+        while not self.page.evaluate(expression):
+            assert monotonic() < deadline, expression
+            self.page.wait_for_timeout(50)
 
     def draw_charts(self) -> None:
         """Scroll each chart into view and wait until it stands."""

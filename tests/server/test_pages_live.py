@@ -39,7 +39,7 @@ def test_a_run_started_in_the_browser_is_followed_until_its_results_are_there(vi
     shown.page.wait_for_url(re.compile("/ui/runs/"))
     shown.page.evaluate("window.isSamePage = true")
     advanced = "document.querySelector('#live progress')?.value > 0.3 && window.isSamePage"
-    shown.page.wait_for_function(advanced, timeout=PATIENCE)
+    shown.wait_until(advanced)
     assert " of 8 executions" in shown.page.locator("[data-done]").inner_text()
     shown.wait_for_analysis()
     assert shown.page.locator(".headline .chip").first.inner_text() == "completed"
@@ -51,7 +51,7 @@ def test_a_run_is_cancelled_and_resumed_by_buttons(visit, service):
     started = send_form(service, "/ui/run", agent="slow", suite="desk", repetitions="1", limit="10")
     assert started.status == 303
     shown = visit(service, started.headers["location"])
-    shown.page.wait_for_function("document.querySelector('#live progress')?.value > 0.1", timeout=PATIENCE)
+    shown.wait_until("document.querySelector('#live progress')?.value > 0.1")
     shown.page.get_by_role("button", name="Cancel").click()
     resume = shown.page.get_by_role("button", name="Resume")
     resume.wait_for(timeout=PATIENCE)
