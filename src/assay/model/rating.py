@@ -110,6 +110,21 @@ class Rating:
     """What it rests on: the quantity and the reference, or why there is no rating."""
 
 
+@dataclass(frozen=True, slots=True)
+class CaseDifficulty:
+    """A case over the latest results of all agents."""
+
+    case: str
+    agents: int
+    """Agents with a result on it."""
+    passed: int
+    """Agents that passed it in every repetition."""
+    flaky: int
+    """Agents that passed it in some repetitions and failed it in others."""
+    solved: Rating
+    """Mean share of the repetitions that passed, with its interval over agents."""
+
+
 def has_solved_nothing(accuracy: Rating, weights: Mapping[str, float]) -> bool:
     """Whether every score is 0. Then overall is 0, too: speed, price and consistency do not make up for it.
 

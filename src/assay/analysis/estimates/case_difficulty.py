@@ -3,25 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from assay.model import Rating, Ratings
+from assay.model.rating import CaseDifficulty
 from assay.stats.verdicts import wilson
-
-
-@dataclass(frozen=True, slots=True)
-class CaseDifficulty:
-    """A case over the latest results of all agents."""
-
-    case: str
-    agents: int
-    """Agents with a result on it."""
-    passed: int
-    """Agents that passed it in every repetition."""
-    flaky: int
-    """Agents that passed it in some repetitions and failed it in others."""
-    solved: Rating
-    """Mean share of the repetitions that passed, with its interval over agents."""
 
 
 def case_difficulties(results: Sequence[Ratings]) -> list[CaseDifficulty]:

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Protocol
 from urllib.parse import urlencode
 
-from assay.analysis.estimates.case_difficulty import CaseDifficulty
 from assay.model import DIMENSIONS, Case, Ratings
 from assay.model.page import Cell, PageSection, Table
+from assay.model.rating import CaseDifficulty
 from assay.report.cases import case_title
 from assay.report.contests import solved_text, usd_text
 from assay.report.figures import NOTHING

@@ -178,7 +178,7 @@ def _show_result(
         run_status=status,
         chip=analysis.outcome if analysis else outcome(state),
         analysis=analysis,
-        tiles=tiles,
+        overview=tiles,
         run=run,
         is_large=made > _AT_ONCE,
         is_queued=store.queued_run(run.id) is not None,

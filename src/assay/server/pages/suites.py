@@ -9,10 +9,11 @@ from urllib.parse import urlencode
 from fastapi import Query, Request, Response
 from starlette.exceptions import HTTPException
 
-from assay.analysis.estimates.case_difficulty import CaseDifficulty, case_difficulties
+from assay.analysis.estimates.case_difficulty import case_difficulties
 from assay.errors import LookupFailed, no_such
 from assay.model import Benchmark, Case, Execution, Phase, Suite
 from assay.model.page import Cell, PageSection, Table, Tile
+from assay.model.rating import CaseDifficulty
 from assay.pipeline.registered import RegisteredSuite, registered_agents, registered_suites
 from assay.report.cases import case_title, expectation_text, input_text, why
 from assay.report.contests import as_text
