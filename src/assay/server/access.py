@@ -8,7 +8,9 @@ that names no scope needs `admin`, so none can be left open by mistake.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
 from assay.errors import StoreError
-from assay.model.access import ApiKey, AuditEntry, Scope
+from assay.model.access import ApiKey, AuditEntry, Scope, is_use_due
 from assay.server.answers import refuse
 from assay.server.counts import RequestCounts
 from assay.server.recent import Recent
@@ -34,7 +36,8 @@ RATE = 100
 _REFUSED_RATE = 5
 """Refused keys a second of one address, before all of its requests have to wait."""
 _KEYS_SECONDS = 1.0
-"""So long after the first key was made, the server may still answer this machine without one."""
+"""So long after the first key was made, the server may still answer this machine without one; so long after a key was revoked, it
+may still be accepted."""
 _MOST_BYTES = 1 << 20
 _TOO_LARGE = f"A request may have {_MOST_BYTES:,} bytes."
 _MOST_BUCKETS = 10_000
@@ -82,6 +85,8 @@ class AccessControl:
         self._requests = RateLimit(rate)
         self._refusals = RateLimit(_REFUSED_RATE)
         self._has_keys = Recent[bool](_KEYS_SECONDS)
+        self._recent_keys = Recent[ApiKey](_KEYS_SECONDS)
+        """Valid keys by the hash of their text, so that no text of a key is kept."""
 
     async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -100,7 +105,9 @@ class AccessControl:
             await send(message)
 
         try:
-            found = await run_sync(self._check, scope, route)
+            # A change of threads costs more than the check itself, and is for what may wait for the database.
+            is_ready = self._has_in_memory(scope)
+            found = self._check(scope, route) if is_ready else await run_sync(self._check, scope, route)
         except StoreError as error:
             found = refuse(503, str(error))
         if isinstance(found, Response):
@@ -114,6 +121,23 @@ class AccessControl:
         self._counts.add(scope["method"] if route else "any", path, status, monotonic() - begun)
         if scope["method"] not in ("GET", "HEAD") or status in (401, 403):
             await run_sync(self._note, scope, used, status)
+
+    def _has_in_memory(self, scope: Connection) -> bool:
+        """Whether a request can be checked without asking the database."""
+        has_keys = self._has_keys.peek("")
+        if has_keys is None:
+            return False
+        key = self._recent_keys.peek(_hash_token(_read_token(Headers(scope=scope)))) if has_keys else None
+        return not has_keys or (key is not None and not is_use_due(key, datetime.now(UTC)))
+
+    def _find_key(self, token: str) -> ApiKey | None:
+        """A key that was valid a moment ago is not looked up again. Whether it has expired is asked every time."""
+        hashed = _hash_token(token)
+        key = self._recent_keys.peek(hashed) or self._store.find_key(token)
+        now = datetime.now(UTC)
+        if key is not None and key.is_valid(now) and self._recent_keys.peek(hashed) is None:
+            self._recent_keys.put(hashed, replace(key, last_used=now) if is_use_due(key, now) else key)
+        return key
 
     def _check(self, scope: Connection, route: BaseRoute | None) -> Response | str:
         """The refusal of a request, or the prefix of the key that it may go on with."""
@@ -142,8 +166,8 @@ class AccessControl:
         return ""
 
     def _check_key(self, headers: Headers, needed: Scope, address: str) -> Response | str:
-        word, _, token = headers.get("authorization", "").partition(" ")
-        key = self._store.find_key(token.strip()) if word.lower() == "bearer" and token else None
+        token = _read_token(headers)
+        key = self._find_key(token) if token else None
         now = datetime.now(UTC)
         if key is None or not key.is_valid(now):
             return self._refuse_key(key, address)
@@ -182,6 +206,15 @@ def find_scope(route: BaseRoute) -> str:
     """The scope that a route needs; `admin` for one that does not say."""
     extra: Mapping[str, Any] | None = getattr(route, "openapi_extra", None)
     return str((extra or {}).get(NEEDED, Scope.ADMIN))
+
+
+def _read_token(headers: Headers) -> str:
+    word, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if word.lower() == "bearer" else ""
+
+
+def _hash_token(token: str) -> bytes:
+    return sha256(token.encode(errors="replace")).digest()
 
 
 def _address(scope: Connection) -> str:

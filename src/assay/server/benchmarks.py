@@ -214,9 +214,14 @@ class CompareRequestBody(BaseModel):
 )
 def compare_agents(context: Context, asked: CompareRequestBody) -> Response:
     """Two agents head to head, several in all pairs, or several versions in the order of time."""
-    store, agents, suite = context.store, asked.agent_ids, asked.suite_id
-    if len(set(agents)) < len(agents):
+    if len(set(asked.agent_ids)) < len(asked.agent_ids):
         raise PlanError("agent_ids: an agent is named twice.")
+    key = ("compare", asked.comparison_type, asked.suite_id, *asked.agent_ids)
+    return context.answer(key, lambda: _compare(context.store, asked))
+
+
+def _compare(store: Store, asked: CompareRequestBody) -> Response:
+    agents, suite = asked.agent_ids, asked.suite_id
     for agent in agents:
         _require_results(store, agent, suite)
     if asked.comparison_type == "time_series":

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
 
 from assay.server.boards import BoardKeeper
 from assay.server.counts import RequestCounts
 from assay.server.queue import RunQueue
+from assay.server.recent import KeptAnswers
 from assay.server.run_status import read_status
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
 MAX_RUNS, MAX_QUEUE, SYNC_SECONDS = 2, 100, 60
 _FRESH_SECONDS = 0.4
+_ANSWER_BYTES = 16 << 20
 
 
 class SharedProgress:
@@ -49,11 +52,17 @@ class ServerContext:
     progress: SharedProgress = field(init=False)
     counts: RequestCounts = field(default_factory=RequestCounts)
     boards: BoardKeeper = field(init=False)
+    answers: KeptAnswers = field(default_factory=lambda: KeptAnswers(_ANSWER_BYTES))
     db: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "progress", SharedProgress(self.store))
         object.__setattr__(self, "boards", BoardKeeper(self.store, self.db))
+
+    def answer(self, key: Hashable, make: Callable[[], Response]) -> Response:
+        """An answer about results of suites that takes long; it is made again when one of them has changed."""
+        written = self.answers.get(key, self.store.changes(), lambda: bytes(make().body))
+        return Response(written, media_type="application/json")
 
     @property
     def max_runs(self) -> int:
@@ -68,7 +77,8 @@ class ServerContext:
         return float(self.settings.server.get("sync_seconds", SYNC_SECONDS))
 
 
-def _find_context(request: Request) -> ServerContext:
+# Not a plain function, which would be called in another thread.
+async def _find_context(request: Request) -> ServerContext:
     context: ServerContext = request.app.state.context
     return context
 
