@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Annotated, Literal
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
@@ -163,6 +163,7 @@ def _require_names(context: ServerContext, agent: str, suite: str | None) -> Non
 )
 async def read_leaderboard(
     context: Context,
+    request: Request,
     category: Annotated[
         Name, Query(description="A category of suites; `overall` means all suites.")
     ] = "overall",
@@ -179,10 +180,10 @@ async def read_leaderboard(
     """
     question = (category, metric, limit)
     try:
-        written = context.boards.recent(question) or await run_sync(context.boards.read, question)
+        found = context.boards.recent(question) or await run_sync(context.boards.read, question)
     except BoardsNotReady:
         raise HTTPException(503, "The leaderboard is being computed. Try again in a moment.") from None
-    return Response(written, media_type="application/json")
+    return found.respond(request.headers.get("accept-encoding", ""))
 
 
 class CompareRequestBody(BaseModel):
