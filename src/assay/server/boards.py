@@ -94,7 +94,7 @@ class BoardKeeper:
     def close(self) -> None:
         if self._worker is not None:
             self._worker.kill()
-            self._worker.wait()
+            self._worker.communicate()
 
     def _look_up(self, question: Question) -> BoardAnswer | None:
         category, metric, _ = question
@@ -133,6 +133,8 @@ class BoardKeeper:
             return
         self._kept |= {one.key: one for one in self._store.boards(metric, list(self._kept.values()))}
         if not has_all() and (self._worker is None or self._worker.poll() is not None):
+            if self._worker is not None and self._worker.stdin is not None:
+                self._worker.stdin.close()
             if self._worker is not None and self._worker.returncode:
                 _log.warning(
                     "the process that computes leaderboards ended with code %s", self._worker.returncode
