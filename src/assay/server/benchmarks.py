@@ -264,4 +264,9 @@ def find_regressions(
 ) -> Response:
     """The latest version of an agent held against a baseline, and change points in its history."""
     inquiry = Inquiry(agent_id, baseline_version=baseline_version, tolerance=threshold)
-    return respond(regressions_document(regressions_of(context.store, inquiry)))
+    # What people said of regressions is part of the answer.
+    known = tuple((one.id, one.state, one.note) for one in context.store.regressions(agent_id))
+    return context.answer(
+        ("regressions", inquiry, known),
+        lambda: respond(regressions_document(regressions_of(context.store, inquiry))),
+    )

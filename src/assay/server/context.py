@@ -60,8 +60,9 @@ class ServerContext:
         object.__setattr__(self, "boards", BoardKeeper(self.store, self.db))
 
     def answer(self, key: Hashable, make: Callable[[], Response]) -> Response:
-        """An answer about results of suites that takes long; it is made again when one of them has changed."""
-        written = self.answers.get(key, self.store.changes(), lambda: bytes(make().body))
+        """An answer about results of suites that takes long; it is made again when one of them or a baseline has changed."""
+        state = (self.store.changes(), self.store.baselines())
+        written = self.answers.get(key, state, lambda: bytes(make().body))
         return Response(written, media_type="application/json")
 
     @property
