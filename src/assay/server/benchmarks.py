@@ -180,7 +180,9 @@ async def read_leaderboard(
     """
     question = (category, metric, limit)
     try:
-        found = context.boards.recent(question) or await run_sync(context.boards.read, question)
+        found = context.boards.recent(question)
+        if found is None:
+            found = await run_sync(context.boards.read, question)
     except BoardsNotReady:
         raise HTTPException(503, "The leaderboard is being computed. Try again in a moment.") from None
     return found.respond(request.headers.get("accept-encoding", ""))
