@@ -9,7 +9,7 @@ INSIDE = PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo serve test test-fast test-costs check fix docs messages bench bench-load bench-stats faults clean
+.PHONY: help demo serve test test-fast test-costs check fix docs messages bench bench-load bench-server bench-stats faults clean
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,9 @@ bench: $(VENV)/.bench  ## Measure Assay itself against its promises
 
 bench-load: $(VENV)/.bench  ## Hold the load engine against its promises, beside other load generators
 	@$(INSIDE) PYTHONPATH=benchmarks python -m load.run
+
+bench-server: $(VENV)/.bench  ## Hold the server against its promises with a million executions
+	@$(INSIDE) PYTHONPATH=benchmarks python -m server.run
 
 bench-stats: $(VENV)/.dev  ## Hold the statistics against their promises by simulation
 	@$(INSIDE) PYTHONPATH=benchmarks python -m stats.run

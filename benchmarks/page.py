@@ -6,8 +6,10 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import load.page
+import server.page
 import stats.page
 from record import RESULTS, Result, in_unit, stored
 
@@ -83,8 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, default=PAGE)
     asked = parser.parse_args(arguments)
     text = page(stored(asked.results))
-    if under_load := stored(asked.results / "load"):
-        text = f"{text}\n{load_section(under_load)}"
+    for part in (load.page, server.page):
+        if found := stored(asked.results / part.RESULTS.name):
+            text = f"{text}\n{section(found, part)}"
     if statistics := stats.page.section(stored(asked.results / "stats")):
         text = f"{text}\n{statistics}"
     if not asked.check:
@@ -110,16 +113,17 @@ def page(results: Sequence[Result]) -> str:
     return "\n".join(sections)
 
 
-def load_section(results: Sequence[Result]) -> str:
-    ordered = sorted(results, key=lambda one: _place(one.promise.name, load.page.ORDER))
+def section(results: Sequence[Result], part: ModuleType) -> str:
+    """The part of the page about the load engine or the server."""
+    ordered = sorted(results, key=lambda one: _place(one.promise.name, part.ORDER))
     sections = [
-        load.page.OPENING,
+        part.OPENING,
         _verdict(ordered),
         _table(ordered),
         _remarks(ordered),
-        load.page.READING,
+        part.READING,
         _machines(ordered),
-        load.page.REPRODUCE,
+        part.REPRODUCE,
     ]
     return "\n".join(sections)
 

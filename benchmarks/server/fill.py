@@ -46,9 +46,10 @@ from assay.model import (
     Trial,
 )
 from assay.pipeline.regressions import Inquiry, regressions_of
-from assay.store import cases, database
+from assay.store import cases, database, totals
 from assay.store.address import read_address
 from assay.store.store import Store
+from assay.store.tables import runs, trials
 
 AGENTS, SUITES, CASES, MANY_CASES = 200, 50, 20, 500
 DAILY_AGENTS, DAILY_SUITES, DAYS = 20, 10, 21
@@ -134,11 +135,11 @@ class Filler:
         self.executions = 0
 
     def add(self, planned: PlannedRun, run_id: str) -> None:
-        trials = tuple(_trials(planned))
-        plan = Plan(planned.suite.name, trials, seed=1, suite=planned.suite, tags=("nightly",))
+        planned_trials = tuple(_trials(planned))
+        plan = Plan(planned.suite.name, planned_trials, seed=1, suite=planned.suite, tags=("nightly",))
         made: list[Execution] = []
         ratings: list[Ratings] = []
-        for trial in trials:
+        for trial in planned_trials:
             columns, rated = self._measure_and_rate(trial, planned)
             made += _executions(trial, columns, planned.started)
             ratings.append(replace(rated, names=trial.cases))
@@ -155,11 +156,11 @@ class Filler:
     def _finish(self, run_id: str, ended: datetime) -> None:
         for store, engine in zip(self._stores, self._engines, strict=True):
             # Not by `finish`, which refreshes the matrix of PostgreSQL every time.
-            from assay.store.tables import runs
-
             with engine.begin() as connection:
                 chosen = runs.update().where(runs.c.id == run_id)
                 connection.execute(chosen.values(state=RunState.COMPLETED.value, ended=ended))
+                totals.write_totals(connection, trials.c.run_id == run_id)
+                totals.note_run_change(connection, run_id)
             store._ledgers.clear()
 
     def name_baselines(self, suites: Sequence[str], run_ids: Sequence[str]) -> None:
@@ -261,16 +262,16 @@ def _rate(trial: Trial, columns: Columns) -> Ratings:
 def fill(urls: Sequence[str], scale: float = 1.0, now: datetime | None = None) -> int:
     """Fill empty databases; how many executions each of them has then."""
     filler, started = Filler(urls), perf_counter()
-    runs: dict[str, str] = {}
+    first_runs: dict[str, str] = {}
     for number, planned in enumerate(plan_runs(now or datetime.now(UTC), scale)):
         run_id = f"{number:04x}f1d0c7"
         filler.add(planned, run_id)
-        runs.setdefault(planned.suite.name, run_id)
+        first_runs.setdefault(planned.suite.name, run_id)
         if number % 50 == 0:
             elapsed = perf_counter() - started
             print(f"  {number + 1} runs, {filler.executions:,} executions, {elapsed:.0f} s", file=sys.stderr)
-    named = [*list(runs)[:DAILY_SUITES], LARGE]
-    filler.name_baselines(["main", *named], [runs[LARGE], *(runs[name] for name in named)])
+    named = [*list(first_runs)[:DAILY_SUITES], LARGE]
+    filler.name_baselines(["main", *named], [first_runs[LARGE], *(first_runs[name] for name in named)])
     filler.close()
     return filler.executions
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from assay.model.workspace import DEFAULT
@@ -39,6 +39,15 @@ class ApiKey:
 
     def is_valid(self, now: datetime) -> bool:
         return self.revoked is None and (self.expires is None or now < self.expires)
+
+
+_NOTED_EVERY = timedelta(minutes=1)
+"""The last use of a key is stored to this precision, so that reading does not mean writing."""
+
+
+def is_use_due(key: ApiKey, now: datetime) -> bool:
+    """Whether its last use is to be stored."""
+    return key.last_used is None or now - key.last_used >= _NOTED_EVERY
 
 
 @dataclass(frozen=True, slots=True)

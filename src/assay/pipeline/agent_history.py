@@ -73,7 +73,7 @@ class Record:
 
 def record_of(store: Store, agent: str, suite: str | None) -> Record:
     """The record of an agent on this suite, or on the suite that it ran last."""
-    trials = store.agent_trials(agent)
+    trials = store.agent_trials(agent, suite) or store.agent_trials(agent)
     if not trials:
         raise LookupFailed(no_such(agent, "agents with results", store.agents_with_trials()))
     name = trials[-1].suite if suite is None else suite
@@ -225,7 +225,7 @@ def read_histories(store: Store, report: Report) -> TrialHistories:
     suite = report.run.suite.name if report.run.suite else ""
     trials = {trial.stored.id: trial for trial in report.trials}
     for agent in dict.fromkeys(trial.stored.trial.agent.name for trial in report.trials):
-        record = Record(agent, suite, tuple(one for one in store.agent_trials(agent) if one.suite == suite))
+        record = Record(agent, suite, tuple(store.agent_trials(agent, suite)))
         others = Counter(label_of(one) for one in record.trials if one.run_id != report.run.id)
         here = {
             label: one

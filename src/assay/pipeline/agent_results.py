@@ -28,7 +28,7 @@ class ChosenResults:
 def trials_of(store: Store, ref: str, suite: str | None = None) -> list[AgentTrial]:
     """The trials of `agent` or `agent@version`, the oldest first: on this suite, or on the one that it ran last."""
     name, _, version = ref.partition("@")
-    done = [one for one in store.agent_trials(name) if version in ("", one.version)] if name else []
+    done = [one for one in store.agent_trials(name, suite) if version in ("", one.version)] if name else []
     wanted = suite if suite is not None or not done else done[-1].suite
     return [one for one in done if one.suite == wanted]
 

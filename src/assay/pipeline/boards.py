@@ -16,6 +16,8 @@ from assay.report.documents.specification import across_suites_document, suite_b
 from assay.store.store import Store
 
 _NEVER = timedelta(days=36_500)
+_AGES_ARE_RIGHT_TO = timedelta(hours=1)
+"""The trials of a run end seconds apart: a board is not computed anew whenever one of them is a day older."""
 
 
 def find_boards(store: Store, category: str, metric: str) -> dict[BoardKey, int]:
@@ -47,7 +49,7 @@ def _compute(store: Store, key: BoardKey, changes: int, now: datetime) -> Stored
     if key.suite:
         found = rank_suite(store, key.suite, key.metric, now)
         document = suite_board_document(found) if found else None
-        expires = found.expires if found else now + _NEVER
+        expires = max(found.expires, now + _AGES_ARE_RIGHT_TO) if found else now + _NEVER
     else:
         document = across_suites_document(rank_across(store, key.category or None, key.metric, now))
         expires = now + _NEVER

@@ -136,10 +136,12 @@ def find_sides(store: Store, refs: Sequence[str], suite: str | None = None) -> C
     # A word that is both an agent and a run means the agent, as names are what people remember. The suite is settled before:
     # results of different suites could not be compared.
     suite = suite or find_shared_suite(store, refs)
-    agents = [
-        ref for ref in dict.fromkeys(refs) if Path(ref).suffix != ".json" and trials_of(store, ref, suite)
-    ]
-    chosen = choose_results({ref: trials_of(store, ref, suite) for ref in agents})
+    agents = {
+        ref: done
+        for ref in dict.fromkeys(refs)
+        if Path(ref).suffix != ".json" and (done := trials_of(store, ref, suite))
+    }
+    chosen = choose_results(agents)
     loaded: dict[str, LoadedRun] = {}
     reports = {ref: report_on(store, trials, loaded) for ref, trials in chosen.trials.items()}
     return ComparisonSides(

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from time import monotonic
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -29,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
 from assay.errors import StoreError
-from assay.model.access import ApiKey, AuditEntry, Scope
+from assay.model.access import ApiKey, AuditEntry, Scope, is_use_due
 from assay.server.answers import refuse
 from assay.server.context import CALLER, Contexts, RequestCaller
 from assay.server.html import error_page
@@ -49,7 +50,8 @@ RATE = 100
 _REFUSED_RATE = 5
 """Refused keys a second of one address, before all of its requests have to wait."""
 _KEYS_SECONDS = 1.0
-"""So long after the first key was made, the server may still answer this machine without one."""
+"""So long after the first key was made, the server may still answer this machine without one; so long after a key was revoked, it
+may still be accepted."""
 MOST_BYTES = 1 << 20
 _TOO_LARGE = f"A request may have {MOST_BYTES:,} bytes."
 _MOST_BUCKETS = 10_000
@@ -110,6 +112,8 @@ class AccessControl:
         self._requests = RateLimit(rate)
         self._refusals = RateLimit(_REFUSED_RATE)
         self._has_keys = Recent[bool](_KEYS_SECONDS)
+        self._recent_keys = Recent[ApiKey](_KEYS_SECONDS)
+        """Valid keys by the hash of their text, so that no text of a key is kept."""
 
     async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -131,7 +135,10 @@ class AccessControl:
             await send(message)
 
         try:
-            caller, refusal = await run_sync(self._check, scope, route)
+            # A change of threads costs more than the check itself, and is for what may wait for the database.
+            is_ready = self._has_in_memory(scope)
+            checked = self._check(scope, route) if is_ready else await run_sync(self._check, scope, route)
+            caller, refusal = checked
         except StoreError as error:
             refusal = RefusedRequest(503, str(error))
         body = b""
@@ -169,9 +176,26 @@ class AccessControl:
     def _find_key(self, headers: Headers) -> tuple[ApiKey | None, str]:
         """The key in the header, or else that of the session in the cookie, with the secret of the session."""
         if token := find_token(headers):
-            return self._store.find_key(token), ""
+            return self._find_known_key(token), ""
         session = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
         return (self._store.find_session(session), session) if session else (None, "")
+
+    def _find_known_key(self, token: str) -> ApiKey | None:
+        """A key that was valid a moment ago is not looked up again. Whether it has expired is asked every time."""
+        hashed = _hash_token(token)
+        key = self._recent_keys.peek(hashed) or self._store.find_key(token)
+        now = datetime.now(UTC)
+        if key is not None and key.is_valid(now) and self._recent_keys.peek(hashed) is None:
+            self._recent_keys.put(hashed, replace(key, last_used=now) if is_use_due(key, now) else key)
+        return key
+
+    def _has_in_memory(self, scope: Connection) -> bool:
+        """Whether a request can be checked without asking the database."""
+        has_keys = self._has_keys.peek("")
+        if has_keys is None:
+            return False
+        key = self._recent_keys.peek(_hash_token(find_token(Headers(scope=scope)))) if has_keys else None
+        return not has_keys or (key is not None and not is_use_due(key, datetime.now(UTC)))
 
     def _refuse_attempts(self, scope: Connection) -> RefusedRequest | None:
         """Whoever tries keys in the form of the login is slowed down like whoever tries them in a header."""
@@ -220,6 +244,10 @@ def find_token(headers: Headers) -> str:
     """The text of the key that a request has; empty where it has none."""
     word, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if word.lower() == "bearer" else ""
+
+
+def _hash_token(token: str) -> bytes:
+    return sha256(token.encode(errors="replace")).digest()
 
 
 def is_page(route: BaseRoute | None) -> bool:

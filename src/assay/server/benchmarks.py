@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Annotated, Literal
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
@@ -163,6 +163,7 @@ def _require_names(context: ServerContext, agent: str, suite: str | None) -> Non
 )
 async def read_leaderboard(
     context: Context,
+    request: Request,
     category: Annotated[
         Name, Query(description="A category of suites; `overall` means all suites.")
     ] = "overall",
@@ -179,10 +180,12 @@ async def read_leaderboard(
     """
     question = (category, metric, limit)
     try:
-        written = context.boards.recent(question) or await run_sync(context.boards.read, question)
+        found = context.boards.recent(question)
+        if found is None:
+            found = await run_sync(context.boards.read, question)
     except BoardsNotReady:
         raise HTTPException(503, "The leaderboard is being computed. Try again in a moment.") from None
-    return Response(written, media_type="application/json")
+    return found.respond(request.headers.get("accept-encoding", ""))
 
 
 class CompareRequestBody(BaseModel):
@@ -214,9 +217,14 @@ class CompareRequestBody(BaseModel):
 )
 def compare_agents(context: Context, asked: CompareRequestBody) -> Response:
     """Two agents head to head, several in all pairs, or several versions in the order of time."""
-    store, agents, suite = context.store, asked.agent_ids, asked.suite_id
-    if len(set(agents)) < len(agents):
+    if len(set(asked.agent_ids)) < len(asked.agent_ids):
         raise PlanError("agent_ids: an agent is named twice.")
+    key = ("compare", asked.comparison_type, asked.suite_id, *asked.agent_ids)
+    return context.answer(key, lambda: _compare(context.store, asked))
+
+
+def _compare(store: Store, asked: CompareRequestBody) -> Response:
+    agents, suite = asked.agent_ids, asked.suite_id
     for agent in agents:
         _require_results(store, agent, suite)
     if asked.comparison_type == "time_series":
@@ -258,4 +266,9 @@ def find_regressions(
 ) -> Response:
     """The latest version of an agent held against a baseline, and change points in its history."""
     inquiry = Inquiry(agent_id, baseline_version=baseline_version, tolerance=threshold)
-    return respond(regressions_document(regressions_of(context.store, inquiry)))
+    # What people said of regressions is part of the answer.
+    known = tuple((one.id, one.state, one.note) for one in context.store.regressions(agent_id))
+    return context.answer(
+        ("regressions", inquiry, known),
+        lambda: respond(regressions_document(regressions_of(context.store, inquiry))),
+    )

@@ -7,15 +7,19 @@ answer says: nobody waits but for the very first.
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
 from time import monotonic, sleep
+
+from fastapi import Response
 
 from assay.errors import LookupFailed, no_such
 from assay.model.board import BoardKey, StoredBoard
@@ -32,9 +36,25 @@ _FIRST_SECONDS = 20.0
 """For the first board of all, before a request is told to come again."""
 _STEP_SECONDS = 0.25
 _MOST_ANSWERS = 64
+_VARIES = {"vary": "Accept-Encoding"}
 
 Question = tuple[str, str, int]
 """Category, metric and limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoardAnswer:
+    """The text of an answer; compressed once for everybody, as it may have a megabyte, and hold no secret that its length could tell."""
+
+    plain: bytes
+    compressed: bytes
+
+    def respond(self, accepted: str) -> Response:
+        """As the client accepts it, by its header Accept-Encoding."""
+        if "gzip" not in accepted.lower():
+            return Response(self.plain, media_type="application/json", headers=_VARIES)
+        headers = {**_VARIES, "content-encoding": "gzip"}
+        return Response(self.compressed, media_type="application/json", headers=headers)
 
 
 class BoardsNotReady(Exception):
@@ -49,16 +69,16 @@ class BoardKeeper:
         self._db = db
         self._lock = Lock()
         self._kept: dict[BoardKey, StoredBoard] = {}
-        self._answers: dict[Question, tuple[float, object, bytes]] = {}
+        self._answers: dict[Question, tuple[float, object, BoardAnswer]] = {}
         """When each was looked up last, the boards that it was made of, and its text."""
         self._worker: subprocess.Popen[bytes] | None = None
 
-    def recent(self, question: Question) -> bytes | None:
+    def recent(self, question: Question) -> BoardAnswer | None:
         """An answer that was looked up a moment ago; never waits for anything."""
-        at, _, written = self._answers.get(question, (0.0, None, b""))
-        return written if written and monotonic() - at < FRESH_SECONDS else None
+        at, _, written = self._answers.get(question, (0.0, None, None))
+        return written if monotonic() - at < FRESH_SECONDS else None
 
-    def read(self, question: Question) -> bytes:
+    def read(self, question: Question) -> BoardAnswer:
         """The answer by what is stored now; BoardsNotReady while nothing of it has been computed."""
         deadline = monotonic() + _FIRST_SECONDS
         while True:
@@ -74,9 +94,9 @@ class BoardKeeper:
     def close(self) -> None:
         if self._worker is not None:
             self._worker.kill()
-            self._worker.wait()
+            self._worker.communicate()
 
-    def _look_up(self, question: Question) -> bytes | None:
+    def _look_up(self, question: Question) -> BoardAnswer | None:
         category, metric, _ = question
         at, now = monotonic(), datetime.now(UTC)
         asked, by = ("" if category == "overall" else category), ("overall" if metric == "all" else metric)
@@ -93,8 +113,8 @@ class BoardKeeper:
             key for key, n in wanted.items() if key not in boards or not boards[key].is_current(n, now)
         ]
         made_of = (tuple((key, one.changes, one.computed) for key, one in boards.items()), tuple(outdated))
-        _, before, written = self._answers.get(question, (0.0, None, b""))
-        if before != made_of:
+        _, before, written = self._answers.get(question, (0.0, None, None))
+        if written is None or before != made_of:
             written = _write_answer(question, wanted, boards, outdated)
         if len(self._answers) >= _MOST_ANSWERS:
             self._answers.clear()
@@ -113,6 +133,8 @@ class BoardKeeper:
             return
         self._kept |= {one.key: one for one in self._store.boards(metric, list(self._kept.values()))}
         if not has_all() and (self._worker is None or self._worker.poll() is not None):
+            if self._worker is not None and self._worker.stdin is not None:
+                self._worker.stdin.close()
             if self._worker is not None and self._worker.returncode:
                 _log.warning(
                     "the process that computes leaderboards ended with code %s", self._worker.returncode
@@ -134,7 +156,7 @@ def _write_answer(
     wanted: Mapping[BoardKey, int],
     boards: Mapping[BoardKey, StoredBoard],
     outdated: list[BoardKey],
-) -> bytes:
+) -> BoardAnswer:
     category, metric, limit = question
     shown = [(key, json.loads(boards[key].document)) for key in wanted if key in boards]
     for _, document in shown:
@@ -150,4 +172,5 @@ def _write_answer(
         "is_current": not outdated,
         "outdated_suites": [key.suite for key in outdated if key.suite],
     }
-    return bytes(respond(document).body)
+    written = bytes(respond(document).body)
+    return BoardAnswer(written, gzip.compress(written, compresslevel=6, mtime=0))

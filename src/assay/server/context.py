@@ -7,6 +7,7 @@ workspace can get into the answers of another.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from threading import Lock
@@ -14,7 +15,7 @@ from time import monotonic
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
 
 from assay.model import Suite
 from assay.model.access import ApiKey, Scope
@@ -22,7 +23,7 @@ from assay.server.analyses import Analyses
 from assay.server.boards import BoardKeeper
 from assay.server.counts import RequestCounts
 from assay.server.queue import RunQueue
-from assay.server.recent import Recent
+from assay.server.recent import KeptAnswers, Recent
 from assay.server.run_status import read_status
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -32,6 +33,7 @@ LOCAL = "local"
 _FRESH_SECONDS = 0.4
 _SUITE_SECONDS = 5.0
 """The file of a suite and its data may be this old on a page: reading hundreds of cases takes long."""
+_ANSWER_BYTES = 16 << 20
 
 
 class SharedProgress:
@@ -64,11 +66,18 @@ class ServerContext:
     analyses: Analyses = field(default_factory=Analyses)
     suite_files: Recent[Suite] = field(default_factory=lambda: Recent(_SUITE_SECONDS))
     boards: BoardKeeper = field(init=False)
+    answers: KeptAnswers = field(default_factory=lambda: KeptAnswers(_ANSWER_BYTES))
     db: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "progress", SharedProgress(self.store))
         object.__setattr__(self, "boards", BoardKeeper(self.store, self.db))
+
+    def answer(self, key: Hashable, make: Callable[[], Response]) -> Response:
+        """An answer about results of suites that takes long; it is made again when one of them or a baseline has changed."""
+        state = (self.store.changes(), self.store.baselines())
+        written = self.answers.get(key, state, lambda: bytes(make().body))
+        return Response(written, media_type="application/json")
 
     @property
     def max_runs(self) -> int:
@@ -137,7 +146,8 @@ def caller_of(request: Request) -> RequestCaller:
     return caller
 
 
-def _find_context(request: Request) -> ServerContext:
+# Not a plain function, which would be called in another thread.
+async def _find_context(request: Request) -> ServerContext:
     return caller_of(request).context
 
 

@@ -10,6 +10,29 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
+class KeptAnswers:
+    """Answers that take long to make, by what was asked and the state of the store that they were made of."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._kept: dict[Hashable, tuple[object, bytes]] = {}
+        self._lock = Lock()
+
+    def get(self, key: Hashable, state: object, make: Callable[[], bytes]) -> bytes:
+        """The kept answer if it was made of the same state; the state is read before anything else is."""
+        with self._lock:
+            kept = self._kept.pop(key, None)
+            if kept is not None and kept[0] == state:
+                self._kept[key] = kept  # at the end: what was not asked for longest goes first
+                return kept[1]
+        made = make()
+        with self._lock:
+            self._kept[key] = (state, made)
+            while sum(len(text) for _, text in self._kept.values()) > self._most:
+                del self._kept[next(iter(self._kept))]
+        return made
+
+
 class Recent(Generic[Value]):
     """Values by key, each at most `seconds` old. One is computed at a time; others who ask for it wait."""
 
@@ -17,6 +40,17 @@ class Recent(Generic[Value]):
         self._seconds = seconds
         self._kept: dict[Hashable, tuple[float, Value]] = {}
         self._lock = Lock()
+
+    def peek(self, key: Hashable) -> Value | None:
+        """What is kept and fresh; never computes and never waits."""
+        at, value = self._kept.get(key, (0.0, None))
+        return value if monotonic() - at < self._seconds else None
+
+    def put(self, key: Hashable, value: Value) -> None:
+        with self._lock:
+            now = monotonic()
+            self._kept = {name: one for name, one in self._kept.items() if now - one[0] < self._seconds}
+            self._kept[key] = (now, value)
 
     def get(self, key: Hashable, compute: Callable[[], Value]) -> Value:
         with self._lock:

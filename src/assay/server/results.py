@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.analysis.cost.analyse import Workload
 from assay.errors import LookupFailed, no_such
-from assay.model import Phase, Status
+from assay.model import Phase, RunState, Status
 from assay.pipeline.cost import analyse_stored_costs
 from assay.pipeline.report import report_of
 from assay.report.documents.cost import cost_document
@@ -125,7 +125,14 @@ class ResultDocument(BaseModel):
 )
 def read_result(context: Context, run_id: Name) -> Response:
     """Estimates with intervals, ratings, warnings and environment; also of a run that still goes on."""
-    return respond(run_document(report_of(context.store, run_id), with_executions=False))
+
+    def make() -> Response:
+        return respond(run_document(report_of(context.store, run_id), with_executions=False))
+
+    # A run that is over changes only with what is counted as a change of its suite.
+    run = context.store.run(run_id)
+    is_fixed = run.suite is not None and run.state is not RunState.RUNNING
+    return context.answer(("result", run.id, run.tags, run.state), make) if is_fixed else make()
 
 
 @router.get(
@@ -171,4 +178,9 @@ def read_costs(
     volume: Annotated[int, Query(ge=1, le=10**12, description="Tasks a month.")] = 1000,
 ) -> Response:
     """Cost per task and per solved task, the Pareto front, and where money can be saved."""
-    return respond(cost_document(analyse_stored_costs(context.store, agent_id, suite_id, Workload(volume))))
+    return context.answer(
+        ("cost", tuple(agent_id), suite_id, volume),
+        lambda: respond(
+            cost_document(analyse_stored_costs(context.store, agent_id, suite_id, Workload(volume)))
+        ),
+    )

@@ -196,8 +196,8 @@ def _whole_steps(moved: Array, rounded_to: int = ROUNDED_TO) -> NDArray[np.int64
         fitting = fitting[((np.abs(parts - whole) < 1e-9) & (whole != 0)).all(axis=0)]
         if not fitting.size:
             break
-    chosen = moved * fitting[0] if fitting.size else moved / np.abs(moved).max() * rounded_to
-    return np.rint(chosen).astype(np.int64)
+    chosen: Array = moved * fitting[0] if fitting.size else moved / np.abs(moved).max() * rounded_to
+    return np.asarray(np.rint(chosen), dtype=np.int64)
 
 
 def _events(means: Array) -> float:

@@ -65,7 +65,8 @@ def _fractions(x: Array, a: Array, b: Array) -> Array:
         goes_on = np.abs(c * d - 1) >= _CONVERGED
         if not goes_on.any():
             break
-        left, x, a, b, c, d = (part[goes_on] for part in (left, x, a, b, c, d))
+        left = left[goes_on]
+        x, a, b, c, d = (np.asarray(part[goes_on]) for part in (x, a, b, c, d))
     return result
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import sqlalchemy as sa
 
@@ -20,8 +20,6 @@ from assay.store.tables import api_keys, audit_log, sessions, workspaces
 from assay.store.workspaces import workspace_of
 
 _WORD = "assay"
-_NOTED_EVERY = timedelta(minutes=1)
-"""The last use of a key is stored to this precision, so that reading does not mean writing."""
 _FIELDS = [
     workspaces.c.name.label(name) if name == "workspace" else api_keys.c[name]
     for name in ApiKey.__dataclass_fields__
@@ -60,10 +58,6 @@ def find_key(connection: sa.Connection, token: str) -> ApiKey | None:
 
 def note_use(connection: sa.Connection, key: ApiKey, now: datetime) -> None:
     connection.execute(api_keys.update().where(api_keys.c.prefix == key.prefix).values(last_used=now))
-
-
-def is_use_due(key: ApiKey, now: datetime) -> bool:
-    return key.last_used is None or now - key.last_used >= _NOTED_EVERY
 
 
 def read_keys(connection: sa.Connection) -> list[ApiKey]:

@@ -51,8 +51,8 @@ class AgentTrial:
     """Facts about the machine that it ran on."""
 
 
-def read_agent_trials(connection: sa.Connection, agent: str) -> list[AgentTrial]:
-    """All trials of the agent that can be compared over time, the oldest first."""
+def read_agent_trials(connection: sa.Connection, agent: str, suite: str | None = None) -> list[AgentTrial]:
+    """All trials of the agent that can be compared over time, of one suite or of all; the oldest first."""
     # In an incomplete run the results of some agents are missing; a trial that is ranked is complete even so.
     is_ranked = sa.exists().where(ratings.c.trial_id == trials.c.id, ratings.c.ok > 0)
     is_complete = sa.or_(
@@ -71,16 +71,30 @@ def read_agent_trials(connection: sa.Connection, agent: str) -> list[AgentTrial]
             trials.c.cases,
             trials.c.simulated,
             runs.c.started,
-            environments.c.facts,
+            runs.c.environment_id,
         )
         .join(runs, runs.c.id == trials.c.run_id)
         .join(agents, agents.c.id == trials.c.agent_id)
-        .join(environments, environments.c.id == runs.c.environment_id)
         .where(_is_own(connection), agents.c.name == agent, is_complete)
         .where(trials.c.started.is_not(None), sa.or_(trials.c.stopped.is_(None), _is_out_of_order()))
         .order_by(runs.c.started, runs.c.id, trials.c.position)
     )
-    return [from_plain(AgentTrial, row) for row in connection.execute(query).mappings()]
+    if suite is not None:
+        query = query.where(trials.c.suite == suite)
+    found = connection.execute(query).mappings().all()
+    # Once for each run, and not for each of its trials: the facts are long.
+    own = sa.select(environments.c.id, environments.c.facts).where(
+        environments.c.id.in_({row["environment_id"] for row in found})
+    )
+    facts = {row.id: row.facts for row in connection.execute(own)}
+    fields = AgentTrial.__dataclass_fields__
+    return [
+        from_plain(
+            AgentTrial,
+            {name: facts[row["environment_id"]] if name == "facts" else row[name] for name in fields},
+        )
+        for row in found
+    ]
 
 
 def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:

@@ -74,7 +74,8 @@ class LatestRatings:
         if overall is None or not others:
             return None
         lower = bisect_left(self._sorted[group], overall)
-        return 100.0 * (lower - (latest.get(row["agent_id"], overall) < overall)) / others
+        own = latest.get(row["agent_id"], overall) < overall
+        return 100.0 * (lower - int(own)) / others
 
 
 def _select_latest(suites: Sequence[str], workspace: int) -> sa.Select[Any]:

@@ -140,6 +140,8 @@ def refresh(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         # In turn, and each by a statement that begins only then: one that has waited could otherwise put back what it saw before.
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_REFRESH)))
+        # PostgreSQL expects one row of each step and would join thousands by trying every pair, which takes minutes.
+        connection.exec_driver_sql("SET LOCAL enable_nestloop = off")
         connection.exec_driver_sql("REFRESH MATERIALIZED VIEW CONCURRENTLY agent_comparison_matrix")
 
 

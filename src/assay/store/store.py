@@ -39,6 +39,7 @@ from assay.model import (
     SuiteRef,
     Trial,
 )
+from assay.model.access import is_use_due
 from assay.model.codec import to_plain
 from assay.model.redaction import known_secrets
 from assay.model.workspace import DEFAULT
@@ -978,7 +979,7 @@ class Store:
 
     def note_use(self, key: ApiKey, now: datetime) -> None:
         """Stores that a key was used, once a minute at most."""
-        if access.is_use_due(key, now):
+        if is_use_due(key, now):
             with self._writer.begin() as connection:
                 access.note_use(connection, key, now)
 
@@ -1289,12 +1290,12 @@ class Store:
 
     # What became of an agent
 
-    def agent_trials(self, agent: str) -> list[AgentTrial]:
-        """Its trials of all versions that were carried out to their end, the oldest first."""
+    def agent_trials(self, agent: str, suite: str | None = None) -> list[AgentTrial]:
+        """Its trials of all versions that were carried out to their end, of one suite or of all; the oldest first."""
         from assay.store import history
 
         with self._reading() as connection:
-            return history.read_agent_trials(connection, agent)
+            return history.read_agent_trials(connection, agent, suite)
 
     def past_figures(self, trial: Trial) -> PastFigures | None:
         """Seconds and usd of executions of the same agent and benchmark; None where nothing is stored of them."""

@@ -244,7 +244,8 @@ def _compare_pairs(middles: Floats, draws: Floats, freedom: int) -> PairedRows:
     for a in range(number):
         spread[a, a + 1 :] = (columns[a] - columns[a + 1 :]).std(axis=1, ddof=1)
     p = np.ones((number, number))
-    a, b = np.nonzero((gap != 0) & (spread != 0))
-    p[a, b] = 2 * t_tails(np.abs(gap[a, b]) / spread[a, b], np.full(len(a), freedom))
-    p[b, a] = p[a, b]
+    rows, others = np.nonzero((gap != 0) & (spread != 0))
+    t = np.abs(gap[rows, others]) / spread[rows, others]
+    p[rows, others] = 2 * t_tails(t, np.full(len(rows), freedom))
+    p[others, rows] = p[rows, others]
     return PairedRows(gap, p)

@@ -1,0 +1,35 @@
+"""What the server promises and keeps, as a part of docs/benchmarks.md: its words; `page` puts them together."""
+
+from __future__ import annotations
+
+import record
+
+RESULTS = record.RESULTS / "server"
+ORDER = tuple(
+    f"{name}-{kind}"
+    for kind in ("sqlite", "postgresql")
+    for name in ("board", "rate", "lists", "memory", "paint", "weight")
+)
+OPENING = """\
+# Server
+
+`assay serve` with 200 agents, 50 suites, 477 runs and 1,000,000 executions. Server and load generator have one core each.
+"""
+READING = """\
+## How the server is measured
+
+- **Data**: every agent on every suite, twenty agents on ten suites every day for three weeks, and one suite of 500 cases a benchmark, five
+  repetitions each (`benchmarks/server/fill.py`). Versions get worse now and then, 2 % of the executions fail, and there are baselines.
+- **Requests**: `benchmarks/server/pages.py` lists them. Each is asked once, and then 40 times, one after the other; the P95 of these is judged. What the
+  first one took, before the server had anything of it in memory, is in the remarks where it is more.
+- **Rate**: `assay load`, eight at a time for ten seconds, with `Accept-Encoding: gzip` as HTTP libraries send it; three times. The CPU time of the server
+  says what one core would answer if nobody else used it.
+- **Leaderboards** are computed by a process of its own, once for all; what is measured here is how they are answered.
+"""
+REPRODUCE = """\
+## Reproduce the server's figures
+
+    make bench-server                                              # everything, half an hour; exit code 1 when a promise is missed
+    PYTHONPATH=benchmarks python -m server.run --quick             # a trial with a small database; stores nothing
+    PYTHONPATH=benchmarks python -m server.fill sqlite:///large.db # only the data, for --db
+"""
