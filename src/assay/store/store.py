@@ -751,7 +751,7 @@ class Store:
         with self._reading_trial(trial_id) as connection:
             return answers.read_judged(connection, trial_id, most)
 
-    def labelled_executions(self, trial_ids: Collection[int]) -> set[tuple[int, int]]:
+    def labelled_executions(self, trial_ids: Sequence[int]) -> set[tuple[int, int]]:
         """Trial and number of the executions of these trials that somebody labelled."""
         from assay.store import answers
 

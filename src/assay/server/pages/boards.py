@@ -12,7 +12,7 @@ from assay.analysis.cost.analyse import Workload
 from assay.errors import AssayError, StoreError
 from assay.model.page import PageSection, Table
 from assay.pipeline.cost import analyse_stored_costs
-from assay.pipeline.leaderboard import METRICS, Boards, filter_of, overview
+from assay.pipeline.leaderboard import METRICS, Boards, filter_of, matrices, overview
 from assay.pipeline.timeline import timeline_of
 from assay.report.pages.board import leaderboard_page, matrix_page
 from assay.report.pages.cost import cost_page
@@ -23,6 +23,7 @@ from assay.server.context import Context
 from assay.server.pages.controls import choose_number, choose_one
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
+from assay.store.store import Store
 
 router = page_router()
 
@@ -56,7 +57,7 @@ def show_leaderboard(
         boards = overview(store, filter_of(shown, category), ranked_by)
         page = leaderboard_page(boards.each, None if shown else boards.across, limit)
         if len(boards.each) == 1:
-            page = replace(page, sections=[*page.sections, *_matrix(boards)])
+            page = replace(page, sections=[*page.sections, *_matrix(store, boards)])
     except AssayError as error:
         page = explain("Leaderboard", error)
     return show_page(request, page, "Leaderboard", controls=controls)
@@ -66,14 +67,14 @@ def _describe_no_suite(suites: Collection[str]) -> str:
     return "all suites" if len(suites) <= _MOST_BOARDS else "the one that ran last"
 
 
-def _matrix(boards: Boards) -> list[PageSection]:
+def _matrix(store: Store, boards: Boards) -> list[PageSection]:
     """Every dimension and every duel, where one suite is looked at and there are not too many agents."""
     board = boards.each[0]
     if len(boards.contenders[board.suite]) > _MOST_IN_MATRIX:
         return []
     return [
         replace(part, title=f"{part.title} · by dimension") if part.blocks[0].bars else part
-        for part in matrix_page([boards.matrix(board)]).sections
+        for part in matrix_page(matrices(store, filter_of(board.suite))).sections
         if isinstance(part.blocks[0], Table)
     ]
 

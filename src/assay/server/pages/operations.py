@@ -24,30 +24,37 @@ from assay.server.access import READ_PAGE
 from assay.server.context import Context
 from assay.server.pages.controls import Control, Pager, write_address
 from assay.server.pages.shell import page_router, show_page
+from assay.server.parameters import Name
 from assay.units import format_count
 
 router = page_router()
 
-_AGENTS, _FOUND = 12, 20
+_AGENTS, _MOST_AGENTS, _FOUND = 12, 1000, 20
 """With 50 suites, a page of so many agents stays below 100 kB."""
-Skip = Annotated[int, Query(ge=0, le=10**6)]
 
 
 @router.get("/ui/coverage", openapi_extra=READ_PAGE)
 def show_coverage(
-    request: Request, context: Context, only: Literal["stale", "never"] | None = None, skip: Skip = 0
+    request: Request,
+    context: Context,
+    only: Literal["stale", "never"] | None = None,
+    after: Name | None = None,
 ) -> Response:
-    """Which agents have results on which suites, and how old these are."""
-    found = measure_coverage(context.store, context.settings, datetime.now(UTC))
+    """Which agents have results on which suites, and how old these are; agents behind `after` by name."""
+    # Which agents are wanted is not known before their cells are.
+    most = _AGENTS if only is None else _MOST_AGENTS
+    found = measure_coverage(context.store, context.settings, datetime.now(UTC), after or "", most)
     wanted = {cell.agent for cell in found.cells if only in (None, cell.state)}
     agents = [agent for agent in found.agents if agent in wanted]
-    shown = agents[skip : skip + _AGENTS]
+    shown = agents[:_AGENTS]
+    has_more = len(agents) > _AGENTS or (found.next_agent is not None and bool(shown))
+    total = sum(found.counts.values()) // max(1, len(found.suites))
     page = Page(
         "Coverage",
         "coverage",
         [
-            f"{format_count(len(found.agents), 'agent')} on {format_count(len(found.suites), 'suite')}",
-            *(f"{found.count(state):,} {state}" for state in ("fresh", "stale", "never")),
+            f"{format_count(total, 'agent')} on {format_count(len(found.suites), 'suite')}",
+            *(f"{number:,} {state}" for state, number in found.counts.items()),
         ],
         "",
         False,
@@ -60,9 +67,8 @@ def show_coverage(
         controls=[Control("only", "Agents", only or "", options=texts)],
         is_filtered=only is not None,
         list_pager=Pager(
-            write_address("/ui/coverage", only=only, skip=max(0, skip - _AGENTS)) if skip else "",
-            write_address("/ui/coverage", only=only, skip=skip + _AGENTS) if skip + _AGENTS < len(agents) else "",
-            f"{skip + 1} to {skip + len(shown)} of {format_count(len(agents), 'agent')}",
+            write_address("/ui/coverage", only=only) if after else "",
+            write_address("/ui/coverage", only=only, after=shown[-1]) if has_more else "",
         ),
     )  # fmt: skip
 

@@ -13,10 +13,10 @@ from assay.model.page import Cell, PageSection, Table
 from assay.report.pages.access import audit_section, format_day
 from assay.report.pages.page import Page
 from assay.server.access import ADMIN_PAGE, MOST_BYTES, RATE, READ_PAGE
-from assay.server.context import Context, ServerContext
+from assay.server.context import Context, ServerContext, caller_of
 from assay.server.pages.controls import Pager, write_address
 from assay.server.pages.login import SESSION
-from assay.server.pages.shell import caller_of, go_to, page_router, show_page
+from assay.server.pages.shell import go_to, page_router, show_page
 from assay.units import format_count, size
 
 router = page_router()
