@@ -31,6 +31,7 @@ def test_cases_are_ordered_by_the_share_of_agents_that_solve_them():
         ("easy", 1.0, 2, 2),
     ]
     for one in found:
+        assert one.solved.value is not None
         assert (one.solved.low, one.solved.high) == wilson(one.solved.value, 2)
 
 
