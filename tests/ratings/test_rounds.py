@@ -65,8 +65,8 @@ def is_slowest_found(contenders: list[Contender], metric: str = "speed") -> bool
 @pytest.mark.parametrize("metric", ["speed", "efficiency", "overall"])
 @pytest.mark.parametrize("rounds", [3, 5])
 def test_boards_of_eight_identical_agents_tell_nobody_apart(metric: str, rounds: int) -> None:
-    found = [is_decided(agents(seed, (1.0,) * 8, rounds), metric) for seed in range(60)]
-    assert sum(found) <= 6
+    found = [is_decided(agents(seed, (1.0,) * 8, rounds), metric) for seed in range(30)]
+    assert sum(found) <= 3
 
 
 def test_bursts_that_hit_one_pass_do_not_make_a_rank() -> None:
@@ -75,7 +75,7 @@ def test_bursts_that_hit_one_pass_do_not_make_a_rank() -> None:
         bursts = np.where(chance.random((8, 3)) < 0.1, 0.7, 0.0) + chance.normal(0, 0.03, (8, 3))
         return [contender(f"a{n}", {"b": rated(chance, paces)}) for n, paces in enumerate(bursts)]
 
-    assert sum(is_decided(hit(seed)) for seed in range(60)) <= 5
+    assert sum(is_decided(hit(seed)) for seed in range(30)) <= 3
 
 
 @pytest.mark.parametrize("metric", ["speed", "overall"])

@@ -120,6 +120,8 @@ KINDS = (
     "undescribable", "group", "instrument", "plan", "stop",
 )  # fmt: skip
 EVERY = [*(f"{kind}_{form}" for kind in KINDS for form in FORMS), "cancels_itself", "cancels_all"]
+AT_ONCE = [*(f"{kind}_{form}" for kind in KINDS for form in ("async", "task")), *(f"interrupt_{form}" for form in FORMS[2:4]),
+           "exit_plain", "cancels_itself"]  # fmt: skip
 IN_PROCESSES = ("cancelled_plain", "exit_task", "interrupt_async", "own_stream")
 
 
@@ -131,7 +133,7 @@ def outcomes(folder: Path) -> dict[str, Counter[str]]:
     ("agents", "options"),
     [
         (EVERY, ["--isolation", "inline"]),
-        ([name for name in EVERY if name != "cancels_all"], ["--isolation", "inline", "--concurrency", "3"]),
+        (AT_ONCE, ["--isolation", "inline", "--concurrency", "3"]),
         (IN_PROCESSES, []),
         (IN_PROCESSES, ["--concurrency", "3"]),
     ],
