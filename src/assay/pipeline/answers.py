@@ -118,7 +118,7 @@ def find_review_queue(
         for trial_id, source in sources.items()
         for seq, case, scores in store.judged_executions(trial_id, _ANSWERS)
     ]
-    labelled = store.labelled_executions(sources)
+    labelled = store.labelled_executions(list(sources))
     ranked = [
         (answer, reason)
         for answer, reason in rank_answers(judged)
