@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import sleep
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,8 +18,8 @@ from tests.server.conftest import write_project
 from tests.server.service import Service, serving
 
 from assay.model.access import Scope
-from assay.server.access import RateLimit, find_scope
-from assay.server.app import RESOURCES
+from assay.server.access import RateLimit, find_scope, is_page
+from assay.server.app import PAGES, RESOURCES
 from assay.store.store import Store
 
 ROUTES = [
@@ -25,6 +27,13 @@ ROUTES = [
     for resource in RESOURCES
     for route in resource.router.routes
     if isinstance(route, APIRoute)
+    for method in sorted(route.methods or ())
+]
+PAGE_ROUTES = [
+    (method, route.path_format, find_scope(route))
+    for module in PAGES
+    for route in module.router.routes
+    if isinstance(route, APIRoute) and find_scope(route) != "public"
     for method in sorted(route.methods or ())
 ]
 GUARDED = [(method, path, scope) for method, path, scope in ROUTES if scope != "public"]
@@ -44,9 +53,7 @@ class Keys:
 
 
 def _filled(path: str) -> str:
-    for name in ("agent_id", "run_id", "suite_id", "trial_id", "kind"):
-        path = path.replace(f"{{{name}}}", "1")
-    return path
+    return re.sub(r"\{\w+\}", "1", path)
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +89,39 @@ def test_a_route_answers_only_who_may(keys: Keys, method: str, path: str, scope:
         assert answer.json["error"] in ("unauthorized", "too_many_requests")
     for key in Scope:
         answer = keys.ask(method, path, key.value)
+        assert (answer.status == 403) is not key.allows(Scope(scope)), (key, answer.body)
+        assert answer.status != 401
+
+
+def test_only_the_login_and_files_are_pages_without_a_key() -> None:
+    routes = [route for module in PAGES for route in module.router.routes if isinstance(route, APIRoute)]
+    public = [route for route in routes if find_scope(route) == "public"]
+    assert {route.path_format for route in public} == {"/login", "/static/{name}"}
+    assert all(is_page(route) for route in routes)
+    assert all(
+        find_scope(route) != "read"
+        for route in routes
+        if "POST" in (route.methods or ()) and route.path != "/logout"
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "scope"), PAGE_ROUTES, ids=[f"{m} {p}" for m, p, _ in PAGE_ROUTES]
+)
+def test_a_page_is_shown_only_to_who_may(keys: Keys, method: str, path: str, scope: str) -> None:
+    """By the key in a header, which a page accepts as well as a session."""
+    form = {"content-type": "application/x-www-form-urlencoded", "origin": keys.service.url}
+    body = b"x=1" if method == "POST" else None
+    for bad in (None, "nonsense", "forged", "expired", "revoked"):
+        token = {"Authorization": f"Bearer {keys.tokens.get(bad, bad)}"} if bad else {}
+        answer = keys.service.request(method, _filled(path), body, {**form, **token})
+        if method == "GET" and answer.status == 303:
+            assert answer.headers["location"].startswith("/login?next=%2F")
+        else:
+            assert answer.status in (401, 429), answer.body
+    for key in Scope:
+        token = {"Authorization": f"Bearer {keys.tokens[key.value]}"}
+        answer = keys.service.request(method, _filled(path), body, {**form, **token})
         assert (answer.status == 403) is not key.allows(Scope(scope)), (key, answer.body)
         assert answer.status != 401
 
@@ -144,6 +184,7 @@ def test_a_key_is_shown_once_and_stored_as_a_hash(keys: Keys) -> None:
     assert made["key"].encode() not in stored
     assert made["key"].split("_", 2)[2].encode() not in stored
     assert assay("key", "revoke", made["prefix"], "--json").json["revoked"]
+    sleep(1.5)  # a server that knows the key may take a second to notice
     assert keys.ask("GET", "/runs/queue", made["key"]).status in (401, 429)
     assert "nothing" in assay("key", "revoke", "nothing").refusal
 

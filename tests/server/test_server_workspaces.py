@@ -11,16 +11,23 @@ import pytest
 from tests.command import Assay
 from tests.server.conftest import write_project
 from tests.server.service import Answer, Service, serving
-from tests.server.test_access import GUARDED
+from tests.server.test_access import GUARDED, PAGE_ROUTES
 from tests.store.test_store_regressions import FOUND
 
 from assay.model.access import Scope
 from assay.store.store import Store
 
-NOT_THERE = {"/runs/{run_id}/findings/{kind}": "a run of a suite has no findings of any kind"}
+NOT_THERE = {
+    "/runs/{run_id}/findings/{kind}": "a run of a suite has no findings of any kind",
+    "/trials/{trial_id}/artifacts/{number}": "its trials have no artifacts",
+}
 """Routes that have nothing to answer with in the first workspace either."""
 NO_RESULTS = {"/cost": "without results there is nothing to compute, which is answered with 422"}
-OWN_DOINGS = {"/audit": "requests with the other key are in the log of its workspace"}
+OWN_DOINGS = {
+    "/audit": "requests with the other key are in the log of its workspace",
+    "/success": "months are listed also where nothing happened in them",
+}
+NEEDED_QUERY = {"/search": "?q=good"}
 NAMES = ("good", "bad", "slow", "desk", "refunds")
 
 
@@ -38,11 +45,12 @@ class Workspaces:
 
     def call(self, method: str, path: str, key: str) -> Answer:
         """A request that names what there is in the first workspace, in the path and, by the example of the schema, in the body."""
-        return self.ask(method, path.format(**self.ids), key, self._example(method, path))
+        asked = path.format(**self.ids) + NEEDED_QUERY.get(path, "")
+        return self.ask(method, asked, key, self._example(method, path))
 
     def name_things(self, method: str, path: str) -> list[str]:
         """The names that such a request has, which may come back."""
-        asked = path.format(**self.ids) + json.dumps(self._example(method, path))
+        asked = path.format(**self.ids) + NEEDED_QUERY.get(path, "") + json.dumps(self._example(method, path))
         return [name for name in (*NAMES, str(self.ids["run_id"])) if name in asked]
 
     def _example(self, method: str, path: str) -> Any:
@@ -80,6 +88,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspaces]:
             "run_id": made["run_id"],
             "trial_id": trial,
             "kind": "load",
+            "number": 1,
+            "regression_id": FOUND.id,
         }
         yield Workspaces(service, {"own": own, "other": other, "reader": reader}, ids)
 
@@ -97,6 +107,23 @@ def test_a_key_of_another_workspace_finds_nothing(
         assert path in OWN_DOINGS or _find_filled_lists(other) == []
     told = [name for name in (*NAMES, str(two.ids["run_id"])) if name.encode() in other.body]
     assert path in OWN_DOINGS or set(told) <= set(two.name_things(method, path))
+
+
+@pytest.mark.parametrize("path", [path for method, path, _ in PAGE_ROUTES if method == "GET"])
+def test_no_page_shows_anything_of_another_workspace(two: Workspaces, path: str) -> None:
+    names = {"name": "desk" if "suites" in path else "good", "path": "nothing", "seq": 0}
+    asked = path.format(**{**two.ids, **names})
+    own, other = (two.ask("GET", asked, key) for key in ("own", "other"))
+    assert own.status < 500
+    assert other.status in (200, 404, 422), other.body
+    # What was asked for may come back in a message, and in the audit log of who asked.
+    told = {name for name in ("refunds", "desk", str(two.ids["run_id"])) if name.encode() in other.body}
+    assert told <= {name for name in told if name in asked} or path == "/ui/settings"
+
+
+def test_the_pages_of_the_own_workspace_do_show_it(two: Workspaces) -> None:
+    for path in ("/", "/ui/runs", "/ui/suites", "/ui/leaderboard", "/ui/coverage"):
+        assert b"desk" in two.ask("GET", path, "own").body
 
 
 def test_a_refusal_does_not_suggest_names_of_another_workspace(two: Workspaces) -> None:
