@@ -10,7 +10,7 @@ import pytest
 from tests.execute.carrying import eventually
 from tests.execute.running import Running
 
-KILLS = 5
+KILLS = 3
 PLANNED = sorted(
     (trial, process, phase, repetition, "ok")
     for trial in range(3)

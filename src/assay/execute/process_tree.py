@@ -24,6 +24,7 @@ _PF_KTHREAD = 0x00200000
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MOST_LOOKS = 20
 _LOOKS_AT_EXEC = 2000
+_LOOKS_AT_EMPTY = 10
 _EXEC_SECONDS = 0.001
 _MOST_ROUNDS = 1000
 _HAS_PROC = os.path.exists("/proc/self/statm")  # noqa: PTH110 (see _read)
@@ -296,12 +297,16 @@ def _read_environment(pid: int) -> bytes:
     It is empty for the moment in which the process becomes another program, and while it exits, until its children have
     another parent. On a busy machine such a moment lasts, so an empty one is read again.
     """
+    empty = 0
     for _ in range(_LOOKS_AT_EXEC):
         if found := _read(f"/proc/{pid}/environ"):
             return found
-        # proc(5): state, flags, and the address where the environment ends.
+        # proc(5): state, flags, and the addresses where the environment begins and ends. These are both 0 until the new program
+        # has one, the same for a moment, and stay the same only if it is really empty.
         fields = _read_stat(pid)
-        if fields[0] in b"ZX" or int(fields[6]) & _PF_KTHREAD or int(fields[48]):
+        begin, end = map(int, fields[47:49])
+        empty += 0 < begin == end
+        if fields[0] in b"ZX" or int(fields[6]) & _PF_KTHREAD or empty > _LOOKS_AT_EMPTY:
             break
         sleep(_EXEC_SECONDS)
     return b""
