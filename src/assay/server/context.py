@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from hashlib import sha256
 from threading import Lock
 from time import monotonic
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request, Response
@@ -23,7 +24,7 @@ from assay.server.analyses import Analyses
 from assay.server.boards import BoardKeeper
 from assay.server.counts import RequestCounts
 from assay.server.queue import RunQueue
-from assay.server.recent import KeptAnswers, Recent
+from assay.server.recent import Kept, Recent
 from assay.server.run_status import read_status
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -34,6 +35,8 @@ _FRESH_SECONDS = 0.4
 _SUITE_SECONDS = 5.0
 """The file of a suite and its data may be this old on a page: reading hundreds of cases takes long."""
 _ANSWER_BYTES = 16 << 20
+_PARTS = 200
+Part = TypeVar("Part")
 
 
 class SharedProgress:
@@ -66,7 +69,8 @@ class ServerContext:
     analyses: Analyses = field(default_factory=Analyses)
     suite_files: Recent[Suite] = field(default_factory=lambda: Recent(_SUITE_SECONDS))
     boards: BoardKeeper = field(init=False)
-    answers: KeptAnswers = field(default_factory=lambda: KeptAnswers(_ANSWER_BYTES))
+    answers: Kept[bytes] = field(default_factory=lambda: Kept(_ANSWER_BYTES, len))
+    parts: Kept[Any] = field(default_factory=lambda: Kept(_PARTS))
     db: str = ""
 
     def __post_init__(self) -> None:
@@ -75,9 +79,17 @@ class ServerContext:
 
     def answer(self, key: Hashable, make: Callable[[], Response]) -> Response:
         """An answer about results of suites that takes long; it is made again when one of them or a baseline has changed."""
-        state = (self.store.changes(), self.store.baselines())
-        written = self.answers.get(key, state, lambda: bytes(make().body))
+        written = self.answers.get(key, self._read_state(), lambda: bytes(make().body))
         return Response(written, media_type="application/json")
+
+    def keep(self, key: Hashable, make: Callable[[], Part]) -> Part:
+        """A part of a page about results of suites, kept like an answer."""
+        part: Part = self.parts.get(key, self._read_state(), make)
+        return part
+
+    def _read_state(self) -> object:
+        """What changes whenever results of suites or baselines do; and every day, as results get old."""
+        return self.store.changes(), self.store.baselines(), datetime.now(UTC).date()
 
     @property
     def max_runs(self) -> int:

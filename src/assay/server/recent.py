@@ -10,16 +10,19 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
-class KeptAnswers:
-    """Answers that take long to make, by what was asked and the state of the store that they were made of."""
+class Kept(Generic[Value]):
+    """What takes long to make, by what was asked and the state of the store that it was made of.
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
-        self._kept: dict[Hashable, tuple[object, bytes]] = {}
+    `most` is what all values may weigh together; by default each weighs one.
+    """
+
+    def __init__(self, most: int, weigh: Callable[[Value], int] = lambda value: 1) -> None:
+        self._most, self._weigh = most, weigh
+        self._kept: dict[Hashable, tuple[object, Value]] = {}
         self._lock = Lock()
 
-    def get(self, key: Hashable, state: object, make: Callable[[], bytes]) -> bytes:
-        """The kept answer if it was made of the same state; the state is read before anything else is."""
+    def get(self, key: Hashable, state: object, make: Callable[[], Value]) -> Value:
+        """The kept value if it was made of the same state; the state is read before anything else is."""
         with self._lock:
             kept = self._kept.pop(key, None)
             if kept is not None and kept[0] == state:
@@ -28,7 +31,7 @@ class KeptAnswers:
         made = make()
         with self._lock:
             self._kept[key] = (state, made)
-            while sum(len(text) for _, text in self._kept.values()) > self._most:
+            while sum(self._weigh(value) for _, value in self._kept.values()) > self._most:
                 del self._kept[next(iter(self._kept))]
         return made
 

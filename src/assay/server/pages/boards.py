@@ -11,6 +11,7 @@ from fastapi import Query, Request, Response
 from assay.analysis.cost.analyse import Workload
 from assay.errors import AssayError, StoreError
 from assay.model.page import PageSection, Table
+from assay.model.regression import AgentTimeline
 from assay.pipeline.cost import analyse_stored_costs
 from assay.pipeline.leaderboard import METRICS, Boards, filter_of, matrices, overview
 from assay.pipeline.timeline import timeline_of
@@ -19,10 +20,11 @@ from assay.report.pages.cost import cost_page
 from assay.report.pages.page import Page
 from assay.report.pages.timeline import timeline_page
 from assay.server.access import READ_PAGE
-from assay.server.context import Context
+from assay.server.context import Context, ServerContext
 from assay.server.pages.controls import choose_number, choose_one
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
+from assay.store.standings import Filter
 from assay.store.store import Store
 
 router = page_router()
@@ -53,14 +55,20 @@ def show_leaderboard(
     known = [name for name, kind in categories.items() if category in (None, kind)]
     # A board of each of many suites would be a page that nobody reads, and takes long to compute.
     shown = suite or (known[0] if len(known) > _MOST_BOARDS else None)
+    key = ("leaderboard", shown, category, ranked_by, limit)
     try:
-        boards = overview(store, filter_of(shown, category), ranked_by)
-        page = leaderboard_page(boards.each, None if shown else boards.across, limit)
-        if len(boards.each) == 1:
-            page = replace(page, sections=[*page.sections, *_matrix(store, boards)])
+        page = context.keep(key, lambda: _rank(store, filter_of(shown, category), ranked_by, limit))
     except AssayError as error:
         page = explain("Leaderboard", error)
     return show_page(request, page, "Leaderboard", controls=controls)
+
+
+def _rank(store: Store, chosen: Filter, metric: str, limit: int) -> Page:
+    boards = overview(store, chosen, metric)
+    page = leaderboard_page(boards.each, None if chosen.suite else boards.across, limit)
+    if len(boards.each) > 1:
+        return page
+    return replace(page, sections=[*page.sections, *_matrix(store, boards)])
 
 
 def _describe_no_suite(suites: Collection[str]) -> str:
@@ -89,7 +97,7 @@ def show_timeline(
     suites = list(dict.fromkeys(trial.suite for trial in reversed(store.agent_trials(chosen)) if trial.suite))
     tone, shown = "", suite or next(iter(suites), "")
     try:
-        timeline = timeline_of(store, chosen, suite)
+        timeline = read_timeline(context, chosen, suite)
         page = timeline_page(timeline)
         tone = "bad" if any(one.counts for one in timeline.regressions) else ""
     except AssayError as error:
@@ -115,10 +123,22 @@ def show_costs(
         choose_number("volume", "Tasks a month", volume, 1, 10**12),
     ]
     try:
-        page = cost_page(analyse_stored_costs(store, agent, chosen, Workload(volume)))
+        key = ("cost", chosen, tuple(agent), volume)
+        page = context.keep(
+            key, lambda: cost_page(analyse_stored_costs(store, agent, chosen, Workload(volume)))
+        )
     except AssayError as error:
         page = explain("Cost", error)
     return show_page(request, page, "Cost", controls=controls)
+
+
+def read_timeline(context: ServerContext, agent: str, suite: str | None) -> AgentTimeline:
+    """With regressions in the states that people gave them since."""
+    store = context.store
+    found = context.keep(("timeline", agent, suite), lambda: timeline_of(store, agent, suite))
+    return replace(
+        found, regressions=tuple(one for one in store.regressions(agent) if one.suite == found.suite)
+    )
 
 
 def explain(title: str, error: AssayError) -> Page:

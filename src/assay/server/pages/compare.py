@@ -60,7 +60,8 @@ def show_comparison(
     store = context.store
     asked = list(dict.fromkeys(ref for ref in (a, b, c, d, e, f, g, h) if ref))
     refs = asked or _suggest(store, suite)
-    found, answers, links = None, None, []
+    answers = None
+    links: list[tuple[str, tuple[int, int]]] = []
     try:
         if not refs:
             raise PlanError(
@@ -69,14 +70,8 @@ def show_comparison(
         sides = [_find_side(store, ref, suite) for ref in refs]
         if len(sides) == 1:
             sides, view = _find_versions(store, sides[0], suite), "time"
-        if view == "time":
-            page = history_page(courses(store, sides, (), suite), sides)
-        elif len(sides) == 2:
-            found = compare_refs(store, *sides, suite=suite)
-            page = comparison_page(found, sides)
-            links = _link_answers(found)
-        else:
-            page = matrix_page([all_pairs(store, sides, suite)], "compare", sides)
+        key = ("compare", view, *sides, suite, *(_read_stamp(store, side, suite) for side in sides))
+        page, links = context.keep(key, lambda: _compare(store, sides, suite, is_over_time=view == "time"))
     except AssayError as error:
         page = explain("Compare", error)
     if links:
@@ -86,6 +81,24 @@ def show_comparison(
         request, page, "Compare", "compare.html.j2", controls=controls, answers=answers,
         links=[(text, _write_answers_address(*pair)) for text, pair in links],
     )  # fmt: skip
+
+
+def _read_stamp(store: Store, side: str, suite: str | None) -> object:
+    """What changes with the results of a side. Those of code experiments are in no suite, whose changes are counted."""
+    trials = trials_of(store, side, suite)
+    return store.fingerprint(trials[-1].run_id if trials else side)
+
+
+def _compare(
+    store: Store, sides: Sequence[str], suite: str | None, *, is_over_time: bool
+) -> tuple[Page, list[tuple[str, tuple[int, int]]]]:
+    """The page, and the pairs of trials whose answers can be laid side by side."""
+    if is_over_time:
+        return history_page(courses(store, sides, (), suite), sides), []
+    if len(sides) > 2:
+        return matrix_page([all_pairs(store, sides, suite)], "compare", sides), []
+    found = compare_refs(store, sides[0], sides[1], suite=suite)
+    return comparison_page(found, sides), _link_answers(found)
 
 
 def _suggest(store: Store, suite: str | None) -> list[str]:

@@ -22,7 +22,6 @@ from assay.pipeline.compare import compare_refs
 from assay.pipeline.cost import analyse_stored_costs
 from assay.pipeline.leaderboard import filter_of, overview
 from assay.pipeline.report import report_of
-from assay.pipeline.timeline import timeline_of
 from assay.report.charts.radar import draw_standings
 from assay.report.pages.board import board_sections
 from assay.report.pages.comparison import comparison_page
@@ -30,7 +29,8 @@ from assay.report.pages.cost import cost_sections
 from assay.report.pages.page import Page
 from assay.report.pages.timeline import regressions_table, timeline_page, timeline_sections
 from assay.server.access import READ_PAGE
-from assay.server.context import Context
+from assay.server.context import Context, ServerContext
+from assay.server.pages.boards import read_timeline
 from assay.server.pages.shell import page_router, show, show_page
 from assay.server.parameters import Name
 from assay.store.store import Store
@@ -75,16 +75,17 @@ def show_dashboard(
     if not suites:
         return show(request, "welcome.html.j2", "Dashboard", address=str(request.base_url).rstrip("/"))
     chosen_suite = suite or suites[0]
-    boards = overview(store, filter_of(suite=chosen_suite))
-    board = boards.each[0]
+    board = context.keep(
+        ("board", chosen_suite), lambda: overview(store, filter_of(suite=chosen_suite)).each[0]
+    )
     choice = choose(board, suites, agent, a, b)
     sections = [
         _leaderboard(board),
         _radar(board, choice),
-        _costs(store, choice),
-        _timeline(store, choice),
-        _head_to_head(store, choice),
-        _stress(store, choice),
+        _costs(context, choice),
+        _timeline(context, choice),
+        _head_to_head(context, choice),
+        _stress(context, choice),
         _alerts(store),
     ]
     page = replace(_blank_page(chosen_suite), facts=_facts(board), sections=sections)
@@ -148,55 +149,51 @@ def _radar(board: Leaderboard, choice: DashboardChoice) -> PageSection:
     return PageSection("Five dimensions", [Charts([Chart("radar", spec)])], anchor="radar")
 
 
-def _timeline(store: Store, choice: DashboardChoice) -> PageSection:
+def _timeline(context: ServerContext, choice: DashboardChoice) -> PageSection:
     title, anchor = f"Timeline of {choice.a}", "timeline"
 
     def build() -> PageSection:
-        timeline = timeline_of(store, choice.a, choice.suite)
+        timeline = read_timeline(context, choice.a, choice.suite)
         sections = timeline_sections(timeline, _CHARTS)
         if not sections:
             told = f"'{choice.a}' has one run on this suite. A second one begins its history."
             return PageSection(title, finding=told, anchor=anchor)
-        return PageSection(
-            title,
-            sections,
-            ", ".join(timeline_page(timeline).facts),
-            timeline_page(timeline).verdict,
-            anchor=anchor,
-        )
+        page = timeline_page(timeline)
+        return PageSection(title, sections, ", ".join(page.facts), page.verdict, anchor=anchor)
 
     return _or_reason(title, anchor, build)
 
 
-def _head_to_head(store: Store, choice: DashboardChoice) -> PageSection:
+def _head_to_head(context: ServerContext, choice: DashboardChoice) -> PageSection:
     title, anchor = "Head to head", "head-to-head"
     if choice.pair is None:
         return PageSection(title, finding="It takes two agents with results on this suite.", anchor=anchor)
     a, b = choice.pair
 
     def build() -> PageSection:
-        page = comparison_page(compare_refs(store, a, b, suite=choice.suite), (a, b))
+        page = comparison_page(compare_refs(context.store, a, b, suite=choice.suite), (a, b))
         ratings = page.sections[0]
         return replace(ratings, title=page.title, finding=page.verdict, notes=page.reasons, anchor=anchor)
 
-    return _or_reason(title, anchor, build)
+    return _or_reason(title, anchor, lambda: context.keep(("head to head", a, b, choice.suite), build))
 
 
-def _costs(store: Store, choice: DashboardChoice) -> PageSection:
+def _costs(context: ServerContext, choice: DashboardChoice) -> PageSection:
     title, anchor = "Cost and performance", "cost"
 
     def build() -> PageSection:
-        made = analyse_stored_costs(store, (), choice.suite, Workload(_VOLUME))
+        made = analyse_stored_costs(context.store, (), choice.suite, Workload(_VOLUME))
         first = cost_sections(made[0])[0]
         return replace(first, title=title, anchor=anchor)
 
-    return _or_reason(title, anchor, build)
+    return _or_reason(title, anchor, lambda: context.keep(("costs", choice.suite), build))
 
 
-def _stress(store: Store, choice: DashboardChoice) -> PageSection:
+def _stress(context: ServerContext, choice: DashboardChoice) -> PageSection:
     title, anchor = f"Stress test of {choice.a}", "stress"
 
     def build() -> PageSection:
+        store = context.store
         run_ids = store.find_runs_of(STRESS, choice.a, 1)
         if not run_ids:
             told = f"'{choice.a}' has not been stressed yet: assay stress {choice.a} --quick"
