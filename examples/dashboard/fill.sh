@@ -26,6 +26,9 @@ assay baseline set main last --quiet
 quietly assay run "$here/next_version.yaml"
 quietly assay regressions moody
 quietly assay regressions greedy
+quietly assay gate last --baseline main
+quietly assay label last --agent greedy --case tour-01 fail
+quietly assay label last --agent greedy --case change-00 pass
 tell 'two agents as a team'
 quietly assay team "$here/team.yaml"
 tell 'a profile'

@@ -14,7 +14,7 @@ from assay.errors import AssayError, StoreError
 from assay.model import Run
 from assay.model.alert import Alert, AlertKind, AlertState
 from assay.model.coverage import STALE_DAYS
-from assay.model.regression import Regression, RegressionState, Severity
+from assay.model.regression import HIGH, Regression, RegressionState, Severity
 from assay.model.schedule import ScheduledRun
 from assay.pipeline.registered import registered_agents
 from assay.pipeline.regressions import Inquiry, regressions_of
@@ -23,7 +23,6 @@ from assay.store.store import Store
 from assay.text import make_line
 from assay.units import show
 
-_TOLD = (Severity.MAJOR, Severity.CRITICAL)
 _CLAIM = timedelta(minutes=1)
 """So long nobody else sends an alert that a server has claimed; longer than a request may take."""
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=1), timedelta(hours=1)
@@ -52,7 +51,7 @@ def tell_regressions(store: Store, settings: Settings, run: Run, now: datetime) 
         # one finds the same.
         new = [one for one in found if one.state is RegressionState.DETECTED and _is_since(one, run)]
         raised += [
-            _build_regression_alert(one, first_state(settings), now) for one in new if one.severity in _TOLD
+            _build_regression_alert(one, first_state(settings), now) for one in new if one.severity in HIGH
         ]
     return store.raise_alerts(raised)
 

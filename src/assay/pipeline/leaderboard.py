@@ -17,6 +17,7 @@ from assay.analysis.comparison.pairing import Pairings
 from assay.analysis.ranking.leaderboard import leaderboard
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model import DIMENSIONS, CaseTable, Contender, Leaderboard, Ratings
+from assay.model.coverage import STALE_DAYS
 from assay.model.standing import Across, Matrix, Unranked
 from assay.store.standings import Filter, RankedTrial
 from assay.store.store import Store
@@ -43,10 +44,6 @@ def check_suite(target: str, settings: Settings, store: Store) -> SuiteHealth:
     for latest in store.latest_trials(suite=plan.suite.name):
         history.setdefault(latest.agent, {})[latest.benchmark] = store.case_table(latest.trial_id)
     return suite_health(plan.suite, checks, list(history.values()))
-
-
-STALE_DAYS = 30
-"""Results that are older than this are marked as stale."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ _KEYS_SECONDS = 1.0
 """So long after the first key was made, the server may still answer this machine without one; so long after a key was revoked, it
 may still be accepted."""
 MOST_BYTES = 1 << 20
-_TOO_LARGE = f"A request may have {MOST_BYTES:,} bytes."
+_TOO_LARGE = f"The request is too large; the limit is {MOST_BYTES:,} bytes."
 _MOST_BUCKETS = 10_000
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _HEADERS = {
@@ -130,7 +130,8 @@ class AccessControl:
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
                 # Before anybody learns of it: what was answered is in the log.
-                if scope["method"] not in _SAFE or status in (401, 403):
+                # What is refused before anybody looked at its key could fill the log.
+                if status in (401, 403) or (scope["method"] not in _SAFE and status not in (413, 415, 429)):
                     await run_sync(self._note, scope, caller, status)
             await send(message)
 
@@ -211,9 +212,7 @@ class AccessControl:
             told = "There are too many requests with this key. Wait a moment."
             return RefusedRequest(429, told, {"retry-after": "1"})
         if not key.scope.allows(needed):
-            return RefusedRequest(
-                403, f"This key may {key.scope}; the request needs a key that may {needed}."
-            )
+            return RefusedRequest(403, f"This key has the scope '{key.scope}'; the request needs '{needed}'.")
         self._store.note_use(key, now)
         return None
 

@@ -90,7 +90,7 @@ def submit_run(context: ServerContext, asked: RunRequestBody) -> QueuedRun:
     find_registered(context.settings, context.store, asked.agent_id, asked.suite_id)
     asked.configuration.check(tuple(context.settings.server.get("agent_options", ())))
     if len(context.store.whole_queue()) >= context.max_queue:
-        raise HTTPException(429, f"{context.max_queue} runs wait already. Try again later.")
+        raise HTTPException(429, f"The queue is full ({context.max_queue} runs). Try again later.")
     configuration = asked.configuration.model_dump(exclude_defaults=True)
     return context.queue.submit(context.store, asked.agent_id, asked.suite_id, configuration)
 

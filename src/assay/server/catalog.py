@@ -34,7 +34,7 @@ class AgentList(BaseModel):
 
 @router.get("/agents", openapi_extra=READ, response_model=AgentList, summary="Agents")
 def list_agents(context: Context) -> Response:
-    """Registered agents and those with results, by name. How they are defined is not told."""
+    """Registered agents and those with results, by name. Definitions are not included."""
     registered = registered_agents(context.settings, context.store)
     ran = set(context.store.agents_with_trials())
     rows = [

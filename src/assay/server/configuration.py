@@ -52,7 +52,7 @@ class RunConfiguration(BaseModel):
         place = "body.configuration.options"
         mistakes = [
             Mistake(
-                "request", None, f"{place}.{name}", "The operator did not release this option.",
+                "request", None, f"{place}.{name}", "Requests may not set this option. Allow it in assay.toml: [server] agent_options",
                 known_names(name, released),
             )
             for name in self.options

@@ -24,11 +24,11 @@ from assay.model.rating import is_pass
 from assay.model.redaction import known_secrets
 from assay.model.scored_answer import ScoredAnswer
 from assay.report.charts.theme import config
+from assay.report.console.regressions import loss_text
 from assay.report.contests import as_text
 from assay.report.pages.html import chart_library, environment
 from assay.report.pages.html_contests import ChartPlace, Gallery
 from assay.report.warnings import split_warnings
-from assay.units import format_signed
 from assay.units import show as show_figure
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _STATUS_TITLES = {
     401: "A key is needed",
     403: "Not allowed",
     404: "Not found",
-    422: "This request makes no sense",
+    422: "Invalid request",
     429: "Too many requests",
     503: "The database cannot be reached",
 }
@@ -114,7 +114,7 @@ def templates() -> Environment:
         chart_configs={"light": config(dark=False), "dark": config(dark=True)},
         answer_text=partial(as_text, limit=_ANSWER),
         is_pass=is_pass,
-        signed=format_signed,
+        loss_text=loss_text,
         show_value=show_figure,
     )
     made.filters["group_answers"] = group_answers
@@ -167,7 +167,7 @@ def describe_page(page: Page) -> dict[str, object]:
 
 def error_page(status: int, message: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:
     """In place of a page that cannot be shown."""
-    title = _STATUS_TITLES.get(status, "This did not work")
+    title = _STATUS_TITLES.get(status, "Something went wrong")
     response = render("error.html.j2", status, title=title, message=message, caller=None, active="")
     response.headers.update(headers or {})
     return response

@@ -74,7 +74,7 @@ def read_audit(context: Context, limit: PageSize = 100, cursor: Before = None) -
     openapi_extra=PUBLIC,
     response_model=Health,
     responses=describe_errors(503),
-    summary="Is the server well?",
+    summary="Health check",
 )
 def read_health(context: Context) -> Response:
     """Answers 503 while the database cannot be reached."""

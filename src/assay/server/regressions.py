@@ -129,7 +129,7 @@ class StateRequest(BaseModel):
     openapi_extra=RUN,
     response_model=TrackedRegression,
     responses=describe_errors(404),
-    summary="Give a regression a state",
+    summary="Set the state of a regression",
 )
 def mark_regression(
     context: Context, caller: Author, regression_id: RegressionId, asked: StateRequest

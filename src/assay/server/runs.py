@@ -82,7 +82,7 @@ def read_queue(context: Context) -> Response:
     openapi_extra=READ,
     response_model=RunStatus,
     responses=describe_errors(404),
-    summary="Where a run stands",
+    summary="Status of a run",
 )
 def read_run(context: Context, run_id: Name) -> Response:
     return respond(read_status(context.store, run_id))
@@ -138,7 +138,7 @@ def cancel_run(context: Context, run_id: Name) -> Response:
     openapi_extra=RUN,
     response_model=RunStatus,
     responses=describe_errors(404),
-    summary="Go on with a run that was cancelled or failed",
+    summary="Resume a run that was cancelled or failed",
 )
 def resume_run(context: Context, run_id: Name) -> Response:
     """The run waits again, and then does only what is missing. A run that is complete stays as it is."""

@@ -48,10 +48,18 @@ def read_regressions(
 
 
 def read_regression_page(
-    connection: sa.Connection, workspace: int, chosen: RegressionFilter, skip: int, limit: int
+    connection: sa.Connection,
+    workspace: int,
+    chosen: RegressionFilter,
+    skip: int,
+    limit: int,
+    *,
+    by_severity: bool = False,
 ) -> list[Regression]:
-    """Regressions of all agents, the newest first."""
+    """Regressions of all agents, the newest first; or the most severe first, and of these the newest."""
     severity = sa.type_coerce(regressions.c.figures, sa.JSON)["severity"].as_string()
+    ranks = {level.value: rank for rank, level in enumerate(reversed(Severity))}
+    gravity = [sa.case(ranks, value=severity)] if by_severity else []
     closed = [state.value for state in RegressionState if not state.is_open]
     wanted = (
         (regressions.c.agent, chosen.agent),
@@ -65,7 +73,7 @@ def read_regression_page(
         sa.select(regressions)
         .where(regressions.c.workspace_id == workspace)
         .where(*(column == value for column, value in wanted if value is not None))
-        .order_by(regressions.c.detected.desc(), regressions.c.id)
+        .order_by(*gravity, regressions.c.detected.desc(), regressions.c.id)
         .offset(skip)
         .limit(limit)
     )

@@ -217,7 +217,7 @@ class Store:
             if plan.suite is not None:
                 # What was just written need not be read back when the run is rated: a suite may have 10,000 cases.
                 self._last_suite = (registry.digest_of_run(connection, run_id) or "", plan.suite)
-                totals.note_change(connection, [plan.suite.name])
+            totals.note_change(connection, [plan.suite.name if plan.suite is not None else ""])
         self._hold(run_id, lease, owner)
         return run
 
@@ -1354,12 +1354,16 @@ class Store:
         with self._writer.begin() as connection:
             return regressions.mark(connection, agent, ref, state, note, now or datetime.now(UTC), author)
 
-    def regression_page(self, chosen: RegressionFilter, skip: int = 0, limit: int = 100) -> list[Regression]:
-        """Regressions of all agents, the newest first."""
+    def regression_page(
+        self, chosen: RegressionFilter, skip: int = 0, limit: int = 100, *, by_severity: bool = False
+    ) -> list[Regression]:
+        """Regressions of all agents, the newest first; or the most severe first, and of these the newest."""
         from assay.store import regressions
 
         with self._reading() as connection:
-            return regressions.read_regression_page(connection, self._workspace.id, chosen, skip, limit)
+            return regressions.read_regression_page(
+                connection, self._workspace.id, chosen, skip, limit, by_severity=by_severity
+            )
 
     def regression_changes(self, ids: Collection[str]) -> dict[str, list[RegressionChange]]:
         """Regression to the states that people gave it, the oldest first."""

@@ -52,14 +52,15 @@ def count_of_executions() -> sa.ScalarSelect[int]:
 
 
 def note_change(connection: sa.Connection, changed: Collection[str]) -> None:
-    """Count a change of the results of these suites; the last thing that a transaction does, always in one order."""
-    for suite in sorted(set(changed) - {""}):
+    """Count a change of the results of these suites, or with an empty name of code experiments; the last thing that a transaction does, always in one order."""
+    for suite in sorted(set(changed)):
         connection.execute(_COUNT_ON, {"workspace": workspace_of(connection), "suite": suite})
 
 
 def note_run_change(connection: sa.Connection, run_id: str) -> None:
-    query = sa.select(suites.c.name).join(runs, runs.c.suite_id == suites.c.id).where(runs.c.id == run_id)
-    note_change(connection, list(connection.scalars(query)))
+    name = sa.func.coalesce(suites.c.name, "")
+    query = sa.select(name).select_from(runs.outerjoin(suites, runs.c.suite_id == suites.c.id))
+    note_change(connection, list(connection.scalars(query.where(runs.c.id == run_id))))
 
 
 def read_changes(connection: sa.Connection) -> dict[str, int]:

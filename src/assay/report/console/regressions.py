@@ -135,10 +135,10 @@ def loss_text(one: Regression) -> str:
     ends = f"[{_hundredths(one.loss.low)}, {_hundredths(one.loss.high)}]"
     if one.percentage is None:
         return "from 0"
-    return f"{significant(one.loss.value * 100)} {_unit_of_loss(one.metric)} {ends}"
+    return f"{significant(one.loss.value * 100)} {unit_of_loss(one.metric)} {ends}"
 
 
-def _unit_of_loss(metric: Metric) -> str:
+def unit_of_loss(metric: Metric) -> str:
     return "points" if in_points(metric) else "%"
 
 
@@ -174,7 +174,7 @@ def _per_1000(one: Regression) -> str:
 
 def shift_text(shift: Shift) -> str:
     first, second = shift.before.version, shift.after.version
-    gain = f"{significant(-shift.loss.value * 100)} {_unit_of_loss(shift.metric)}"
+    gain = f"{significant(-shift.loss.value * 100)} {unit_of_loss(shift.metric)}"
     return f"{shift.benchmark} · {shift.metric.name} got better by {gain} between {first} and {second}"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from assay.model.page import Cell, Charts, PageSection, Table
 from assay.model.regression import AgentTimeline, MetricHistory, Regression, Severity, Shift
 from assay.report.charts.timeline import timeline_chart
+from assay.report.console.regressions import loss_text, unit_of_loss
 from assay.report.figures import NOTHING
 from assay.report.pages.page import Page
 from assay.units import format_count, format_signed, show
@@ -105,12 +106,11 @@ def regressions_table(regressions: Sequence[Regression]) -> Table:
 
 def _regression_row(one: Regression) -> list[Cell]:
     unit = one.metric.unit
-    loss = f"{format_signed(one.loss.value * 100)} % [{format_signed(one.loss.low * 100)}, {format_signed(one.loss.high * 100)}]"
     return [
         Cell(one.agent, ref=f"agents/{one.agent}"),
         Cell(one.severity.value, tone=SEVERITY_TONES[one.severity]),
         Cell(one.metric.name, note=one.benchmark),
-        Cell(loss),
+        Cell(loss_text(one)),
         Cell(show(one.baseline_value, unit)),
         Cell(show(one.current_value, unit)),
         Cell(one.suite or NOTHING, ref=f"suites/{one.suite}" if one.suite else ""),
@@ -129,7 +129,8 @@ def _shift_row(shift: Shift) -> list[Cell]:
         Cell(shift.benchmark),
         Cell(shift.metric.name),
         Cell(
-            f"{format_signed(-loss.value * 100)} % [{format_signed(-loss.high * 100)}, {format_signed(-loss.low * 100)}]"
+            f"{format_signed(-loss.value * 100)} {unit_of_loss(shift.metric)} "
+            f"[{format_signed(-loss.high * 100)}, {format_signed(-loss.low * 100)}]"
         ),
         Cell(show(shift.level_before, unit)),
         Cell(show(shift.level_after, unit)),

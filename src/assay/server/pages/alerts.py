@@ -38,7 +38,7 @@ def show_alerts(
     suite: Name | None = None,
     skip: Annotated[int, Query(ge=0, le=10**6)] = 0,
 ) -> Response:
-    """The gravest first, and among those the newest."""
+    """The most severe first, and among those the newest."""
     store = context.store
     chosen = RegressionFilter(
         agent,
@@ -47,8 +47,8 @@ def show_alerts(
         severity,
         True if state == "open" else None,
     )
-    found = store.regression_page(chosen, skip, _AT_ONCE + 1)
-    shown = sorted(found[:_AT_ONCE], key=lambda one: _ORDER.index(one.severity))
+    found = store.regression_page(chosen, skip, _AT_ONCE + 1, by_severity=True)
+    shown = found[:_AT_ONCE]
 
     def address(place: int) -> str:
         asked = {"severity": severity, "state": "" if state == "open" else state, "agent": agent}
@@ -57,7 +57,7 @@ def show_alerts(
     page = Page(
         "Alerts",
         "alerts",
-        [f"{format_count(sum(one.severity is level for one in shown), f'{level} regression')}" for level in _ORDER if any(one.severity is level for one in shown)],
+        [] if skip or len(found) > _AT_ONCE else [f"{format_count(sum(one.severity is level for one in shown), f'{level} regression')}" for level in _ORDER if any(one.severity is level for one in shown)],
         "",
         False,
         [],

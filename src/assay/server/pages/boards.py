@@ -93,7 +93,8 @@ def show_timeline(
 ) -> Response:
     store = context.store
     agents = store.agents_with_trials()
-    chosen = agent or (agents[0] if agents else "")
+    newest = store.newest_trials(suite=next(iter(store.categories()), "")) if agent is None else []
+    chosen = agent or next((trial.agent for trial in newest), agents[0] if agents else "")
     suites = list(dict.fromkeys(trial.suite for trial in reversed(store.agent_trials(chosen)) if trial.suite))
     tone, shown = "", suite or next(iter(suites), "")
     try:

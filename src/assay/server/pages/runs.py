@@ -98,7 +98,7 @@ def _queue(context: ServerContext) -> PageSection | None:
                 Cell(f"{queued.created:%Y-%m-%d %H:%M}"),
             ]
         )
-    table = Table(["Suite", "Agent", "State", "Executions", "Asked for"], rows, words=(1, 2, 4))
+    table = Table(["Suite", "Agent", "State", "Executions", "Queued"], rows, words=(1, 2, 4))
     most = format_count(context.max_runs, "run")
     return PageSection("Queue", [table], f"{most} at a time", anchor="queue")
 

@@ -94,8 +94,8 @@ def _describe_server(context: ServerContext) -> PageSection:
     rows = [
         ("Runs at once", str(context.max_runs), "max_runs"),
         ("Runs that may wait", str(context.max_queue), "max_queue"),
-        ("Requests of a key", f"{server.get('rate', RATE)} a second", "rate"),
-        ("Wait of a synchronous run", f"{context.sync_seconds:g} s", "sync_seconds"),
+        ("Requests per key", f"{server.get('rate', RATE)} a second", "rate"),
+        ("Timeout of synchronous runs", f"{context.sync_seconds:g} s", "sync_seconds"),
         ("Agent options that requests may set", options, "agent_options"),
         ("Time zone of schedules", str(server.get("timezone", "UTC")), "timezone"),
         ("Webhook for alerts", "set" if server.get("webhook") else "not set", "webhook"),
