@@ -27,8 +27,8 @@ quietly assay run "$here/next_version.yaml"
 quietly assay regressions moody
 quietly assay regressions greedy
 quietly assay gate last --baseline main
-quietly assay label last --agent greedy --case tour-01 fail
-quietly assay label last --agent greedy --case change-00 pass
+quietly assay label last fail --agent greedy --case tour-01
+quietly assay label last pass --agent greedy --case change-00
 tell 'two agents as a team'
 quietly assay team "$here/team.yaml"
 tell 'a profile'

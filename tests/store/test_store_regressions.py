@@ -102,6 +102,14 @@ def test_an_agents_past_is_in_order_and_only_what_was_carried_out(store: Store) 
     assert store.agent_trials("nobody") == []
 
 
+def test_profiles_are_no_part_of_an_agents_past(store: Store) -> None:
+    past = Past(store, suite=suite_of("refunds"))
+    past.run("1")
+    past.run("2")
+    store.tag(store.run("last").id, ["profile"], [])
+    assert [one.version for one in store.agent_trials(past.agent)] == ["1"]
+
+
 def test_a_baseline_can_be_taken_away_and_its_run_stays(store: Store) -> None:
     run = Past(store).run()
     store.set_baseline("main", run.id)

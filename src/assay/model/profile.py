@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+PROFILE = "profile"
+"""Name of the instrument and of its finding, and the tag of runs that `assay profile` made."""
+
 
 @dataclass(frozen=True, slots=True)
 class SpanUsage:

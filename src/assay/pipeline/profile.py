@@ -13,6 +13,7 @@ from typing import Any
 
 from assay.errors import LookupFailed, PlanError
 from assay.model import InstrumentUse, Isolation, Limits, Order, Plan, Trial
+from assay.model.profile import PROFILE as PROFILE
 from assay.pipeline.planning import prepare
 from assay.plan.load import find_agent
 from assay.plan.suite import CaseFilter
@@ -24,8 +25,6 @@ from assay.spec.settings import Settings
 from assay.store.store import Store
 from assay.text import shell_command
 
-PROFILE = "profile"
-"""Name of the instrument and of its finding, and the tag of runs that `assay profile` made."""
 SAMPLER_BYTES = 256 * 2**20
 """Memory that py-spy and the program that starts it may take."""
 

@@ -11,6 +11,7 @@ from assay.analysis.comparison.severity import COMPLETED
 from assay.analysis.review.success import SuccessRecord, compute_success, list_periods
 from assay.errors import StoreError
 from assay.model import Report, RunState, TrialReport, Verdict
+from assay.model.profile import PROFILE
 from assay.model.regression import Gate
 from assay.model.success import FoundOpportunity, GateLoss, GateRecord, SuccessReport
 from assay.pipeline.registered import registered_agents
@@ -19,7 +20,6 @@ from assay.spec.settings import Settings
 from assay.store.store import Store
 
 _LINE = re.compile(r":\d+")
-_PROFILE = "profile"
 
 
 def measure_success(store: Store, settings: Settings, now: datetime) -> SuccessReport:
@@ -68,7 +68,7 @@ def _build_loss(trial: TrialReport, metric: str) -> GateLoss:
 
 def keep_opportunities(store: Store, report: Report, now: datetime | None = None) -> None:
     """Remember what a profile found could be saved; what an earlier one found there and this one does not is resolved."""
-    finding = report.findings.get(_PROFILE)
+    finding = report.findings.get(PROFILE)
     if finding is None or report.run.state is not RunState.COMPLETED:
         return
     profiles = finding.document()["profiles"]

@@ -24,7 +24,7 @@ from assay.server.analyses import Analyses
 from assay.server.boards import BoardKeeper
 from assay.server.counts import RequestCounts
 from assay.server.queue import RunQueue
-from assay.server.recent import Kept, Recent
+from assay.server.recent import KeptByState, Recent
 from assay.server.run_status import read_status
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -69,8 +69,8 @@ class ServerContext:
     analyses: Analyses = field(default_factory=Analyses)
     suite_files: Recent[Suite] = field(default_factory=lambda: Recent(_SUITE_SECONDS))
     boards: BoardKeeper = field(init=False)
-    answers: Kept[bytes] = field(default_factory=lambda: Kept(_ANSWER_BYTES, len))
-    parts: Kept[Any] = field(default_factory=lambda: Kept(_PARTS))
+    answers: KeptByState[bytes] = field(default_factory=lambda: KeptByState(_ANSWER_BYTES, len))
+    parts: KeptByState[Any] = field(default_factory=lambda: KeptByState(_PARTS))
     db: str = ""
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
-class Kept(Generic[Value]):
+class KeptByState(Generic[Value]):
     """What takes long to make, by what was asked and the state of the store that it was made of.
 
     `most` is what all values may weigh together; by default each weighs one.

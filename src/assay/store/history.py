@@ -18,9 +18,10 @@ import sqlalchemy as sa
 
 from assay.model import CaseTable, Phase, RunState, Status, Trial
 from assay.model.codec import from_plain
+from assay.model.profile import PROFILE
 from assay.store.bulk import fetch_rows
 from assay.store.read import align
-from assay.store.tables import agents, environments, executions, measurements, ratings, runs, trials
+from assay.store.tables import agents, environments, executions, measurements, ratings, runs, tags, trials
 from assay.store.workspaces import workspace_of
 
 _AT_ONCE = 50
@@ -52,7 +53,11 @@ class AgentTrial:
 
 
 def read_agent_trials(connection: sa.Connection, agent: str, suite: str | None = None) -> list[AgentTrial]:
-    """All trials of the agent that can be compared over time, of one suite or of all; the oldest first."""
+    """All trials of the agent that can be compared over time, of one suite or of all; the oldest first.
+
+    Those of profiles are not among them: they ask a few cases only, with a sampler beside the agent.
+    """
+    is_profile = sa.exists().where(tags.c.run_id == runs.c.id, tags.c.tag == PROFILE)
     # In an incomplete run the results of some agents are missing; a trial that is ranked is complete even so.
     is_ranked = sa.exists().where(ratings.c.trial_id == trials.c.id, ratings.c.ok > 0)
     is_complete = sa.or_(
@@ -75,7 +80,7 @@ def read_agent_trials(connection: sa.Connection, agent: str, suite: str | None =
         )
         .join(runs, runs.c.id == trials.c.run_id)
         .join(agents, agents.c.id == trials.c.agent_id)
-        .where(_is_own(connection), agents.c.name == agent, is_complete)
+        .where(_is_own(connection), agents.c.name == agent, is_complete, ~is_profile)
         .where(trials.c.started.is_not(None), sa.or_(trials.c.stopped.is_(None), _is_out_of_order()))
         .order_by(runs.c.started, runs.c.id, trials.c.position)
     )
