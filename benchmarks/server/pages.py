@@ -54,8 +54,20 @@ def find_routes(runs: Sequence[str]) -> list[Route]:
         _compare("head_to_head", ["agent-003", "agent-004"]),
         _compare("multi_agent", [f"agent-{n:03}" for n in range(5)]),
         _compare("time_series", ["agent-003@1.19", "agent-003@1.20", "agent-003@1.21"]),
+        *map(Route, PAGES),
     ]
 
 
-PAGES: tuple[str, ...] = ()
+PAGES: tuple[str, ...] = (
+    f"/?suite={SUITE}",
+    f"/ui/leaderboard?suite={SUITE}",
+    f"/ui/compare?a=agent-003&b=agent-004&suite={SUITE}",
+    f"/ui/timeline?agent={AGENT}&suite={SUITE}",
+    "/ui/runs",
+    "/ui/agents",
+    f"/ui/agents/{AGENT}",
+    f"/ui/suites/{SUITE}",
+    "/ui/coverage",
+    "/ui/alerts",
+)
 """Paths of the dashboard, of which first paint and weight are measured in a browser."""

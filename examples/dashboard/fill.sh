@@ -21,11 +21,12 @@ quietly() {
 }
 tell() { printf '  %s\n' "$1"; }
 
-tell 'a baseline, and version 2 of two agents'
+tell 'a baseline, and version 2 of the agents'
 assay baseline set main last --quiet
 quietly assay run "$here/next_version.yaml"
 quietly assay regressions moody
 quietly assay regressions greedy
+quietly assay regressions exact
 quietly assay gate last --baseline main
 quietly assay label last fail --agent greedy --case tour-01
 quietly assay label last pass --agent greedy --case change-00
@@ -35,5 +36,5 @@ tell 'a profile'
 quietly assay profile exact --suite puzzles --no-memory --repetitions 2
 tell 'a load test and a stress test'
 quietly assay load exact --dataset "$here/../puzzles/puzzles.yaml" --concurrency 2 --duration 3s --warmup 1s
-quietly assay stress greedy --quick --scenario high_load --scenario spike_load --base 50 --dataset "$here/../puzzles/puzzles.yaml"
+quietly assay stress exact --quick --scenario high_load --scenario spike_load --base 50 --dataset "$here/../puzzles/puzzles.yaml"
 rm -f fill.log

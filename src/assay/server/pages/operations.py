@@ -92,7 +92,7 @@ def show_success(request: Request, context: Context) -> Response:
     page = Page(
         "Success", "success", ["last 30 days, with 95 % intervals"], "", False, [], success_sections(found)
     )
-    return show_page(request, page, "Success", "success.html.j2", tiles=success_tiles(found.last_30_days))
+    return show_page(request, page, "Success", tiles=success_tiles(found.last_30_days))
 
 
 @router.get("/ui/search", openapi_extra=READ_PAGE)
