@@ -6,8 +6,10 @@ import http.client
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -210,3 +212,29 @@ def test_two_servers_share_one_queue(project: Path, postgres: Postgres) -> None:
         assert second.get(f"/runs/{ids[0]}").document == first.get(f"/runs/{ids[0]}").document
     listed = Assay(project)("runs", "list", "--json", "--db", url).json
     assert {run["id"]: run["executions"] for run in listed} == dict.fromkeys(ids, 3)
+
+
+def test_two_hundred_clients_follow_a_run_while_others_are_answered(project: Path) -> None:
+    with serving(project) as service, ExitStack() as open_streams:
+        asked = {"agent_id": "slow", "suite_id": "desk", "configuration": {"limit": 20}}
+        run_id = service.post("/benchmarks/run", async_execution=True, **asked).json["run_id"]
+        place = urlsplit(service.url)
+        streams = []
+        for _ in range(200):
+            stream = open_streams.enter_context(socket.create_connection((place.hostname, place.port), 60))
+            stream.sendall(f"GET /runs/{run_id}/events HTTP/1.1\r\nHost: {place.netloc}\r\n\r\n".encode())
+            streams.append(stream)
+        assert all(b"event: status" in _read_until(stream, b"\n\n\r\n") for stream in streams)
+        begun = time.monotonic()
+        assert service.get("/health").status == 200
+        assert time.monotonic() - begun < 10
+        assert service.post(f"/runs/{run_id}/cancel").status == 200
+        assert all(b'"is_over": true' in _read_until(stream, b'"is_over": true') for stream in streams)
+
+
+def _read_until(stream: socket.socket, mark: bytes) -> bytes:
+    """What has come when the mark has; everything, if the stream ends before."""
+    read = b""
+    while mark not in read and (more := stream.recv(65536)):
+        read += more
+    return read
