@@ -20,6 +20,7 @@ from tests.server.service import Service, serving
 from assay.model.access import Scope
 from assay.server.access import RateLimit, find_scope, is_page
 from assay.server.app import PAGES, RESOURCES
+from assay.server.pages.shell import find_local_path
 from assay.store.store import Store
 
 ROUTES = [
@@ -245,3 +246,37 @@ def test_too_many_requests_with_one_key_have_to_wait(tmp_path: Path) -> None:
     refused = [one for one in answers if one.status == 429]
     assert refused, "forty requests in a row are more than one a second"
     assert refused[0].headers["retry-after"] == "1"
+
+
+def test_addresses_that_are_none_are_refused_and_nothing_breaks(keys: Keys, server: Service) -> None:
+    form = {"content-type": "application/x-www-form-urlencoded", "origin": "http://[::1"}
+    assert keys.service.request("POST", "/login", b"key=x", form).status in (403, 429)
+    for headers in ({"Host": "[::1"}, {"Origin": "http://[::1"}):
+        assert server.request("GET", "/runs", None, headers).status == 403
+
+
+def test_a_request_of_another_site_is_refused_and_a_link_is_followed(server: Service) -> None:
+    other = {"Sec-Fetch-Site": "cross-site"}
+    assert server.request("GET", "/runs", None, {**other, "Sec-Fetch-Mode": "no-cors"}).status == 403
+    assert server.request("GET", "/ui/runs", None, {**other, "Sec-Fetch-Mode": "navigate"}).status == 200
+
+
+@pytest.mark.parametrize("path", ["/x%00y", "/ui/search?q=%00", "/runs?name=%00"])
+def test_no_text_has_a_nul(server: Service, path: str) -> None:
+    assert server.request("GET", path).status == 422
+
+
+def test_a_link_into_the_dashboard_survives_the_login(keys: Keys) -> None:
+    answer = keys.service.request("GET", "/ui/agents/m%C3%BCller%20x?tab=1")
+    assert answer.headers["location"] == "/login?next=%2Fui%2Fagents%2Fm%25C3%25BCller%2520x%3Ftab%3D1"
+    assert find_local_path("/ui/agents/m%C3%BCller%20x?tab=1") == "/ui/agents/m%C3%BCller%20x?tab=1"
+
+
+def test_whoever_is_refused_before_a_key_is_looked_at_does_not_fill_the_log(keys: Keys) -> None:
+    def count_entries() -> int:
+        return len(keys.ask("GET", "/audit?limit=1000", "admin").document["entries"])
+
+    before = count_entries()
+    for _ in range(3):
+        keys.service.request("POST", "/benchmarks/run", b"x", {"content-type": "text/plain"})
+    assert count_entries() == before

@@ -238,3 +238,13 @@ def _read_until(stream: socket.socket, mark: bytes) -> bytes:
     while mark not in read and (more := stream.recv(65536)):
         read += more
     return read
+
+
+def test_a_deleted_run_is_gone_and_is_not_executed_again(project: Path) -> None:
+    with serving(project) as service:
+        asked = {"agent_id": "good", "suite_id": "desk", "configuration": {"limit": 2}}
+        run_id = service.post("/benchmarks/run", **asked).document["run_id"]
+        assert service.get(f"/runs/{run_id[:6]}").document == service.get(f"/runs/{run_id}").document
+        assert Assay(project)("runs", "delete", run_id, "--yes").code == 0
+        assert service.get(f"/runs/{run_id}").status == 404
+        assert service.post(f"/runs/{run_id}/resume").status == 404

@@ -12,13 +12,15 @@ only our own pages know.
 from __future__ import annotations
 
 import hmac
+import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from time import monotonic
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from anyio.to_thread import run_sync
 from fastapi import Response
@@ -35,6 +37,9 @@ from assay.server.answers import refuse
 from assay.server.context import CALLER, Contexts, RequestCaller
 from assay.server.html import error_page
 from assay.server.recent import Recent
+from assay.text import make_line
+
+_log = logging.getLogger(__name__)
 
 NEEDED, PAGE = "x-scope", "x-page"
 READ, RUN, ADMIN, PUBLIC = ({NEEDED: name} for name in (*Scope, "public"))
@@ -101,6 +106,9 @@ class RefusedRequest:
         return refuse(self.status, self.message, headers=self.headers)
 
 
+_HAS_NUL = RefusedRequest(422, "The request has a NUL character, which no name or text may have.")
+
+
 class AccessControl:
     """The middleware around the application."""
 
@@ -147,7 +155,7 @@ class AccessControl:
             body, refusal = await _read_body(scope, receive, caller)
         if refusal is None:
             scope[CALLER] = caller
-            await self._app(scope, _hand_on(body, receive), send_with_headers)
+            await self._answer(scope, route, _hand_on(body, receive), send_with_headers)
         elif refusal.status == 401 and is_page(route) and scope["method"] in _SAFE:
             await _ask_to_log_in(scope)(scope, receive, send_with_headers)
         else:
@@ -156,11 +164,31 @@ class AccessControl:
         method = scope["method"] if route else "any"
         caller.context.counts.add(method, path, status, monotonic() - begun)
 
+    async def _answer(self, scope: Connection, route: BaseRoute | None, receive: Receive, send: Send) -> None:
+        """Let the application answer; a fault of ours is answered like every other error, and logged."""
+        has_begun = False
+
+        async def watch(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        except Exception:
+            if has_begun:
+                raise
+            _log.exception("%s %s", scope["method"], make_line(scope["path"]))
+            told = "This is a fault of the server. Its log says more."
+            await RefusedRequest(500, told).answer(route)(scope, receive, send)
+
     def _check(
         self, scope: Connection, route: BaseRoute | None
     ) -> tuple[RequestCaller, RefusedRequest | None]:
         """Who makes a request, and its refusal; None if it may go on."""
         headers, nobody = Headers(scope=scope), RequestCaller(self._contexts.own)
+        if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
+            return nobody, _HAS_NUL
         if (refusal := _refuse_body(headers, is_form=is_page(route))) is not None:
             return nobody, refusal
         # What there is not, and the schema, can be read.
@@ -213,7 +241,8 @@ class AccessControl:
             return RefusedRequest(429, told, {"retry-after": "1"})
         if not key.scope.allows(needed):
             return RefusedRequest(403, f"This key has the scope '{key.scope}'; the request needs '{needed}'.")
-        self._store.note_use(key, now)
+        with suppress(StoreError):  # a database that cannot be written to can be read
+            self._store.note_use(key, now)
         return None
 
     def _refuse_invalid(self, key: ApiKey | None, address: str) -> RefusedRequest:
@@ -231,7 +260,7 @@ class AccessControl:
     def _note(self, scope: Connection, caller: RequestCaller, status: int) -> None:
         key = caller.key.prefix if caller.key else ""
         entry = AuditEntry(
-            datetime.now(UTC), key, _address(scope), scope["method"], scope["path"][:500], status
+            datetime.now(UTC), key, _address(scope), scope["method"], make_line(scope["path"][:500]), status
         )
         try:
             caller.context.store.audit(entry)
@@ -255,7 +284,8 @@ def is_page(route: BaseRoute | None) -> bool:
 
 def _ask_to_log_in(scope: Connection) -> Response:
     query = scope["query_string"].decode("ascii", "replace")
-    asked = f"{scope['path']}?{query}" if query else str(scope["path"])
+    path = scope.get("raw_path", b"/").decode("ascii", "replace")
+    asked = f"{path}?{query}" if query else path
     return RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
 
 
@@ -278,13 +308,27 @@ def _refuse_body(headers: Headers, *, is_form: bool) -> RefusedRequest | None:
 def _is_same_site(headers: Headers, *, is_required: bool = False) -> bool:
     """Whether a page of this server sent the request; one that does not say where it comes from, only if it need not."""
     origin = headers.get("origin")
-    return urlsplit(origin).netloc == headers.get("host") if origin else not is_required
+    return _split(origin).netloc == headers.get("host") if origin else not is_required
+
+
+def is_loopback_host(host: str) -> bool:
+    """Whether a header `Host` names this machine."""
+    return _split(f"//{host}").hostname in _LOOPBACK
+
+
+def _split(address: str) -> SplitResult:
+    """Of an address that anybody may have sent: one that is none has no parts."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
 
 
 def _refuse_others(headers: Headers) -> RefusedRequest | None:
     """Another site may make a browser send requests here, by a form or by a name that it points at this machine."""
-    host = urlsplit(f"//{headers.get('host', '')}").hostname
-    if host not in _LOOPBACK or not _is_same_site(headers):
+    # Following a link is fine; anything else that another site makes a browser send is not.
+    is_foreign = headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate"
+    if not is_loopback_host(headers.get("host", "")) or is_foreign or not _is_same_site(headers):
         told = "Without keys the server answers this machine only. Make one: assay key create NAME"
         return RefusedRequest(403, told)
     return None
@@ -311,6 +355,8 @@ async def _read_body(
         has_more = message.get("more_body", False)
         if len(body) > MOST_BYTES:
             return b"", RefusedRequest(413, _TOO_LARGE)
+    if b"\x00" in body or b"%00" in body:
+        return b"", _HAS_NUL
     if caller.session and scope["method"] not in _SAFE and not _has_token(scope, body, caller):
         told = "The request was not sent by a page of this session. Reload the page and try again."
         return b"", RefusedRequest(403, told)

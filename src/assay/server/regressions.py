@@ -134,7 +134,7 @@ class StateRequest(BaseModel):
 def mark_regression(
     context: Context, caller: Author, regression_id: RegressionId, asked: StateRequest
 ) -> Response:
-    """Kept with who did it and when. A state that a person gave is not changed by later results."""
+    """Kept with who did it and when. A later version that undoes a regression resolves it all the same."""
     found = context.store.regression_page(RegressionFilter(id=regression_id), limit=1)
     if not found:
         raise LookupFailed(f"There is no regression '{regression_id}'. See what there is: GET /regressions")

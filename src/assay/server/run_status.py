@@ -60,13 +60,14 @@ class RunStatus(BaseModel):
 
 def read_status(store: Store, run_id: str) -> dict[str, Any]:
     """The document of `RunStatus`; RunNotFound for an id that is neither queued nor stored."""
-    queued = store.queued_run(run_id)
     try:
         run = store.run(run_id)
     except RunNotFound:
-        if queued is None:
-            raise
         run = None
+    # By its whole id, also where the run was asked for by a prefix of it or as the last one.
+    queued = store.queued_run(run.id if run else run_id)
+    if run is None and (queued is None or queued.state is QueueState.DONE):
+        raise RunNotFound(f"There is no run '{run_id}'.")
     waiting = [one.id for one in store.queue() if one.state is QueueState.QUEUED] if queued else []
     status = _find_status(store, queued, run)
     is_open = queued.state.is_open if queued else status == RunState.RUNNING

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import datetime
+from datetime import UTC, datetime
+from time import monotonic
 from typing import Annotated
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
@@ -16,13 +17,14 @@ from assay.report.documents.answers import runs_document
 from assay.report.documents.result import plain, strict_json
 from assay.server.access import READ, RUN
 from assay.server.answers import describe_errors, respond
-from assay.server.context import Context, ServerContext
+from assay.server.context import Context, RequestCaller, caller_of
 from assay.server.parameters import Name
 from assay.server.run_status import RunStatus, read_status
 
 router = APIRouter(prefix="/runs", tags=["runs"])
 
 _EVENT_SECONDS = 0.5
+_KEY_SECONDS = 5.0
 
 
 class RunRow(BaseModel):
@@ -98,16 +100,19 @@ def read_run(context: Context, run_id: Name) -> Response:
     response_class=Response,
     summary="Live progress of a run",
 )
-async def stream_events(context: Context, run_id: Name) -> Response:
+async def stream_events(request: Request, context: Context, run_id: Name) -> Response:
     """Server-sent events: `status` with the document of the run whenever it has changed, until the run is over."""
     first = await run_sync(read_status, context.store, run_id)
     return StreamingResponse(
-        _events(context, run_id, first), media_type="text/event-stream", headers={"cache-control": "no-store"}
+        _events(caller_of(request), run_id, first),
+        media_type="text/event-stream",
+        headers={"cache-control": "no-store"},
     )
 
 
-async def _events(context: ServerContext, run_id: str, status: dict[str, object]) -> AsyncIterator[str]:
-    sent = ""
+async def _events(caller: RequestCaller, run_id: str, status: dict[str, object]) -> AsyncIterator[str]:
+    """Until the run is over, or the key that follows it has ended."""
+    sent, context, checked = "", caller.context, monotonic()
     while True:
         written = strict_json(plain(status))
         # A comment keeps the connection alive, and finds out whether anybody listens.
@@ -116,7 +121,18 @@ async def _events(context: ServerContext, run_id: str, status: dict[str, object]
         if status["is_over"]:
             return
         await asyncio.sleep(_EVENT_SECONDS)
+        if monotonic() - checked > _KEY_SECONDS:
+            checked = monotonic()
+            if not await run_sync(_has_valid_key, caller):
+                return
         status = await context.progress.read(run_id)
+
+
+def _has_valid_key(caller: RequestCaller) -> bool:
+    if caller.key is None:
+        return True
+    now, known = datetime.now(UTC), caller.context.store.keys()
+    return any(key.prefix == caller.key.prefix and key.is_valid(now) for key in known)
 
 
 @router.post(

@@ -11,7 +11,16 @@ import sqlalchemy as sa
 from assay.model import RunState, Status
 from assay.store import registry
 from assay.store.run_refs import is_own, newest_first
-from assay.store.tables import baselines, environments, executions, measurements, runs, suites, trials
+from assay.store.tables import (
+    baselines,
+    environments,
+    executions,
+    measurements,
+    queued_runs,
+    runs,
+    suites,
+    trials,
+)
 
 
 def delete_run(connection: sa.Connection, run_id: str) -> set[str]:
@@ -24,6 +33,8 @@ def delete_run(connection: sa.Connection, run_id: str) -> set[str]:
     environment, suite = connection.execute(query).one()
     changed = set(connection.scalars(sa.select(trials.c.suite).where(trials.c.run_id == run_id).distinct()))
     connection.execute(runs.delete().where(runs.c.id == run_id))
+    # Nobody can go on with it any more: it would be executed anew.
+    connection.execute(queued_runs.delete().where(queued_runs.c.id == run_id))
     connection.execute(environments.delete().where(environments.c.id == environment))
     if suite is not None:
         registry.delete_unused_suites(connection, suites.c.id == suite)

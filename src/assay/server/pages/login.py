@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 
-from assay.server.access import COOKIE, PUBLIC_PAGE, READ_PAGE
+from assay.server.access import COOKIE, PUBLIC_PAGE, READ_PAGE, is_loopback_host
 from assay.server.context import Context, caller_of
 from assay.server.html import find_static, render
 from assay.server.pages.shell import find_local_path, page_router
@@ -55,8 +54,7 @@ def log_in(
         httponly=True,
         samesite="lax",
         # Only this machine is reached without TLS.
-        secure=urlsplit(f"//{request.headers.get('host', '')}").hostname
-        not in ("localhost", "127.0.0.1", "::1"),
+        secure=not is_loopback_host(request.headers.get("host", "")),
     )
     return response
 

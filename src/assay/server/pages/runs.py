@@ -14,6 +14,7 @@ from fastapi.responses import RedirectResponse
 from assay.errors import RunNotFound
 from assay.model import Run, RunState, Status
 from assay.model.page import Cell, PageSection, RunOutcome, Table, Tile
+from assay.model.queue import QueueState
 from assay.report.figures import NOTHING, budget_text, when
 from assay.report.findings import outcome
 from assay.report.pages.page import Page
@@ -176,7 +177,7 @@ def _show_result(
         "run.html.j2",
         specs=analysis.specs if analysis else {},
         run_status=status,
-        chip=analysis.outcome if analysis else outcome(state),
+        chip=_find_outcome(status, analysis, state),
         analysis=analysis,
         overview=tiles,
         run=run,
@@ -188,6 +189,13 @@ def _show_result(
             **({f"Suite {run.suite.name}": find_url(f"suites/{run.suite.name}")} if run.suite else {}),
         },
     )
+
+
+def _find_outcome(status: Mapping[str, Any], analysis: Analysis | None, state: RunState) -> RunOutcome:
+    """What the queue knows goes before what is stored: a run whose worker died is stored as running."""
+    if status["status"] in (QueueState.FAILED, QueueState.REFUSED, QueueState.CANCELLED):
+        return RunOutcome(str(status["status"]), "bad" if status["status"] == QueueState.FAILED else "warn")
+    return analysis.outcome if analysis else outcome(state)
 
 
 def _facts(status: Mapping[str, Any], run: Run | None) -> list[str]:
