@@ -147,7 +147,8 @@ def test_a_claimed_alert_is_not_sent_by_another_server_and_is_not_lost_with_the_
 
 def test_a_slow_webhook_moves_claims_and_retries_on(store: Store) -> None:
     store.raise_alerts([an_alert("one"), an_alert("two")])
-    now, dues = NOW, []
+    now = NOW
+    dues: list[datetime] = []
 
     def fail_slowly(alert: Alert) -> str:
         nonlocal now
@@ -163,7 +164,7 @@ def test_a_slow_webhook_moves_claims_and_retries_on(store: Store) -> None:
 
 
 def test_a_webhook_that_answers_byte_by_byte_is_given_up() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening, suppress(OSError):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def drip() -> None:
             with suppress(OSError):

@@ -12,7 +12,6 @@ from time import monotonic
 
 import pytest
 from tests.past import Past, suite_of
-from tests.store.examples import small_suite
 from tests.store.test_store_standings import play, rated
 
 from assay.model.board import BoardKey, StoredBoard
