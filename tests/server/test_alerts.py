@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,10 +18,10 @@ from typing import Any
 
 import pytest
 from tests.command import Assay
-from tests.past import Past
+from tests.past import Past, suite_of
 from tests.server.conftest import write_project
 from tests.server.service import Service, serving
-from tests.server.test_schedules import miss_a_time, schedule_suite
+from tests.server.test_schedules import miss_a_time, register_in_team, schedule_suite
 from tests.server.waiting import wait_for
 from tests.services import Postgres
 
@@ -101,6 +103,11 @@ def with_webhook(settings: Settings) -> Settings:
     return replace(settings, server={**settings.server, "webhook": "${ALERT_URL}"})
 
 
+def stopped(now: datetime) -> Callable[[], datetime]:
+    """A clock that shows one time."""
+    return lambda: now
+
+
 def test_an_alert_is_raised_once(store: Store) -> None:
     assert len(store.raise_alerts([an_alert(), an_alert(), an_alert("two")])) == 2
     assert store.raise_alerts([an_alert(text="again")]) == []
@@ -118,9 +125,9 @@ def test_what_a_webhook_does_not_take_is_sent_again_with_longer_and_longer_pause
 
     while (waiting := store.alerts()[0]).state is AlertState.PENDING:
         assert waiting.due is not None
-        assert deliver_alerts(store, fail, waiting.due - timedelta(milliseconds=1)) == []
+        assert deliver_alerts(store, fail, stopped(waiting.due - timedelta(milliseconds=1))) == []
         now = waiting.due
-        deliver_alerts(store, fail, now)
+        deliver_alerts(store, fail, stopped(now))
     waits = [(second - first).total_seconds() for first, second in pairwise(sent)]
     assert waits[:13] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600]
     assert set(waits[13:]) == {3600}
@@ -133,9 +140,51 @@ def test_a_claimed_alert_is_not_sent_by_another_server_and_is_not_lost_with_the_
     store.raise_alerts([an_alert()])
     assert store.claim_alert(NOW, NOW + timedelta(minutes=1)) is not None  # and then this server is killed
     assert store.claim_alert(NOW, NOW + timedelta(minutes=1)) is None
-    [delivered] = deliver_alerts(store, lambda alert: "", NOW + timedelta(minutes=1))
+    [delivered] = deliver_alerts(store, lambda alert: "", stopped(NOW + timedelta(minutes=1)))
     assert (delivered.state, delivered.attempts) == (AlertState.SENT, 2)
-    assert deliver_alerts(store, lambda alert: "", NOW + timedelta(days=1)) == []
+    assert deliver_alerts(store, lambda alert: "", stopped(NOW + timedelta(days=1))) == []
+
+
+def test_a_slow_webhook_moves_claims_and_retries_on(store: Store) -> None:
+    store.raise_alerts([an_alert("one"), an_alert("two")])
+    now = NOW
+    dues: list[datetime] = []
+
+    def fail_slowly(alert: Alert) -> str:
+        nonlocal now
+        dues.append(min(one.due for one in store.alerts() if one.id == alert.id and one.due))
+        now += timedelta(seconds=50)
+        return "no"
+
+    assert len(deliver_alerts(store, fail_slowly, lambda: now)) == 2
+    second = NOW + timedelta(seconds=50)
+    assert dues == [NOW + timedelta(minutes=1), second + timedelta(minutes=1)]
+    wait = timedelta(seconds=1)
+    assert sorted(one.due for one in store.alerts() if one.due) == [second + wait, now + wait]
+
+
+def test_a_webhook_that_answers_byte_by_byte_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            with suppress(OSError):
+                connection, _ = listening.accept()
+                with connection:
+                    connection.sendall(b"HTTP/1.1 2")
+                    for _ in range(100):
+                        time.sleep(0.1)
+                        connection.sendall(b"0")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        webhook = find_webhook(with_webhook(Settings(Path(), "")), {"ALERT_URL": url})
+        assert webhook is not None
+        began = time.monotonic()
+        error = replace(webhook, seconds=0.5).send(an_alert())
+        assert time.monotonic() - began < 5
+        assert error
+        thread.join(20)
 
 
 def test_slack_reads_text_in_which_no_name_can_call_a_channel(store: Store) -> None:
@@ -143,7 +192,7 @@ def test_slack_reads_text_in_which_no_name_can_call_a_channel(store: Store) -> N
     with receiving() as receiver:
         webhook = find_webhook(with_webhook(Settings(Path(), "")), {"ALERT_URL": receiver.url})
         assert webhook is not None
-        deliver_alerts(store, webhook.send, NOW)
+        deliver_alerts(store, webhook.send, stopped(NOW))
     [document] = receiver.accepted
     assert document["text"] == "It got &lt;!channel&gt; worse &amp; slower."
     assert document["blocks"][0]["text"]["text"] == document["text"]
@@ -269,6 +318,22 @@ def test_a_failed_schedule_is_told(project: Path) -> None:
         [schedule] = service.get("/schedules").document["schedules"]
         assert schedule["last_outcome"] == "failed"
         assert "nobody" in schedule["last_runs"][0]["error"]
+
+
+def test_alerts_of_every_workspace_reach_the_webhook(project: Path) -> None:
+    write_project(project, 'webhook = "${ALERT_URL}"')
+    schedule_suite(project, agents="")
+    register_in_team(project)
+    url = f"sqlite:///{project / '.assay' / 'assay.db'}"
+    miss_a_time(url, workspace="team")
+    with Store.open(url, workspace="team") as store:
+        Past(store, "slow", suite_of("refunds", name="retired")).run()
+        store.raise_alerts([an_alert(created=datetime.now(UTC))])
+    with receiving() as receiver, serving(project, ALERT_URL=receiver.url):
+        wait_for(lambda: receiver.accepted, lambda found: len(found) >= 3)
+    told = {(one["alert"]["kind"], one["alert"]["agent_id"]) for one in receiver.accepted}
+    # Nobody has run the suite in that workspace, so its schedule cannot begin.
+    assert told == {("regression", "a"), ("stale_agent", "slow"), ("schedule_failed", None)}
 
 
 @pytest.mark.postgres

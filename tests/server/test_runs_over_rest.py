@@ -192,6 +192,39 @@ def test_a_worker_that_dies_is_replaced(project: Path) -> None:
         assert wait(service, run_id, is_over)["progress"] == {"done": 6, "planned": 6}
 
 
+def test_a_cancelled_run_lets_the_agent_clean_up_and_repeats_nothing_that_was_done(project: Path) -> None:
+    calls = project / "calls.txt"
+    (project / "agents.py").write_text(
+        "import time\n"
+        "def note(line):\n"
+        f"    with open({str(calls)!r}, 'a') as file: file.write(line + '\\n')\n"
+        "def slow(text):\n"
+        "    note(f'begin {text}')\n"
+        "    try:\n"
+        "        time.sleep(1.5)\n"
+        "        note(f'done {text}')\n"
+        "        return text\n"
+        "    finally:\n"
+        "        time.sleep(0.7)\n"
+        "        note(f'end {text}')\n"
+    )
+    with serving(project) as service:
+        run_id = start(service, limit=4, repetitions=1, warmup=0)
+        wait(service, run_id, lambda status: status["progress"]["done"] >= 1)
+        service.post(f"/runs/{run_id}/cancel")
+        cancelled = wait(service, run_id, is_over)
+        assert cancelled["status"] == "cancelled"
+        noted = calls.read_text().splitlines()
+        # With a second SIGINT the agent would be killed before it has cleaned up.
+        assert {line.split()[1] for line in noted if line.startswith("begin")} == {
+            line.split()[1] for line in noted if line.startswith("end")
+        }
+        service.post(f"/runs/{run_id}/resume")
+        assert wait(service, run_id, is_over)["progress"] == {"done": 4, "planned": 4}
+    done = [line for line in calls.read_text().splitlines() if line.startswith("done")]
+    assert sorted(done) == [f"done {number}" for number in range(4)]
+
+
 def test_a_full_queue_takes_no_more(tmp_path: Path) -> None:
     write_project(tmp_path, "max_runs = 1\nmax_queue = 1")
     with serving(tmp_path) as service:

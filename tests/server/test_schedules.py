@@ -20,6 +20,7 @@ from assay.model.alert import AlertKind
 from assay.model.queue import QueueState
 from assay.model.schedule import SuiteSchedule
 from assay.pipeline.schedules import list_schedules, run_due_suites, settle_scheduled_runs
+from assay.server.context import without_project_files
 from assay.server.overviews import ScheduleList
 from assay.spec.settings import Settings, find_settings
 from assay.store.processes import current_owner
@@ -138,6 +139,34 @@ def test_a_changed_schedule_is_planned_anew(store: Store, settings: Settings, pr
     assert started(store, settings, MONDAY + timedelta(days=1, hours=2)) != []
 
 
+@pytest.mark.parametrize("lines", ["", "schedule: '0 25 * * *'\n"], ids=["none", "invalid"])
+def test_a_schedule_that_was_taken_away_begins_anew(
+    store: Store, settings: Settings, project: Path, lines: str
+) -> None:
+    file = project / "suites" / "desk.yaml"
+    scheduled = file.read_text()
+    run_due_suites(store, settings, TUESDAY_BEFORE)
+    file.write_text(lines + scheduled.replace("schedule: '0 3 * * mon'\n", ""))
+    assert started(store, settings, TUESDAY_BEFORE + MINUTE) == []
+    file.write_text(scheduled)
+    assert started(store, settings, MONDAY + timedelta(hours=5)) == []
+    assert started(store, settings, MONDAY + WEEK) != []
+
+
+def test_a_suite_that_was_taken_away_begins_anew(store: Store, settings: Settings, project: Path) -> None:
+    file = project / "suites" / "desk.yaml"
+    scheduled = file.read_text()
+    run_due_suites(store, settings, TUESDAY_BEFORE)
+    file.unlink()
+    elsewhere = without_project_files(settings)
+    run_due_suites(store, elsewhere, TUESDAY_BEFORE + MINUTE)
+    assert list(store.schedules()) == ["desk"]  # files are for the server whose workspace this is
+    run_due_suites(store, settings, TUESDAY_BEFORE + MINUTE)
+    assert store.schedules() == {}
+    file.write_text(scheduled)
+    assert started(store, settings, MONDAY + timedelta(hours=5)) == []
+
+
 def test_two_servers_that_find_the_same_time_run_it_once(url: str, settings: Settings) -> None:
     with Store.open(url) as first, Store.open(url) as second, ThreadPoolExecutor(8) as pool:
         for week in range(5):
@@ -217,11 +246,39 @@ def test_a_schedule_that_is_none_is_refused_with_its_place(project: Path) -> Non
     assert status.next_due is None
 
 
-def miss_a_time(url: str, schedule: str = "0 3 * * mon") -> None:
+def miss_a_time(url: str, schedule: str = "0 3 * * mon", workspace: str | None = None) -> None:
     """As a server leaves it that was there before the last Monday."""
     due = datetime.now(UTC) - timedelta(days=8)
-    with Store.open(url) as store:
+    with Store.open(url, workspace=workspace) as store:
         store.plan_schedule(SuiteSchedule("desk", schedule, "UTC", due), None)
+
+
+def register_in_team(project: Path) -> None:
+    """The agents and the suite of the project, in the database and in another workspace than that of the server."""
+    assay = Assay(project)
+    for command in (
+        ("workspace", "create", "team"),
+        ("agent", "add", "agents.yaml", "--workspace", "team"),
+        ("suite", "add", "suites/desk.yaml", "--workspace", "team"),
+    ):
+        assert assay(*command).code == 0
+
+
+def test_a_suite_of_another_workspace_is_run_there_when_it_is_due(project: Path) -> None:
+    schedule_suite(project, agents="")
+    register_in_team(project)
+    url = f"sqlite:///{project / '.assay' / 'assay.db'}"
+    miss_a_time(url, workspace="team")
+    with Store.open(url, workspace="team") as team:
+        Past(team, "good").run()
+        with serving(project) as service:
+            [done] = wait_for(
+                lambda: team.latest_scheduled_runs().get("desk", []),
+                lambda found: bool(found and found[0].outcome),
+            )
+            assert (done.agent, done.outcome) == ("good", "completed")
+            assert team.run(done.run_id).trials
+            assert service.get("/runs").document["runs"] == []
 
 
 def read_last_runs(document: Any) -> list[tuple[str, str]]:

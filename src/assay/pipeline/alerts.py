@@ -137,11 +137,16 @@ def tell_stale_agents(store: Store, settings: Settings, now: datetime) -> list[A
     )
 
 
-def deliver_alerts(store: Store, send: Callable[[Alert], str], now: datetime) -> list[Alert]:
-    """Send every alert that is due; `send` returns what went wrong, or nothing. Each as it stands then."""
+def deliver_alerts(store: Store, send: Callable[[Alert], str], clock: Callable[[], datetime]) -> list[Alert]:
+    """Send every alert that is due; `send` returns what went wrong, or nothing. Each as it stands then.
+
+    A request may take long, so the clock is read before and after each. What becomes due meanwhile is for the next call: a
+    webhook that always fails must not keep this one going for ever.
+    """
     settled: list[Alert] = []
-    while (alert := store.claim_alert(now, now + _CLAIM)) is not None:
-        settled.append(_settle(alert, send(alert), now))
+    began = clock()
+    while (alert := store.claim_alert(began, clock() + _CLAIM)) is not None:
+        settled.append(_settle(alert, send(alert), clock()))
         store.settle_alert(settled[-1])
     return settled
 

@@ -48,11 +48,19 @@ def run_due_suites(store: Store, settings: Settings, now: datetime) -> list[Sche
 def _plan_next_times(
     store: Store, settings: Settings, stored: Mapping[str, SuiteSchedule], now: datetime
 ) -> list[RegisteredSuite]:
-    """Store the first time of each schedule that is new or was changed; the suites that are due."""
+    """Store the first time of each schedule that is new or was changed, and forget those that are gone; the suites that are due."""
     due = []
-    for suite in registered_suites(settings, store).values():
+    suites = registered_suites(settings, store)
+    for name, gone in stored.items():
+        # A suite that this server does not know at all may be a file of another one, whose own workspace this is.
+        if name not in suites and settings.suites:
+            store.forget_schedule(gone)
+    for suite in suites.values():
         before, schedule = stored.get(suite.name), _parse(suite.schedule)
         if schedule is None:
+            if before is not None:
+                # Otherwise the suite would make up for the time without a schedule as soon as it has one again.
+                store.forget_schedule(before)
             continue
         if before is None or (before.expression, before.zone) != (suite.schedule, _zone_name(settings)):
             first = schedule.next_after(now.astimezone(settings.zone))

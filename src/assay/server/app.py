@@ -80,7 +80,7 @@ def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
     queue = RunQueue(store, db, settings.server.get("max_runs", MAX_RUNS))
     contexts = Contexts(ServerContext(settings, store, queue, db=db))
     known_secrets().learn_environment(os.environ)
-    background = BackgroundWork(settings, store, queue, find_webhook(settings))
+    background = BackgroundWork(contexts, find_webhook(settings))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

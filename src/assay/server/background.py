@@ -10,10 +10,8 @@ from threading import Event, Thread
 from assay.errors import AssayError
 from assay.pipeline.alerts import deliver_alerts, tell_stale_agents
 from assay.pipeline.schedules import run_due_suites, settle_scheduled_runs
-from assay.server.queue import RunQueue
+from assay.server.context import Contexts, ServerContext
 from assay.server.webhook import Webhook
-from assay.spec.settings import Settings
-from assay.store.store import Store
 
 _log = logging.getLogger(__name__)
 
@@ -24,13 +22,22 @@ _JOIN_SECONDS = 15.0
 """An alert that is being sent may take that long; what is not done by then is sent by the next server."""
 
 
-class BackgroundWork:
-    """Threads that each do one thing again and again. While the database is away, they wait for it."""
+Work = Callable[[ServerContext], object]
+"""What is done for one workspace."""
 
-    def __init__(self, settings: Settings, store: Store, queue: RunQueue, webhook: Webhook | None) -> None:
-        self._settings, self._store, self._queue, self._webhook = settings, store, queue, webhook
+
+class BackgroundWork:
+    """Threads that each do one thing again and again, for every workspace of the database.
+
+    While the database is away, they wait for it. Whatever goes wrong in one workspace, they go on with the next.
+    """
+
+    def __init__(self, contexts: Contexts, webhook: Webhook | None) -> None:
+        self._contexts, self._webhook = contexts, webhook
         self._is_ending = Event()
-        work: list[tuple[str, Callable[[datetime], object], float]] = [
+        self._told: dict[str, str] = {}
+        """What went wrong last, by what was done: a file that cannot be read stays so until somebody mends it."""
+        work: list[tuple[str, Work, float]] = [
             ("schedules", self._run_schedules, _SCHEDULE_SECONDS),
             ("stale agents", self._tell_stale_agents, _STALE_SECONDS),
         ]
@@ -49,27 +56,45 @@ class BackgroundWork:
         for thread in self._threads:
             thread.join(_JOIN_SECONDS)
 
-    def _repeat(self, name: str, work: Callable[[datetime], object], pause: float) -> None:
-        told = ""
+    def _repeat(self, name: str, work: Work, pause: float) -> None:
         while not self._is_ending.is_set():
-            try:
-                work(datetime.now(UTC))
-                told = ""
-            except AssayError as error:
-                # Once, not every second: a file that cannot be read stays so until somebody mends it.
-                if str(error) != told:
-                    _log.warning("%s: %s", name, error)
-                told = str(error)
+            self._attempt(name, lambda: self._work_everywhere(name, work))
             self._is_ending.wait(pause)
 
-    def _run_schedules(self, now: datetime) -> None:
-        if run_due_suites(self._store, self._settings, now):
-            self._queue.wake()
-        settle_scheduled_runs(self._store, self._settings, now)
+    def _work_everywhere(self, name: str, work: Work) -> None:
+        for workspace in self._contexts.own.store.workspaces():
+            if self._is_ending.is_set():
+                return
+            self._attempt(f"{name} of '{workspace}'", lambda: work(self._contexts.find(workspace)))  # noqa: B023
 
-    def _tell_stale_agents(self, now: datetime) -> None:
-        tell_stale_agents(self._store, self._settings, now)
+    def _attempt(self, name: str, do: Callable[[], object]) -> None:
+        """Log what goes wrong; once, not every second."""
+        try:
+            do()
+            self._told.pop(name, None)
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}"
+            if told == self._told.get(name):
+                return
+            self._told[name] = told
+            if isinstance(error, AssayError):
+                _log.warning("%s: %s", name, error)
+            else:
+                _log.exception("%s", name)
 
-    def _deliver_alerts(self, now: datetime) -> None:
+    def _run_schedules(self, context: ServerContext) -> None:
+        now = _read_clock()
+        if run_due_suites(context.store, context.settings, now):
+            context.queue.wake()
+        settle_scheduled_runs(context.store, context.settings, now)
+
+    def _tell_stale_agents(self, context: ServerContext) -> None:
+        tell_stale_agents(context.store, context.settings, _read_clock())
+
+    def _deliver_alerts(self, context: ServerContext) -> None:
         if self._webhook is not None:
-            deliver_alerts(self._store, self._webhook.send, now)
+            deliver_alerts(context.store, self._webhook.send, _read_clock)
+
+
+def _read_clock() -> datetime:
+    return datetime.now(UTC)

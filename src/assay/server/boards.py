@@ -34,6 +34,8 @@ _FEW_RATED = 2_000
 """Up to so many rated trials, boards are computed in this process."""
 _FIRST_SECONDS = 20.0
 """For the first board of all, before a request is told to come again."""
+_RETRY_SECONDS = 30.0
+"""Before a process is started again after one that ended with an error."""
 _STEP_SECONDS = 0.25
 _MOST_ANSWERS = 64
 _VARIES = {"vary": "Accept-Encoding"}
@@ -72,6 +74,7 @@ class BoardKeeper:
         self._answers: dict[Question, tuple[float, object, BoardAnswer]] = {}
         """When each was looked up last, the boards that it was made of, and its text."""
         self._worker: subprocess.Popen[bytes] | None = None
+        self._retry_at = 0.0
 
     def recent(self, question: Question) -> BoardAnswer | None:
         """An answer that was looked up a moment ago; never waits for anything."""
@@ -132,14 +135,19 @@ class BoardKeeper:
                 self._kept[board.key] = board
             return
         self._kept |= {one.key: one for one in self._store.boards(metric, list(self._kept.values()))}
-        if not has_all() and (self._worker is None or self._worker.poll() is not None):
-            if self._worker is not None and self._worker.stdin is not None:
-                self._worker.stdin.close()
-            if self._worker is not None and self._worker.returncode:
-                _log.warning(
-                    "the process that computes leaderboards ended with code %s", self._worker.returncode
-                )
+        self._bury_worker()
+        if not has_all() and self._worker is None and monotonic() >= self._retry_at:
             self._worker = self._start_worker(metric, category)
+
+    def _bury_worker(self) -> None:
+        if self._worker is None or self._worker.poll() is None:
+            return
+        if self._worker.stdin is not None:
+            self._worker.stdin.close()
+        if self._worker.returncode:
+            _log.warning("the process that computes leaderboards ended with code %s", self._worker.returncode)
+            self._retry_at = monotonic() + _RETRY_SECONDS
+        self._worker = None
 
     def _start_worker(self, metric: str, category: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

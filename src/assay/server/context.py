@@ -121,7 +121,9 @@ class Contexts:
             return self._made[workspace]
 
     def close(self) -> None:
-        for context in self._made.values():
+        with self._lock:  # background work may still ask for one
+            made = list(self._made.values())
+        for context in made:
             context.boards.close()
 
 

@@ -41,6 +41,8 @@ class RunQueue:
         self._most = most
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
         self._owner = current_owner()
+        self._signalled: set[str] = set()
+        """Runs whose workers were asked to end. Once: a second SIGINT has them drop what they are executing."""
         self._wake = Event()
         self._is_ending = False
         self._renewed = -_RENEW_SECONDS
@@ -65,8 +67,8 @@ class RunQueue:
         self._is_ending = True
         self.wake()
         self._thread.join()
-        for worker in self._workers.values():
-            worker.send_signal(signal.SIGINT)
+        for run_id in self._workers:
+            self._ask_to_end(run_id)
         deadline = monotonic() + _END_SECONDS
         for run_id, worker in self._workers.items():
             try:
@@ -83,6 +85,9 @@ class RunQueue:
                 self._step()
             except AssayError as error:
                 _log.warning("the queue cannot be read: %s", error)
+            except Exception:
+                # Without this thread no run would ever begin again, and nobody would see why.
+                _log.exception("a step of the queue failed")
             self._wake.wait(_STEP_SECONDS)
             self._wake.clear()
 
@@ -90,18 +95,24 @@ class RunQueue:
         for run_id in [run_id for run_id, worker in self._workers.items() if worker.poll() is not None]:
             self._bury(run_id)
             del self._workers[run_id]
+            self._signalled.discard(run_id)
         if monotonic() - self._renewed >= _RENEW_SECONDS:
             self._store.renew_queued(list(self._workers))
             self._renewed = monotonic()
         queue = self._store.whole_queue()
         for queued in queue:
             if queued.state is QueueState.CANCELLING and queued.id in self._workers:
-                self._workers[queued.id].send_signal(signal.SIGINT)
+                self._ask_to_end(queued.id)
         # The queue is read before it is claimed from: a claim locks the database, and most of the time nobody waits.
         waiting = sum(queued.state is QueueState.QUEUED for queued in queue)
         for _ in range(min(waiting, self._most - len(self._workers))):
             if (claimed := self._store.claim_queued(self._owner)) is not None:
                 self._workers[claimed.id] = self._start_worker(claimed)
+
+    def _ask_to_end(self, run_id: str) -> None:
+        if run_id not in self._signalled:
+            self._workers[run_id].send_signal(signal.SIGINT)
+            self._signalled.add(run_id)
 
     def _start_worker(self, queued: QueuedRun) -> subprocess.Popen[bytes]:
         # A session of its own: Ctrl-C in the terminal of the server is for the server, which then ends its workers.

@@ -10,9 +10,12 @@ import http.client
 import json
 import os
 import re
+import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Timer
 from urllib.parse import urlsplit
 
 from assay import __version__
@@ -35,6 +38,8 @@ class Webhook:
     host: str
     port: int | None
     path: str
+    seconds: float = _SECONDS
+    """For a whole request, however slowly its answer comes in."""
 
     def send(self, alert: Alert) -> str:
         """Send one alert; what went wrong, or nothing. Redirects are not followed: the operator named one receiver."""
@@ -46,6 +51,9 @@ class Webhook:
             "Idempotency-Key": f"assay-alert-{alert.id}",
         }
         connection = self._connect()
+        limit = Timer(self.seconds, _hang_up, [connection])
+        limit.daemon = True
+        limit.start()
         try:
             connection.request("POST", self.path, body, headers)
             answer = connection.getresponse()
@@ -53,14 +61,22 @@ class Webhook:
         except (OSError, http.client.HTTPException) as error:
             return f"The webhook could not be reached: {type(error).__name__}."
         finally:
+            limit.cancel()
             connection.close()
         return "" if 200 <= answer.status < 300 else f"The webhook answered {answer.status}."
 
     def _connect(self) -> http.client.HTTPConnection:
         if self.is_secure:
             context = ssl.create_default_context()
-            return http.client.HTTPSConnection(self.host, self.port, timeout=_SECONDS, context=context)
-        return http.client.HTTPConnection(self.host, self.port, timeout=_SECONDS)
+            return http.client.HTTPSConnection(self.host, self.port, timeout=self.seconds, context=context)
+        return http.client.HTTPConnection(self.host, self.port, timeout=self.seconds)
+
+
+def _hang_up(connection: http.client.HTTPConnection) -> None:
+    """Whoever reads from the connection finds that it has ended. Not by the method of a TLS socket, which another thread may not call."""
+    if isinstance(connection.sock, socket.socket):
+        with suppress(OSError):
+            socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
 
 
 def find_webhook(settings: Settings, environment: Mapping[str, str] = os.environ) -> Webhook | None:

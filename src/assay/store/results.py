@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from threading import Lock
 from typing import Any
 
 import sqlalchemy as sa
@@ -39,6 +40,8 @@ _view = sa.table("benchmark_executions", *(sa.column(name, _TYPES.get(name)) for
 
 Group = tuple[str, str, bool]
 """Suite, benchmark, and whether its agents are simulated: what `percentile_rank` is among."""
+Latest = dict[Group, tuple[dict[str, float], list[float]]]
+"""Ratings by agent, and the same in order."""
 
 
 class LatestRatings:
@@ -48,34 +51,37 @@ class LatestRatings:
     """
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._changes: dict[str, int] = {}
-        self._overall: dict[Group, dict[str, float]] = {}
-        self._sorted: dict[Group, list[float]] = {}
+        self._latest: Latest = {}
 
-    def update(self, connection: sa.Connection, wanted: Collection[str]) -> None:
-        """Read those of the wanted suites that have changed. The changes are read first: what happens later is read again."""
-        changes = read_changes(connection)
-        outdated = [name for name in wanted if self._changes.get(name) != changes.get(name, 0)]
-        if not outdated:
-            return
-        found: dict[Group, dict[str, float]] = {}
-        for row in connection.execute(_select_latest(outdated, workspace_of(connection))):
-            found.setdefault((row.suite, row.benchmark, bool(row.simulated)), {})[row.name] = row.overall
-        kept = {group: one for group, one in self._overall.items() if group[0] not in outdated}
-        self._overall = kept | found
-        self._sorted = {group: sorted(one.values()) for group, one in self._overall.items()}
-        self._changes |= {name: changes.get(name, 0) for name in outdated}
+    def read(self, connection: sa.Connection, wanted: Collection[str]) -> Latest:
+        """Those of the wanted suites, and of others. Several threads read at once; what one was given does not change any more."""
+        with self._lock:
+            # The changes are read first: what happens later is read again.
+            changes = read_changes(connection)
+            outdated = [name for name in wanted if self._changes.get(name) != changes.get(name, 0)]
+            if outdated:
+                found: dict[Group, dict[str, float]] = {}
+                for row in connection.execute(_select_latest(outdated, workspace_of(connection))):
+                    group = row.suite, row.benchmark, bool(row.simulated)
+                    found.setdefault(group, {})[row.name] = row.overall
+                kept = {group: one for group, one in self._latest.items() if group[0] not in outdated}
+                self._latest = kept | {group: (one, sorted(one.values())) for group, one in found.items()}
+                self._changes |= {name: changes.get(name, 0) for name in outdated}
+            return self._latest
 
-    def rank(self, row: Mapping[str, Any]) -> float | None:
-        """The share of the other agents that are rated lower, in percent; None where nobody else is rated."""
-        group = (row["suite_id"] or "", row["benchmark_id"], bool(row["simulated"]))
-        latest, overall = self._overall.get(group, {}), row["overall"]
-        others = len(latest) - (row["agent_id"] in latest)
-        if overall is None or not others:
-            return None
-        lower = bisect_left(self._sorted[group], overall)
-        own = latest.get(row["agent_id"], overall) < overall
-        return 100.0 * (lower - int(own)) / others
+
+def _rank(row: Mapping[str, Any], latest: Latest) -> float | None:
+    """The share of the other agents that are rated lower, in percent; None where nobody else is rated."""
+    group = (row["suite_id"] or "", row["benchmark_id"], bool(row["simulated"]))
+    by_agent, in_order = latest.get(group, ({}, []))
+    overall = row["overall"]
+    others = len(by_agent) - (row["agent_id"] in by_agent)
+    if overall is None or not others:
+        return None
+    own = by_agent.get(row["agent_id"], overall) < overall
+    return 100.0 * (bisect_left(in_order, overall) - int(own)) / others
 
 
 def _select_latest(suites: Sequence[str], workspace: int) -> sa.Select[Any]:
@@ -109,7 +115,7 @@ class ResultFilter:
 
 
 def read_results(
-    connection: sa.Connection, chosen: ResultFilter, before: int | None, limit: int, latest: LatestRatings
+    connection: sa.Connection, chosen: ResultFilter, before: int | None, limit: int, ratings: LatestRatings
 ) -> list[Mapping[str, Any]]:
     """Rows of the view with the run and the overall score of each; only trials with a smaller id than `before`."""
     ids = _find_ids(connection, chosen)
@@ -133,10 +139,11 @@ def read_results(
         .order_by(_view.c.id.desc())
     )
     rows = [dict(row) for row in connection.execute(query).mappings()]
-    latest.update(connection, {row["suite_id"] or "" for row in rows})
+    latest = ratings.read(connection, {row["suite_id"] or "" for row in rows})
     order = (*_COLUMNS, "run_id", "overall_score", "simulated")
     return [
-        {name: latest.rank(row) if name == "percentile_rank" else row[name] for name in order} for row in rows
+        {name: _rank(row, latest) if name == "percentile_rank" else row[name] for name in order}
+        for row in rows
     ]
 
 

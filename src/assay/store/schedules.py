@@ -49,14 +49,17 @@ def replace_schedule(
             "VALUES (:workspace_id, :suite, :expression, :zone, :due) ON CONFLICT DO NOTHING"
         ).bindparams(sa.bindparam("due", type_=schedules.c.due.type))
         return connection.execute(statement, row).rowcount == 1
-    chosen = (
-        schedules.c.workspace_id == workspace,
-        schedules.c.suite == before.suite,
-        schedules.c.expression == before.expression,
-        schedules.c.zone == before.zone,
-        schedules.c.due == before.due,
-    )
-    return connection.execute(schedules.update().where(*chosen).values(row)).rowcount == 1
+    return connection.execute(schedules.update().where(*_choose(workspace, before)).values(row)).rowcount == 1
+
+
+def delete_schedule(connection: sa.Connection, workspace: int, before: SuiteSchedule) -> None:
+    """Unless another server has changed it meanwhile."""
+    connection.execute(schedules.delete().where(*_choose(workspace, before)))
+
+
+def _choose(workspace: int, before: SuiteSchedule) -> tuple[sa.ColumnElement[bool], ...]:
+    same = (schedules.c[name] == getattr(before, name) for name in _NAMES)
+    return (schedules.c.workspace_id == workspace, *same)
 
 
 def start_runs(

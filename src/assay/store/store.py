@@ -1093,6 +1093,13 @@ class Store:
         with self._writer.begin() as connection:
             schedules.replace_schedule(connection, self._workspace.id, planned, before)
 
+    def forget_schedule(self, before: SuiteSchedule) -> None:
+        """Deletes when a suite is due next, unless another server has changed that meanwhile."""
+        from assay.store import schedules
+
+        with self._writer.begin() as connection:
+            schedules.delete_schedule(connection, self._workspace.id, before)
+
     def take_time(
         self,
         before: SuiteSchedule,
