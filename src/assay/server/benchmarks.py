@@ -182,7 +182,7 @@ async def read_leaderboard(
     try:
         found = context.boards.recent(question)
         if found is None:
-            found = await run_sync(context.boards.read, question)
+            found = await run_sync(context.boards.read, question, limiter=context.boards.limiter)
     except BoardsNotReady:
         raise HTTPException(503, "The leaderboard is being computed. Try again in a moment.") from None
     return found.respond(request.headers.get("accept-encoding", ""))

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from threading import Lock
 from time import monotonic, sleep
 
+from anyio import CapacityLimiter
 from fastapi import Response
 
 from assay.errors import LookupFailed, no_such
@@ -38,6 +39,7 @@ _RETRY_SECONDS = 30.0
 """Before a process is started again after one that ended with an error."""
 _STEP_SECONDS = 0.25
 _MOST_ANSWERS = 64
+_WAITING = 2
 _VARIES = {"vary": "Accept-Encoding"}
 
 Question = tuple[str, str, int]
@@ -73,6 +75,8 @@ class BoardKeeper:
         self._kept: dict[BoardKey, StoredBoard] = {}
         self._answers: dict[Question, tuple[float, object, BoardAnswer]] = {}
         """When each was looked up last, the boards that it was made of, and its text."""
+        self.limiter = CapacityLimiter(_WAITING)
+        """Requests that wait for a board leave the threads of all other requests alone."""
         self._worker: subprocess.Popen[bytes] | None = None
         self._retry_at = 0.0
 
