@@ -300,7 +300,7 @@ def test_the_doctor_knows_every_extra_that_a_user_may_want(project: AssayInline)
     declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
-    assert set(project("doctor", "--json").json["extras"]) == set(declared) - {"dev", "bench"}
+    assert set(project("doctor", "--json").json["extras"]) == set(declared) - {"dev", "bench", "demo"}
 
 
 def test_the_extra_embedding_brings_no_package_beyond_the_core(project: AssayInline) -> None:

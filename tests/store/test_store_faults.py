@@ -210,7 +210,7 @@ def _fill(store: Store) -> tuple[int, StoreFull]:
 
 def test_a_full_disk_keeps_what_was_stored_before(tmp_path: Path, wording: Wording) -> None:
     url = f"sqlite:///{tmp_path / 'assay.db'}"
-    with _at_most(80), Store.open(url) as store:
+    with _at_most(160), Store.open(url) as store:
         trial = begin(store).trials[0].id
         added, refusal = _fill(store)
         assert isinstance(refusal, StoreFull)
