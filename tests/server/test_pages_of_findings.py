@@ -132,7 +132,7 @@ def test_cases_that_do_not_differ_can_be_paged_through(service: Service, open_ur
     assert len(seen) == len(set(seen)) == 30
     page.select_option("select[name=only]", "higher")
     page.wait_for_url("**only=higher**")
-    assert "No case is like that" in page.inner_text("main")
+    assert "No case matches this filter" in page.inner_text("main")
 
 
 @pytest.mark.parametrize("ref", ["/etc/passwd", "assay.toml", "../x.json", "nobody", "http://127.0.0.1/"])
