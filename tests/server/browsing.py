@@ -38,7 +38,7 @@ class Visit:
 
     def draw_charts(self) -> None:
         """Scroll each chart into view and wait until it stands."""
-        self.page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
+        self.page.evaluate("document.querySelectorAll('main details').forEach((part) => (part.open = true))")
         for figure in self.page.locator(".chart").all():
             figure.scroll_into_view_if_needed()
             figure.locator("svg").wait_for(timeout=PATIENCE)

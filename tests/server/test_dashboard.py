@@ -77,6 +77,8 @@ def test_every_page_is_filled_and_fits(
     for width, scheme in ((1380, "light"), (400, "dark")):
         shown = visit(demo, path, width, scheme)
         shown.page.locator("h1").wait_for()
+        if shown.page.locator("[data-fragment]").count():
+            shown.wait_for_analysis()
         shown.draw_charts()
         shown.check_width()
         shown.check_inert()

@@ -118,6 +118,7 @@ def _describe_database(context: ServerContext) -> PageSection:
         ("Database", str(facts["dialect"])),
         ("Size", size(float(str(facts["size_bytes"])))),
         ("Schema", str(facts["revision"])),
+        ("Workspace", context.store.workspace),
         ("Runs", states),
     ]
     table = Table(["Fact", "Value"], [[Cell(name), Cell(value)] for name, value in rows], words=(1,))
