@@ -256,6 +256,7 @@ ADDITIONS: dict[str, Callable[[Store, World], Any]] = {
     "raise_alerts": lambda store, world: store.raise_alerts([ALERT]),
     "claim_alert": lambda store, world: store.claim_alert(NOON, NOON + timedelta(hours=1)),
     "plan_schedule": lambda store, world: store.plan_schedule(replace(SCHEDULE, expression="@daily"), None),
+    "forget_schedule": lambda store, world: store.forget_schedule(replace(SCHEDULE, due=NOON)),
     "take_time": lambda store, world: store.take_time(SCHEDULE, SCHEDULE, (), ()),
     "settle_scheduled_run": lambda store, world: store.settle_scheduled_run(
         replace(SCHEDULED[0], outcome="failed"), None

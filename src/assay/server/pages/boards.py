@@ -98,7 +98,7 @@ def show_timeline(
     suites = list(dict.fromkeys(trial.suite for trial in reversed(store.agent_trials(chosen)) if trial.suite))
     tone, shown = "", suite or next(iter(suites), "")
     try:
-        timeline = read_timeline(context, chosen, suite)
+        timeline = read_timeline(context, chosen, shown or None)
         page = timeline_page(timeline)
         tone = "bad" if any(one.counts for one in timeline.regressions) else ""
     except AssayError as error:
