@@ -46,7 +46,7 @@ def _operation(
     yield f"## {method.upper()} {path}\n"
     needed = operation["x-scope"]
     about = operation.get("description", "").strip()
-    scope = "Needs no key." if needed == "public" else f"Needs a key that may {needed}."
+    scope = "Needs no key." if needed == "public" else f"Needs a key with the scope {needed}."
     yield f"{operation['summary']}. {about}{' ' if about else ''}{scope}\n"
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     rows = [*_parameters(operation), *(_fields(schema, body) if body else ())]

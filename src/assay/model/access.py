@@ -52,7 +52,7 @@ def is_use_due(key: ApiKey, now: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """A request that changed something, or that was refused for want of a key."""
+    """A request that changed something, or that was refused without a valid key."""
 
     at: datetime
     key: str

@@ -43,7 +43,7 @@ def read_metrics(context: Context) -> Response:
 
 
 class AuditRow(BaseModel):
-    """A request that changed something, or that was refused for want of a key."""
+    """A request that changed something, or that was refused without a valid key."""
 
     id: int
     at: datetime
@@ -63,7 +63,7 @@ class AuditPage(BaseModel):
 
 @router.get("/audit", openapi_extra=ADMIN, response_model=AuditPage, summary="Who did what")
 def read_audit(context: Context, limit: PageSize = 100, cursor: Before = None) -> Response:
-    """Requests that changed something, and those that were refused for want of a key."""
+    """Requests that changed something, and those that were refused without a valid key."""
     found = context.store.audit_log(cursor, limit)
     entries = [{"id": number, **to_plain(entry)} for number, entry in found]
     return respond({"entries": entries, "next_cursor": found[-1][0] if len(found) == limit else None})

@@ -64,7 +64,7 @@ gate_results    what gates said of runs: which metrics had got worse. `run_id` i
 opportunities   what profiles found could be saved, since when, and when it was no longer found
 api_keys        who may use the server: the hash of each key, and the part of it that may be shown
 sessions        browsers that logged in: the hash of each session's secret, and the key that it was opened with
-audit_log       what was changed through the server, and what it refused for want of a key
+audit_log       what was changed through the server, and what it refused without a valid key
 assay_revision  the schema's revision, kept by Alembic under a name that leaves room for other programs' tables
 
 Measurements hang on their trial rather than on their execution: a cascade from an execution would have to search all of the

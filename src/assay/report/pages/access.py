@@ -27,7 +27,7 @@ def audit_section(entries: Sequence[tuple[int, AuditEntry]]) -> PageSection:
         for _, entry in entries
     ]
     table = Table(["Request", "Status", "Key", "Address", "Time"], rows, words=(1, 2, 3, 4))
-    note = "What changed something, and what was refused for want of a key. Reading is not recorded."
+    note = "What changed something, and what was refused without a valid key. Reading is not recorded."
     return PageSection("Audit log", [table], notes=[note], anchor="audit")
 
 
