@@ -84,16 +84,10 @@ class MemoryPressure:
 
     def _with_less(self, bench: Bench) -> ScenarioFinding:
         """The form for a program: less memory at each step, then halving between the last that held and the next below."""
-        free = _Program()  # without a limit: its working set is what every step is a multiple of
         load = Load(Arrivals.CLOSED, concurrency=1, seconds=self.seconds)
         objectives = () if bench.is_derived else bench.objectives
-        for _ in range(_MOST_LOADS):
-            bench.put(
-                load, asked=bench.subject.through_its_own_code(), during=free.look, objectives=objectives
-            )
-            if free.most:
-                break
-        else:
+        free = _measure_unlimited(bench, load, objectives)
+        if not free.most:
             return ScenarioFinding(
                 self.name, skipped="no process of the program lived long enough to measure its memory"
             )
@@ -122,12 +116,9 @@ class MemoryPressure:
                 self.halvings,
                 is_whole=False,
             )
-        # From much memory to little: the first that failed below all that worked is where it broke.
         known = sorted((*done, *probes), key=lambda step: -step.load)
         smallest = min((step.load for step in known if step.is_held), default=None)
-        broken = next(
-            (step for step in known if not step.is_held and (smallest is None or step.load < smallest)), None
-        )
+        broken = _find_broken(known, smallest)
         return build_finding(
             self,
             bench,
@@ -221,6 +212,23 @@ class _Step:
     program: _Program | None = None
     held: int | None = None
     """Memory after it, where its process is on this machine."""
+
+
+def _find_broken(known: Sequence[_Step], smallest: float | None) -> _Step | None:
+    """From much memory to little, the first step that failed below all that worked is where it broke."""
+    return next(
+        (step for step in known if not step.is_held and (smallest is None or step.load < smallest)), None
+    )
+
+
+def _measure_unlimited(bench: Bench, load: Load, objectives: Sequence[Objective]) -> _Program:
+    """The program without a limit: its working set is what every step is a multiple of. It is 0 if no load showed a process."""
+    free = _Program()
+    for _ in range(_MOST_LOADS):
+        bench.put(load, asked=bench.subject.through_its_own_code(), during=free.look, objectives=objectives)
+        if free.most:
+            break
+    return free
 
 
 def _is_held(bench: Bench, stretch: Stretch, objectives: Sequence[Objective]) -> bool:
