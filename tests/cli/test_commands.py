@@ -247,6 +247,17 @@ def test_a_store_that_is_up_to_date_stays_as_it_is(project: AssayInline) -> None
     assert answer["from"] == answer["to"]
 
 
+def test_a_copied_store_answers_like_its_source(project: AssayInline) -> None:
+    source, copy = "sqlite:///.assay/assay.db", "sqlite:///copy.db"
+    first = project("db", "copy", source, copy, "--json").json
+    again = project("db", "copy", source, copy, "--json").json
+
+    assert first["copied"] == again["present_before"] == first["rows"]["executions"] > 0
+    assert again["copied"] == 0
+    assert project("runs", "list", "--json", "--db", copy).json == project("runs", "list", "--json").json
+    assert "nowhere.db" in project("db", "copy", "sqlite:///nowhere.db", copy).refusal
+
+
 def test_old_runs_are_pruned_but_baselines_stay(
     project: AssayInline, ids: list[str], wording: Wording
 ) -> None:

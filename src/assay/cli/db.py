@@ -1,4 +1,4 @@
-"""`assay db`: look at, upgrade, prune and export the database.
+"""`assay db`: look at, upgrade, prune, export and copy the database.
 
 No other command changes the schema: a database of an older version is refused with the advice to upgrade it here, so that
 nobody's data are changed by a command that only reads.
@@ -6,8 +6,10 @@ nobody's data are changed by a command that only reads.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,10 +18,13 @@ from assay.cli.session import Session, common
 from assay.text import shell_command
 from assay.units import count, format_count, size
 
+if TYPE_CHECKING:
+    from assay.model.database_copy import CopyProgress
+
 
 @click.group()
 def db() -> None:
-    """Manage the database: info, upgrade, prune, export."""
+    """Manage the database: info, upgrade, prune, export, copy."""
 
 
 @db.command()
@@ -126,3 +131,50 @@ def export(session: Session, file: Path, ref: str | None) -> None:
         if written.suffix in DATABASES:
             options = ["--db", f"sqlite:///{written}", *(["--workspace", place] if place != DEFAULT else [])]
             session.next(shell_command("runs list", options=options))
+
+
+@db.command()
+@click.argument("source", metavar="SOURCE")
+@click.argument("target", metavar="TARGET")
+@common
+def copy(session: Session, source: str, target: str) -> None:
+    """Copy everything, in all workspaces, from the database at one URL to an empty one at another, and compare them.
+
+    \b
+    assay db copy sqlite:///.assay/assay.db postgresql://me@host/assay
+
+    If the copy is interrupted, the same command completes it.
+    """
+    from assay.store.address import read_address
+    from assay.store.copying import copy_database
+
+    began = time.monotonic()
+    copied = copy_database(source, target, _tell_copied(session))
+    seconds = time.monotonic() - began
+    if session.is_json:
+        from assay.report.documents.answers import copy_document
+
+        session.emit(copy_document(copied, seconds))
+    else:
+        session.say(
+            f"Copied {format_count(copied.executions - copied.found, 'execution')} in {seconds:.1f} s"
+            f"{f' ({count(copied.found)} were there already)' if copied.found else ''}. "
+            f"All {count(sum(copied.rows.values()))} rows are the same on both sides."
+        )
+        session.next(shell_command("runs list", options=["--db", read_address(target).shown]))
+
+
+def _tell_copied(session: Session) -> Callable[[CopyProgress], None]:
+    """A function to call after each part of a copy. It reports progress every two seconds."""
+    from assay.cli.suite import TELL_EVERY_SECONDS
+
+    last_message = time.monotonic()
+
+    def tell(progress: CopyProgress) -> None:
+        nonlocal last_message
+        if time.monotonic() - last_message >= TELL_EVERY_SECONDS:
+            last_message = time.monotonic()
+            done = f"{count(progress.executions)} of {count(progress.of_executions)}"
+            session.say(f"{done} executions copied and compared")
+
+    return tell

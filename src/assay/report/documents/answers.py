@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from assay.errors import Mistake
     from assay.model import AgentUse, Environment, Plan, Report, Suite
     from assay.model.access import ApiKey
+    from assay.model.database_copy import CopyProgress
     from assay.model.forecast import Forecast, TrialForecast
     from assay.model.rating import Judging
     from assay.report.console.run import ListedRun
@@ -116,6 +117,19 @@ def report_files_document(report: Report, files: Iterable[Path]) -> dict[str, An
 
 def export_document(file: Path, workspace: str) -> dict[str, Any]:
     return {"file": str(file), "workspace": workspace}
+
+
+def copy_document(copied: CopyProgress, seconds: float) -> dict[str, Any]:
+    new = copied.executions - copied.found
+    return {
+        "trials": copied.trials,
+        "executions": copied.executions,
+        "copied": new,
+        "present_before": copied.found,
+        "seconds": seconds,
+        "executions_per_second": new / seconds if seconds else None,
+        "rows": copied.rows,
+    }
 
 
 def check_document(mistakes: Sequence[Mistake], warnings: Iterable[Mistake]) -> dict[str, Any]:

@@ -1,0 +1,18 @@
+"""The progress and the result of `assay db copy`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class CopyProgress:
+    """How far a copy has come, and in the end what was copied."""
+
+    trials: int = 0
+    executions: int = 0
+    of_executions: int = 0
+    found: int = 0
+    """Executions that an earlier, interrupted copy had brought."""
+    rows: dict[str, int] = field(default_factory=dict)
+    """Of each table, on both sides, once everything is compared."""
