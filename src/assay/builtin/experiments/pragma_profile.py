@@ -54,7 +54,7 @@ PROFILES: Mapping[str, Mapping[str, Pragma]] = {
 }
 
 _TABLE = "CREATE TABLE records (id INTEGER PRIMARY KEY, data TEXT, value REAL, timestamp INTEGER)"
-_INSERT = "INSERT INTO records VALUES (?, ?, ?, ?)"
+INSERT = "INSERT INTO records VALUES (?, ?, ?, ?)"
 _READS = (
     "SELECT COUNT(*) FROM records",
     "SELECT COUNT(*) FROM records WHERE value > 50",
@@ -88,6 +88,7 @@ class PragmaProfile(Experiment):
     """
 
     Params = PragmaProfileParams
+    list_params: ClassVar[Mapping[str, str]] = {"profiles": "profile", "workloads": "workload"}
 
     metrics: ClassVar[Mapping[str, Metric]] = {
         "operations_per_second": Metric("operations_per_second", "1/s", Better.HIGHER),
@@ -109,7 +110,7 @@ class PragmaProfile(Experiment):
         self._folder = Path(tempfile.mkdtemp(prefix="pragma_profile-", dir=context.run_dir))
         chance = random.Random(context.seed)
         if self.params.workload == "read_heavy":
-            self._reading = self._open_database("read.db")
+            self._reading = open_database(self._folder / "read.db", self.params.profile)
             fill(self._reading, int(self.params.db_size_mb * 2**20), chance)
         else:
             wanted = self.params.num_records
@@ -124,13 +125,13 @@ class PragmaProfile(Experiment):
             for query in _READS:
                 self._reading.execute(query).fetchall()
             return _compute_metrics(perf_counter() - begin, len(_READS), 0, size_of(self._reading))
-        connection = self._open_database("write.db")
+        assert self._folder is not None
+        connection = open_database(self._folder / "write.db", self.params.profile)
         try:
             context.read_back(**settings_of(connection))
             return self._measure_writes(connection)
         finally:
             connection.close()
-            assert self._folder is not None
             for file in self._folder.glob("write.db*"):  # with its journal, should an error have left one
                 file.unlink()
 
@@ -139,15 +140,6 @@ class PragmaProfile(Experiment):
             self._reading.close()
         if self._folder:
             shutil.rmtree(self._folder)
-
-    def _open_database(self, name: str) -> sqlite3.Connection:
-        assert self._folder is not None
-        connection = sqlite3.connect(self._folder / name)
-        # In the order of the profile: some pragmas decide what later ones may do.
-        for pragma, value in PROFILES[self.params.profile].items():
-            connection.execute(f"PRAGMA {pragma} = {value}").close()
-        connection.execute(_TABLE)
-        return connection
 
     def _measure_writes(self, connection: sqlite3.Connection) -> dict[str, float]:
         work = write if self.params.workload == "write_heavy" else mix
@@ -167,6 +159,16 @@ def _compute_metrics(seconds: float, operations: int, written: int, size: int) -
         "rows_written": written,
         "database_bytes": size,
     }
+
+
+def open_database(place: Path | str, profile: str) -> sqlite3.Connection:
+    """A connection with the settings of a profile, to a new database with the table `records`."""
+    connection = sqlite3.connect(place)
+    # In the order of the profile: some pragmas decide what later ones may do.
+    for pragma, value in PROFILES[profile].items():
+        connection.execute(f"PRAGMA {pragma} = {value}").close()
+    connection.execute(_TABLE)
+    return connection
 
 
 def settings_of(connection: sqlite3.Connection) -> dict[str, Pragma]:
@@ -196,7 +198,7 @@ def fill(connection: sqlite3.Connection, size: int, chance: random.Random) -> No
     """Rows of about a kilobyte until the database has that size, then an index on their value."""
     first = 1
     while size_of(connection) < size:
-        connection.executemany(_INSERT, rows(first, _BATCH, 1000, chance))
+        connection.executemany(INSERT, rows(first, _BATCH, 1000, chance))
         connection.commit()
         first += _BATCH
     connection.execute("CREATE INDEX records_by_value ON records (value)")
@@ -205,7 +207,7 @@ def fill(connection: sqlite3.Connection, size: int, chance: random.Random) -> No
 def write(connection: sqlite3.Connection, rows: list[Row]) -> int:
     """Batches of a thousand, a commit after each."""
     for start in range(0, len(rows), _BATCH):
-        connection.executemany(_INSERT, rows[start : start + _BATCH])
+        connection.executemany(INSERT, rows[start : start + _BATCH])
         connection.commit()
     return len(rows)
 
@@ -214,7 +216,7 @@ def mix(connection: sqlite3.Connection, rows: list[Row]) -> int:
     """Single inserts; at every tenth a look-up, a count and a mean; at every hundredth a commit."""
     operations = 0
     for number, row in enumerate(rows, start=1):
-        connection.execute(_INSERT, row)
+        connection.execute(INSERT, row)
         operations += 1
         if number % 10 == 0:
             connection.execute("SELECT * FROM records WHERE id = ?", (number // 2,)).fetchone()
