@@ -267,6 +267,10 @@ class _Quad:
         self.entities: set[int] = set()
         self.quarters: tuple[_Quad, ...] = ()
 
+    def holds(self, x: float, y: float) -> bool:
+        half = self.half
+        return self.x - half <= x < self.x + half and self.y - half <= y < self.y + half
+
     def quarter_of(self, x: float, y: float) -> _Quad:
         return self.quarters[(x >= self.x) + 2 * (y >= self.y)]
 
@@ -281,7 +285,8 @@ class Quadtree(_GrownIndex):
         self.leaf_size = leaf_size
         low, high = places.min(axis=0), places.max(axis=0)
         x, y = ((low + high) / 2).tolist()
-        self._root = _Quad(x, y, max(1e-9, float((high - low).max()) / 2))
+        # A little larger than it need be: upper edges belong to the next square, and nobody may be on that of the root.
+        self._root = _Quad(x, y, max(1e-9, 0.5001 * float((high - low).max())))
         self._fill(places)
 
     def _leaf(self, x: float, y: float) -> _Quad:
@@ -301,7 +306,7 @@ class Quadtree(_GrownIndex):
 
     def _widen(self, x: float, y: float) -> None:
         """Squares above the root until it holds the place, so that entities may move anywhere."""
-        while max(abs(x - self._root.x), abs(y - self._root.y)) > self._root.half:
+        while not self._root.holds(x, y):
             old = self._root
             right, up = x >= old.x, y >= old.y
             middle = (old.x + (old.half if right else -old.half), old.y + (old.half if up else -old.half))
