@@ -50,7 +50,12 @@ def _growth(series: Sequence[SizeSeries], metric: Metric, *, is_cut: bool) -> Sp
         for label, size, estimate in known
     ]
     sizes = sorted({row["size"] for row in rows})
-    x = numeric("size", title="entities", scale=axis_scale(wide=True), axis={"values": sizes, "format": "~s"})
+    x = numeric(
+        "size",
+        title="entities",
+        scale=axis_scale(wide=True),
+        axis={"values": sizes, "labelExpr": "format(datum.value, '~s')"},
+    )
     y = quantity("value", scale.label, np.array([row[end] for row in rows for end in ("low", "high")]))
     colour = nominal("index", sort=None, legend={"title": None, "orient": "bottom", "columns": 2})
     common = {
