@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.command import AssayInline
 
-from assay.builtin.experiments.pragma_profile import PROFILES
 from assay.plan.expand import expand
+from assay.simulation.pragmas import PROFILES
 from assay.simulator import SimOptions, SimServer
 from assay.spec.read import load_spec
 
