@@ -42,6 +42,7 @@ PROFILES: Mapping[str, Mapping[str, Pragma]] = {
     "safety": _settings(_FULL, "wal", cache_mb=100, busy_s=30),
     "memory": _settings(_NORMAL, "memory", cache_mb=50, busy_s=15),
 }
+_OF_FILES = ("journal_mode", "mmap_size")
 
 
 def apply_profile(connection: sqlite3.Connection, profile: str) -> None:
@@ -51,10 +52,22 @@ def apply_profile(connection: sqlite3.Connection, profile: str) -> None:
 
 
 def settings_of(connection: sqlite3.Connection) -> dict[str, Pragma]:
-    """What the database says of its settings, and the profile that has exactly these, or `none`."""
+    """What the database says of its settings, and the profile that has exactly these, or `none`.
+
+    A database in memory has no journal to choose and no file to map, so there the other pragmas decide.
+    """
     actual = {pragma: _pragma(connection, pragma) for pragma in PROFILES["balanced"]}
-    profile = next((name for name, settings in PROFILES.items() if settings == actual), "none")
+    decisive = [pragma for pragma in actual if is_on_disk(connection) or pragma not in _OF_FILES]
+    profile = next(
+        (name for name, settings in PROFILES.items() if all(settings[one] == actual[one] for one in decisive)),
+        "none",
+    )
     return {"profile": profile, **actual}
+
+
+def is_on_disk(connection: sqlite3.Connection) -> bool:
+    """Whether the database is a file, as SQLite itself says."""
+    return bool(connection.execute("PRAGMA database_list").fetchone()[2])
 
 
 def size_of(connection: sqlite3.Connection) -> int:

@@ -121,6 +121,8 @@ class World:
         self._claims = np.full(cells, _UNCLAIMED, dtype=np.int64)
         s = self.stride
         self._around = np.array([-s - 1, -s, -s + 1, -1, 1, s - 1, s, s + 1])
+        self._turns = (np.arange(8) - np.arange(8)[:, None]) % 8
+        """A rank from 0 to 7 for each direction, beginning with each of them: what decides among cells with equal food."""
 
     def _draw_cells(self, number: int) -> Array:
         config = self.config
@@ -183,9 +185,8 @@ class World:
     def _find_richest(self, cells: Array) -> Array:
         """Of the free cells around each, one with the most food; among equals, from a direction drawn at random. A wall where none is free."""
         around = cells[:, None] + self._around
-        first = self.chance.integers(0, 8, (len(cells), 1))
-        score = self.food[around] * 8 + (np.arange(8) - first) % 8
-        score[self.occupant[around] != EMPTY] = -1
+        score = np.where(self.occupant[around] == EMPTY, self.food[around] * 8, -8)
+        score += self._turns[self.chance.integers(0, 8, len(cells))]
         best = score.argmax(axis=1)
         rows = np.arange(len(cells))
         return np.where(score[rows, best] < 0, 0, around[rows, best])  # cell 0 is a corner of the border
