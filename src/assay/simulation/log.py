@@ -115,8 +115,10 @@ class SimulationLog:
 
     def settings(self) -> dict[str, object]:
         """What is in effect, as the database and its file say: the mode, the profile of pragmas, how rows were written."""
-        is_kept = self.count_kept_rows() > 0
-        mode = "disk" if is_on_disk(self._connection) else "memory_persist" if is_kept else "memory"
+        if is_on_disk(self._connection):
+            mode = "disk"
+        else:
+            mode = "memory_persist" if self.count_kept_rows() else "memory"
         pragmas = settings_of(self._connection)
         return {
             "mode": mode,
@@ -128,11 +130,12 @@ class SimulationLog:
         }
 
     def count_kept_rows(self) -> int:
-        """Rows that another program finds in the file; 0 where there is none."""
+        """Rows that another program finds in the file, once nobody writes to it; 0 where there is none."""
         if not self.file.exists():
             return 0
         with explain_failure(self.file):
-            reader = sqlite3.connect(f"{self.file.absolute().as_uri()}?mode=ro", uri=True)
+            # Immutable: a reader of a write-ahead log would leave files beside it.
+            reader = sqlite3.connect(f"{self.file.absolute().as_uri()}?immutable=1", uri=True)
             try:
                 # Rows are never deleted, so the last number is their count, and it is found without reading them.
                 counts = [reader.execute(f"SELECT MAX(rowid) FROM {table}").fetchone()[0] for table in TABLES]  # noqa: S608
