@@ -40,7 +40,7 @@ def test_a_setting_is_also_checked_when_it_is_changed() -> None:
     with pytest.raises(PlanError, match="agents"):
         config.control_agents = 100_000
     with pytest.raises(PlanError, match="'speed'"):
-        config.speed = 3  # type: ignore[attr-defined]
+        config.speed = 3
 
 
 def test_one_agent_and_one_cell_are_a_world() -> None:
@@ -58,7 +58,6 @@ def test_agents_are_split_among_the_kinds() -> None:
 
 def test_performance_with_persistence_is_set_on_the_config_itself() -> None:
     config = SimulationConfig()
-    assert config.mode == "disk"
     assert configure_for_performance_with_persistence(config) is config
     assert (config.use_in_memory_db, config.persist_db_on_completion) == (True, True)
     assert config.mode == "memory_persist"

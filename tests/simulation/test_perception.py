@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from assay.errors import PlanError
 from assay.simulation import Perception, SimulationConfig, World
-from assay.simulation.perception import CHANNELS, POINT_BYTES, Array
+from assay.simulation.perception import CHANNELS, POINT_BYTES
+from assay.simulation.world import Array
 
 PLACES = {name: place for place, name in enumerate(CHANNELS)}
 
@@ -44,7 +45,11 @@ def look_cell_by_cell(world: World, agent: int, radius: int, fov: int) -> Array:
                 if cell in world.resources:
                     seen |= {"landmarks": 1, "resources": food, "regrowth": 1 - food}
                 seen["known_empty"] = float(other < 0 and food == 0)
-                for name, last in (("damage", world.attacked), ("trails", world.visited), ("signals", world.shared)):
+                for name, last in (
+                    ("damage", world.attacked),
+                    ("trails", world.visited),
+                    ("signals", world.shared),
+                ):
                     age = world.number - last[cell]
                     seen[name] = 0.9**age if age < 63 else 0
             for name, value in seen.items():
@@ -84,7 +89,9 @@ def test_sparse_storage_takes_twelve_bytes_for_each_value_that_is_not_zero() -> 
     assert observed.stored_bytes < observed.dense().nbytes / 2
 
 
-@pytest.mark.parametrize(("storage", "hits", "rebuilds"), [("dense", 0, 0), ("sparse", 0, 3), ("hybrid", 2, 1)])
+@pytest.mark.parametrize(
+    ("storage", "hits", "rebuilds"), [("dense", 0, 0), ("sparse", 0, 3), ("hybrid", 2, 1)]
+)
 def test_arrays_are_built_as_often_as_the_storage_needs(storage: str, hits: int, rebuilds: int) -> None:
     perception = Perception(make_world(), 3, storage=storage)  # type: ignore[arg-type]
     observed = perception.observe(np.arange(5))
@@ -96,7 +103,7 @@ def test_arrays_are_built_as_often_as_the_storage_needs(storage: str, hits: int,
 def test_bilinear_moves_food_around_but_makes_none() -> None:
     world = make_world()
     for way in ("nearest", "bilinear"):
-        perception = Perception(world, 3, interpolation=way)  # type: ignore[arg-type]
+        perception = Perception(world, 3, interpolation=way)
         perception.observe()
         total = perception._amounts.sum() * world.config.max_resource_amount
         assert total == pytest.approx(world.food.sum(), rel=1e-5)

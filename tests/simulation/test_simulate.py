@@ -30,7 +30,7 @@ def rows(file: Path, query: str) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("mode", MODES)
 def test_the_log_is_where_the_mode_says(tmp_path: Path, mode: str) -> None:
     file = tmp_path / "log.db"
-    result = simulate(SimulationConfig(**SMALL, **MODES[mode]), file)  # type: ignore[index, arg-type]
+    result = simulate(SimulationConfig(**SMALL, **MODES[mode]), file)  # type: ignore[index]
     assert result.settings["mode"] == mode
     assert file.exists() == (mode != "memory")
     assert result.database == (None if mode == "memory" else file)
@@ -42,7 +42,7 @@ def test_every_mode_logs_the_same(tmp_path: Path) -> None:
     dumps = []
     for mode in ("disk", "memory_persist"):
         file = tmp_path / f"{mode}.db"
-        simulate(SimulationConfig(**SMALL, **MODES[mode]), file)  # type: ignore[index, arg-type]
+        simulate(SimulationConfig(**SMALL, **MODES[mode]), file)
         dumps.append([rows(file, f"SELECT * FROM {table} ORDER BY 1, 2") for table in TABLES])
         assert len(rows(file, "SELECT name FROM sqlite_master WHERE type = 'index'")) == len(INDEXES)
     assert dumps[0] == dumps[1]
@@ -69,7 +69,9 @@ def test_the_log_agrees_with_the_history_whatever_the_batches(
 
 def test_larger_batches_mean_fewer_writes_and_commits(tmp_path: Path) -> None:
     told = [
-        simulate(SimulationConfig(**SMALL, buffer_size=size, flush_frequency=size), tmp_path / f"{size}.db").settings
+        simulate(
+            SimulationConfig(**SMALL, buffer_size=size, flush_frequency=size), tmp_path / f"{size}.db"
+        ).settings
         for size in (10, 1000)
     ]
     assert int(str(told[0]["writes"])) > 5 * int(str(told[1]["writes"]))
@@ -79,7 +81,7 @@ def test_larger_batches_mean_fewer_writes_and_commits(tmp_path: Path) -> None:
 @pytest.mark.parametrize("profile", ["balanced", "performance", "safety", "memory"])
 @pytest.mark.parametrize("mode", MODES)
 def test_the_profile_is_read_back_from_the_database(tmp_path: Path, profile: str, mode: str) -> None:
-    config = SimulationConfig(**SMALL, db_pragma_profile=profile, **MODES[mode])  # type: ignore[index, arg-type]
+    config = SimulationConfig(**SMALL, db_pragma_profile=profile, **MODES[mode])  # type: ignore[index]
     assert simulate(config, tmp_path / "log.db").settings["db_pragma_profile"] == profile
 
 
@@ -107,9 +109,7 @@ def test_a_folder_that_does_not_exist_is_told(tmp_path: Path, wording: Wording) 
     wording(str(refused.value))
 
 
-def test_a_locked_database_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
-) -> None:
+def test_a_locked_database_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording) -> None:
     """Another program begins to write after the log was opened."""
     from assay.simulation import pragmas
 

@@ -35,16 +35,23 @@ class SimulationConfig(BaseModel):
     system_agents: int = Field(default=10, ge=0, description="Agents that share what they have to spare.")
     independent_agents: int = Field(default=10, ge=0, description="Agents that take from others when hungry.")
     control_agents: int = Field(default=10, ge=0, description="Agents that wander at random.")
-    initial_resources: int = Field(default=20, ge=0, description="Cells where food grows; at most one per cell.")
+    initial_resources: int = Field(
+        default=20, ge=0, description="Cells where food grows; at most one per cell."
+    )
     max_resource_amount: int = Field(default=30, ge=1, le=1000, description="Food that a resource can hold.")
     resource_regen_rate: float = Field(
         default=0.1, ge=0, le=1, description="Chance that a resource grows in a step."
     )
     resource_regen_amount: int = Field(default=5, ge=1, le=1000, description="Food by which it then grows.")
     initial_energy: int = Field(default=100, ge=1, le=10_000, description="Energy of the first agents.")
-    base_consumption: int = Field(default=1, ge=0, le=1000, description="Energy that a step costs every agent.")
+    base_consumption: int = Field(
+        default=1, ge=0, le=1000, description="Energy that a step costs every agent."
+    )
     reproduction_energy: int = Field(
-        default=150, ge=2, le=1_000_000, description="From this energy on an agent reproduces; half goes to the child."
+        default=150,
+        ge=2,
+        le=1_000_000,
+        description="From this energy on an agent reproduces; half goes to the child.",
     )
     simulation_steps: int = Field(default=100, ge=1, description="Steps to simulate.")
     seed: int = Field(default=42, ge=0, description="The same seed gives the same history.")
@@ -53,7 +60,9 @@ class SimulationConfig(BaseModel):
     persist_db_on_completion: bool = Field(
         default=False, description="Copy a log in memory to the file when the simulation ends."
     )
-    buffer_size: int = Field(default=1000, ge=1, description="Rows that are collected before they are written.")
+    buffer_size: int = Field(
+        default=1000, ge=1, description="Rows that are collected before they are written."
+    )
     flush_frequency: int = Field(default=1000, ge=1, description="Rows that are written before a commit.")
     db_pragma_profile: ProfileName = Field(
         default="balanced", description="Settings of SQLite by name, as in the experiment `pragma_profile`."
@@ -81,7 +90,9 @@ class SimulationConfig(BaseModel):
             raise ValueError(f"'num_agents' must be a whole number of at least 1, not {total!r}.")
         settings = {name: value for name, value in given.items() if name != "num_agents"}
         if doubled := [f"{kind}_agents" for kind in KINDS if f"{kind}_agents" in settings]:
-            raise ValueError(f"'num_agents' is the sum of all kinds: leave it out, or {' and '.join(doubled)}.")
+            raise ValueError(
+                f"'num_agents' is the sum of all kinds: leave it out, or {' and '.join(doubled)}."
+            )
         return settings | split_agents(total)
 
     @model_validator(mode="after")

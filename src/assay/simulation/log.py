@@ -24,7 +24,7 @@ TABLES = {
 }
 INDEXES = {"agent_states": "agent_id, step", "resource_states": "resource_id, step", "step_metrics": "step"}
 _INSERT = {
-    table: f"INSERT INTO {table} VALUES ({', '.join('?' * (columns.count(',') + 1))})"
+    table: f"INSERT INTO {table} VALUES ({', '.join('?' * (columns.count(',') + 1))})"  # noqa: S608
     for table, columns in TABLES.items()
 }
 _ADVICE = {
@@ -108,7 +108,9 @@ class SimulationLog:
                 target = sqlite3.connect(self.file)
                 try:
                     # As durable as the profile makes a file.
-                    target.execute(f"PRAGMA synchronous = {PROFILES[self._config.db_pragma_profile]['synchronous']}")
+                    target.execute(
+                        f"PRAGMA synchronous = {PROFILES[self._config.db_pragma_profile]['synchronous']}"
+                    )
                     self._connection.backup(target)
                 finally:
                     target.close()

@@ -161,8 +161,8 @@ class Perception:
         observers, places = np.divmod(np.flatnonzero((other >= 0) & visible), cells)
         seen, middle = other[observers, places], cells // 2
         energy = (agents.energy / world.config.reproduction_energy).astype(np.float32)
-        channel = np.where(agents.kind[seen] == agents.kind[chosen[observers]], 1, 2)
-        flat[observers, np.where(places == middle, 0, channel), places] = energy[seen]
+        channels = np.where(agents.kind[seen] == agents.kind[chosen[observers]], 1, 2)
+        flat[observers, np.where(places == middle, 0, channels), places] = energy[seen]
         best, rows = flat[:, 3].argmax(axis=1), np.arange(len(chosen))
         flat[rows, 9, best] = flat[rows, 3, best] > 0
         self.derive(views)
@@ -184,7 +184,9 @@ class Perception:
         right = (theirs % stride) - (own % stride)[:, None]
         who, which = np.nonzero((np.abs(down) <= self.radius) & (np.abs(right) <= self.radius))
         found = np.zeros((len(chosen), self.side, self.side), dtype=np.float32)
-        found[who, down[who, which] + self.radius, right[who, which] + self.radius] = world.food[theirs[which]]
+        found[who, down[who, which] + self.radius, right[who, which] + self.radius] = world.food[
+            theirs[which]
+        ]
         return found
 
 

@@ -59,7 +59,11 @@ def settings_of(connection: sqlite3.Connection) -> dict[str, Pragma]:
     actual = {pragma: _pragma(connection, pragma) for pragma in PROFILES["balanced"]}
     decisive = [pragma for pragma in actual if is_on_disk(connection) or pragma not in _OF_FILES]
     profile = next(
-        (name for name, settings in PROFILES.items() if all(settings[one] == actual[one] for one in decisive)),
+        (
+            name
+            for name, settings in PROFILES.items()
+            if all(settings[one] == actual[one] for one in decisive)
+        ),
         "none",
     )
     return {"profile": profile, **actual}

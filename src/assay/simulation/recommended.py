@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -15,12 +16,17 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from assay.errors import AssayError
 from assay.simulation.config import MODES, Mode, SimulationConfig
 from assay.simulation.run import simulate
 from assay.units import percent
 
 ROUNDS = 12
 _KEEPING: tuple[Mode, Mode] = ("disk", "memory_persist")
+
+
+class ModeIgnored(AssayError):
+    """A simulation did not log in the mode that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,10 @@ class Recommendation:
     def config(self) -> SimulationConfig:
         """The recommended configuration, for the number of agents and steps that were measured."""
         return SimulationConfig(
-            num_agents=self.num_agents, simulation_steps=self.num_steps, **_size(self.num_agents), **MODES[self.mode]
+            num_agents=self.num_agents,
+            simulation_steps=self.num_steps,
+            **_size(self.num_agents),
+            **MODES[self.mode],
         )
 
     def __str__(self) -> str:
@@ -124,10 +133,17 @@ def measure(
         for number in range(-1, rounds):
             for mode in _KEEPING if number % 2 else reversed(_KEEPING):
                 config = SimulationConfig(
-                    num_agents=num_agents, simulation_steps=num_steps, seed=max(number, 0), **_size(num_agents), **MODES[mode]
+                    num_agents=num_agents,
+                    simulation_steps=num_steps,
+                    seed=max(number, 0),
+                    **_size(num_agents),
+                    **MODES[mode],
                 )
                 result = simulate(config, Path(scratch) / f"{mode}-{number}.db")
-                assert result.settings["mode"] == mode, "a mode that is not in effect must not be compared"
+                if result.settings["mode"] != mode:
+                    raise ModeIgnored(
+                        f"The log should be '{mode}', but the database reports '{result.settings['mode']}': there is nothing to compare."
+                    )
                 if number >= 0:
                     seconds[mode].append(result.seconds)
     return _judge(seconds, num_agents, num_steps, machine)
@@ -136,8 +152,6 @@ def measure(
 def _judge(
     seconds: Mapping[Mode, list[float]], num_agents: int, num_steps: int, machine: str
 ) -> Recommendation:
-    import statistics
-
     from assay.analysis.comparison.policy import judge
     from assay.analysis.comparison.verdict import Contrast
     from assay.model import metric_named
@@ -151,7 +165,7 @@ def _judge(
         len(disk), len(memory), effect, is_paired=True, unit="pair",
     )  # fmt: skip
     (comparison,) = judge([contrast])
-    verdict = comparison.verdict.value
+    verdict = comparison.verdict.value if comparison.verdict else "unsure"
     return Recommendation(
         "memory_persist" if verdict == "better" else "disk",
         num_agents, num_steps, verdict, effect.value, effect.low, effect.high,

@@ -155,11 +155,12 @@ class World:
         self._move(moving, near[moving])
         spent, deaths = self._metabolise()
         regrown, food = self._regrow()
-        counts = np.bincount(agents.kind, minlength=len(KINDS)).tolist()
+        system, independent, control = np.bincount(agents.kind, minlength=len(KINDS)).tolist()
         energy = int(agents.energy.sum())
         return StepMetrics(
-            self.number, *counts, births, deaths, energy, food, gathered, shared, taken, spent, regrown
-        )
+            self.number, system, independent, control, births, deaths,
+            energy, food, gathered, shared, taken, spent, regrown,
+        )  # fmt: skip
 
     def _decide(self, near: Array) -> None:
         """Choose an action for every agent from what it is, has and sees in the one cell; for movers, `near` becomes where they go."""
@@ -297,6 +298,14 @@ class World:
         """A hash of the whole state: equal for equal histories."""
         found = hashlib.sha256()
         agents = self.agents
-        for part in (agents.id, agents.kind, agents.cell, agents.offset, agents.energy, agents.age, self.food):
+        for part in (
+            agents.id,
+            agents.kind,
+            agents.cell,
+            agents.offset,
+            agents.energy,
+            agents.age,
+            self.food,
+        ):
             found.update(np.ascontiguousarray(part).tobytes())
         return found.hexdigest()[:16]

@@ -36,7 +36,9 @@ class MemoryDbLegs(BaseModel):
 
     test_in_memory: bool = Field(default=True, description="Whether to log to memory.")
     test_disk_based: bool = Field(default=True, description="Whether to log to a file.")
-    test_persistence: bool = Field(default=True, description="Whether to log to memory and copy it to a file.")
+    test_persistence: bool = Field(
+        default=True, description="Whether to log to memory and copy it to a file."
+    )
     buffer_sizes: Several[Count] = Field(
         default=[], description="Values of buffer_size; each is combined with each flush frequency."
     )
@@ -145,7 +147,9 @@ class MemoryDb(Experiment):
         try:
             return simulate(config, self._folder / "simulation.db")
         finally:
-            for file in self._folder.glob("simulation.db*"):  # with its journal, should an error have left one
+            for file in self._folder.glob(
+                "simulation.db*"
+            ):  # with its journal, should an error have left one
                 file.unlink()
 
     def _read_back(

@@ -41,7 +41,9 @@ class PerceptionMetricsParams(BaseModel):
         default=[5, 8, 10], min_length=1, description="Cells that an agent sees to each side."
     )
     storage_modes: Several[Storage] = Field(
-        default=["hybrid", "dense"], min_length=1, description="How observations are kept: dense, sparse, hybrid."
+        default=["hybrid", "dense"],
+        min_length=1,
+        description="How observations are kept: dense, sparse, hybrid.",
     )
     use_bilinear_list: Several[bool] = Field(
         default=[True, False], min_length=1, description="Whether resources are spread over four cells."

@@ -38,9 +38,7 @@ _BATCH = 1000
 class PragmaProfileParams(BaseModel):
     """A profile and a workload; sizes are those at which the differences between profiles show within seconds."""
 
-    profile: ProfileName = Field(
-        default="balanced", description="A set of SQLite settings by name."
-    )
+    profile: ProfileName = Field(default="balanced", description="A set of SQLite settings by name.")
     workload: Literal["write_heavy", "read_heavy", "mixed"] = Field(
         default="write_heavy", description="What is done with the database."
     )

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import psutil
 from pydantic import Field
@@ -30,9 +30,12 @@ class SystemProfilerParams(WorldParams):
     steps: Count = Field(default=150, description="Steps to simulate.")
     monitor_cpu: bool = Field(default=True, description="CPU time of the process.")
     monitor_memory: bool = Field(default=True, description="Resident memory of the process.")
-    monitor_disk: bool = Field(default=True, description="Bytes that the process reads from and writes to disks.")
+    monitor_disk: bool = Field(
+        default=True, description="Bytes that the process reads from and writes to disks."
+    )
     monitor_network: bool = Field(
-        default=False, description="Bytes over the network, of the whole machine: processes have no such counter."
+        default=False,
+        description="Bytes over the network, of the whole machine: processes have no such counter.",
     )
     sampling_interval: float = Field(
         default=0.01, ge=0.001, le=60, description="Seconds between two samples."
