@@ -144,21 +144,22 @@ class Perception:
         world, agents, cells = self.world, self.world.agents, self.side**2
         began = perf_counter()
         window = self.find_windows(agents.cell[chosen]).reshape(len(chosen), cells)
+        visible = self._is_visible.ravel()
+        window[:, ~visible] = 0  # a corner of the border, where nothing is to be seen
         other, food = world.occupant.take(window), self._amounts.take(window)
         events = [grid.take(window) for grid in (world.attacked, world.visited, world.shared)]
         is_resource = self._is_resource.take(window)
         self.profile.spatial_query_seconds += perf_counter() - began
-        visible = self._is_visible.ravel()
         flat = views.reshape(len(chosen), len(CHANNELS), cells)
-        np.multiply(food, visible, out=flat[:, 3])
+        flat[:, 3] = food
         flat[:, 4] = (other == WALL) & visible
         for channel, last in enumerate(events, start=6):
-            np.multiply(_FADING.take(np.minimum(world.number - last, 63)), visible, out=flat[:, channel])
-        observers, places = np.divmod(np.flatnonzero(is_resource * visible), cells)
+            flat[:, channel] = _FADING.take(world.number - last, mode="clip")
+        observers, places = np.divmod(np.flatnonzero(is_resource), cells)
         flat[observers, 10, places] = 1
         lacking = 1 - world.food[window[observers, places]] / world.config.max_resource_amount
         flat[observers, 5, places] = lacking
-        observers, places = np.divmod(np.flatnonzero((other >= 0) & visible), cells)
+        observers, places = np.divmod(np.flatnonzero(other >= 0), cells)
         seen, middle = other[observers, places], cells // 2
         energy = (agents.energy / world.config.reproduction_energy).astype(np.float32)
         channels = np.where(agents.kind[seen] == agents.kind[chosen[observers]], 1, 2)
