@@ -14,38 +14,38 @@ SIZES = (10_000, 40_000)
 SEED_RATE = 2400
 """Observations a second that the authors of AgentFarm published for 100 agents and radius 6."""
 
+SPEED = Promise("world-speed", "Steps of single agents, 10,000 agents, no log", Bound.AT_LEAST, 1e6, "1/s")
+GROWTH = Promise(
+    "world-growth",
+    "Time of one agent's step with 40,000 agents",
+    Bound.AT_MOST,
+    1.5,
+    "times",
+    "that with 10,000",
+)
+OBSERVATIONS = Promise(
+    "observations",
+    "Observations of 100 agents, radius 6, 13 channels",
+    Bound.AT_LEAST,
+    20 * SEED_RATE,
+    "1/s",
+)
+
 
 def measure(quick: bool) -> list[Result]:
-    rounds = 3 if quick else 12
-    world_arms: dict[str, Callable[[], float]] = {str(size): _stepper(size) for size in SIZES}
-    rates = interleaved({**world_arms, "observations": _observer()}, rounds)
+    arms: dict[str, Callable[[], float]] = {str(size): _stepper(size) for size in SIZES}
+    rates = interleaved({**arms, "observations": _observer()}, 3 if quick else 12)
     small, large = (rates[str(size)] for size in SIZES)
-    return [
-        _judge(
-            Promise(
-                "world-speed", "Steps of single agents, 10,000 agents, no log", Bound.AT_LEAST, 1e6, "1/s"
-            ),
-            small,
-        ),
-        Result(
-            Promise(
-                "world-growth", "Time of a step of one agent with 40,000 agents", Bound.AT_MOST, 1.5, "times",
-                "that with 10,000",
-            ),  # fmt: skip
-            "1/s",
-            figure(large),
-            ratio(small, large),
-            {"10,000 agents": figure(small)},
-            values={"small": small, "large": large},
-        ),
-        _judge(
-            Promise(
-                "observations", "Observations of 100 agents, radius 6, 13 channels", Bound.AT_LEAST, 20 * SEED_RATE, "1/s"
-            ),  # fmt: skip
-            rates["observations"],
-            f"Twenty times the {SEED_RATE:,}/s that AgentFarm published for these sizes.",
-        ),
-    ]  # fmt: skip
+    growth = Result(
+        GROWTH,
+        "1/s",
+        figure(large),
+        ratio(small, large),
+        {"10,000 agents": figure(small)},
+        values={"small": small, "large": large},
+    )
+    published = f"Twenty times the {SEED_RATE:,}/s that AgentFarm published for these sizes."
+    return [_judge(SPEED, small), growth, _judge(OBSERVATIONS, rates["observations"], published)]
 
 
 def _judge(promise: Promise, rates: list[float], detail: str = "") -> Result:
