@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import AliasChoices, BaseModel
 
 import assay
+import assay.simulation as simulation
 from assay.dialects import plain
 from assay.model import Answer, Request, Span, ToolCall, Usage
 from assay.plugin import lookup
@@ -304,6 +305,13 @@ def api_page() -> str:
     ]
     for name in assay.__all__:
         lines += _documented(name, getattr(assay, name))
+    lines += [
+        "# assay.simulation\n",
+        "The names that `assay.simulation` gives; see [the guide](../simulation.md).\n",
+    ]
+    for name in simulation.__all__:
+        lines += _documented(name, getattr(simulation, name))
+    lines += ["### Settings of SimulationConfig\n", *_table(simulation.SimulationConfig)]
     return "\n".join(lines)
 
 

@@ -7,9 +7,10 @@ from typing import Any, get_args
 import pytest
 from tests.command import AssayInline
 
-from assay.builtin.experiments import database_profiler, pragma_profile
+from assay.builtin.experiments import database_profiler
 from assay.builtin.experiments.database_profiler import DatabaseFailed, DatabaseProfiler, Operation
 from assay.plugin.experiment import ExperimentContext
+from assay.simulation import pragmas
 
 
 @pytest.fixture
@@ -75,8 +76,8 @@ def test_a_batch_that_is_larger_than_the_table_is_reported(assay_inline: AssayIn
 def test_a_full_disk_is_told_and_fails_the_execution(
     context: ExperimentContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tight = {**pragma_profile.PROFILES["balanced"], "max_page_count": 4}
-    monkeypatch.setitem(pragma_profile.PROFILES, "balanced", tight)  # type: ignore[arg-type]
+    tight = {**pragmas.PROFILES["balanced"], "max_page_count": 4}
+    monkeypatch.setitem(pragmas.PROFILES, "balanced", tight)  # type: ignore[arg-type]
 
     with pytest.raises(DatabaseFailed) as failed:
         execute(context, num_records=5000, batch_size=5000)
@@ -114,9 +115,9 @@ def test_two_profiles_that_end_up_the_same_are_reported(
 ) -> None:
     """The planted fault: a profile whose settings are those of another one."""
     monkeypatch.setitem(
-        pragma_profile.PROFILES,  # type: ignore[arg-type]
+        pragmas.PROFILES,  # type: ignore[arg-type]
         "performance",
-        dict(pragma_profile.PROFILES["balanced"]),
+        dict(pragmas.PROFILES["balanced"]),
     )
     words = ["--set", "num_records=50", "--sweep", "profile=balanced,performance"]
     run = assay_inline.run_inline("pragma_profile", *words, "--json").json
@@ -134,9 +135,9 @@ def test_two_profiles_are_compared_and_identical_ones_are_refused(
     real = assay_inline("compare", run("balanced"), run("performance"), "--json")
     assert real.code == 0
     monkeypatch.setitem(
-        pragma_profile.PROFILES,  # type: ignore[arg-type]
+        pragmas.PROFILES,  # type: ignore[arg-type]
         "performance",
-        dict(pragma_profile.PROFILES["balanced"]),
+        dict(pragmas.PROFILES["balanced"]),
     )
     planted = assay_inline("compare", run("balanced"), run("performance"), "--json")
 

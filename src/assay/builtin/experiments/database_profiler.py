@@ -18,17 +18,10 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from assay.builtin.experiments.pragma_profile import (
-    INSERT,
-    PROFILES,
-    Row,
-    open_database,
-    rows,
-    settings_of,
-    size_of,
-)
+from assay.builtin.experiments.pragma_profile import INSERT, Row, open_database, rows
 from assay.model import Better, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.simulation.pragmas import PROFILES, ProfileName, settings_of, size_of
 
 Operation = Literal["insert", "query", "select", "update", "delete", "aggregate", "mixed"]
 
@@ -59,9 +52,7 @@ class DatabaseProfilerParams(BaseModel):
     persist_db_on_completion: bool = Field(
         default=False, description="Whether a database in memory is copied to a file at the end."
     )
-    pragma_profile: Literal["balanced", "performance", "safety", "memory"] = Field(
-        default="balanced", description="A set of SQLite settings by name."
-    )
+    pragma_profile: ProfileName = Field(default="balanced", description="A set of SQLite settings by name.")
     num_records: int = Field(
         default=10_000, ge=1, le=100_000_000, description="Rows that the operation is done with."
     )

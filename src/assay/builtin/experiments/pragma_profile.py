@@ -19,39 +19,9 @@ from pydantic import BaseModel, Field
 
 from assay.model import Better, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.simulation.pragmas import ProfileName, apply_profile, settings_of, size_of
 
-Pragma = int | str
 Row = tuple[int, str, float, int]
-
-_OFF, _NORMAL, _FULL = 0, 1, 2  # of PRAGMA synchronous
-
-
-def _settings(
-    synchronous: int, journal: str, cache_mb: int, busy_s: int, **others: Pragma
-) -> dict[str, Pragma]:
-    pragmas: dict[str, Pragma] = {
-        # First: once a database is in WAL mode its page size is fixed.
-        "page_size": 4096,
-        "journal_mode": journal,
-        "synchronous": synchronous,
-        "cache_size": -1024 * cache_mb,  # negative: in KiB, not in pages
-        "busy_timeout": 1000 * busy_s,
-        "mmap_size": 0,
-        "automatic_index": 1,
-        "foreign_keys": 1,
-        "temp_store": 2,
-    }
-    return pragmas | others
-
-
-PROFILES: Mapping[str, Mapping[str, Pragma]] = {
-    "balanced": _settings(_NORMAL, "wal", cache_mb=200, busy_s=30),
-    "performance": _settings(
-        _OFF, "memory", cache_mb=200, busy_s=60, page_size=8192, mmap_size=2**30, automatic_index=0
-    ),
-    "safety": _settings(_FULL, "wal", cache_mb=100, busy_s=30),
-    "memory": _settings(_NORMAL, "memory", cache_mb=50, busy_s=15),
-}
 
 _TABLE = "CREATE TABLE records (id INTEGER PRIMARY KEY, data TEXT, value REAL, timestamp INTEGER)"
 INSERT = "INSERT INTO records VALUES (?, ?, ?, ?)"
@@ -68,9 +38,7 @@ _BATCH = 1000
 class PragmaProfileParams(BaseModel):
     """A profile and a workload; sizes are those at which the differences between profiles show within seconds."""
 
-    profile: Literal["balanced", "performance", "safety", "memory"] = Field(
-        default="balanced", description="A set of SQLite settings by name."
-    )
+    profile: ProfileName = Field(default="balanced", description="A set of SQLite settings by name.")
     workload: Literal["write_heavy", "read_heavy", "mixed"] = Field(
         default="write_heavy", description="What is done with the database."
     )
@@ -161,31 +129,12 @@ def _compute_metrics(seconds: float, operations: int, written: int, size: int) -
     }
 
 
-def open_database(place: Path | str, profile: str) -> sqlite3.Connection:
+def open_database(place: Path | str, profile: ProfileName) -> sqlite3.Connection:
     """A connection with the settings of a profile, to a new database with the table `records`."""
     connection = sqlite3.connect(place)
-    # In the order of the profile: some pragmas decide what later ones may do.
-    for pragma, value in PROFILES[profile].items():
-        connection.execute(f"PRAGMA {pragma} = {value}").close()
+    apply_profile(connection, profile)
     connection.execute(_TABLE)
     return connection
-
-
-def settings_of(connection: sqlite3.Connection) -> dict[str, Pragma]:
-    """What the database says of its settings, and the profile that has exactly these, or `none`."""
-    actual = {pragma: _pragma(connection, pragma) for pragma in PROFILES["balanced"]}
-    profile = next((name for name, settings in PROFILES.items() if settings == actual), "none")
-    return {"profile": profile, **actual}
-
-
-def size_of(connection: sqlite3.Connection) -> int:
-    return int(_pragma(connection, "page_count")) * int(_pragma(connection, "page_size"))
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> Pragma:
-    answer = connection.execute(f"PRAGMA {name}").fetchone()
-    value: Pragma = answer[0] if answer else ""  # SQLite says nothing about what it was built without
-    return value
 
 
 def rows(first: int, number: int, characters: int, chance: random.Random) -> list[Row]:
