@@ -9,7 +9,7 @@ INSIDE = PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo serve test test-fast test-costs check fix docs messages bench bench-load bench-server bench-stats faults clean
+.PHONY: help demo serve test test-fast test-costs check fix docs messages bench bench-load bench-server bench-packs bench-stats faults clean
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +59,9 @@ bench-load: $(VENV)/.bench  ## Hold the load engine against its promises, beside
 
 bench-server: $(VENV)/.bench  ## Hold the server against its promises with a million executions
 	@$(INSIDE) PYTHONPATH=benchmarks python -m server.run
+
+bench-packs: $(VENV)/.bench  ## Run the shipped experiments at full size, and hold the simulated world against its promises
+	@$(INSIDE) PYTHONPATH=benchmarks python -m packs.run
 
 bench-stats: $(VENV)/.dev  ## Hold the statistics against their promises by simulation
 	@$(INSIDE) PYTHONPATH=benchmarks python -m stats.run

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import load.page
+import packs.page
 import server.page
 import stats.page
 from record import RESULTS, Result, in_unit, stored
@@ -85,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, default=PAGE)
     asked = parser.parse_args(arguments)
     text = page(stored(asked.results))
-    for part in (load.page, server.page):
+    for part in (load.page, server.page, packs.page):
         if found := stored(asked.results / part.RESULTS.name):
             text = f"{text}\n{section(found, part)}"
     if statistics := stats.page.section(stored(asked.results / "stats")):
@@ -114,7 +115,7 @@ def page(results: Sequence[Result]) -> str:
 
 
 def section(results: Sequence[Result], part: ModuleType) -> str:
-    """The part of the page about the load engine or the server."""
+    """The part of the page about the load engine, the server or the packs."""
     ordered = sorted(results, key=lambda one: _place(one.promise.name, part.ORDER))
     sections = [
         part.OPENING,

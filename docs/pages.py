@@ -13,11 +13,13 @@ from typing import Any
 from pydantic import AliasChoices, BaseModel
 
 import assay
+import assay.simulation as simulation
 from assay.dialects import plain
 from assay.model import Answer, Request, Span, ToolCall, Usage
 from assay.plugin import lookup
 from assay.plugin.documentation import attributes_of, documentation_of
 from assay.plugin.options import option_schema, type_text
+from assay.plugin.params import list_params
 from assay.spec.agents import AgentSection, PriceSection
 from assay.spec.case_keys import CaseSection, ScoredKeys, ToolSection, TurnSection
 from assay.spec.schema import ExperimentEntry, RunSection, models_in
@@ -251,6 +253,9 @@ def _plug_in(kind: str, name: str, language: str, before: str, level: str) -> It
             default = _default(field, is_required=key in schema.get("required", ()))
             yield _row(f"`{key}`", type_text(field), default, meaning)
         yield ""
+    if lists := list_params(member):
+        named = ", ".join(f"`{name}` (of `{param}`)" for name, param in lists.items())
+        yield f"Lists of values, each an axis of a sweep: {named}.\n"
     if documentation.example:
         indented = documentation.example.replace("\n", "\n  ") if before else documentation.example
         yield f"```{language}\n{before}{'  ' if before else ''}{indented}\n```\n"
@@ -300,6 +305,13 @@ def api_page() -> str:
     ]
     for name in assay.__all__:
         lines += _documented(name, getattr(assay, name))
+    lines += [
+        "# assay.simulation\n",
+        "The names that `assay.simulation` gives; see [the guide](../simulation.md).\n",
+    ]
+    for name in simulation.__all__:
+        lines += _documented(name, getattr(simulation, name))
+    lines += ["### Settings of SimulationConfig\n", *_table(simulation.SimulationConfig)]
     return "\n".join(lines)
 
 

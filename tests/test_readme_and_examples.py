@@ -123,6 +123,59 @@ def test_every_command_of_the_page_about_workflows_works(tmp_path: Path) -> None
     assert list((tmp_path / "benchmarks").glob("run_*/model_comparison.png"))
 
 
+@pytest.mark.slow
+def test_every_command_of_the_page_about_indexes_and_databases_works(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "indexes-and-databases.md").read_text()
+    lines = [line.replace("--processes 6", "--processes 1") for line in commands(text)]
+    done = run_in_one_shell(lines, tmp_path)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+
+
+def test_the_page_about_indexes_and_databases_names_every_metric_and_list() -> None:
+    from assay.plugin.lookup import find
+
+    text = (ROOT / "docs" / "indexes-and-databases.md").read_text()
+    slugs = re.findall(r"^### (\w+)$", text, re.MULTILINE)
+    assert len(slugs) == 7
+    members = [find("experiments", slug) for slug in slugs if slug != "pragma_profile"]
+    names = {name for member in members for name in member.metrics}
+    names -= {f"{phase}_p{q}_seconds" for phase in ("read", "search") for q in (50, 95, 99)}
+    assert [name for name in sorted(names) if f"`{name}`" not in text] == []
+
+
+@pytest.mark.slow
+def test_every_command_of_the_page_about_the_simulation_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    text = (ROOT / "docs" / "simulation.md").read_text()
+    write_files(text, tmp_path)
+    done = run_in_one_shell(commands(text), tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "13, 13, 13)" in done.stdout
+    assert "True True" in done.stdout
+
+
+def test_the_page_about_the_simulation_names_every_param_metric_and_channel() -> None:
+    from assay.plugin.lookup import find
+    from assay.plugin.params import param_model
+    from assay.simulation.perception import CHANNELS
+
+    text = (ROOT / "docs" / "simulation.md").read_text()
+    names = (
+        "memory_db",
+        "observation_flow",
+        "perception_metrics",
+        "observation_profiler",
+        "system_profiler",
+    )
+    members = [find("experiments", name) for name in names]
+    told = {name for member in members for name in (*member.metrics, *param_model(member).model_fields)}
+    profile = {name for name in told if name.startswith("perception_profile.")}
+    assert [name for name in sorted(told - profile) if f"`{name}`" not in text] == []
+    assert [name for name in CHANNELS if name.split("_")[-1] not in text] == []
+
+
 def test_the_page_about_workflows_names_every_metric_and_fault() -> None:
     from assay.builtin.experiments.workflow_figures import METRICS
     from assay.builtin.experiments.workflow_plan import FAULTS

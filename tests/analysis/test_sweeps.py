@@ -84,3 +84,12 @@ def test_points_of_a_suite_with_two_rounds_are_not_set_apart_by_their_times(lab)
         trials.append(lab.trial(f"n{n}", series, axes={"n": n}))
     (best,) = lab.report(*trials).best
     assert (best.trial, best.alike) == ("n1", ("n2",))
+
+
+def test_a_value_that_stands_for_several_points_has_no_interval_and_says_so(lab):
+    report = swept(lab, {("a", 1): 1.0, ("a", 2): 2.0, ("b", 1): 3.0, ("b", 2): 4.0})
+    assert [(effect.is_pooled, effect.lows) for effect in report.axes] == [(True, (None, None))] * 2
+    alone = swept(lab, {("a", 1): 1.0, ("b", 1): 3.0})
+    (mode,) = (effect for effect in alone.axes if effect.axis == "mode")
+    assert not mode.is_pooled
+    assert None not in mode.lows

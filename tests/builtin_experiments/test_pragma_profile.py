@@ -7,10 +7,11 @@ import pytest
 from pydantic import ValidationError
 
 from assay.builtin.experiments.noop import Noop
-from assay.builtin.experiments.pragma_profile import PROFILES, PragmaProfile, settings_of
+from assay.builtin.experiments.pragma_profile import PragmaProfile
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.lookup import find
 from assay.plugin.params import check_params
+from assay.simulation.pragmas import PROFILES, settings_of
 
 
 @pytest.fixture

@@ -92,6 +92,43 @@ def test_the_workflow_fails_only_a_pull_request_that_makes_answers_worse(assay_i
     assert (project / "results/gate.md").read_text().startswith("## ❌ ")
 
 
+@pytest.mark.slow
+def test_the_workflow_of_the_spec_fails_only_a_pull_request_that_makes_the_code_slower(
+    assay_inline: AssayInline,
+) -> None:
+    project = assay_inline.folder / "project"
+    assay_inline("init", "project")
+    spec = project / "specs" / "lookup.yaml"
+    smaller = {"processes: 10 ": "processes: 6 ", "[list, set]": "[list]", "5000": "500", "20}": "2}"}
+    for written, small in smaller.items():
+        assert written in spec.read_text()
+        spec.write_text(spec.read_text().replace(written, small))
+    _git(project, "init", "-q")
+    _git(project, "add", ".")
+    _git(project, "commit", "-qm", "base")
+    base = _git(project, "rev-parse", "HEAD")
+    job = yaml.safe_load((project / ".github/workflows/code-benchmarks.yml").read_text())["jobs"]["spec"]
+    known = {"github.workspace": str(project), "github.event.pull_request.base.sha": base}
+    variables = {name: _filled(value, known) for name, value in job["env"].items()}
+    measure_base, measure_proposed, gate = [
+        _filled(step["run"], known) for step in job["steps"] if _is_tried(step)
+    ]
+
+    def run(script: str) -> int:
+        return _step(project, script, variables).returncode
+
+    code = project / "experiments" / "lookup.py"
+    code.write_text(code.read_text().replace("range(200)", "range(20)"))
+    _git(project, "commit", "-qam", "faster")
+    assert [run(script) for script in (measure_base, measure_proposed, gate)] == [0, 0, 0]
+    assert "measured=yes" in (project / "output").read_text()
+
+    code.write_text(code.read_text().replace("range(20)", "range(4000)"))
+    _git(project, "commit", "-qam", "slower")
+    assert [run(script) for script in (measure_proposed, gate)] == [0, 1]
+    assert (project / "results/gate.md").read_text().startswith("## ❌ ")
+
+
 def _is_tried(step: dict[str, Any]) -> bool:
     return "run" in step and not step["run"].startswith(("pip ", "cat "))
 

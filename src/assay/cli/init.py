@@ -1,8 +1,8 @@
 """`assay init`: write a sample project that runs at once and offline.
 
 The texts below are the files of the project. They are also the first example that a user reads, so each shows one thing:
-settings, agents as Python functions, a suite with its cases, an experiment with params, a spec with a sweep, and a CI
-workflow. Tests run the whole project.
+settings, agents as Python functions, a suite with its cases, an experiment with params, a spec with a sweep, and two CI
+workflows, for the suite and for the spec. Tests run the whole project.
 """
 
 from __future__ import annotations
@@ -188,6 +188,50 @@ jobs:
         with: {name: benchmark-report, path: results}
 """
 
+SPEC_WORKFLOW = """\
+name: code benchmarks
+on:
+  pull_request:
+permissions: {contents: read}
+jobs:
+  spec:
+    runs-on: ubuntu-latest
+    env:
+      ASSAY_DB: sqlite:///${{ github.workspace }}/.assay/assay.db
+      SPEC: specs/lookup.yaml
+    steps:
+      - uses: actions/checkout@v4
+        with: {fetch-depth: 0}
+      - uses: actions/setup-python@v5
+        with: {python-version: "3.12"}
+      - run: pip install assay-bench
+      # Both sides run on this one machine, one after the other; each measures the code of its own checkout.
+      - name: Measure what the pull request starts from
+        id: base
+        run: |
+          git worktree add ../base-code ${{ github.event.pull_request.base.sha }}
+          cd ../base-code
+          if [ -f "$SPEC" ]; then
+            assay run "$SPEC"
+            assay baseline set code last
+            echo "measured=yes" >> "$GITHUB_OUTPUT"
+          fi
+      - name: Measure what is proposed
+        run: assay run "$SPEC" --report html --report md --out results
+      # A shared machine may be half as fast a minute later; a smaller tolerance needs a machine of your own.
+      - name: Gate
+        if: steps.base.outputs.measured == 'yes'
+        run: >-
+          assay gate last --baseline code --metric seconds --tolerance 50%
+          --junit results/gate.xml --markdown results/gate.md
+      - name: Show the result
+        if: always() && steps.base.outputs.measured == 'yes' && hashFiles('results/gate.md') != ''
+        run: cat results/gate.md >> "$GITHUB_STEP_SUMMARY"
+      - uses: actions/upload-artifact@v4
+        if: always()
+        with: {name: code-benchmark-report, path: results}
+"""
+
 FILES = {
     "assay.toml": SETTINGS,
     "agents.yaml": AGENTS,
@@ -197,6 +241,7 @@ FILES = {
     "experiments/lookup.py": EXPERIMENT,
     "specs/lookup.yaml": SPEC,
     ".github/workflows/benchmarks.yml": WORKFLOW,
+    ".github/workflows/code-benchmarks.yml": SPEC_WORKFLOW,
     ".gitignore": ".assay/\nresults/\nreport-*/\n",
 }
 
@@ -218,7 +263,7 @@ STEPS = (
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @common
 def init(session: Session, folder: Path, force: bool) -> None:
-    """Write settings, a suite, two agents, an experiment and a CI workflow into DIR. All of it runs offline."""
+    """Write settings, a suite, two agents, an experiment and CI workflows into DIR. All of it runs offline."""
     from assay.errors import AssayError
 
     # Checked as a whole before anything is written: half a project would be harder to clean up than none.

@@ -64,6 +64,8 @@ class AxisEffect:
     """Of the variance of all observations, what this axis explains."""
     interacts: tuple[str, ...] = ()
     """Axes on which its effect depends: then no value of it is best in itself."""
+    is_pooled: bool = False
+    """Whether a value stands for several points, which differ in other axes: then it has a median and no interval."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from assay.model import (
 )
 from assay.model.secret import plain_secrets
 from assay.plan.codebase import code_base
+from assay.plan.list_params import resolve_list_params
 from assay.plan.question import add_question, question_problems
 from assay.plan.sweep import Point, as_text, count, points
 from assay.plugin import lookup
@@ -127,6 +128,8 @@ def trials_of_entry(
     own_mistakes = [*_contradictions(located), *instrument_mistakes(instruments, origin)]
     try:
         member = _experiment(reference, entry.experiment)
+        located = resolve_list_params(member, located, own_mistakes)
+        entry, origin = located.entry, located.origin
         axes, fixed = _axes(member, entry)
         own_mistakes += _axis_mistakes(located, axes)
         own_mistakes += [

@@ -15,7 +15,7 @@ from typing import Any
 from assay.errors import AssayError, Mistake, PlanError, SpecError, did_you_mean, no_such
 from assay.model import AgentUse
 from assay.plugin import lookup
-from assay.plugin.params import param_model
+from assay.plugin.params import list_params, param_model
 from assay.spec.read import REQUEST, LocatedEntry, OwnChanges, Spec
 
 SECTIONS = ("params", "sweep")
@@ -67,12 +67,12 @@ def _target(located: LocatedEntry, folder: Path) -> _Target:
     reference = f"{(folder / file).resolve()}::{name}" if separator else written
     try:
         member = lookup.find("experiments", reference)
-        model = param_model(member)
+        model, lists = param_model(member), list_params(member)
     except AssayError:  # Planning reports what is wrong with it.
         return _Target(index, frozenset(names), None)
     names.add(str(getattr(member, "slug", None) or written))
     is_open = model.model_config.get("extra") == "allow"
-    return _Target(index, frozenset(names), None if is_open else frozenset(model.model_fields))
+    return _Target(index, frozenset(names), None if is_open else frozenset({*model.model_fields, *lists}))
 
 
 def _find_targets(key: str, targets: Sequence[_Target], agents: set[str]) -> tuple[str, list[_Target]]:

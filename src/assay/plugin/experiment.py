@@ -68,6 +68,11 @@ class Experiment:
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """Unit and direction of this experiment's own metrics, where their names do not tell."""
     param_schema: ClassVar[Mapping[str, Any]] = {}
+    list_params: ClassVar[Mapping[str, str]] = {}
+    """Names under which a spec may list several values of a param, each with that param: `{"profiles": "profile"}`.
+
+    Such a list is an axis of the sweep, under `params:` as well as under `sweep:`.
+    """
     params_of: ClassVar[Any] = None
     """Of an experiment that tests agents, a function: from an AgentUse to the params that it stands for.
 

@@ -297,6 +297,8 @@ _EXTRAS = {
     "jsonschema": "json",
     "xllamacpp": "local-llm",
     "tokenizers": "tokenizer",
+    "scipy": "simulation",
+    "redis": "redis",
 }
 
 

@@ -76,6 +76,12 @@ def is_axis(member: Any, name: str, value: Any) -> bool:
     return not _fits(kind, value) and all(_fits(kind, item) for item in value)
 
 
+def list_params(member: Any) -> Mapping[str, str]:
+    """Names under which a spec may list values of a param, each with that param."""
+    declared: Mapping[str, str] = getattr(experiment_class(member), "list_params", {})
+    return declared
+
+
 def param_schema(member: Any) -> dict[str, Any]:
     return param_model(member).model_json_schema()
 

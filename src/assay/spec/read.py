@@ -27,6 +27,7 @@ from assay.spec.schema import (
     RUN_KEYS,
     SPEC_KEYS,
     ExperimentEntry,
+    OwnEntry,
     RunSection,
     models_in,
     names_of,
@@ -43,10 +44,13 @@ class KeyOrigin:
     document: Document
     prefix: Place = ()
     changes: Mapping[str, Any] = field(default_factory=dict)
+    written: Mapping[Place, Place] = field(default_factory=dict)
+    """By the place of a key, where it was written, if that is elsewhere: under the name of a list, for one."""
 
     def mistake(self, place: Place, problem: str, hint: str = "") -> Mistake:
         """A mistake at a place of this section, reported where its value was really written: in the request, in the section
         itself, or among the common keys of the file."""
+        place = self.written.get(place, place)
         if place and _holds(self.changes, place):
             return Mistake(REQUEST, None, ".".join(map(str, place)), problem, hint)
         own, lines = (*self.prefix, *place), self.document.lines
@@ -125,7 +129,9 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_chan
     file = _drop_empty_keys(document.value)
     source = overlay_keys(file, changes) | _merge_lists(file, changes)
     mistakes = [*document.mistakes, *_unknown_keys(source, SPEC_KEYS, origin)]
-    run = _validate_model(RunSection, _only(source, RUN_KEYS), origin, mistakes)
+    run = _validate_model(
+        RunSection, {**_only(source, RUN_KEYS), **_merge_own_tags(source)}, origin, mistakes
+    )
     entries = []
     for own, place in _own_parts(source, origin, mistakes):
         request = {**changes, **own_changes.get(int(place.prefix[1]) if place.prefix else 0, {})}
@@ -162,6 +168,16 @@ def _merge_lists(file: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
         for key, (own, added) in lists.items()
         if added and isinstance(own, list) and isinstance(added, list)
     }
+
+
+def _merge_own_tags(source: Mapping[str, Any]) -> dict[str, Any]:
+    """The tags of the run with those of its experiments."""
+    parts = source.get("experiments")
+    own = [part.get("tags") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    every = [_as_list(tags) for tags in (source.get("tags"), *own) if tags]
+    if len(every) < 2 or not all(isinstance(tags, list) for tags in every):
+        return {"tags": every[0]} if every else {}
+    return {"tags": list(dict.fromkeys(tag for tags in every for tag in tags))}
 
 
 def _as_list(value: Any) -> Any:
@@ -214,7 +230,7 @@ def _own_parts(
     for index, item in enumerate(several):
         place = KeyOrigin(origin.document, ("experiments", index), origin.changes)
         if isinstance(item, dict):
-            mistakes += _unknown_keys(item, tuple(ExperimentEntry.model_fields), place)
+            mistakes += _unknown_keys(item, tuple(OwnEntry.model_fields), place)
             parts.append((_only(_drop_empty_keys(item), ENTRY_KEYS), place))
         else:
             mistakes.append(place.mistake((), "must be a mapping.", "Write: {experiment: NAME}"))

@@ -286,6 +286,9 @@ class OwnEntry(ExperimentEntry):
     """One of several experiments; the keys of the file are its defaults."""
 
     experiment: str = Field("", description="A name, `module:attribute` or `file.py::name`.")
+    tags: Names = Field(
+        default_factory=no_items, description="Tags that the run gets for it.", examples=["nightly"]
+    )
 
 
 class SpecFile(RunSection, OwnEntry):

@@ -165,6 +165,7 @@ def _effect(axis: str, metric: Metric, levels: Sequence[_Level]) -> AxisEffect:
         highs=tuple(level.high for level in levels),
         best=ranked[0].value,
         worst=ranked[-1].value,
+        is_pooled=any(len(level.estimates) > 1 for level in levels),
     )
 
 

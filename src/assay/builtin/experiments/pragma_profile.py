@@ -19,42 +19,12 @@ from pydantic import BaseModel, Field
 
 from assay.model import Better, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.simulation.pragmas import ProfileName, apply_profile, settings_of, size_of
 
-Pragma = int | str
 Row = tuple[int, str, float, int]
 
-_OFF, _NORMAL, _FULL = 0, 1, 2  # of PRAGMA synchronous
-
-
-def _settings(
-    synchronous: int, journal: str, cache_mb: int, busy_s: int, **others: Pragma
-) -> dict[str, Pragma]:
-    pragmas: dict[str, Pragma] = {
-        # First: once a database is in WAL mode its page size is fixed.
-        "page_size": 4096,
-        "journal_mode": journal,
-        "synchronous": synchronous,
-        "cache_size": -1024 * cache_mb,  # negative: in KiB, not in pages
-        "busy_timeout": 1000 * busy_s,
-        "mmap_size": 0,
-        "automatic_index": 1,
-        "foreign_keys": 1,
-        "temp_store": 2,
-    }
-    return pragmas | others
-
-
-PROFILES: Mapping[str, Mapping[str, Pragma]] = {
-    "balanced": _settings(_NORMAL, "wal", cache_mb=200, busy_s=30),
-    "performance": _settings(
-        _OFF, "memory", cache_mb=200, busy_s=60, page_size=8192, mmap_size=2**30, automatic_index=0
-    ),
-    "safety": _settings(_FULL, "wal", cache_mb=100, busy_s=30),
-    "memory": _settings(_NORMAL, "memory", cache_mb=50, busy_s=15),
-}
-
 _TABLE = "CREATE TABLE records (id INTEGER PRIMARY KEY, data TEXT, value REAL, timestamp INTEGER)"
-_INSERT = "INSERT INTO records VALUES (?, ?, ?, ?)"
+INSERT = "INSERT INTO records VALUES (?, ?, ?, ?)"
 _READS = (
     "SELECT COUNT(*) FROM records",
     "SELECT COUNT(*) FROM records WHERE value > 50",
@@ -68,9 +38,7 @@ _BATCH = 1000
 class PragmaProfileParams(BaseModel):
     """A profile and a workload; sizes are those at which the differences between profiles show within seconds."""
 
-    profile: Literal["balanced", "performance", "safety", "memory"] = Field(
-        default="balanced", description="A set of SQLite settings by name."
-    )
+    profile: ProfileName = Field(default="balanced", description="A set of SQLite settings by name.")
     workload: Literal["write_heavy", "read_heavy", "mixed"] = Field(
         default="write_heavy", description="What is done with the database."
     )
@@ -88,6 +56,7 @@ class PragmaProfile(Experiment):
     """
 
     Params = PragmaProfileParams
+    list_params: ClassVar[Mapping[str, str]] = {"profiles": "profile", "workloads": "workload"}
 
     metrics: ClassVar[Mapping[str, Metric]] = {
         "operations_per_second": Metric("operations_per_second", "1/s", Better.HIGHER),
@@ -109,7 +78,7 @@ class PragmaProfile(Experiment):
         self._folder = Path(tempfile.mkdtemp(prefix="pragma_profile-", dir=context.run_dir))
         chance = random.Random(context.seed)
         if self.params.workload == "read_heavy":
-            self._reading = self._open_database("read.db")
+            self._reading = open_database(self._folder / "read.db", self.params.profile)
             fill(self._reading, int(self.params.db_size_mb * 2**20), chance)
         else:
             wanted = self.params.num_records
@@ -124,13 +93,13 @@ class PragmaProfile(Experiment):
             for query in _READS:
                 self._reading.execute(query).fetchall()
             return _compute_metrics(perf_counter() - begin, len(_READS), 0, size_of(self._reading))
-        connection = self._open_database("write.db")
+        assert self._folder is not None
+        connection = open_database(self._folder / "write.db", self.params.profile)
         try:
             context.read_back(**settings_of(connection))
             return self._measure_writes(connection)
         finally:
             connection.close()
-            assert self._folder is not None
             for file in self._folder.glob("write.db*"):  # with its journal, should an error have left one
                 file.unlink()
 
@@ -139,15 +108,6 @@ class PragmaProfile(Experiment):
             self._reading.close()
         if self._folder:
             shutil.rmtree(self._folder)
-
-    def _open_database(self, name: str) -> sqlite3.Connection:
-        assert self._folder is not None
-        connection = sqlite3.connect(self._folder / name)
-        # In the order of the profile: some pragmas decide what later ones may do.
-        for pragma, value in PROFILES[self.params.profile].items():
-            connection.execute(f"PRAGMA {pragma} = {value}").close()
-        connection.execute(_TABLE)
-        return connection
 
     def _measure_writes(self, connection: sqlite3.Connection) -> dict[str, float]:
         work = write if self.params.workload == "write_heavy" else mix
@@ -169,21 +129,12 @@ def _compute_metrics(seconds: float, operations: int, written: int, size: int) -
     }
 
 
-def settings_of(connection: sqlite3.Connection) -> dict[str, Pragma]:
-    """What the database says of its settings, and the profile that has exactly these, or `none`."""
-    actual = {pragma: _pragma(connection, pragma) for pragma in PROFILES["balanced"]}
-    profile = next((name for name, settings in PROFILES.items() if settings == actual), "none")
-    return {"profile": profile, **actual}
-
-
-def size_of(connection: sqlite3.Connection) -> int:
-    return int(_pragma(connection, "page_count")) * int(_pragma(connection, "page_size"))
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> Pragma:
-    answer = connection.execute(f"PRAGMA {name}").fetchone()
-    value: Pragma = answer[0] if answer else ""  # SQLite says nothing about what it was built without
-    return value
+def open_database(place: Path | str, profile: ProfileName) -> sqlite3.Connection:
+    """A connection with the settings of a profile, to a new database with the table `records`."""
+    connection = sqlite3.connect(place)
+    apply_profile(connection, profile)
+    connection.execute(_TABLE)
+    return connection
 
 
 def rows(first: int, number: int, characters: int, chance: random.Random) -> list[Row]:
@@ -196,7 +147,7 @@ def fill(connection: sqlite3.Connection, size: int, chance: random.Random) -> No
     """Rows of about a kilobyte until the database has that size, then an index on their value."""
     first = 1
     while size_of(connection) < size:
-        connection.executemany(_INSERT, rows(first, _BATCH, 1000, chance))
+        connection.executemany(INSERT, rows(first, _BATCH, 1000, chance))
         connection.commit()
         first += _BATCH
     connection.execute("CREATE INDEX records_by_value ON records (value)")
@@ -205,7 +156,7 @@ def fill(connection: sqlite3.Connection, size: int, chance: random.Random) -> No
 def write(connection: sqlite3.Connection, rows: list[Row]) -> int:
     """Batches of a thousand, a commit after each."""
     for start in range(0, len(rows), _BATCH):
-        connection.executemany(_INSERT, rows[start : start + _BATCH])
+        connection.executemany(INSERT, rows[start : start + _BATCH])
         connection.commit()
     return len(rows)
 
@@ -214,7 +165,7 @@ def mix(connection: sqlite3.Connection, rows: list[Row]) -> int:
     """Single inserts; at every tenth a look-up, a count and a mean; at every hundredth a commit."""
     operations = 0
     for number, row in enumerate(rows, start=1):
-        connection.execute(_INSERT, row)
+        connection.execute(INSERT, row)
         operations += 1
         if number % 10 == 0:
             connection.execute("SELECT * FROM records WHERE id = ?", (number // 2,)).fetchone()

@@ -387,7 +387,7 @@ def axis(effect: AxisEffect) -> Spec:
     y = quantity("value", scale.label, np.array([row[end] for row in rows for end in ("low", "high")]))
     tips = [{"field": "label", "title": effect.axis}, {"field": "text", "title": effect.metric.name}]
     return {
-        **frame(f"{effect.metric.name} by {effect.axis}", _interval_note(effect.lows) + ", at each value"),
+        **frame(f"{effect.metric.name} by {effect.axis}", _axis_note(effect)),
         "height": 220,
         "data": {"values": rows},
         "layer": [
@@ -400,6 +400,12 @@ def axis(effect: AxisEffect) -> Spec:
             dot({"x": x, "y": y, "tooltip": tips}),
         ],
     }
+
+
+def _axis_note(effect: AxisEffect) -> str:
+    if effect.is_pooled:
+        return "median of all points with each value, whatever the other axes"
+    return _interval_note(effect.lows) + ", at each value"
 
 
 def _interval_note(lows: Iterable[float | None]) -> str:
@@ -428,7 +434,9 @@ def _axis_x(effect: AxisEffect, is_numeric: bool) -> Spec:
         return nominal("at", title=effect.axis, sort=None, axis={"labelAngle": 0})
     values = np.array([value for value in effect.values if isinstance(value, int | float)], dtype=float)
     scale = {**axis_scale(wide=is_wide(values)), "padding": 24}
-    shown = {"values": sorted(values.tolist()), "format": "~s"} if len(values) <= 10 else {"format": "~s"}
+    # By an expression: the format of an axis would write 300 as 0k, in the unit of its largest value.
+    label = {"labelExpr": "format(datum.value, '~s')"}
+    shown = {"values": sorted(values.tolist()), **label} if len(values) <= 10 else label
     return numeric("at", title=effect.axis, scale=scale, axis={**shown, "labelOverlap": True})
 
 

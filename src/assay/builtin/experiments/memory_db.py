@@ -1,0 +1,198 @@
+"""What the log of a simulation costs: in a file, in memory, and in memory with a copy to a file at the end.
+
+The original of this experiment set its modes where nothing read them, so all three were the same file; its 33.6 % came from nowhere.
+Here each leg reads back from its database which mode, profile and batch sizes were in effect, and Assay warns where they are not those asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from assay.builtin.experiments.simulation_params import Count, Several, WorldParams
+from assay.model import Better, Kind, Metric
+from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.simulation.config import MODES, Mode
+from assay.simulation.pragmas import ProfileName
+from assay.simulation.run import SimulationResult, simulate
+
+_FLAGS: Mapping[Mode, str] = {
+    "disk": "test_disk_based",
+    "memory": "test_in_memory",
+    "memory_persist": "test_persistence",
+}
+
+
+class MemoryDbLegs(BaseModel):
+    """Which legs `mode: all` has, and with which batches, by the names of AgentFarm's spec files."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    test_in_memory: bool = Field(default=True, description="Whether to log to memory.")
+    test_disk_based: bool = Field(default=True, description="Whether to log to a file.")
+    test_persistence: bool = Field(
+        default=True, description="Whether to log to memory and copy it to a file."
+    )
+    buffer_sizes: Several[Count] = Field(
+        default=[], description="Values of buffer_size; each is combined with each flush frequency."
+    )
+    flush_frequencies: Several[Count] = Field(default=[], description="Values of flush_frequency.")
+
+
+class MemoryDbParams(WorldParams):
+    """A world, and how its log is kept."""
+
+    width: int = Field(default=100, description="Cells from left to right.")
+    height: int = Field(default=100, description="Cells from top to bottom.")
+    num_agents: int = Field(default=30, description="Agents, a third of each kind; at most one per cell.")
+    initial_resources: int | None = Field(default=20, description="Resources, at most one per cell.")
+    num_steps: Count = Field(default=100, description="Steps to simulate.")
+    mode: Literal["all", "disk", "memory", "memory_persist"] = Field(
+        default="all", description="Where the log is; all: one leg after the other, in an order that changes."
+    )
+    buffer_size: Count = Field(default=1000, description="Rows that are collected before they are written.")
+    flush_frequency: Count = Field(default=1000, description="Rows that are written before a commit.")
+    db_pragma_profile: ProfileName = Field(
+        default="balanced", description="Settings of SQLite by name, as in `pragma_profile`."
+    )
+    parameters: MemoryDbLegs = Field(
+        default_factory=MemoryDbLegs, description="Legs of mode all, and batches to try with each."
+    )
+
+    @model_validator(mode="after")
+    def _check_legs(self) -> MemoryDbParams:
+        if not self.legs():
+            raise ValueError(f"There is no leg left: set one of {', '.join(_FLAGS.values())}.")
+        return self
+
+    def legs(self) -> list[Mode]:
+        if self.mode != "all":
+            return [self.mode]
+        return [mode for mode, flag in _FLAGS.items() if getattr(self.parameters, flag)]
+
+    def batches(self) -> list[tuple[int, int]]:
+        """Pairs of buffer size and flush frequency."""
+        sizes = self.parameters.buffer_sizes or [self.buffer_size]
+        return list(itertools.product(sizes, self.parameters.flush_frequencies or [self.flush_frequency]))
+
+
+class MemoryDb(Experiment):
+    """The same simulation with its log in a file, in memory, and in memory with a copy at the end.
+
+    A leg's time is that of the simulation from its first step until its log is closed, the copy included. With several batch sizes, each has
+    its own figures, and those without a prefix are their sums. A speedup is the time of the file relative to that of the other leg.
+    """
+
+    Params = MemoryDbParams
+
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "disk_time": Metric("disk_time", "s", Better.LOWER),
+        "memory_time": Metric("memory_time", "s", Better.LOWER),
+        "memory_persist_time": Metric("memory_persist_time", "s", Better.LOWER),
+        "disk_to_memory_speedup": Metric("disk_to_memory_speedup", "", Better.HIGHER, Kind.DERIVED),
+        "disk_to_memory_persist_speedup": Metric(
+            "disk_to_memory_persist_speedup", "", Better.HIGHER, Kind.DERIVED
+        ),
+        "simulation_seconds": Metric("simulation_seconds", "s", Better.LOWER),
+        "rows_per_second": Metric("rows_per_second", "1/s", Better.HIGHER),
+        "rows_written": Metric("rows_written"),
+        "commits": Metric("commits"),
+    }
+
+    params: MemoryDbParams
+    _folder: Path | None = None
+
+    def setup(self, context: ExperimentContext) -> None:
+        context.run_dir.mkdir(parents=True, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix="memory_db-", dir=context.run_dir))
+
+    def execute_once(self, context: ExperimentContext) -> dict[str, Any]:
+        legs, batches = self.params.legs(), self.params.batches()
+        # Each leg is the first one in turn, so that what the first one pays, such as cold caches, hits all alike.
+        first = context.execution % len(legs)
+        results = {
+            batch: {mode: self._simulate(mode, batch, context.seed) for mode in legs[first:] + legs[:first]}
+            for batch in batches
+        }
+        self._read_back(context, results)
+        by_leg = {mode: [legs_of[mode] for legs_of in results.values()] for mode in legs}
+        figures: dict[str, Any] = _compute_figures(by_leg)
+        if len(batches) > 1:
+            for (size, frequency), legs_of in results.items():
+                times = _compute_times({mode: [result] for mode, result in legs_of.items()})
+                figures[f"buffer_{size}.flush_{frequency}"] = times
+        return figures
+
+    def teardown(self, context: ExperimentContext) -> None:
+        if self._folder:
+            shutil.rmtree(self._folder)
+
+    def _simulate(self, mode: Mode, batch: tuple[int, int], seed: int) -> SimulationResult:
+        assert self._folder is not None
+        size, frequency = batch
+        config = self.params.world_config(
+            simulation_steps=self.params.num_steps,
+            seed=seed,
+            buffer_size=size,
+            flush_frequency=frequency,
+            db_pragma_profile=self.params.db_pragma_profile,
+            **MODES[mode],
+        )
+        try:
+            return simulate(config, self._folder / "simulation.db")
+        finally:
+            for file in self._folder.glob(
+                "simulation.db*"
+            ):  # with its journal, should an error have left one
+                file.unlink()
+
+    def _read_back(
+        self, context: ExperimentContext, results: Mapping[tuple[int, int], Mapping[Mode, SimulationResult]]
+    ) -> None:
+        """The modes as the databases report them; `all` only if every leg had the one that it was meant to have."""
+        settings = {mode: result.settings for legs in results.values() for mode, result in legs.items()}
+        effective = {mode: str(told["mode"]) for mode, told in settings.items()}
+        is_as_asked = all(mode == told for mode, told in effective.items())
+        profiles = dict.fromkeys(str(told["db_pragma_profile"]) for told in settings.values())
+        one = next(iter(next(iter(results.values())).values()))
+        context.read_back(
+            mode=self.params.mode if is_as_asked else ", ".join(effective.values()),
+            db_pragma_profile=", ".join(profiles),
+            num_steps=len(one.history),
+            num_agents=one.history[0].num_agents + one.history[0].deaths - one.history[0].births,
+            journal_modes={mode: told["journal_mode"] for mode, told in settings.items()},
+            kept_rows={mode: told["kept_rows"] for mode, told in settings.items()},
+            writes=sum(int(str(told["writes"])) for told in settings.values()),
+            commits=sum(int(str(told["commits"])) for told in settings.values()),
+        )
+
+
+Legs = Mapping[Mode, list[SimulationResult]]
+
+
+def _compute_times(legs: Legs) -> dict[str, float]:
+    times = {mode: sum(result.seconds for result in results) for mode, results in legs.items()}
+    figures = {f"{mode}_time": seconds for mode, seconds in sorted(times.items())}
+    for mode in ("memory", "memory_persist"):
+        if "disk" in times and mode in times:
+            figures[f"disk_to_{mode}_speedup"] = times["disk"] / times[mode]
+    return figures
+
+
+def _compute_figures(legs: Legs) -> dict[str, float]:
+    every = [result for results in legs.values() for result in results]
+    seconds = sum(result.seconds for result in every)
+    rows = sum(int(str(result.settings["rows"])) for result in every)
+    return {
+        **_compute_times(legs),
+        "simulation_seconds": seconds,
+        "rows_per_second": rows / seconds,
+        "rows_written": rows,
+        "commits": sum(int(str(result.settings["commits"])) for result in every),
+    }

@@ -1,0 +1,139 @@
+"""Where the time of an observation goes, and how it grows with the number of agents and with the radius."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from assay.builtin.experiments.observation_flow import measure_flow, read_settings
+from assay.builtin.experiments.simulation_params import (
+    STEADY,
+    Count,
+    Device,
+    Radius,
+    Several,
+    WorldParams,
+    world_config,
+)
+from assay.model import Better, Kind, Metric
+from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.simulation.perception import Perception, Storage
+from assay.simulation.world import Array, World
+
+_LOOKUPS = 20
+
+
+class ObservationProfilerParams(WorldParams):
+    """What is varied, one at a time, around a world with `num_agents` and a `radius`."""
+
+    agent_counts: Several[Count] = Field(
+        default=[10, 50, 100, 200], min_length=2, description="Numbers of agents, at the given radius."
+    )
+    radii: Several[Radius] = Field(
+        default=[3, 5, 10, 15, 20], min_length=2, description="Radii, with the given number of agents."
+    )
+    radius: Radius = Field(default=6, description="The radius while the number of agents varies.")
+    steps: Count = Field(default=20, description="Steps at each point.")
+    storage_mode: Storage = Field(default="dense", description="How observations are kept in memory.")
+    use_bilinear: bool = Field(default=True, description="Spread resources over four cells.")
+    device: Device = Field(default="cpu", description="Where observations are computed.")
+
+
+class ObservationProfiler(Experiment):
+    """The cost of observations against agents and radius, the parts of it, and the two ways to find what is near.
+
+    `agents_exponent` is the slope of log time against log agents: 1 is linear, 0 a fixed cost. `lookup` compares a look into the grid with a
+    comparison of every agent with every resource; both must find the same before they are timed. `share` splits the time at `num_agents` and `radius`.
+    """
+
+    Params = ObservationProfilerParams
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "observes_per_sec": Metric("observes_per_sec", "1/s", Better.HIGHER),
+        "agents_exponent": Metric("agents_exponent", "", Better.LOWER, Kind.DERIVED),
+        "radius_exponent": Metric("radius_exponent", "", Better.LOWER, Kind.DERIVED),
+        "lookup.grid_seconds": Metric("lookup.grid_seconds", "s", Better.LOWER),
+        "lookup.search_seconds": Metric("lookup.search_seconds", "s", Better.LOWER),
+        "lookup.grid_speedup": Metric("lookup.grid_speedup", "", Better.HIGHER, Kind.DERIVED),
+        **{
+            f"share.{part}_percent": Metric(f"share.{part}_percent", "%", Better.UNKNOWN, Kind.DERIVED)
+            for part in ("spatial_query", "bilinear", "nearest", "rebuild", "rest")
+        },
+    }
+
+    params: ObservationProfilerParams
+
+    def execute_once(self, context: ExperimentContext) -> dict[str, Any]:
+        params = self.params
+        base = self._perceive(params.num_agents, params.radius, context.seed)
+        context.read_back(**read_settings(base))
+        flow = measure_flow(base, params.steps)
+        by_agents = {
+            count: measure_flow(self._perceive(count, params.radius, context.seed), params.steps)
+            for count in params.agent_counts
+        }
+        by_radius = {
+            radius: measure_flow(self._perceive(params.num_agents, radius, context.seed), params.steps)
+            for radius in params.radii
+        }
+        return {
+            "observes_per_sec": flow["observes_per_sec"],
+            "agents_exponent": _fit_exponent(by_agents),
+            "radius_exponent": _fit_exponent(by_radius),
+            "lookup": _compare_lookups(base),
+            "share": _split(flow),
+            **{f"agents_{n}": _select(found) for n, found in by_agents.items()},
+            **{f"radius_{r}": _select(found) for r, found in by_radius.items()},
+        }
+
+    def _perceive(self, agents: int, radius: int, seed: int) -> Perception:
+        """In a world of the given size, or a larger one if the agents would not fit."""
+        params = self.params
+        side = max(params.width, params.height, round((2 * agents) ** 0.5) + 1)
+        width, height = (
+            (params.width, params.height) if agents <= params.width * params.height else (side, side)
+        )
+        world = World(world_config(width, height, agents, params.initial_resources, seed=seed, **STEADY))
+        return Perception(
+            world, radius, None, params.storage_mode, "bilinear" if params.use_bilinear else "nearest"
+        )
+
+
+def _select(flow: Mapping[str, Any]) -> dict[str, float]:
+    return {name: flow[name] for name in ("observes_per_sec", "mean_step_time_s")}
+
+
+def _fit_exponent(flows: Mapping[int, Mapping[str, Any]]) -> float:
+    """Least squares on logarithms: by which power the time of a step grows."""
+    sizes, times = np.log(list(flows)), np.log([flow["mean_step_time_s"] for flow in flows.values()])
+    return float(np.polyfit(sizes, times, 1)[0])
+
+
+def _compare_lookups(perception: Perception) -> dict[str, float]:
+    chosen = np.arange(len(perception.world.agents))
+    ways: dict[str, Callable[[Array], Array]] = {
+        "grid": perception.find_resources_by_grid,
+        "search": perception.find_resources_by_search,
+    }
+    if not np.array_equal(ways["grid"](chosen), ways["search"](chosen)):
+        raise AssertionError("the two ways to look up resources disagree")
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(_LOOKUPS):
+        for name, find in ways.items():
+            began = perf_counter()
+            find(chosen)
+            times[name].append(perf_counter() - began)
+    grid, search = (float(np.median(times[name])) for name in ways)
+    return {"grid_seconds": grid, "search_seconds": search, "grid_speedup": search / grid}
+
+
+def _split(flow: Mapping[str, Any]) -> dict[str, float]:
+    profile, total = flow["perception_profile"], flow["total_time_s"]
+    parts = {
+        name: 100 * profile[f"{name}_time_s"] / total for name in ("spatial_query", "bilinear", "nearest")
+    }
+    parts["rebuild"] = 100 * flow["obs_dense_rebuild_time_s_total"] / total
+    return {f"{name}_percent": share for name, share in {**parts, "rest": 100 - sum(parts.values())}.items()}

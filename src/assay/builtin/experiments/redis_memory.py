@@ -1,0 +1,371 @@
+"""The memory of agents in Redis: how quickly they remember, recall, search and forget, and what an entry takes.
+
+It talks to a real server. All keys have a prefix of their own and are removed again; nothing else in the database is touched, and what
+a killed process leaves behind expires.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from math import floor, hypot
+from time import perf_counter
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, Field, field_validator
+
+from assay.errors import AssayError, MissingExtra
+from assay.model import Better, Metric
+from assay.plugin.agent_pool import expand_variables
+from assay.plugin.experiment import Experiment, ExperimentContext
+
+_WORLD = 100.0
+_SEARCHES = 100
+"""At most, for each agent."""
+_CONNECT_SECONDS = 5
+_PERCENTILES = (50, 95, 99)
+_FEWEST_FOR_P99 = 100
+_GET_ONE = "apt-get install redis-server, or: docker run -p 6379:6379 redis"
+
+
+class RedisAway(AssayError):
+    """There is no Redis server at the address, or it does not answer as one."""
+
+
+class WrongMemory(Exception):
+    """Redis gave back something else than what was stored."""
+
+
+class RedisMemoryParams(BaseModel):
+    """How many agents remember how much."""
+
+    url: str = Field(
+        default="redis://127.0.0.1:6379/0",
+        description="Of the server; a password as ${NAME} of the environment.",
+    )
+    num_agents: int = Field(
+        default=10, ge=1, le=100_000, description="Agents, each with a memory of its own."
+    )
+    memory_entries: int = Field(default=1000, ge=1, description="Entries that each agent remembers.")
+    batch_size: int = Field(default=100, ge=1, description="Entries in one pipeline.")
+    search_radius: float = Field(
+        default=10, gt=0, description="Of a search by position, in a world of 100 × 100."
+    )
+    memory_limit: int = Field(
+        default=5000, ge=1, description="Entries above which an agent forgets the oldest."
+    )
+    ttl: int = Field(default=3600, ge=1, description="Seconds after which Redis forgets an entry by itself.")
+    cleanup_interval: int = Field(
+        default=100, ge=1, description="Entries after which an agent looks at the limit."
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _check_scheme(cls, url: str) -> str:
+        if not url.startswith(("redis://", "rediss://", "unix://", "${")):
+            raise ValueError("must be the address of a Redis server: redis://HOST:PORT/0")
+        return url
+
+
+class AgentMemory:
+    """What one agent remembers: an entry for each moment, a timeline, and cells by which entries are found by position."""
+
+    def __init__(self, client: Any, prefix: str, cell_size: float, ttl: int) -> None:
+        self._client, self._prefix, self._cell_size, self._ttl = client, prefix, cell_size, ttl
+
+    def remember(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """In one round trip, however many there are."""
+        with self._client.pipeline(transaction=False) as pipeline:
+            for entry in entries:
+                number, text = entry["id"], json.dumps(entry)
+                pipeline.set(self._entry(number), text, ex=self._ttl)
+                pipeline.zadd(self.timeline, {number: number})
+                cell = self._cell(*_position(entry))
+                pipeline.sadd(cell, number)
+                pipeline.expire(cell, self._ttl)
+            pipeline.expire(self.timeline, self._ttl)
+            pipeline.execute()
+
+    def recall(self, number: int) -> Any:
+        text = self._client.get(self._entry(number))
+        return None if text is None else json.loads(text)
+
+    def search(self, x: float, y: float, radius: float) -> list[int]:
+        """The entries within a distance, by the cells around: one round trip for their numbers, one for the entries."""
+        with self._client.pipeline(transaction=False) as pipeline:
+            for column in self._range(x, radius):
+                for row in self._range(y, radius):
+                    pipeline.smembers(f"{self._prefix}cell:{column}:{row}")
+            numbers = [int(number) for found in pipeline.execute() for number in found]
+        if not numbers:
+            return []
+        texts = self._client.mget([self._entry(number) for number in numbers])
+        entries = [json.loads(text) for text in texts if text is not None]
+        return [entry["id"] for entry in entries if _distance(entry, x, y) <= radius]
+
+    def forget(self, limit: int) -> int:
+        """Remove the oldest entries above the limit; how many there were."""
+        oldest = [int(number) for number in self._client.zrange(self.timeline, 0, -limit - 1)]
+        if not oldest:
+            return 0
+        entries = map(json.loads, self._client.mget([self._entry(number) for number in oldest]))
+        with self._client.pipeline(transaction=False) as pipeline:
+            pipeline.zrem(self.timeline, *oldest)
+            pipeline.unlink(*(self._entry(number) for number in oldest))
+            for entry in entries:
+                pipeline.srem(self._cell(*_position(entry)), entry["id"])
+            pipeline.execute()
+        return len(oldest)
+
+    @property
+    def timeline(self) -> str:
+        return f"{self._prefix}timeline"
+
+    def seconds_to_live(self, number: int) -> int:
+        return int(self._client.ttl(self._entry(number)))
+
+    def _entry(self, number: int) -> str:
+        return f"{self._prefix}entry:{number}"
+
+    def _cell(self, x: float, y: float) -> str:
+        return f"{self._prefix}cell:{floor(x / self._cell_size)}:{floor(y / self._cell_size)}"
+
+    def _range(self, at: float, radius: float) -> range:
+        return range(floor((at - radius) / self._cell_size), floor((at + radius) / self._cell_size) + 1)
+
+
+class RedisMemory(Experiment):
+    """The memory of several agents in a Redis server: write, read, search by position, write in batches, forget.
+
+    Every agent does everything. Answers are checked: what is recalled must be what was remembered, and a search must find what brute
+    force finds. `bytes_per_entry` is what Redis says of this experiment's own keys; what other clients do does not count.
+    """
+
+    Params = RedisMemoryParams
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        **{
+            f"{phase}s_per_second": Metric(f"{phase}s_per_second", "1/s", Better.HIGHER)
+            for phase in ("write", "read", "batch_write")
+        },
+        "searches_per_second": Metric("searches_per_second", "1/s", Better.HIGHER),
+        **{
+            f"{phase}_p{q}_seconds": Metric(f"{phase}_p{q}_seconds", "s", Better.LOWER)
+            for phase in ("write", "read", "search")
+            for q in _PERCENTILES
+        },
+        "bytes_per_entry": Metric("bytes_per_entry", "bytes", Better.LOWER),
+        "cleanup_seconds": Metric("cleanup_seconds", "s", Better.LOWER),
+        "entries_removed": Metric("entries_removed"),
+        "entries_remaining": Metric("entries_remaining"),
+    }
+
+    params: RedisMemoryParams
+    _client: Any = None
+    _entries: list[dict[str, Any]]
+    _points: list[tuple[float, float]]
+
+    def setup(self, context: ExperimentContext) -> None:
+        chance = random.Random((context.seed - context.process) % 2**32)
+        self._entries = [draw_entry(number, chance) for number in range(self.params.memory_entries)]
+        searches = min(_SEARCHES, self.params.memory_entries)
+        self._points = [(chance.uniform(0, _WORLD), chance.uniform(0, _WORLD)) for _ in range(searches)]
+        self._client = connect(self.params.url)
+        server = self._client.info("server")
+        context.read_back(redis_version=server["redis_version"], redis_mode=server.get("redis_mode"))
+
+    def prepare_once(self, context: ExperimentContext) -> None:
+        with _explained(self.params.url):
+            remove_keys(self._client, _prefix(context))
+
+    def execute_once(self, context: ExperimentContext) -> dict[str, float]:
+        with _explained(self.params.url):
+            agents = self._memories(context, "one")
+            writes = [seconds for agent in agents for seconds in self._write(agent)]
+            self._read_back(agents[0], context)
+            reads = [seconds for agent in agents for seconds in self._read(agent, context.seed)]
+            searches = [seconds for agent in agents for seconds in self._search(agent)]
+            kept = min(self.params.memory_entries, self.params.memory_limit)
+            return {
+                **_summarise("write", "writes", writes),
+                **_summarise("read", "reads", reads),
+                **_summarise("search", "searches", searches),
+                "bytes_per_entry": self._measure_entry(context, kept),
+                "batch_writes_per_second": self._write_batches(self._memories(context, "batch")),
+                **self._forget(agents),
+            }
+
+    @staticmethod
+    def teardown(context: ExperimentContext) -> None:
+        """Static, so that a new process removes the keys of one that was killed."""
+        with suppress(RedisAway, MissingExtra):
+            url = str(context.params["url"])
+            with connect(url) as client, _explained(url):
+                remove_keys(client, _prefix(context))
+
+    def _memories(self, context: ExperimentContext, part: str) -> list[AgentMemory]:
+        return [
+            AgentMemory(
+                self._client, f"{_prefix(context)}{part}:{agent}:", self.params.search_radius, self.params.ttl
+            )
+            for agent in range(self.params.num_agents)
+        ]
+
+    def _write(self, agent: AgentMemory) -> Iterator[float]:
+        """Seconds of each write, with the look at the limit that some of them cause."""
+        for number, entry in enumerate(self._entries, start=1):
+            begin = perf_counter()
+            agent.remember([entry])
+            if number % self.params.cleanup_interval == 0:
+                agent.forget(self.params.memory_limit)
+            yield perf_counter() - begin
+
+    def _known(self) -> list[dict[str, Any]]:
+        """The entries that an agent has not forgotten while it wrote."""
+        whole = len(self._entries) - len(self._entries) % self.params.cleanup_interval
+        return self._entries[max(0, whole - self.params.memory_limit) :]
+
+    def _read(self, agent: AgentMemory, seed: int) -> Iterator[float]:
+        """In random order, each compared with what was remembered."""
+        known = self._known()
+        for entry in random.Random(seed).sample(known, len(known)):
+            begin = perf_counter()
+            recalled = agent.recall(entry["id"])
+            yield perf_counter() - begin
+            if recalled != entry:
+                raise WrongMemory(f"Entry {entry['id']} was recalled as something else than was remembered.")
+
+    def _search(self, agent: AgentMemory) -> Iterator[float]:
+        """Each compared with brute force over the entries."""
+        known, radius = self._known(), self.params.search_radius
+        for x, y in self._points:
+            begin = perf_counter()
+            found = agent.search(x, y, radius)
+            yield perf_counter() - begin
+            right = [entry["id"] for entry in known if _distance(entry, x, y) <= radius]
+            if sorted(found) != right:
+                raise WrongMemory(
+                    f"A search around {x:.4g}, {y:.4g} found {len(found)} entries; there are {len(right)}."
+                )
+
+    def _write_batches(self, agents: Sequence[AgentMemory]) -> float:
+        """Entries a second, each batch in one pipeline."""
+        size = self.params.batch_size
+        begin = perf_counter()
+        for agent in agents:
+            for start in range(0, len(self._entries), size):
+                agent.remember(self._entries[start : start + size])
+        return len(agents) * len(self._entries) / (perf_counter() - begin)
+
+    def _read_back(self, agent: AgentMemory, context: ExperimentContext) -> None:
+        held = int(self._client.zcard(agent.timeline))
+        lives = agent.seconds_to_live(self._entries[-1]["id"])
+        context.read_back(
+            memory_entries=len(self._entries) if held == len(self._known()) else held,
+            # It counts down from the moment of writing.
+            ttl=self.params.ttl if 0 < lives <= self.params.ttl else lives,
+        )
+
+    def _measure_entry(self, context: ExperimentContext, kept: int) -> float:
+        """Bytes of one agent's keys, timeline and cells included, by entry."""
+        with self._client.pipeline(transaction=False) as pipeline:
+            for key in self._client.scan_iter(f"{_prefix(context)}one:0:*", count=1000):
+                pipeline.memory_usage(key)
+            return float(sum(filter(None, pipeline.execute()))) / kept
+
+    def _forget(self, agents: Sequence[AgentMemory]) -> dict[str, float]:
+        """Half of what each agent may keep, so that there is something to forget however few entries there are."""
+        limit = max(1, min(self.params.memory_limit, len(self._known())) // 2)
+        begin = perf_counter()
+        removed = sum(agent.forget(limit) for agent in agents)
+        seconds = perf_counter() - begin
+        left = sum(int(self._client.zcard(agent.timeline)) for agent in agents)
+        return {"cleanup_seconds": seconds, "entries_removed": removed, "entries_remaining": left}
+
+
+def connect(url: str) -> Any:
+    """A client whose server has answered; MissingExtra without the package, RedisAway without a server."""
+    try:
+        import redis
+    except ModuleNotFoundError:
+        raise MissingExtra(
+            "'redis_memory' needs the package 'redis': pip install 'assay-bench[redis]'"
+        ) from None
+    with _explained(url):
+        client = redis.Redis.from_url(
+            expand_variables(url, os.environ, "redis_memory"),
+            socket_connect_timeout=_CONNECT_SECONDS,
+            decode_responses=True,
+        )
+        client.ping()
+        return client
+
+
+def remove_keys(client: Any, prefix: str) -> None:
+    keys = list(client.scan_iter(f"{prefix}*", count=1000))
+    for start in range(0, len(keys), 1000):
+        client.unlink(*keys[start : start + 1000])
+
+
+def _prefix(context: ExperimentContext) -> str:
+    """For keys of this trial and process only, without characters that have a meaning in a pattern."""
+    trial = sha256(str(context.run_dir).encode()).hexdigest()[:12]
+    return f"assay:{context.run_id}:{trial}:{context.process}:"
+
+
+def draw_entry(number: int, chance: random.Random) -> dict[str, Any]:
+    """A moment of an agent: its state, what it did, what it got for it, and what it saw."""
+    return {
+        "id": number,
+        "state": {
+            "position": [chance.uniform(0, _WORLD), chance.uniform(0, _WORLD), 0.0],
+            "resource_level": chance.uniform(0, 10),
+            "health": chance.random(),
+            "is_defending": chance.random() < 0.2,
+            "total_reward": chance.uniform(-10, 10),
+            "age": number,
+        },
+        "action": chance.randrange(8),
+        "reward": chance.uniform(-1, 1),
+        "perception": [[chance.randrange(4) for _ in range(11)] for _ in range(11)],
+        "metadata": {"importance": chance.random()},
+        "priority": chance.random(),
+    }
+
+
+def _position(entry: Mapping[str, Any]) -> tuple[float, float]:
+    x, y, _ = entry["state"]["position"]
+    return x, y
+
+
+def _distance(entry: Mapping[str, Any], x: float, y: float) -> float:
+    at = _position(entry)
+    return hypot(at[0] - x, at[1] - y)
+
+
+def _summarise(phase: str, plural: str, seconds: Sequence[float]) -> dict[str, float]:
+    """Operations a second, and percentiles as far as there are operations beyond them."""
+    from assay.stats.summary import percentile
+
+    shown = [q for q in _PERCENTILES if q != 99 or len(seconds) >= _FEWEST_FOR_P99]
+    tails = {f"{phase}_p{q}_seconds": percentile(seconds, q) for q in shown}
+    return {f"{plural}_per_second": len(seconds) / sum(seconds), **tails}
+
+
+@contextmanager
+def _explained(url: str) -> Iterator[None]:
+    """What the client raises, in a line that says what to do; the address without a password."""
+    from redis import exceptions
+
+    try:
+        yield
+    except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
+        raise RedisAway(
+            f"No Redis server answers at '{url}' ({error}). Start one: {_GET_ONE}. Another address: "
+            "--set redis_memory.url=redis://HOST:PORT/0"
+        ) from error
+    except (exceptions.RedisError, ValueError) as error:
+        raise RedisAway(f"Redis at '{url}' refuses: {error}") from error

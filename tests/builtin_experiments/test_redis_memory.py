@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.builtin_experiments.redis_server import redis_server
+from tests.command import AssayInline
+
+from assay.builtin.experiments import redis_memory
+
+SMALL = ["--set", "num_agents=2", "--set", "memory_entries=40", "--set", "batch_size=7"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with redis_server() as url:
+        yield url
+
+
+@pytest.fixture
+def client(server: str) -> Iterator[Any]:
+    with redis_memory.connect(server) as client:
+        client.flushall()
+        yield client
+
+
+def run(assay: AssayInline, url: str, *words: str) -> Any:
+    return assay.run_inline("redis_memory", "--set", f"url={url}", *SMALL, *words, "--json").json
+
+
+def test_every_agent_writes_reads_searches_and_forgets(
+    assay_inline: AssayInline, server: str, client: Any
+) -> None:
+    [trial] = run(assay_inline, server, "--repetitions", "2")["trials"]
+
+    metrics = {name: figure["median"] for name, figure in trial["metrics"].items()}
+    assert trial["counts"] == {"ok": 2}
+    assert (metrics["entries_removed"], metrics["entries_remaining"]) == (40, 40)
+    assert metrics["bytes_per_entry"] > 300
+    assert all(metrics[f"{what}_per_second"] > 0 for what in ("writes", "reads", "searches", "batch_writes"))
+    assert "write_p99_seconds" not in metrics  # 80 writes have no hundredth part
+
+
+def test_the_server_is_read_back_and_left_as_it_was(
+    assay_inline: AssayInline, server: str, client: Any
+) -> None:
+    client.set("somebody else's", "value")
+
+    [trial] = run(assay_inline, server)["trials"]
+
+    applied = trial["applied"]
+    assert applied["redis_version"] == client.info("server")["redis_version"]
+    assert (applied["ttl"], applied["memory_entries"]) == (3600, 40)
+    assert client.keys("*") == ["somebody else's"]
+
+
+def test_an_agent_keeps_no_more_than_its_limit(assay_inline: AssayInline, server: str, client: Any) -> None:
+    words = ("--set", "memory_limit=10", "--set", "cleanup_interval=20")
+
+    [trial] = run(assay_inline, server, *words)["trials"]
+
+    assert trial["counts"] == {"ok": 1}
+    assert trial["metrics"]["entries_remaining"]["median"] == 10
+
+
+def test_a_server_that_answers_something_else_fails_the_execution(
+    server: str, client: Any, monkeypatch: pytest.MonkeyPatch, assay_inline: AssayInline
+) -> None:
+    monkeypatch.setattr(redis_memory.AgentMemory, "search", lambda *_: [])
+
+    done = assay_inline.run_inline("redis_memory", "--set", f"url={server}", *SMALL, "--json")
+
+    assert done.code == 1
+    assert '"failed": 1' in done.out
+    assert "WrongMemory" in done.out
+
+
+def test_without_a_server_the_other_experiments_go_on(assay_inline: AssayInline) -> None:
+    assay_inline.write(
+        "both.yaml",
+        "experiments: [{experiment: redis_memory, params: {url: 'redis://127.0.0.1:1/0'}}, {experiment: noop}]\n",
+    )
+
+    done = assay_inline.run_inline("both.yaml")
+
+    assert done.code == 1
+    assert "apt-get install redis-server" in " ".join((done.out + done.err).split())
+    trials = assay_inline("show", "last", "--json").json["trials"]
+    assert [trial["counts"] for trial in trials] == [{"failed": 1}, {"ok": 1}]
+
+
+def test_without_the_package_the_extra_is_named(
+    assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "redis", None)
+
+    done = assay_inline.run_inline("redis_memory")
+
+    assert done.code == 1
+    assert "pip install 'assay-bench[redis]'" in " ".join((done.out + done.err).split())
+
+
+def test_an_address_of_something_else_is_refused(assay_inline: AssayInline) -> None:
+    refusal = assay_inline("run", "redis_memory", "--set", "url=http://127.0.0.1").refusal
+    assert "--set: url:" in refusal
