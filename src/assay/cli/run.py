@@ -97,7 +97,9 @@ FLAGS = {
 @click.option(
     "--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result and the reports."
 )
-@click.option("--group", metavar="G", help="Run only the experiments of this group of the spec; all: every one.")
+@click.option(
+    "--group", metavar="G", help="Run only the experiments of this group of the spec; all: every one."
+)
 @label_option
 @click.option(
     "--agent",

@@ -74,7 +74,12 @@ class Assistant:
                 times.append(perf_counter() - began)
         usage = Usage(len(find_words(text)), len(words), api_calls=0)
         return Answer(
-            " ".join(words), calls, usage, first_token_seconds=times[0], content_seconds=tuple(times), model="assistant"
+            " ".join(words),
+            calls,
+            usage,
+            first_token_seconds=times[0],
+            content_seconds=tuple(times),
+            model="assistant",
         )
 
 

@@ -15,7 +15,9 @@ _COMMON = frozenset(
     "a an and are as at be but by can do for from has have i if in is it my not of on or our so that the this to was we were "
     "what when which will with you your".split()
 )
-_STEP = re.compile(r"\b(?:please|you can|first|then|next|step|click|open|send|choose|reply)\b|\d", re.IGNORECASE)
+_STEP = re.compile(
+    r"\b(?:please|you can|first|then|next|step|click|open|send|choose|reply)\b|\d", re.IGNORECASE
+)
 _RUDE = frozenset("stupid idiot hate shut dumb".split())
 _ENOUGH_WORDS = 25
 

@@ -54,7 +54,8 @@ def extract_json(text: str) -> str:
 def complete_json(text: str) -> str:
     """JSON whose end is missing, up to its last complete value, with the brackets that are open there closed.
 
-    An item that was cut is left out and never guessed: half a number is another number.
+    An item that was cut is left out and never guessed: half a number is another number. An object without a complete value
+    is left out as well.
 
     >>> complete_json('{"id": 7, "tags": ["a", "b"], "note": "cut o')
     '{"id": 7, "tags": ["a", "b"]}'
@@ -70,7 +71,8 @@ def complete_json(text: str) -> str:
             in_text = True
         elif character in "{[":
             open_brackets.append(_CLOSERS[character])
-            safe, closers = place + 1, "".join(reversed(open_brackets))
+            if character == "[":
+                safe, closers = place + 1, "".join(reversed(open_brackets))
         elif character in "}]":
             if not open_brackets or open_brackets.pop() != character:
                 raise ValueError("the brackets do not match")

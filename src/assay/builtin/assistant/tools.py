@@ -37,7 +37,9 @@ class ToolRegistry:
     Several calls run in threads, which helps where tools wait or leave Python, as hashing does.
     """
 
-    def __init__(self, functions: Sequence[Callable[..., object]] = (find_order, compute_refund, check_receipt)) -> None:
+    def __init__(
+        self, functions: Sequence[Callable[..., object]] = (find_order, compute_refund, check_receipt)
+    ) -> None:
         self._functions = {function.__name__: function for function in functions}
         self._models = {name: _build_model(function) for name, function in self._functions.items()}
         self._threads: ThreadPoolExecutor | None = None

@@ -119,9 +119,7 @@ def grade_trial(trial: TrialReport) -> Iterator[GradedFigure]:
             yield GradedFigure(trial.name, trial.is_simulated, scale, metric, unit, figure)
 
 
-def _read_figure(
-    scale: GradeScale, estimates: Mapping[str, Estimate], metric: str, series: Series
-) -> Figure:
+def _read_figure(scale: GradeScale, estimates: Mapping[str, Estimate], metric: str, series: Series) -> Figure:
     estimate, statistic = estimates[metric], scale.statistic
     if scale.ends is not None:
         low, high = (estimates[name] for name in scale.ends)
@@ -153,7 +151,7 @@ def _build_table(graded: Sequence[GradedFigure]) -> Table:
         mark = "simulated" if figure.is_simulated else ""
         name = Cell(figure.trial, note=mark) if figure.trial != before else Cell("")
         before = figure.trial
-        thresholds = "  ".join(
+        thresholds = ", ".join(
             f"{band.name} < {show(band.below, figure.unit)}" for band in figure.scale.bands[:-1]
         )
         rows.append(

@@ -65,7 +65,9 @@ class ConcurrentParams(ConversationParams):
 class GrowthParams(ConversationParams):
     """A long row of conversations, watched in blocks."""
 
-    conversations: int = Field(default=200, ge=40, le=10_000_000, description="Conversations of one execution.")
+    conversations: int = Field(
+        default=200, ge=40, le=10_000_000, description="Conversations of one execution."
+    )
     blocks: int = Field(default=20, ge=10, le=1000, description="Samples of memory, at equal distances.")
 
 
@@ -199,7 +201,9 @@ class CpuUse(ConversationBenchmark):
             self.talk(number)
         wall, used = perf_counter() - began, self._cpu_seconds() - before
         if getattr(self.agent, "is_remote", False):
-            context.remark("The agent is on another machine: its CPU time is not seen, only that of asking it.")
+            context.remark(
+                "The agent is on another machine: its CPU time is not seen, only that of asking it."
+            )
         return {
             "cpu_seconds_per_conversation": used / self.params.conversations,
             "cpu_percent": 100 * used / wall,
@@ -234,10 +238,14 @@ class MemoryGrowth(ConversationBenchmark):
         _resident_bytes()
         seconds, _ = time_call(self._talk_block, 0, block)
         if getattr(self.agent, "is_remote", False) or hasattr(self.agent, "cpu_seconds"):
-            context.remark("The agent works in another process: this is the memory of asking it, not its own.")
+            context.remark(
+                "The agent works in another process: this is the memory of asking it, not its own."
+            )
         # Filled in place: samples that were made meanwhile would be in the figures.
         samples = array("q", bytes(8 * 3 * self.params.blocks))
         is_ours = not tracemalloc.is_tracing()
+        # What exists already need not be searched for garbage after each block.
+        gc.freeze()
         if is_ours:
             tracemalloc.start()
         try:
@@ -252,6 +260,7 @@ class MemoryGrowth(ConversationBenchmark):
         finally:
             if is_ours:
                 tracemalloc.stop()
+            gc.unfreeze()
         return {"seconds": seconds / block, "samples": samples}
 
     def _talk_block(self, first: int, count: int) -> None:

@@ -25,7 +25,9 @@ class EngineParams(BaseModel):
 
     workers: int = Field(default=2, ge=2, le=256, description="Processes that share the work.")
     tasks: int = Field(default=8, ge=1, le=100_000, description="Tasks of one execution.")
-    steps: int = Field(default=20_000, ge=10, le=10_000_000, description="Steps of the trajectory in each task.")
+    steps: int = Field(
+        default=20_000, ge=10, le=10_000_000, description="Steps of the trajectory in each task."
+    )
 
 
 def compute_returns(seed: int, steps: int, discount: float = 0.99, smoothing: float = 0.95) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -34,7 +35,9 @@ class InputValidation(PartBenchmark):
 
     part: ClassVar[str] = "validator"
     protocol: ClassVar[Any] = InputValidator
-    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(caught_share="higher", false_alarm_share="lower")
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        caught_share="higher", false_alarm_share="lower"
+    )
     fine: ClassVar[Sequence[Any]] = prompts.FINE_INPUTS
     broken: ClassVar[Sequence[Any]] = prompts.HOSTILE_INPUTS
 
@@ -154,7 +157,9 @@ class ToolParams(PartParams):
     """How much the called tools have to do."""
 
     calls: int = Field(default=8, ge=2, le=1000, description="Calls at the same time.")
-    kilobytes: int = Field(default=256, ge=1, le=100_000, description="Size of what each parallel call works on.")
+    kilobytes: int = Field(
+        default=256, ge=1, le=100_000, description="Size of what each parallel call works on."
+    )
     repeats: int = Field(default=50, ge=1, le=100_000, description="Single calls that are timed together.")
 
 
@@ -174,7 +179,11 @@ class FunctionCalling(PartBenchmark):
         self._function = self.subject.function_of("find_order")
         content = "x" * (self.params.kilobytes * 1024)
         self._large = [ToolCall("check_receipt", {"content": content})] * self.params.calls
-        self._wrong = (ToolCall("find_order", {"order": []}), ToolCall("find_order", {}), ToolCall("nothing", {}))
+        self._wrong = (
+            ToolCall("find_order", {"order": []}),
+            ToolCall("find_order", {}),
+            ToolCall("nothing", {}),
+        )
 
     def measure(self, context: ExperimentContext) -> Mapping[str, Any]:
         repeats = range(self.params.repeats)
@@ -208,7 +217,9 @@ class MemoryParams(PartParams):
         min_length=3,
         description="Numbers of messages at which the memory is used, in ascending order.",
     )
-    repeats: int = Field(default=5, ge=1, le=10_000, description="Uses that are timed together.")
+    repeats: int = Field(
+        default=5, ge=1, le=10_000, description="Uses at each size, of which the median counts."
+    )
 
 
 class MemoryUse(PartBenchmark):
@@ -235,9 +246,10 @@ class MemoryUse(PartBenchmark):
                 "search": lambda: memory.search("reference zx4711", 3),
             }
             for name, use in uses.items():
-                seconds, results = time_call(lambda use=use: [use() for _ in range(self.params.repeats)])
-                times[name].append(seconds / self.params.repeats)
-            found += any("zx4711" in str(message.get("content", "")) for message in results[-1])
+                each = [time_call(use) for _ in range(self.params.repeats)]
+                times[name].append(median(seconds for seconds, _ in each))
+            _, messages = each[-1]
+            found += any("zx4711" in str(message.get("content", "")) for message in messages)
         return {"append": append / size, "times": times, "found": found}
 
     def read_figures(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -295,7 +307,9 @@ class EvaluationMetrics(PartBenchmark):
 class RewardParams(PartParams):
     """How many conversations are rewarded together."""
 
-    group_size: int = Field(default=8, ge=2, le=10_000, description="Conversations that are compared with each other.")
+    group_size: int = Field(
+        default=8, ge=2, le=10_000, description="Conversations that are compared with each other."
+    )
 
 
 class RewardComputation(PartBenchmark):

@@ -6,8 +6,12 @@ from assay.plugin.grades import GradeBand, GradeScale
 
 _GB = 1e9
 
-P95 = GradeScale("P95 latency", ("seconds",), "p95", (GradeBand("good", 0.2, "good"), GradeBand("slow", tone="warn")))
-P99 = GradeScale("P99 latency", ("seconds",), "p99", (GradeBand("fine", 1.0, "good"), GradeBand("bad", tone="bad")))
+P95 = GradeScale(
+    "P95 latency", ("seconds",), "p95", (GradeBand("good", 0.2, "good"), GradeBand("slow", tone="warn"))
+)
+P99 = GradeScale(
+    "P99 latency", ("seconds",), "p99", (GradeBand("fine", 1.0, "good"), GradeBand("bad", tone="bad"))
+)
 TURN_P95 = GradeScale("P95 of turns", ("turn_p95_seconds",), "median", P95.bands)
 TURN_P99 = GradeScale("P99 of turns", ("turn_p99_seconds",), "median", P99.bands)
 CONVERSATIONS = GradeScale(
@@ -70,7 +74,9 @@ SERVING = (
         "median",
         (GradeBand("below target", 100.0, "warn"), GradeBand("good", tone="good")),
     ),
-    GradeScale("TTFT", ("ttft",), "median", (GradeBand("good", 0.45, "good"), GradeBand("slow", tone="warn"))),
+    GradeScale(
+        "TTFT", ("ttft",), "median", (GradeBand("good", 0.45, "good"), GradeBand("slow", tone="warn"))
+    ),
     GradeScale(
         "CV of throughput",
         ("tokens_per_second",),

@@ -183,14 +183,18 @@ class PartBenchmark(AgentBenchmark):
         elif hasattr(self.agent, self.part):
             self.subject = getattr(self.agent, self.part)
         else:
-            raise BadAgent(f"Agent '{self.use.name}' has no '{self.part}'. Name one: --set target=FILE.py:NAME")
+            raise BadAgent(
+                f"Agent '{self.use.name}' has no '{self.part}'. Name one: --set target=FILE.py:NAME"
+            )
         if self.part != "memory" and inspect.isclass(self.subject):
             self.subject = self.subject()
         made = self.subject() if self.part == "memory" else self.subject
         if not isinstance(made, self.protocol):
             wanted = [name for name in vars(self.protocol) if not name.startswith("_")]
             missing = ", ".join(name for name in wanted if not hasattr(made, name))
-            raise BadAgent(f"'{self.params.target or self.part}' is no {self.protocol.__name__}: it lacks {missing}.")
+            raise BadAgent(
+                f"'{self.params.target or self.part}' is no {self.protocol.__name__}: it lacks {missing}."
+            )
 
 
 def find_object(target: str) -> Any:
