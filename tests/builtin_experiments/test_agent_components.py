@@ -117,8 +117,18 @@ def test_every_benchmark_of_the_spec_runs_and_belongs_to_a_group(assay_inline: A
         "cpu",
         "system",
     }
-    sizes = ("--set", "conversation_memory.sizes=[10, 50, 200]", "--set", "memory_growth.conversations=40")
-    sizes += ("--set", "memory_growth.blocks=10", "--set", "computational_engine.steps=100", "--warmup", "0")
+    sizes = (
+        "--set",
+        "conversation_memory.sizes=[10, 50, 200]",
+        "--set",
+        "memory_growth.conversations=40",
+        "--set",
+        "memory_growth.blocks=10",
+        "--set",
+        "computational_engine.steps=100",
+        "--warmup",
+        "0",
+    )
     done = assay_inline("run", "agent_components", "--repetitions", "2", *sizes, *QUICK)
     assert done.code == 0, done.err
     assert {tuple(trial["counts"].items()) for trial in done.json["trials"]} == {(("ok", 2),)}

@@ -27,7 +27,10 @@ def cv_interval(
     if names.size < FEWEST_UNITS or not mean:
         return None
     scaled = values / mean - 1
-    columns = [np.bincount(rows, weights=column) for column in (np.ones(scaled.size), scaled, scaled**2)]
+    columns = [
+        np.bincount(rows, weights=column).astype(np.float64)
+        for column in (np.ones(scaled.size), scaled, scaled**2)
+    ]
     value = float(scaled.std(ddof=1))
     if not value:
         return 0.0, 0.0, 0.0

@@ -12,13 +12,54 @@ from assay.builtin.assistant.memory import find_words
 
 _SENTENCE = re.compile(r"[^.!?]+[.!?]*")
 _COMMON = frozenset(
-    "a an and are as at be but by can do for from has have i if in is it my not of on or our so that the this to was we were "
-    "what when which will with you your".split()
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "but",
+        "by",
+        "can",
+        "do",
+        "for",
+        "from",
+        "has",
+        "have",
+        "i",
+        "if",
+        "in",
+        "is",
+        "it",
+        "my",
+        "not",
+        "of",
+        "on",
+        "or",
+        "our",
+        "so",
+        "that",
+        "the",
+        "this",
+        "to",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "which",
+        "will",
+        "with",
+        "you",
+        "your",
+    ]
 )
 _STEP = re.compile(
     r"\b(?:please|you can|first|then|next|step|click|open|send|choose|reply)\b|\d", re.IGNORECASE
 )
-_RUDE = frozenset("stupid idiot hate shut dumb".split())
+_RUDE = frozenset(["stupid", "idiot", "hate", "shut", "dumb"])
 _ENOUGH_WORDS = 25
 
 

@@ -85,8 +85,8 @@ def _read_result(report: Report, trial: TrialReport) -> dict[str, Any]:
 
 def _read_times(estimate: Estimate | None) -> dict[str, float | None]:
     if estimate is None:
-        short = (name.replace("_time", "") for name in _FIGURES)
-        return dict.fromkeys(("total_time_ms", *_FIGURES, *short, "throughput"))
+        names = (*_FIGURES, *(name.replace("_time", "") for name in _FIGURES))
+        return dict.fromkeys(("total_time_ms", *names, "throughput"))
     total = estimate.mean * estimate.n
     values = (
         estimate.mean,

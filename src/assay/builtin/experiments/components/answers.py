@@ -54,6 +54,7 @@ class AgentStreaming(AgentLatency):
     }
 
     def measure(self, context: ExperimentContext) -> Answer:
+        answer: Answer
         seconds, answer = time_call(super().measure, context)
         if not answer.content_seconds:
             self._explain_missing_pieces(answer, context)

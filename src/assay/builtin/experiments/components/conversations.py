@@ -272,7 +272,8 @@ class MemoryGrowth(ConversationBenchmark):
 
         conversations, traced, resident = (result["samples"][column::3] for column in range(3))
         line, whole = fit_line(conversations, traced), fit_line(conversations, resident)
-        assert line is not None and whole is not None
+        assert line is not None
+        assert whole is not None
         resolution = _RESOLUTION / (conversations[-1] - conversations[0])
         return {
             "seconds": result["seconds"],
