@@ -176,6 +176,26 @@ def test_the_page_about_the_simulation_names_every_param_metric_and_channel() ->
     assert [name for name in CHANNELS if name.split("_")[-1] not in text] == []
 
 
+@pytest.mark.slow
+def test_every_command_of_the_page_about_agent_components_works(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "components.md").read_text()
+    write_files(text, tmp_path)
+    done = run_in_one_shell(commands(text), tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "benchmark_results" / "benchmark_results.html").is_file()
+
+
+def test_the_page_about_agent_components_names_every_benchmark_and_protocol() -> None:
+    from assay.plugin import components
+    from assay.spec.files import builtin_specs
+    from assay.spec.read import load_spec
+
+    text = (ROOT / "docs" / "components.md").read_text()
+    slugs = [located.entry.experiment for located in load_spec(builtin_specs()["agent_components"]).entries]
+    protocols = [name for name, value in vars(components).items() if getattr(value, "_is_protocol", False)]
+    assert [name for name in (*slugs, *protocols) if f"`{name}`" not in text and name != "Protocol"] == []
+
+
 def test_the_page_about_workflows_names_every_metric_and_fault() -> None:
     from assay.builtin.experiments.workflow_figures import METRICS
     from assay.builtin.experiments.workflow_plan import FAULTS

@@ -288,7 +288,7 @@ def test_progress_is_shown_when_asked_for(project: Path, capsys: pytest.CaptureF
 
 def test_reports_a_group_and_a_database_of_ones_own(project: Path, assay_inline: AssayInline) -> None:
     result = assay.run(
-        "suite.yaml", agents="right", group="nightly", report=["md", "csv"], out="out", db=project / "own.db"
+        "suite.yaml", agents="right", label="nightly", report=["md", "csv"], out="out", db=project / "own.db"
     )
 
     assert {file.name for file in result.files} == {"report.md", "executions.csv"}

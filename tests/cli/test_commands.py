@@ -41,7 +41,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     project.write("sleeper.py", SLEEPER)
     slow = ["run", "sleeper.py::work", "--processes", "8", "--json", "--quiet"]
     runs = [
-        project("run", "spec.yaml", "--group", "first", "--json", "--quiet").json,
+        project("run", "spec.yaml", "--label", "first", "--json", "--quiet").json,
         project(*slow, "--set", "milliseconds=1").json,
         project(*slow, "--set", "milliseconds=60").json,
     ]

@@ -109,7 +109,7 @@ def test_a_module_and_attribute_run(project: AssayInline) -> None:
 def test_options_go_before_what_the_spec_says(project: AssayInline) -> None:
     result = project(
         "run", "spec.yaml", "--set", "size=7", "--repetitions", "4", "--warmup", "1", "--seed", "9",
-        "--processes", "2", "--group", "quick", "--group", "mine", "--json",
+        "--processes", "2", "--label", "quick", "--label", "mine", "--json",
     ).json  # fmt: skip
 
     [trial] = result["trials"]
@@ -153,7 +153,7 @@ def test_files_and_tags_are_added_to_those_of_the_spec(project: AssayInline) -> 
     project.write("spec.yaml", SPEC + "tags: [nightly]\n")
 
     result = project(
-        "run", "spec.yaml", "--load", "more.py", "--group", "mine", "--group", "nightly", "--json"
+        "run", "spec.yaml", "--load", "more.py", "--label", "mine", "--label", "nightly", "--json"
     ).json
 
     assert (result["status"], sorted(result["tags"])) == ("completed", ["mine", "nightly"])

@@ -83,7 +83,7 @@ def test_a_load_is_a_run_like_any_other(assay_inline: AssayInline, server: Fault
         "2",
         "--repetitions",
         "3",
-        "--group",
+        "--label",
         "mine",
         "--json",
     )

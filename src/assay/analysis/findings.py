@@ -30,6 +30,7 @@ from assay.model import (
     TrialReport,
 )
 from assay.model.metric import JUDGING
+from assay.plugin.experiment import find_trait
 from assay.plugin.finding import Finding, finding_class
 from assay.units import count
 
@@ -70,7 +71,7 @@ def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None
 
 
 def read_findings(trials: Sequence[TrialReport]) -> tuple[list[TrialReport], dict[str, Finding]]:
-    """Trials as the findings of their experiments want them reported, and the findings by experiment or instrument."""
+    """Trials as the findings of their experiments want them reported, and the findings by experiment, instrument or shared name."""
     adjusted = list(trials)
     found: dict[str, Finding] = {}
     for name in dict.fromkeys(trial.stored.trial.experiment for trial in trials):
@@ -89,6 +90,12 @@ def read_findings(trials: Sequence[TrialReport]) -> tuple[list[TrialReport], dic
             trial for trial in adjusted if name in {use.name for use in trial.stored.trial.instruments}
         ]
         if member is not None and name not in found and (finding := member.read(watched)) is not None:
+            found[name] = finding
+    shared = [(trial, find_trait(trial.stored.trial.experiment, "findings", ())) for trial in adjusted]
+    for name in dict.fromkeys(name for _, names in shared for name in names):
+        member = finding_class(name)
+        sharing = [trial for trial, names in shared if name in names]
+        if member is not None and name not in found and (finding := member.read(sharing)) is not None:
             found[name] = finding
     return adjusted, found
 

@@ -80,10 +80,10 @@ class RunOptions(TypedDict, total=False):
     """With `until_decided`: differences within it count as none."""
     max_pairs: Annotated[int, Field(ge=10, le=100_000)]
     """With `until_decided`: the maximum number of pairs."""
-    group: str | Sequence[str]
-    """Tags of the run."""
-    label: str
-    """What to call this run in lists and reports."""
+    group: str
+    """Only the experiments of a spec that belong to this group."""
+    label: str | Sequence[str]
+    """Labels of the run: all are its tags, and the first is its title in lists and reports."""
     load: str | Path | Sequence[str | Path]
     """Python files whose experiments, agents and scorers are made known by name."""
     report: str | Sequence[str]

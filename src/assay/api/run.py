@@ -50,7 +50,7 @@ _KEYWORDS = {
     "iterations.measured": "repetitions",
     "iterations.warmup": "warmup",
     "output_dir": "out",
-    "tags": "group",
+    "tags": "label",
     "until": "until_decided",
     "benchmarks.0.cases": "cases",
     "benchmarks.0.scorer": "scorer",
@@ -179,7 +179,8 @@ def _request(
         given.get("concurrency"),
         _budget(given),
         suite,
-        given.get("label", ""),
+        next(iter(as_list(given.get("label"))), ""),
+        given.get("group"),
     )
 
 
@@ -202,7 +203,7 @@ def _changes(given: Mapping[str, Any], session: SessionFunctions) -> dict[str, A
         "iterations": {key: value for key, value in iterations.items() if value is not None},
         "until": {key: value for key, value in until.items() if value is not None},
         "load": [str(file) for file in as_list(given.get("load"))],
-        "tags": as_list(given.get("group")),
+        "tags": as_list(given.get("label")),
         "output_dir": str(given["out"]) if "out" in given else None,
     }
     if session.all:

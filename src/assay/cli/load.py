@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay.cli.sandbox import sandbox_option
-from assay.cli.session import Session, common
+from assay.cli.session import Session, common, label_option
 from assay.load.options import Group, LoadOption, LoadOptions, load_options
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _build_option(option: LoadOption) -> Callable[[Callable[..., Any]], Callable
     metavar="N",
     help="Serve the running load's own metrics for Prometheus on 127.0.0.1:N; 0 takes a free port.",
 )
-@click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
+@label_option
 @options_of("inputs")
 @options_of("requests")
 @sandbox_option
@@ -101,7 +101,7 @@ def load(
     find_capacity: bool,
     raw: Path | None,
     metrics_port: int | None,
-    tags: tuple[str, ...],
+    labels: tuple[str, ...],
     **given: Any,
 ) -> int:
     """Load-test TARGET: a base URL ending in /v1, an Ollama or HTTP URL, or an agent's name.
@@ -132,7 +132,7 @@ def load(
         if find_capacity:
             if asked.load.has_sessions:
                 raise click.UsageError("--find-capacity sends single requests: leave out sessions.")
-            return _find_capacity(session, open_store(), options, asked, tags, arrivals)
+            return _find_capacity(session, open_store(), options, asked, labels, arrivals)
         with (
             _raw_records(raw) as keep,
             _serve_own_metrics(session, metrics_port) as count,
@@ -146,7 +146,7 @@ def load(
                 watch,
                 levels=levels if len(levels) > 1 else (),
                 repetitions=repetitions,
-                tags=tags,
+                tags=labels,
                 watch_chunk=_both(keep, count),
             )
         return _finish(session, done, asked, options, levels)
@@ -334,7 +334,7 @@ def _find_capacity(
     store: Store,
     options: LoadOptions,
     asked: PreparedLoad,
-    tags: tuple[str, ...],
+    labels: tuple[str, ...],
     arrivals: Arrivals,
 ) -> int:
     """Run the search and print its answer. The exit code is 0 if a rate was sustained, else 1."""
@@ -351,7 +351,7 @@ def _find_capacity(
             session.say(step_text(step))
 
     request = CapacityRequest(options, asked, arrivals)
-    found = find_capacity(request, store, session.settings, tell, partial(looking_on, session), tags)
+    found = find_capacity(request, store, session.settings, tell, partial(looking_on, session), labels)
     if session.is_json:
         from assay.report.documents.answers import capacity_answer_document
 

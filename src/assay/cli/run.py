@@ -18,7 +18,7 @@ import click
 
 from assay.cli.output import echo
 from assay.cli.sandbox import sandbox_option
-from assay.cli.session import Session, common
+from assay.cli.session import Session, common, label_option
 from assay.model.codec import to_plain
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ FLAGS = {
     "iterations.measured": "--repetitions",
     "iterations.warmup": "--warmup",
     "output_dir": "--out",
-    "tags": "--group",
+    "tags": "--label",
     "until": "--until-decided",
 }
 
@@ -97,8 +97,10 @@ FLAGS = {
 @click.option(
     "--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result and the reports."
 )
-@click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
-@click.option("--label", metavar="TEXT", help="Title of the run in lists and reports.")
+@click.option(
+    "--group", metavar="G", help="Run only the experiments of this group of the spec; all: every one."
+)
+@label_option
 @click.option(
     "--agent",
     "agents",
@@ -224,7 +226,8 @@ def _request(target: str, options: dict[str, Any], store: Store) -> RunRequest:
         CaseFilter(options["limit"], frozenset(options["cases"]), frozenset(options["case_tags"]), failed),
         options["concurrency"],
         Budget(options["budget_usd"], options["budget_tokens"]),
-        label=options["label"] or "",
+        label=next(iter(options["labels"]), ""),
+        group=options["group"],
     )
 
 
@@ -305,8 +308,8 @@ def changes(options: dict[str, Any]) -> dict[str, Any]:
         named["until"] = until
     if options["load"]:
         named["load"] = list(options["load"])
-    if options["tags"]:
-        named["tags"] = list(options["tags"])
+    if options["labels"]:
+        named["tags"] = list(options["labels"])
     if options["out"] is not None:
         named["output_dir"] = str(options["out"])
     return {key: value for key, value in named.items() if value not in ({}, None)}

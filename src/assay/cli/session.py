@@ -158,6 +158,16 @@ class Session:
         return SafeConsole(stderr=True, highlight=False)
 
 
+label_option = click.option(
+    "--label",
+    "labels",
+    metavar="TEXT",
+    multiple=True,
+    help="Label the run; may be repeated. All are tags of the run, and the first is its title in lists and reports.",
+)
+"""Of the commands that make runs."""
+
+
 def common(command: Command) -> Command:
     """Give a command the common options, and hand it a Session as its first argument."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay.cli.load import options_of
-from assay.cli.session import Session, common
+from assay.cli.session import Session, common, label_option
 from assay.text import shell_command
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _EVERY = 0.25
     metavar="RATE",
     help="Requests per second that the agent handles comfortably; default: found by a search.",
 )
-@click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
+@label_option
 @options_of("requests")
 @common
 def stress(
@@ -50,7 +50,7 @@ def stress(
     scenarios: tuple[str, ...],
     quick: bool,
     base: str | None,
-    tags: tuple[str, ...],
+    labels: tuple[str, ...],
     **given: Any,
 ) -> int:
     """Stress-test AGENT in eight scenarios. AGENT is an agent's name, or a URL as for assay load.
@@ -72,7 +72,7 @@ def stress(
         scenarios,
         quick,
         None if base is None else rate_of(base, "--base"),
-        tags,
+        labels,
     )
     with session.store() as store:
         done = run_stress(options, store, session.settings, _build_observer(session))

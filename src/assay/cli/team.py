@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from assay.cli.session import Session, common
+from assay.cli.session import Session, common, label_option
 from assay.text import shell_command
 
 
@@ -61,7 +61,7 @@ from assay.text import shell_command
     help="Write a report: html, md, json, csv, png, junit, or team (a folder of JSON and Markdown files).",
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the reports.")
-@click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
+@label_option
 @click.option("--dry-run", is_flag=True, help="Print what would run, and exit.")
 @common
 def team(session: Session, spec: str, dry_run: bool, permits: int | None, **options: Any) -> int:
@@ -87,7 +87,10 @@ def team(session: Session, spec: str, dry_run: bool, permits: int | None, **opti
     whole = {**options, "processes": None, "isolation": None, "executor": None}
     with session.store() as store:
         with flags_named(spec):
-            asked = RunRequest(spec, {**changes(whole), **({"permits": permits} if permits else {})})
+            title = next(iter(options["labels"]), "")
+            asked = RunRequest(
+                spec, {**changes(whole), **({"permits": permits} if permits else {})}, label=title
+            )
             plan = prepare(asked, session.settings, store)
         # Any spec can be planned here, and the options of this command would mean little for another kind.
         if any(trial.experiment != "team" for trial in plan.trials):

@@ -90,9 +90,8 @@ def answer_of(document: Mapping[str, Any], pieces: Pieces | None = None, log: st
     if output is None and pieces:
         output = pieces.text
     if document.keys() <= _BARE:
-        return Answer(
-            output, (), NO_USAGE, first_token_seconds=pieces.first_seconds if pieces else None, log=log
-        )
+        first, times = (pieces.first_seconds, tuple(pieces.seconds)) if pieces else (None, ())
+        return Answer(output, (), NO_USAGE, first_token_seconds=first, log=log, content_seconds=times)
     calls = tuple(map(_tool_call, _items(document, "tool_calls")))
     usage = usage_of(document.get("usage"))
     usd = document.get("usd")
@@ -112,6 +111,7 @@ def answer_of(document: Mapping[str, Any], pieces: Pieces | None = None, log: st
         {str(name): seconds_of(value, name) for name, value in (durations or {}).items()},
         is_simulated=document.get("simulated") is True,
         log=log if log is not None else _text(document.get("log"), "log"),
+        content_seconds=tuple(pieces.seconds) if pieces else (),
     )
 
 

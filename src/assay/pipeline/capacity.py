@@ -229,7 +229,8 @@ def _plan(request: CapacityRequest, settings: Settings, tags: tuple[str, ...]) -
 
     The trial is marked as stopped at the end, so that the steps that were not needed do not count as missing.
     """
-    plan = plan_load(request.options, settings, MOST_STEPS, (*tags, CAPACITY_TAG))
+    plan = plan_load(request.options, settings, MOST_STEPS, tags)
+    plan = replace(plan, tags=(*plan.tags, CAPACITY_TAG))
     if request.arrivals is Arrivals.CONSTANT:
         return plan
     # A load takes arrivals only with a rate, so they are added to what was checked.

@@ -39,7 +39,7 @@ def plan_load(
     for trial in plan.trials:
         axes = [f"{name}={value}" for name, value in trial.axes.items()]
         trials.append(replace(trial, name=" ".join([f"load {options.target}", *axes])))
-    return replace(plan, name="load", trials=tuple(trials))
+    return replace(plan, name="load", trials=tuple(trials), label=next(iter(tags), ""))
 
 
 def select_changed_options(options: LoadOptions) -> dict[str, object]:

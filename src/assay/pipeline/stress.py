@@ -384,6 +384,7 @@ def plan_stress(options: StressOptions, scenarios: Sequence[Scenario], use: Agen
         options.load.seed,
         Order.SEQUENTIAL,
         tags=options.tags,
+        label=next(iter(options.tags), ""),
         source={
             "target": target,
             **common,

@@ -162,6 +162,7 @@ def _pair_agents_with_params(
     member: Any, entry: ExperimentEntry, agents: Sequence[AgentUse]
 ) -> list[tuple[AgentUse | None, dict[str, Any]]]:
     """Each agent with the params that it stands for; where none was named, nothing with none."""
+    tested: list[tuple[AgentUse | None, dict[str, Any]]]
     if not agents:
         return [(None, {})]
     params_of = getattr(experiment_class(member), "params_of", None)
@@ -169,9 +170,12 @@ def _pair_agents_with_params(
         names = ", ".join(f"'{use.name}'" for use in agents)
         raise PlanError(f"'{entry.experiment}' takes no agent, but {names} was given.")
     try:
-        return [(use, dict(params_of(use))) for use in agents]
+        every = [(use, params_of(use)) for use in agents]
     except BadAgent as problem:
         raise PlanError(str(problem)) from None
+    tested = [(use, dict(params)) for use, params in every if params is not None]
+    # Agents that have no part in the experiment stand for one trial of it without an agent, however many they are.
+    return tested if len(tested) == len(every) else [*tested, (None, {})]
 
 
 def _experiment(reference: str, written: str) -> Any:

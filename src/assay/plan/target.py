@@ -66,6 +66,8 @@ class RunRequest:
     suite: Document | None = None
     """A suite that was given as data; then the target is only what messages call it."""
     label: str = ""
+    group: str | None = None
+    """Only the experiments of a spec that belong to it; `all` is every one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,7 @@ def _plan_team(
     check_options(
         {
             **_only_for_suites(request),
+            "--group": request.group,
             "--processes": "processes" in changes,
             "--isolation": changes.get("isolation", "process") != "process",
             "--executor": changes.get("executor", "local") != "local",
@@ -252,14 +255,34 @@ def _with_overrides(read: Callable[..., Spec], request: RunRequest) -> Spec:
     # Read twice: which experiments have a param is known only once the spec has been read and its files imported, and
     # mistakes have to be reported against the keys as they are after the overrides.
     changes = {key: value for key, value in request.changes.items() if key not in SECTIONS}
-    spec = read(changes)
+    spec = _select_group(read(changes), request)
     if not request.changes.keys() & set(SECTIONS):
         return spec
     with contextlib.suppress(AssayError):  # Planning reports files that cannot be imported, with their lines.
         load_files(spec.folder, spec.run.load)
     requested = (agent.name if isinstance(agent, AgentUse) else agent for agent in request.agents)
     agents = [*requested, *map(_name_of, spec.run.agents)]
-    return read(changes, assign_overrides(spec, request.changes, agents))
+    return _select_group(read(changes, assign_overrides(spec, request.changes, agents)), request)
+
+
+_EVERY_GROUP = "all"
+
+
+def _select_group(spec: Spec, request: RunRequest) -> Spec:
+    """The spec with the experiments of the group that was asked for; PlanError names the groups there are."""
+    if request.group in (None, _EVERY_GROUP):
+        return spec
+    chosen = tuple(located for located in spec.entries if located.entry.group == request.group)
+    if chosen:
+        return replace(spec, entries=chosen)
+    groups = list(dict.fromkeys(located.entry.group for located in spec.entries if located.entry.group))
+    if not groups:
+        raise PlanError(
+            f"'{request.target}' has no groups of experiments, so --group cannot select '{request.group}'. "
+            f"To label the run: --label {request.group}"
+        )
+    known = no_such(str(request.group), f"groups of '{request.target}'", [_EVERY_GROUP, *groups])
+    raise PlanError(known)
 
 
 def _here(output_dir: str | None) -> str | None:
@@ -531,6 +554,11 @@ def _check_agents(uses: list[AgentUse], suite: Suite, request: RunRequest) -> li
 def _apply_request(options: SuiteOptions, request: RunRequest) -> SuiteOptions:
     """The options with those of the request, which override the file; tags are added to its tags."""
     changes = request.changes
+    if request.group is not None:
+        raise PlanError(
+            f"'{request.target}' is a suite: --group selects experiments of a spec. "
+            f"To label the run: --label {request.group}"
+        )
     if "processes" in changes:
         raise PlanError(
             f"'{request.target}' is a suite: --processes does not apply to it. Use --repetitions, or write "

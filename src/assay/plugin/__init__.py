@@ -13,9 +13,20 @@ if TYPE_CHECKING:
     from assay.plugin.agent import Agent, AgentError, AgentHooks, BadAgent, InvalidAnswer
     from assay.plugin.agent_pool import AgentPool, expand_variables, make_agent
     from assay.plugin.case_limit import seconds_left
+    from assay.plugin.components import (
+        AgentComponents,
+        AnswerEvaluator,
+        ConfigValidator,
+        ConversationMemory,
+        InputValidator,
+        RewardFunction,
+        StructuredParser,
+        ToolCaller,
+    )
     from assay.plugin.executor import Attempt, Executor
     from assay.plugin.experiment import Experiment, ExperimentContext, ExperimentHooks, MeasuredFunction
     from assay.plugin.finding import Finding
+    from assay.plugin.grades import GradeBand, GradeScale
     from assay.plugin.instrument import File, Instrument, InstrumentHooks, NotMeasurable, Reading
     from assay.plugin.judge_retries import is_judging, report_judge_retry
     from assay.plugin.judge_usage import add_judge_usage, compute_judge_usage
@@ -54,13 +65,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent",
+    "AgentComponents",
     "AgentError",
     "AgentHooks",
     "AgentPool",
+    "AnswerEvaluator",
     "Attempt",
     "BadAgent",
     "Bench",
     "Ceilings",
+    "ConfigValidator",
+    "ConversationMemory",
     "Cost",
     "Executor",
     "Experiment",
@@ -68,7 +83,10 @@ __all__ = [
     "ExperimentHooks",
     "File",
     "Finding",
+    "GradeBand",
+    "GradeScale",
     "HandledLoad",
+    "InputValidator",
     "Instrument",
     "InstrumentHooks",
     "InvalidAnswer",
@@ -83,12 +101,15 @@ __all__ = [
     "Reading",
     "Recovery",
     "Reporter",
+    "RewardFunction",
     "Sandbox",
     "Scenario",
     "ScenarioSubject",
     "Scorer",
     "ScorerHooks",
     "SteadyClock",
+    "StructuredParser",
+    "ToolCaller",
     "add_judge_usage",
     "build_finding",
     "build_load_point",
@@ -129,9 +150,12 @@ _NAMES = {
     "agent": "Agent AgentError AgentHooks BadAgent InvalidAnswer",
     "agent_pool": "AgentPool expand_variables make_agent",
     "case_limit": "seconds_left",
+    "components": "AgentComponents AnswerEvaluator ConfigValidator ConversationMemory InputValidator RewardFunction "
+    "StructuredParser ToolCaller",
     "executor": "Attempt Executor",
     "experiment": "Experiment ExperimentContext ExperimentHooks MeasuredFunction",
     "finding": "Finding",
+    "grades": "GradeBand GradeScale",
     "instrument": "File Instrument InstrumentHooks NotMeasurable Reading",
     "judge_retries": "is_judging report_judge_retry",
     "judge_usage": "add_judge_usage compute_judge_usage",

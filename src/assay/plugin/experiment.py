@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -13,6 +13,7 @@ from assay.plugin import lookup
 
 if TYPE_CHECKING:
     from assay.model import Iterations
+    from assay.plugin.grades import GradeScale
     from assay.plugin.outcome import Outcome
 
 
@@ -76,7 +77,8 @@ class Experiment:
     params_of: ClassVar[Any] = None
     """Of an experiment that tests agents, a function: from an AgentUse to the params that it stands for.
 
-    Raises BadAgent for an agent that it cannot test. Without it, `--agent` means nothing for the experiment.
+    Raises BadAgent for an agent that it cannot test. None means that the agent has no part in this experiment, which then runs
+    once as if no agent was named. Without the function, `--agent` means nothing for the experiment.
     """
     agent_of: ClassVar[Any] = None
     """A function from params to the Agent that is tested where none was named; without it, the code base is."""
@@ -119,6 +121,12 @@ class ExperimentHooks(Protocol):
     """Whether an execution that failed with an output is a result like any other, as where the question is how often an agent succeeds.
     Every other experiment ends after three failures in a row, by which its share of successes would seem too low."""
 
+    findings: Sequence[str]
+    """Findings that its trials share with those of other experiments, beside the one of its own name: `grades` is one."""
+
+    grades: Sequence[GradeScale]
+    """With the finding `grades`: the scales by which its figures are graded."""
+
     def read(self, result: Any) -> Outcome:
         """Makes an Outcome of what `execute_once` returned, which may then be anything. It is not timed."""
         ...
@@ -144,9 +152,13 @@ def experiment_class(member: Any) -> Any:
     return getattr(member, "experiment", member)
 
 
-def has_trait(experiment: str, trait: str) -> bool:
-    """Whether the experiment of this name has this attribute of ExperimentHooks; False where it cannot be found."""
+def find_trait(experiment: str, trait: str, otherwise: Any = None) -> Any:
+    """This attribute of ExperimentHooks of the experiment of this name; `otherwise` where it has none, or cannot be found."""
     try:
-        return bool(getattr(experiment_class(lookup.find("experiments", experiment)), trait, False))
+        return getattr(experiment_class(lookup.find("experiments", experiment)), trait, otherwise)
     except (LookupFailed, MissingExtra):
-        return False
+        return otherwise
+
+
+def has_trait(experiment: str, trait: str) -> bool:
+    return bool(find_trait(experiment, trait))

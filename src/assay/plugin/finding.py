@@ -18,7 +18,8 @@ class Finding(Protocol):
     """What an experiment adds to analysis and reports, beside the estimates that every trial has.
 
     A finding is looked up by the name of the experiment: the entry point `team` of the group `assay.findings` belongs to
-    the trials of the experiment `team`. One with the name of an instrument belongs to the trials that have the instrument. Analysis calls `adjust` for each of these trials, then `read` once with all of
+    the trials of the experiment `team`. One with the name of an instrument belongs to the trials that have the
+    instrument, and one that experiments name under `findings` to the trials of all of these. Analysis calls `adjust` for each of these trials, then `read` once with all of
     them. Reports ask the object that `read` returns for its document, its sections and the rest; they never ask what
     experiment it belongs to.
 

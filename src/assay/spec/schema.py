@@ -201,6 +201,12 @@ class ExperimentEntry(Section):
     experiment: str = Field(
         description="A name, `module:attribute` or `file.py::name`.", examples=["pragma_profile"]
     )
+    group: str | None = Field(
+        None,
+        description="Group of experiments that it belongs to; `assay run --group` runs one of them.",
+        min_length=1,
+        examples=["latency"],
+    )
     params: dict[str, Any] = Field(
         default_factory=dict, description="Params of the experiment.", examples=[{"num_records": 10000}]
     )

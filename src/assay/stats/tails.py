@@ -58,7 +58,7 @@ def tail_intervals(
         return {q: _order_statistics(values, q / 100, level) for q in supported}
     scaled, draws = comparable_scale(values), _resample(tuple(names.tolist()))
     rows = np.searchsorted(names, units)
-    share = _outside(level, names.size)
+    share = compute_outside_share(level, names.size)
     ends = {q: _compute_drawn_ends(draws, scaled.samples[0], rows, q, share) for q in supported}
     return {q: (scaled.back(low), scaled.back(high)) for q, (low, high) in ends.items()}
 
@@ -90,7 +90,7 @@ def tail_effect(
     draws_b = draws_a if is_paired else _resample(tuple(names_b.tolist()), "b")
     drawn = draws_b.quantiles(y, np.searchsorted(names_b, units_b), q)
     drawn = drawn - draws_a.quantiles(x, np.searchsorted(names_a, units_a), q)
-    value, share = percentile(y, q) - percentile(x, q), _outside(level, fewest)
+    value, share = percentile(y, q) - percentile(x, q), compute_outside_share(level, fewest)
     low, high = (float(np.quantile(drawn, place)) for place in (share, 1 - share))
     ends = [scaled.back(number) for number in (value, min(low, value), max(high, value))]
     # p is that of the interval that just touches zero.
@@ -110,7 +110,7 @@ def _widening(units: int) -> float:
     return math.sqrt(units / (units - 1))
 
 
-def _outside(level: float, units: int) -> float:
+def compute_outside_share(level: float, units: int) -> float:
     """The share of draws beyond either end: of the normal, at Student's distance for so few units."""
     # Imported here, because estimates of few executions have no such intervals and are made sooner without it.
     from assay.stats.means import t_quantile

@@ -8,11 +8,12 @@ client where the bytes arrive; durations that the server itself reports are reco
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
+from assay.builtin.experiments.components.scales import SERVING
 from assay.builtin.experiments.model_server import ModelServer, resolve_answering_model, server_of
 from assay.builtin.experiments.server_process import ServerProcess
 from assay.builtin.experiments.serving_params import ServingParams, agent_use, params_of, with_model
@@ -20,6 +21,7 @@ from assay.model import AgentUse, AgentVersion, Answer, Better, Metric, Request
 from assay.plugin.agent import AgentError, InvalidAnswer
 from assay.plugin.agent_pool import make_agent
 from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.plugin.grades import GradeScale
 from assay.plugin.outcome import Outcome
 
 _WORDS = (
@@ -49,6 +51,8 @@ class Serving(Experiment):
     """
 
     Params: ClassVar[Any] = ServingParams
+    findings: ClassVar[Sequence[str]] = ("grades",)
+    grades: ClassVar[Sequence[GradeScale]] = SERVING
     params_of: ClassVar[Any] = staticmethod(params_of)
 
     metrics: ClassVar[Mapping[str, Metric]] = {

@@ -482,6 +482,24 @@ class TeamAgent(BaseModel):
     contention: TeamContention | None = Field(description="null where no pair is whole")
 
 
+class GradeDocument(BaseModel):
+    """A figure of a trial and its grade."""
+
+    trial: str = Field(description="Name of the trial")
+    label: str = Field(description="What is graded")
+    metric: str = Field(description="Name of the metric")
+    statistic: str = Field(description="`median`, `p95`, `p99` or `cv`")
+    value: float | None = Field(description="The figure; null where there is not enough data for it")
+    low: float | None = Field(description="Lower end of its 95 % interval; null where it has none")
+    high: float | None = Field(description="Upper end")
+    unit: str = Field(description="Unit of the figure")
+    grade: str = Field(description="Name of the grade, or `unsure`, or `not enough data`")
+    simulated: bool = Field(description="Whether the agent made its figures up")
+    thresholds: dict[str, float] = Field(
+        description="Upper end of each grade but the last, which has none, in ascending order"
+    )
+
+
 class TeamGrade(BaseModel):
     """A figure compared with a target."""
 
@@ -588,6 +606,10 @@ class Result(BaseModel):
         None,
         description="Of workflows: `models` with the figures of each model over all its runs, and `comparison`, who has the best value "
         "of each figure; see docs/workflow.md",
+    )
+    grades: list[GradeDocument] | None = Field(
+        None,
+        description="Of experiments that declare thresholds: figures with their grades; see docs/components.md",
     )
     trials: list[TrialDocument] = Field(description="One entry a trial, in the order of the plan")
 

@@ -1,0 +1,344 @@
+"""Each part of an agent by itself: validation, parsing, tools, memory, evaluation, rewards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from assay.builtin.assistant.evaluation import compute_advantages
+from assay.builtin.experiments.components import prompts
+from assay.builtin.experiments.components.subject import (
+    PartBenchmark,
+    PartParams,
+    describe_metrics,
+    time_call,
+)
+from assay.model import Better, Metric, ToolCall
+from assay.plugin.components import (
+    AnswerEvaluator,
+    ConfigValidator,
+    ConversationMemory,
+    InputValidator,
+    RewardFunction,
+    StructuredParser,
+    ToolCaller,
+)
+from assay.plugin.experiment import ExperimentContext
+
+
+class InputValidation(PartBenchmark):
+    """All inputs of the corpus once, ten harmless ones and fourteen attacks."""
+
+    part: ClassVar[str] = "validator"
+    protocol: ClassVar[Any] = InputValidator
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        caught_share="higher", false_alarm_share="lower"
+    )
+    fine: ClassVar[Sequence[Any]] = prompts.FINE_INPUTS
+    broken: ClassVar[Sequence[Any]] = prompts.HOSTILE_INPUTS
+
+    def measure(self, context: ExperimentContext) -> tuple[float, int, int]:
+        def refuse_all() -> tuple[int, int]:
+            return sum(map(self.refuses, self.broken)), sum(map(self.refuses, self.fine))
+
+        seconds, (caught, alarms) = time_call(refuse_all)
+        return seconds, caught, alarms
+
+    def refuses(self, text: str) -> bool:
+        try:
+            self.subject.validate(text)
+        except ValueError:
+            return True
+        return False
+
+    def read_figures(self, result: tuple[float, int, int]) -> Mapping[str, Any]:
+        seconds, caught, alarms = result
+        return {
+            "inputs_per_second": (len(self.fine) + len(self.broken)) / seconds,
+            "caught_share": caught / len(self.broken),
+            "false_alarm_share": alarms / len(self.fine),
+        }
+
+
+class ConfigValidation(InputValidation):
+    """All configurations of the corpus once, four right ones and eight with a mistake."""
+
+    part: ClassVar[str] = "config_validator"
+    protocol: ClassVar[Any] = ConfigValidator
+    fine: ClassVar[Sequence[Any]] = prompts.FINE_CONFIGS
+    broken: ClassVar[Sequence[Any]] = prompts.BROKEN_CONFIGS
+
+    def refuses(self, config: Mapping[str, Any]) -> bool:  # type: ignore[override]
+        return bool(self.subject.check(config))
+
+
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["order", "state"],
+    "properties": {
+        "order": {"type": "integer"},
+        "state": {"enum": ["open", "shipped", "delivered"]},
+        "items": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {"name": {"type": "string"}, "price": {"type": "number"}},
+            },
+        },
+        "note": {"type": "string"},
+    },
+}
+
+
+class ParsingParams(PartParams):
+    """How large the parsed answers are."""
+
+    items: int = Field(default=20, ge=1, le=100_000, description="Items in the list of each answer.")
+
+
+class StructuredOutput(PartBenchmark):
+    """The same answer as plain JSON, in a code block within text, and cut off; each must give the value that it holds."""
+
+    Params: ClassVar[Any] = ParsingParams
+    part: ClassVar[str] = "parser"
+    protocol: ClassVar[Any] = StructuredParser
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        plain_right="higher", fenced_right="higher", truncated_right="higher"
+    )
+
+    def prepare_once(self, context: ExperimentContext) -> None:
+        """Cut at another place each time, but never within the keys that the schema requires."""
+        items = [{"name": f"item {n}", "price": n + 0.5} for n in range(self.params.items)]
+        whole = {"order": 12345, "state": "shipped", "items": items, "note": 'with "quotes" and {braces}'}
+        text = json.dumps(whole)
+        shortest = text.index('"items"') + 10
+        cut = text[: shortest + (context.execution * 7919) % (len(text) - shortest)]
+        complete = cut.count("}")
+        self._texts = {
+            "plain": (text, whole),
+            "fenced": (f"Here it is:\n\n```json\n{text}\n```\nAnything else?", whole),
+            "truncated": (cut, {"order": 12345, "state": "shipped", "items": items[:complete]}),
+        }
+
+    def measure(self, context: ExperimentContext) -> Mapping[str, tuple[float, Any]]:
+        return {kind: time_call(self._parse, text) for kind, (text, _) in self._texts.items()}
+
+    def _parse(self, text: str) -> Any:
+        try:
+            return self.subject.parse(text, _SCHEMA)
+        except ValueError as error:
+            return error
+
+    def read_figures(self, parsed: Mapping[str, tuple[float, Any]]) -> Mapping[str, Any]:
+        seconds = sum(seconds for seconds, _ in parsed.values())
+        right = {kind: _holds(value, self._texts[kind][1]) for kind, (_, value) in parsed.items()}
+        return {
+            "texts_per_second": len(parsed) / seconds,
+            **{f"{kind}_seconds": each for kind, (each, _) in parsed.items()},
+            **{f"{kind}_right": float(is_right) for kind, is_right in right.items()},
+        }
+
+
+def _holds(value: Any, expected: Mapping[str, Any]) -> bool:
+    """Whether all complete values are there; of an item that was cut, a part may be."""
+    if not isinstance(value, Mapping):
+        return False
+    items, wanted = value.get("items") or [], expected["items"]
+    same = all(value.get(key) == expected[key] for key in expected if key != "items")
+    return same and list(items[: len(wanted)]) == wanted and len(items) <= len(wanted) + 1
+
+
+class ToolParams(PartParams):
+    """How much the called tools have to do."""
+
+    calls: int = Field(default=8, ge=2, le=1000, description="Calls at the same time.")
+    kilobytes: int = Field(
+        default=256, ge=1, le=100_000, description="Size of what each parallel call works on."
+    )
+    repeats: int = Field(default=50, ge=1, le=100_000, description="Single calls that are timed together.")
+
+
+class FunctionCalling(PartBenchmark):
+    """What tools cost beside their work: their schemas, a call against calling the function itself, calls at the same time."""
+
+    Params: ClassVar[Any] = ToolParams
+    part: ClassVar[str] = "tools"
+    protocol: ClassVar[Any] = ToolCaller
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        Metric("parallel_speedup", "", Better.HIGHER), refused_share="higher"
+    )
+
+    def setup(self, context: ExperimentContext) -> None:
+        super().setup(context)
+        self._single = ToolCall("find_order", {"order": "12345"})
+        self._function = self.subject.function_of("find_order")
+        content = "x" * (self.params.kilobytes * 1024)
+        self._large = [ToolCall("check_receipt", {"content": content})] * self.params.calls
+        self._wrong = (
+            ToolCall("find_order", {"order": []}),
+            ToolCall("find_order", {}),
+            ToolCall("nothing", {}),
+        )
+
+    def measure(self, context: ExperimentContext) -> Mapping[str, Any]:
+        repeats = range(self.params.repeats)
+        schema, _ = time_call(self.subject.schemas)
+        direct, _ = time_call(lambda: [self._function("12345") for _ in repeats])
+        through, _ = time_call(lambda: [self.subject.call([self._single]) for _ in repeats])
+        serial, _ = time_call(lambda: [self.subject.call([call]) for call in self._large])
+        parallel, _ = time_call(self.subject.call, self._large)
+        return {
+            "schema_seconds": schema,
+            "dispatch_seconds": through / len(repeats),
+            "overhead_seconds": (through - direct) / len(repeats),
+            "parallel_seconds": parallel,
+            "parallel_speedup": serial / parallel,
+            "refused_share": sum(map(self._refuses, self._wrong)) / len(self._wrong),
+        }
+
+    def _refuses(self, call: ToolCall) -> bool:
+        try:
+            self.subject.call([call])
+        except ValueError:
+            return True
+        return False
+
+
+class MemoryParams(PartParams):
+    """How long the conversation gets."""
+
+    sizes: list[int] = Field(
+        default=[10, 100, 1_000, 10_000, 100_000],
+        min_length=3,
+        description="Numbers of messages at which the memory is used, in ascending order.",
+    )
+    repeats: int = Field(
+        default=5, ge=1, le=10_000, description="Uses at each size, of which the median counts."
+    )
+
+
+class MemoryUse(PartBenchmark):
+    """One conversation that grows: appending, and at each size the window, a summary and a search for one early message."""
+
+    Params: ClassVar[Any] = MemoryParams
+    part: ClassVar[str] = "memory"
+    protocol: ClassVar[Any] = ConversationMemory
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        *(Metric(f"{use}_growth", "", Better.LOWER) for use in ("window", "summarise", "search")),
+        found_share="higher",
+    )
+
+    def measure(self, context: ExperimentContext) -> Mapping[str, Any]:
+        memory, size = self.subject(), 0
+        found, append = 0, 0.0
+        times: dict[str, list[float]] = {"window": [], "summarise": [], "search": []}
+        for wanted in sorted(self.params.sizes):
+            append += time_call(_fill, memory, size, wanted)[0]
+            size = wanted
+            uses = {
+                "window": lambda: memory.window(10),
+                "summarise": lambda: memory.summarise(3),
+                "search": lambda: memory.search("reference zx4711", 3),
+            }
+            for name, use in uses.items():
+                each = [time_call(use) for _ in range(self.params.repeats)]
+                times[name].append(median(seconds for seconds, _ in each))
+            _, messages = each[-1]
+            found += any("zx4711" in str(message.get("content", "")) for message in messages)
+        return {"append": append / size, "times": times, "found": found}
+
+    def read_figures(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        from assay.stats.line import growth_exponent
+
+        sizes, times = sorted(self.params.sizes), result["times"]
+        growth = {name: growth_exponent(sizes, values) for name, values in times.items()}
+        return {
+            "append_seconds": result["append"],
+            "found_share": result["found"] / len(sizes),
+            **{f"{name}_growth": line.slope for name, line in growth.items() if line is not None},
+            **{
+                f"at_{size}": {f"{name}_seconds": times[name][place] for name in times}
+                for place, size in enumerate(sizes)
+            },
+        }
+
+
+def _fill(memory: Any, first: int, last: int) -> None:
+    """Messages of a long service conversation; the fourth one has a reference that no other has."""
+    turns = [text for scenario in prompts.SCENARIOS.values() for text in scenario]
+    for number in range(first, last):
+        text = "My reference is zx4711." if number == 3 else f"{turns[number % len(turns)]} ({number})"
+        memory.append("assistant" if number % 2 else "user", text)
+
+
+class EvaluationMetrics(PartBenchmark):
+    """Relevance, coherence and helpfulness of answers to questions, and of answers to something else."""
+
+    part: ClassVar[str] = "evaluator"
+    protocol: ClassVar[Any] = AnswerEvaluator
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        relevance_right="higher", helpfulness_right="higher"
+    )
+
+    def measure(self, context: ExperimentContext) -> tuple[float, list[tuple[Any, Any]]]:
+        evaluate = self.subject.evaluate
+        return time_call(
+            lambda: [(evaluate(asked, fit), evaluate(asked, unfit)) for asked, fit, unfit in prompts.JUDGED]
+        )
+
+    def read_figures(self, result: tuple[float, list[tuple[Any, Any]]]) -> Mapping[str, Any]:
+        seconds, pairs = result
+        share = {
+            name: sum(fit[name] > unfit[name] for fit, unfit in pairs) / len(pairs)
+            for name in ("relevance", "helpfulness")
+        }
+        return {
+            "evaluations_per_second": 2 * len(pairs) / seconds,
+            **{f"{name}_right": value for name, value in share.items()},
+            **{f"mean_{name}": sum(fit[name] for fit, _ in pairs) / len(pairs) for name in pairs[0][0]},
+        }
+
+
+class RewardParams(PartParams):
+    """How many conversations are rewarded together."""
+
+    group_size: int = Field(
+        default=8, ge=2, le=10_000, description="Conversations that are compared with each other."
+    )
+
+
+class RewardComputation(PartBenchmark):
+    """Rewards of a group of conversations and their advantages, as group-relative policy optimisation (GRPO) takes them."""
+
+    Params: ClassVar[Any] = RewardParams
+    part: ClassVar[str] = "reward_function"
+    protocol: ClassVar[Any] = RewardFunction
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(ranked_right="higher")
+
+    def setup(self, context: ExperimentContext) -> None:
+        """Every second conversation of a group answers its questions; the others say something else."""
+        super().setup(context)
+        self._group = [
+            [
+                message
+                for asked, fit, unfit in prompts.JUDGED
+                for message in (
+                    {"role": "user", "content": asked},
+                    {"role": "assistant", "content": unfit if number % 2 else fit},
+                )
+            ]
+            for number in range(self.params.group_size)
+        ]
+
+    def measure(self, context: ExperimentContext) -> tuple[float, list[float]]:
+        return time_call(lambda: compute_advantages([self.subject.reward(turns) for turns in self._group]))
+
+    def read_figures(self, result: tuple[float, list[float]]) -> Mapping[str, Any]:
+        seconds, advantages = result
+        right = [(advantage > 0) == (number % 2 == 0) for number, advantage in enumerate(advantages)]
+        return {"rewards_per_second": len(advantages) / seconds, "ranked_right": sum(right) / len(right)}

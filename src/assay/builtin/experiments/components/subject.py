@@ -1,0 +1,258 @@
+"""What a component benchmark measures: an agent, or one part of it.
+
+`AgentBenchmark` opens the agent that `--agent` or `--set agent=…` names, and asks it. `PartBenchmark` measures a part that follows
+one of the Protocols in `assay.plugin.components`: that of the agent, or the one that `--set target=mine.py:Name` names. Where
+nothing is named, it is the agent `assistant` and its parts.
+
+Subclasses write `measure`, which is timed, and `read_figures` for what is computed from its result afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, Field, field_validator
+
+from assay.builtin.experiments.components.scales import COMMON
+from assay.model import AgentUse, AgentVersion, Answer, Better, Metric, Request
+from assay.model.codec import to_plain
+from assay.plugin import lookup
+from assay.plugin.agent import Agent, BadAgent, InvalidAnswer
+from assay.plugin.agent_pool import AgentPool
+from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.plugin.grades import GradeScale
+from assay.plugin.outcome import Outcome, split_result
+
+_POOL = "component agents"
+_REFERENCE = "assistant"
+_SPECIAL_TOKENS = 8
+"""Tokens that an answer may have beyond the bytes of its text, as those that begin and end it."""
+
+
+class AgentParams(BaseModel):
+    """The agent under test."""
+
+    agent: dict[str, Any] | str | None = Field(
+        default=None,
+        description="Agent under test: a type that needs no options, or a definition; --agent sets it. Default: assistant.",
+    )
+
+
+class PartParams(AgentParams):
+    """The part under test."""
+
+    target: str | None = Field(
+        default=None,
+        description="A class or object of your own instead of the agent's part, as file.py:Name or module:Name.",
+    )
+
+    @field_validator("target")
+    @classmethod
+    def _resolve(cls, target: str | None) -> str | None:
+        if target is None:
+            return None
+        place, colon, name = target.rpartition(":")
+        if not colon or not place or not name:
+            raise ValueError("must be written file.py:Name or module:Name")
+        if not place.endswith(".py"):
+            return target
+        if not Path(place).is_file():
+            raise ValueError(f"there is no file '{place}'")
+        return f"{Path(place).resolve()}:{name}"
+
+
+def read_use(given: Mapping[str, Any] | str | None) -> AgentUse:
+    """The agent that a param stands for; keys of an inline definition that are none of ours are its options."""
+    if given is None or isinstance(given, str):
+        return AgentUse(given or _REFERENCE, given or _REFERENCE)
+    if "options" in given:
+        return AgentUse(**given)
+    own = {key: given[key] for key in ("name", "type", "version", "folder", "price") if key in given}
+    if "type" not in own:
+        raise BadAgent("The definition of an agent needs a 'type'.")
+    options = {key: value for key, value in given.items() if key not in own}
+    return AgentUse(**{"name": own["type"], **own, "options": options})
+
+
+class AgentBenchmark(Experiment):
+    """Opens the agent once in each process, and tells failures of the agent from answers that are none."""
+
+    Params: ClassVar[Any] = AgentParams
+    findings: ClassVar[Sequence[str]] = ("grades",)
+    grades: ClassVar[Sequence[GradeScale]] = COMMON
+    params: Any
+    agent: Agent
+
+    @classmethod
+    def params_of(cls, use: AgentUse) -> dict[str, Any] | None:
+        return {"agent": to_plain(use)}
+
+    @classmethod
+    def agent_of(cls, params: Mapping[str, Any]) -> AgentVersion:
+        use = read_use(params.get("agent"))
+        return AgentVersion(use.name, use.version)
+
+    def setup(self, context: ExperimentContext) -> None:
+        self.use = read_use(self.params.agent)
+        context.extras[_POOL] = self.pool = AgentPool()
+        self.agent = self.pool.open(self.use)
+        self._asked = 0
+        if self.agent.is_simulated:
+            context.read_back(simulated=True)
+
+    def execute_once(self, context: ExperimentContext) -> Any:
+        try:
+            return self.measure(context)
+        except InvalidAnswer as error:
+            return Outcome(problem=str(error))
+
+    def measure(self, context: ExperimentContext) -> Any:
+        """What is timed; its result goes to `read_figures`."""
+        raise NotImplementedError
+
+    def read_figures(self, result: Any) -> Mapping[str, Any]:
+        """Metrics of one execution, untimed."""
+        return result or {}
+
+    def read(self, result: Any) -> Outcome:
+        if isinstance(result, Outcome):
+            return result
+        outcome = split_result(self.read_figures(result))
+        outcome.seconds = outcome.measurements.pop("seconds", None)
+        return outcome
+
+    @staticmethod
+    def teardown(context: ExperimentContext) -> None:
+        """After a kill there is nothing to close: agents end with their process."""
+        if (pool := context.extras.pop(_POOL, None)) is not None:
+            pool.close()
+
+    def ask(self, text: str, history: Sequence[Mapping[str, object]] = ()) -> Answer:
+        answer: Answer = self.pool.wait(self.agent.answer(self.build_request(text, history)))
+        return self.check(answer)
+
+    def build_request(self, text: str, history: Sequence[Mapping[str, object]] = ()) -> Request:
+        self._asked += 1
+        return Request(str(self._asked), text, history=tuple(history), repetition=self._asked)
+
+    def check(self, answer: Answer) -> Answer:
+        """InvalidAnswer for what cannot be one, and for more tokens than its text has bytes; agents that simulate may."""
+        if self.agent.is_simulated or answer.is_simulated:
+            return answer
+        if not isinstance(answer.output, str | int | float | list | tuple | dict | type(None)):
+            raise InvalidAnswer(f"The answer is neither text nor data but a {type(answer.output).__name__}.")
+        tokens = (answer.usage.output_tokens or 0) - (answer.usage.reasoning_tokens or 0)
+        most = len(str(answer.output).encode("utf-8", "replace")) + _SPECIAL_TOKENS
+        if isinstance(answer.output, str) and not answer.tool_calls and tokens > most:
+            raise InvalidAnswer(
+                f"The agent reports {tokens:,} output tokens for a text that cannot have more than {most:,}."
+            )
+        return answer
+
+
+class PartBenchmark(AgentBenchmark):
+    """Measures the part that `part` names, an attribute of AgentComponents, which follows `protocol`."""
+
+    Params: ClassVar[Any] = PartParams
+    part: ClassVar[str]
+    protocol: ClassVar[Any]
+    subject: Any
+
+    @classmethod
+    def params_of(cls, use: AgentUse) -> dict[str, Any] | None:
+        """None for an agent without that part, so that no trial with its name measures somebody else's."""
+        return {"agent": to_plain(use)} if hasattr(lookup.find("agents", use.type), cls.part) else None
+
+    @classmethod
+    def agent_of(cls, params: Mapping[str, Any]) -> AgentVersion:
+        target = params.get("target")
+        return AgentVersion(str(target).rpartition("/")[2]) if target else super().agent_of(params)
+
+    def setup(self, context: ExperimentContext) -> None:
+        super().setup(context)
+        if self.params.target:
+            self.subject = find_object(self.params.target)
+        elif hasattr(self.agent, self.part):
+            self.subject = getattr(self.agent, self.part)
+        else:
+            raise BadAgent(
+                f"Agent '{self.use.name}' has no '{self.part}'. Name one: --set target=FILE.py:NAME"
+            )
+        if self.part != "memory" and inspect.isclass(self.subject):
+            self.subject = self.subject()
+        made = self.subject() if self.part == "memory" else self.subject
+        if not isinstance(made, self.protocol):
+            wanted = [name for name in vars(self.protocol) if not name.startswith("_")]
+            missing = ", ".join(name for name in wanted if not hasattr(made, name))
+            raise BadAgent(
+                f"'{self.params.target or self.part}' is no {self.protocol.__name__}: it lacks {missing}."
+            )
+
+
+def find_object(target: str) -> Any:
+    """What a `target` names; BadAgent where there is nothing of that name."""
+    place, _, name = target.rpartition(":")
+    module = lookup.load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    if not hasattr(module, name):
+        raise BadAgent(f"'{place}' has no '{name}'.")
+    return getattr(module, name)
+
+
+def time_call(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
+    began = perf_counter()
+    result = function(*arguments)
+    return perf_counter() - began, result
+
+
+def describe_metrics(*metrics: Metric, **shares: str) -> dict[str, Metric]:
+    """Declared metrics by name; shares by their name and whether higher or lower is better."""
+    found = {metric.name: metric for metric in metrics}
+    return found | {name: Metric(name, "share", Better(better)) for name, better in shares.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Concurrency:
+    """What came of jobs at the same time: their results in order, and the most that were in flight."""
+
+    results: list[Any]
+    width: int
+
+
+def run_concurrently(
+    benchmark: AgentBenchmark, job: Callable[[int], Any], count: int, width: int
+) -> Concurrency:
+    """Jobs 0 to count − 1, at most `width` at a time; a job is a coroutine function where the agent is async.
+
+    A sync agent that may be called from several threads gets threads; any other one is asked one thing at a time.
+    """
+    if inspect.iscoroutinefunction(job):
+        in_flight = most = 0
+
+        async def run_all() -> list[Any]:
+            places = asyncio.Semaphore(width)
+
+            async def run_one(number: int) -> Any:
+                nonlocal in_flight, most
+                async with places:
+                    in_flight += 1
+                    most = max(most, in_flight)
+                    try:
+                        return await job(number)
+                    finally:
+                        in_flight -= 1
+
+            return await asyncio.gather(*map(run_one, range(count)))
+
+        return Concurrency(benchmark.pool.wait(run_all()), most)
+    if width == 1 or not getattr(benchmark.agent, "is_thread_safe", False):
+        return Concurrency([job(number) for number in range(count)], 1)
+    with ThreadPoolExecutor(width) as threads:
+        return Concurrency(list(threads.map(job, range(count))), min(width, count))
