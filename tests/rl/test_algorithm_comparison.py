@@ -116,11 +116,10 @@ def test_a_seed_that_diverges_is_kept_and_the_others_go_on(
 def _fail_first(train: Any) -> Any:
     calls: list[int] = []
 
-    def train_badly_once(self: NativeTrainer, episodes: int) -> Any:
+    def train_badly_once(self: NativeTrainer, episodes: int, record: Any) -> None:
         calls.append(1)
-        is_first = len(calls) == 1
-        for number, reward in enumerate(train(self, episodes)):
-            yield float("nan") if is_first and number == 5 else reward
+        bad = float("nan") if len(calls) == 1 else 1.0
+        train(self, episodes, lambda reward: record(reward * bad))
 
     return train_badly_once
 
@@ -156,7 +155,10 @@ def make_trials(**curves: list[list[float]]) -> list[Any]:
 
 def train_seeds(seeds: range) -> list[list[float]]:
     task, recipe = TASKS["arithmetic"], RECIPES["grpo"]
-    return [list(NativeTrainer(task, recipe, 4, seed).train(80)) for seed in seeds]
+    curves: list[list[float]] = [[] for _ in seeds]
+    for seed, curve in zip(seeds, curves, strict=True):
+        NativeTrainer(task, recipe, 4, seed).train(80, curve.append)
+    return curves
 
 
 def test_one_algorithm_under_two_names_is_called_tied() -> None:

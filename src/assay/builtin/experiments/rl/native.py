@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -57,14 +57,14 @@ class NativeTrainer:
         self._adam = Adam(recipe.rate)
         self.untrained_reward = self._measure_reward(baseline)
 
-    def train(self, episodes: int) -> Iterator[float]:
+    def train(self, episodes: int, record: Callable[[float], None]) -> None:
         order: list[int] = []
         for episode in range(1, episodes + 1):
             # Every prompt once, in a new order each time: no prompt is forgotten by chance.
             order = order or self._chance.permutation(len(self._task.prompts)).tolist()
             rollout = self.roll_out(self._task.prompts[order.pop()], episode)
+            record(float(rollout.rewards.mean()))
             self._learn(rollout, episode)
-            yield float(rollout.rewards.mean())
 
     def show_samples(self) -> list[list[str]]:
         prompts = self._task.prompts[:: max(1, len(self._task.prompts) // _SHOWN)][:_SHOWN]

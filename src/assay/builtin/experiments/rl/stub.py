@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -23,12 +23,11 @@ class StubTrainer:
         self._chance = np.random.default_rng(seed)
         self.untrained_reward = self._curve[0]
 
-    def train(self, episodes: int) -> Iterator[float]:
+    def train(self, episodes: int, record: Callable[[float], None]) -> None:
         base, amplitude, constant, noise = self._curve
         for episode in range(episodes):
-            yield (
-                base + amplitude * (1 - float(np.exp(-episode / constant))) + self._chance.normal(0.0, noise)
-            )
+            mean = base + amplitude * (1 - float(np.exp(-episode / constant)))
+            record(mean + self._chance.normal(0.0, noise))
 
     def show_samples(self) -> list[list[str]]:
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 from typing import Any, Protocol
@@ -25,8 +25,8 @@ class Trainer(Protocol):
     untrained_reward: float
     """Mean reward of the policy before its first episode, sampled apart from the training."""
 
-    def train(self, episodes: int) -> Iterator[float]:
-        """The mean reward of the group of each episode, after the policy was updated with it; raises Diverged."""
+    def train(self, episodes: int, record: Callable[[float], None]) -> None:
+        """Train, and record the mean reward of each episode's group once it is known; what `record` raises ends it."""
         ...
 
     def show_samples(self) -> list[list[str]]:
@@ -95,14 +95,17 @@ def run_training(trainer: Trainer, budget: Budget, report_progress: Callable[[st
     """Train to the end of the budget, or until it diverges, which is a result as well."""
     made = Training(budget, trainer.untrained_reward)
     every = max(1, min(_FIRST_PROGRESS, budget.episodes // _PROGRESS_STEPS))
+
+    def record(reward: float) -> None:
+        if not math.isfinite(reward):
+            raise Diverged(f"the reward of episode {len(made.rewards) + 1} is {reward}")
+        made.rewards.append(reward)
+        if len(made.rewards) % every == 0:
+            recent = fmean(made.rewards[-budget.window :])
+            report_progress(f"episode {len(made.rewards)} of {budget.episodes}, reward {recent:.2f}")
+
     try:
-        for reward in trainer.train(budget.episodes):
-            if not math.isfinite(reward):
-                raise Diverged(f"the reward of episode {len(made.rewards) + 1} is {reward}")
-            made.rewards.append(reward)
-            if len(made.rewards) % every == 0:
-                recent = fmean(made.rewards[-budget.window :])
-                report_progress(f"episode {len(made.rewards)} of {budget.episodes}, reward {recent:.2f}")
+        trainer.train(budget.episodes, record)
         made.samples = trainer.show_samples()
     except Diverged as fault:
         made.fault = str(fault)
