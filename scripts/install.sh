@@ -39,7 +39,9 @@ pip_install() {
     fi
 }
 
+# uv takes torch with all of CUDA even where pip is told of a build for the CPU.
 uv_install() {
+    [ "$extra" != rl ] || return
     "$venv/bin/python" -m uv --version >/dev/null 2>&1 || pip_install uv >/dev/null 2>&1 || return
     "$venv/bin/python" -m uv pip install --quiet --compile-bytecode --python "$venv/bin/python" "$@" 2>/dev/null
 }
