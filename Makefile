@@ -9,7 +9,7 @@ INSIDE = PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo serve test test-fast test-costs check fix docs messages bench bench-load bench-server bench-packs bench-stats faults clean
+.PHONY: help demo serve test test-fast test-costs check fix docs messages bench bench-load bench-server bench-packs bench-stats bench-rl rl faults clean
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -66,11 +66,16 @@ bench-packs: $(VENV)/.bench  ## Run the shipped experiments at full size, and ho
 bench-stats: $(VENV)/.dev  ## Hold the statistics against their promises by simulation
 	@$(INSIDE) PYTHONPATH=benchmarks python -m stats.run
 
+rl: $(VENV)-rl/.rl  ## Install torch and TRL in .venv-rl, for the tests of the backend trl and bench-rl (1.5 GB)
+
+bench-rl: $(VENV)/.bench $(VENV)-rl/.rl  ## Hold the native training against its promises, beside TRL
+	@$(INSIDE) PYTHONPATH=benchmarks python -m rl.run
+
 faults: $(VENV)/.dev  ## Break everything on purpose and count what goes wrong (QUICK=1: five minutes; SEED=N)
 	@$(INSIDE) PYTHONPATH=benchmarks python -m faults.run --seed $(or $(SEED),1) --size $(if $(QUICK),quick,full)
 
-clean:  ## Remove the virtual environment and what tools left
-	@rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+clean:  ## Remove the virtual environments and what tools left
+	@rm -rf $(VENV) $(VENV)-rl demo build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	@find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/.demo: pyproject.toml constraints.txt scripts/install.sh
@@ -81,3 +86,6 @@ $(VENV)/.dev: pyproject.toml constraints.txt scripts/install.sh
 
 $(VENV)/.bench: pyproject.toml constraints.txt scripts/install.sh
 	@$(INSTALL) bench
+
+$(VENV)-rl/.rl: pyproject.toml constraints.txt scripts/install.sh
+	@$(INSTALL) rl

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import load.page
 import packs.page
+import rl.page
 import server.page
 import stats.page
 from record import RESULTS, Result, in_unit, stored
@@ -86,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, default=PAGE)
     asked = parser.parse_args(arguments)
     text = page(stored(asked.results))
-    for part in (load.page, server.page, packs.page):
+    for part in (load.page, server.page, packs.page, rl.page):
         if found := stored(asked.results / part.RESULTS.name):
             text = f"{text}\n{section(found, part)}"
     if statistics := stats.page.section(stored(asked.results / "stats")):

@@ -1,10 +1,12 @@
 #!/bin/sh
-# install.sh demo|dev|bench: make the virtual environment if there is none, and install Assay with that extra into it.
+# install.sh demo|dev|bench|rl: make the virtual environment if there is none, and install Assay with that extra into it.
 set -eu
 
-extra=${1:?say which: demo, dev or bench}
+extra=${1:?say which: demo, dev, bench or rl}
 python=${PYTHON:-python3}
 venv=.venv
+# torch and what comes with it are large, so they have an environment of their own.
+if [ "$extra" = rl ]; then venv=.venv-rl; fi
 
 version_of() {
     "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2]); sys.exit(sys.version_info < (3, 11))' 2>/dev/null
@@ -37,7 +39,9 @@ pip_install() {
     fi
 }
 
+# uv takes torch with all of CUDA even where pip is told of a build for the CPU.
 uv_install() {
+    [ "$extra" != rl ] || return
     "$venv/bin/python" -m uv --version >/dev/null 2>&1 || pip_install uv >/dev/null 2>&1 || return
     "$venv/bin/python" -m uv pip install --quiet --compile-bytecode --python "$venv/bin/python" "$@" 2>/dev/null
 }
@@ -56,4 +60,5 @@ if [ "$extra" = dev ]; then
 fi
 # Compiled now, so that no start has to do it, wherever the environment forbids to write bytecode.
 "$venv/bin/python" -m compileall -q src >/dev/null 2>&1 || true
-touch "$venv/.demo" "$venv/.$extra"
+[ "$extra" = rl ] || touch "$venv/.demo"
+touch "$venv/.$extra"

@@ -48,7 +48,7 @@ def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = N
     started = time()
     settled = Batch(settled=((job.trial, job.process),))
     try:
-        subject = _build_subject(job)
+        subject = _build_subject(job, pulse)
     except BaseException as error:
         yield Batch((_instead(job, started, "could not be made", error, read_log()),))
         yield settled
@@ -67,12 +67,13 @@ def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = N
     )
 
 
-def _build_subject(job: Job) -> Subject:
+def _build_subject(job: Job, pulse: Pulse) -> Subject:
     """Seed the random generators before the experiment is imported, and again afterwards: it may have imported numpy."""
     seed_chance(job.seed)
     run_dir = Path(job.run_dir)
     run_dir.mkdir(parents=True, exist_ok=True)
     context = ExperimentContext(job.run_id, run_dir, job.seed, process=job.process, params=job.params)
+    context.report_progress = pulse.write_note
     subject = Subject(job, context)
     seed_chance(job.seed)
     return subject

@@ -147,6 +147,7 @@ class _Pending:
     settled: list[tuple[int, int]] = field(default_factory=list)
     usage: dict[int, JobUsage] = field(default_factory=dict)
     judge_retries: Counter[int] = field(default_factory=Counter)
+    notes: dict[int, str] = field(default_factory=dict)
     since: float = field(default_factory=monotonic)
 
     def add(self, batch: Batch) -> None:
@@ -160,6 +161,7 @@ class _Pending:
         for trial, used in batch.usage.items():
             self.usage[trial] = used.together_with(self.usage.get(trial, JobUsage()))
         self.judge_retries.update(batch.judge_retries)
+        self.notes.update(batch.notes)
 
     @property
     def is_empty(self) -> bool:
@@ -171,6 +173,7 @@ class _Pending:
             or self.unmeasured
             or self.settled
             or self.judge_retries
+            or self.notes
         )
 
     def is_due(self) -> bool:
@@ -189,4 +192,5 @@ class _Pending:
             tuple(self.settled),
             self.usage,
             self.judge_retries,
+            self.notes,
         )

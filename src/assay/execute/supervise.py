@@ -103,6 +103,7 @@ class SupervisedWorker:
         """Begins every line of the worker: what the code under test writes into the pipe is no result."""
         self._next_look = 0.0
         self._retries_seen = 0
+        self._note_seen = ""
         self._memory_limit = job.limits.memory_bytes or most_of_the_memory()
         with contextlib.ExitStack() as opened:
             self.fd = self._start(attempt, opened)
@@ -167,6 +168,9 @@ class SupervisedWorker:
         if retries > self._retries_seen:
             batches.append(Batch(judge_retries={self.job.trial: retries - self._retries_seen}))
             self._retries_seen = retries
+        if (note := self._pulse.read_note()) != self._note_seen:
+            batches.append(Batch(notes={self.job.trial: note}))
+            self._note_seen = note
         return batches
 
     def _accept_batch(self, batch: Batch) -> Iterator[Batch]:

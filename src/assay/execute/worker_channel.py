@@ -1,6 +1,7 @@
 """What passes between a worker and its supervisor beside results: the signal CANCEL, and the pulse.
 
-The pulse is eight 64-bit numbers in shared memory that say what the worker is doing, and since when. A pipe would not do:
+The pulse is eight 64-bit numbers in shared memory that say what the worker is doing, and since when, and a short text in which an
+experiment says how far it has come. A pipe would not do:
 the supervisor needs to know even when the worker is stuck, and an execution of a microsecond must not wait for a system
 call. The numbers, by index:
 
@@ -26,6 +27,7 @@ CANCEL: int = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
 """Asks a worker to end. Not SIGTERM, because an experiment may need that one for children of its own."""
 
 _SIZE = 64
+_NOTE_SIZE = 128
 MANY = -1
 """Stands for the number of an execution where several are under way."""
 _PHASES = tuple(Phase)
@@ -92,8 +94,10 @@ class Pulse:
     """
 
     def __init__(self, fd: int = -1) -> None:
-        self._memory = mmap.mmap(fd, _SIZE)
-        self._numbers = memoryview(self._memory).cast("q")
+        self._memory = mmap.mmap(fd, _SIZE + _NOTE_SIZE)
+        self._view = memoryview(self._memory)
+        self._numbers = self._view[:_SIZE].cast("q")
+        self._note = self._view[_SIZE:]
 
     def enter(self, stage: WorkerStage) -> None:
         self._numbers[2] = 0
@@ -123,6 +127,13 @@ class Pulse:
         """Requests of judges that the worker has sent again so far."""
         return self._numbers[4]
 
+    def write_note(self, text: str) -> None:
+        """How far the execution has come, for the progress line. A reader may see half of it, which the next one mends."""
+        self._note[:] = text.encode("utf-8", "replace")[:_NOTE_SIZE].ljust(_NOTE_SIZE, b"\0")
+
+    def read_note(self) -> str:
+        return bytes(self._note).rstrip(b"\0").decode("utf-8", "ignore")
+
     def has_exited(self) -> None:
         """Reported by the reaper: the worker has exited, and what it left is being ended."""
         self._numbers[5] = 1
@@ -145,16 +156,18 @@ class Pulse:
     def detach(self) -> None:
         """Write to private memory from now on: a fork of the worker must not speak for it."""
         self._numbers = memoryview(bytearray(_SIZE)).cast("q")
+        self._note = memoryview(bytearray(_NOTE_SIZE))
 
     def close(self) -> None:
-        self._numbers.release()
+        for view in (self._numbers, self._note, self._view):
+            view.release()
         self._memory.close()
 
 
 def create_shared_memory() -> int:
     """A file descriptor of memory that a child can map too."""
     fd = memory_file(())
-    os.ftruncate(fd, _SIZE)
+    os.ftruncate(fd, _SIZE + _NOTE_SIZE)
     return fd
 
 

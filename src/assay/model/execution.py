@@ -138,3 +138,5 @@ class Batch:
     """Trial to what a job of it took; those of several jobs add up."""
     judge_retries: Mapping[int, int] = field(default_factory=dict)
     """Trial to the requests of its judges that were sent again since the last batch; for the progress line, not stored."""
+    notes: Mapping[int, str] = field(default_factory=dict)
+    """Trial to how far its execution under way has come, in its own words; for the progress line, not stored."""

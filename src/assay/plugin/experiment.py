@@ -37,6 +37,11 @@ class ExperimentContext:
     extras: dict[str, Any] = field(default_factory=dict)
     applied: dict[str, Any] = field(default_factory=dict)
     remarks: dict[str, None] = field(default_factory=dict)
+    report_progress: Callable[[str], None] = field(default=lambda text: None, repr=False)
+    """Say how far a long execution has come, in a few words that the progress line shows: at most 128 bytes of UTF-8.
+
+    It takes a microsecond, and nothing of it is stored. Inline, nobody hears it.
+    """
 
     @property
     def output_dir(self) -> Path:

@@ -52,7 +52,7 @@ def encode(number: int, batch: Batch) -> str:
     secrets = known_secrets()
     kept = [replace(a, content=secrets.redact_bytes(a.content)) for a in batch.artifacts]
     # What only the running process needs, to count progress and retries, means nothing to the one that reads the file.
-    written = to_plain(replace(batch, artifacts=tuple(kept), settled=(), judge_retries={}))
+    written = to_plain(replace(batch, artifacts=tuple(kept), settled=(), judge_retries={}, notes={}))
     return secrets.redact_json(plain.to_json({"number": number, "batch": written}))
 
 

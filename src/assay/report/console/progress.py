@@ -120,7 +120,11 @@ class _Plain:
         for warning in self._scorers.warnings(batch):
             _say(f"Warning: {warning}")
         now = monotonic()
-        if now - self._told >= self._wait and batch.executions:
+        if now - self._told >= self._wait and batch.notes and not batch.executions:
+            self._told, self._wait = now, min(2 * self._wait, PLAIN_AT_LEAST_EVERY)
+            index, note = list(batch.notes.items())[-1]
+            _say(f"{count(self._done)} of {count(self._total)} executions, now {self._names[index]}: {note}")
+        elif now - self._told >= self._wait and batch.executions:
             self._told, self._wait = now, min(2 * self._wait, PLAIN_AT_LEAST_EVERY)
             # What a resumed run had done before is no part of the rate.
             rate = (self._done - self._first) / (now - self._started)
@@ -180,6 +184,8 @@ class _ProgressLine:
         for warning in self._scorers.warnings(batch):
             self._progress.console.print(f"Warning: {warning}", style="yellow", markup=False)
         if not batch.executions:
+            for index, note in batch.notes.items():
+                self._progress.update(self._task, description=f"{self._names[index]}: {note}")
             self._progress.update(self._task, failed=self._troubles())
             return
         self._done += _count_planned(batch)

@@ -1,0 +1,1 @@
+"""Measures the native training of reinforcement learning algorithms against its promises."""

@@ -1,0 +1,33 @@
+"""Made-up learning curves, for trying out reports in a moment: seed 000's formula. Whatever comes of them is marked simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+CURVES = {
+    "grpo": (0.43, 0.42, 300.0, 0.06),
+    "gspo": (0.45, 0.42, 250.0, 0.04),
+    "ppo": (0.40, 0.42, 350.0, 0.08),
+    "dpo": (0.55, 0.25, 450.0, 0.03),
+}
+"""Base, amplitude, time constant and noise of base + amplitude · (1 − exp(−episode ÷ constant)) + N(0, noise)."""
+
+
+class StubTrainer:
+    """Trains nothing."""
+
+    def __init__(self, algorithm: str, seed: int) -> None:
+        self._curve = CURVES.get(algorithm, CURVES["grpo"])
+        self._chance = np.random.default_rng(seed)
+        self.untrained_reward = self._curve[0]
+
+    def train(self, episodes: int, record: Callable[[float], None]) -> None:
+        base, amplitude, constant, noise = self._curve
+        for episode in range(episodes):
+            mean = base + amplitude * (1 - float(np.exp(-episode / constant)))
+            record(mean + self._chance.normal(0.0, noise))
+
+    def show_samples(self) -> list[list[str]]:
+        return []

@@ -1,0 +1,371 @@
+"""The finding of `algorithm`: which reinforcement learning algorithm learns sooner, higher and more steadily, as far as seeds prove it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from assay.builtin.findings.algorithm_summary import (
+    EPISODE_GRADES,
+    FEWEST_SEEDS,
+    SIGNIFICANT,
+    STABILITY_GRADES,
+    AlgorithmSummary,
+    Duel,
+    compare_pairs,
+    grade,
+    summarise_algorithms,
+)
+from assay.model import Doubt, TrialReport
+from assay.model.page import Cell, Charts, ListItem, PageSection, Points, Table, Tile
+from assay.plugin.finding import Finding
+from assay.report.documents.result import plain
+from assay.report.figures import NOTHING
+from assay.units import and_list, count, format_count, percent, seconds, significant, size
+
+_SHOWN_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """The algorithms of one task with one budget, which are compared with each other."""
+
+    task: str
+    algorithms: tuple[AlgorithmSummary, ...]
+    duels: tuple[Duel, ...]
+
+    @property
+    def is_simulated(self) -> bool:
+        return any(algorithm.is_simulated for algorithm in self.algorithms)
+
+    def ranked(self) -> list[AlgorithmSummary]:
+        """By the final reward, the highest first."""
+        return sorted(self.algorithms, key=lambda algorithm: -algorithm.final_reward.value)
+
+    def find_ahead(self, by_episodes: bool = False) -> tuple[AlgorithmSummary, list[AlgorithmSummary]]:
+        """The first by final reward or by episodes, and those that are proved to be behind it."""
+        first = min(self.algorithms, key=lambda a: a.needed.value) if by_episodes else self.ranked()[0]
+        behind = []
+        for duel in self.duels:
+            p = duel.p_episodes if by_episodes else duel.p
+            if p < SIGNIFICANT and first in (duel.first, duel.second):
+                behind.append(duel.second if duel.first is first else duel.first)
+        return first, behind
+
+    def gates(self) -> list[tuple[str, bool]]:
+        """Publication gates of seed 000: what has to hold before figures are more than preliminary."""
+        fewest = min(len(algorithm.seeds) for algorithm in self.algorithms)
+        trials = [algorithm.trial for algorithm in self.algorithms]
+        versions = {trial.stored.trial.agent.version for trial in trials}
+        is_mixed = any(artifact.type == "mixed-versions" for trial in trials for artifact in trial.artifacts)
+        missing = sum(
+            trial.stored.trial.number_of_planned_executions - sum(trial.counts.values()) for trial in trials
+        )
+        return [
+            (f"at least {FEWEST_SEEDS} seeds for each algorithm (here {fewest})", fewest >= FEWEST_SEEDS),
+            ("one commit of the code", len(versions) == 1 and not is_mixed),
+            ("every planned seed is kept, failed ones included", missing <= 0),
+            ("measured, not simulated", not self.is_simulated),
+        ]
+
+    @property
+    def is_preliminary(self) -> bool:
+        return not all(holds for _, holds in self.gates())
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmResults(Finding):
+    """The algorithms of a run, in one contest for each task."""
+
+    is_swept: ClassVar[bool] = False
+    is_listed_in_terminal: ClassVar[bool] = False
+    is_listed_on_pages: ClassVar[bool] = False
+    has_own_intervals: ClassVar[bool] = True
+
+    contests: tuple[Contest, ...]
+
+    @classmethod
+    def read(cls, trials: Sequence[TrialReport]) -> Finding | None:
+        by_task: dict[str, list[AlgorithmSummary]] = {}
+        for found in summarise_algorithms(trials):
+            by_task.setdefault(str(found.params.get("task", "customer_service")), []).append(found)
+        contests = [Contest(task, tuple(of), tuple(compare_pairs(of))) for task, of in by_task.items()]
+        return cls(tuple(contests)) if contests else None
+
+    @classmethod
+    def adjust(cls, trial: TrialReport) -> TrialReport:
+        """Without the estimate over the seeds that converged, where some did not: it would be too low."""
+        if not any(
+            e.measurements.get("is_censored") or e.measurements.get("diverged") for e in trial.executions
+        ):
+            return trial
+        kept = tuple(e for e in trial.estimates if e.metric.name != "episodes_to_threshold")
+        return replace(trial, estimates=kept)
+
+    @classmethod
+    def asked_settings(cls, params: Mapping[str, object]) -> Mapping[str, object]:
+        return {name: params[name] for name in ("algorithm", "backend", "task") if name in params}
+
+    def document(self) -> Mapping[str, Any]:
+        return {"algorithms": [plain(contest_document(contest)) for contest in self.contests]}
+
+    def sections(self, *, with_charts: bool) -> Sequence[PageSection]:
+        return [
+            section
+            for number, contest in enumerate(self.contests, 1)
+            for section in _contest_sections(contest, number, with_charts)
+        ]
+
+    def tiles(self) -> Sequence[Tile]:
+        contest = self.contests[0]
+        mark = " (simulated)" if contest.is_simulated else ""
+        first, behind = contest.find_ahead()
+        others = len(contest.algorithms) - 1
+        proved = "best" if others and len(behind) == others else "highest, not proved best"
+        soonest, _ = contest.find_ahead(by_episodes=True)
+        return [
+            Tile("final reward", reward_text(first), f"{first.name}: {proved}{mark}"),
+            Tile("episodes to 80 %", episodes_text(soonest), f"{soonest.name}, fewest{mark}"),
+            Tile("seeds", str(min(len(a.seeds) for a in contest.algorithms)), "for each algorithm"),
+        ]
+
+    def doubts(self) -> Sequence[Doubt]:
+        found = []
+        for contest in self.contests:
+            failing = [text for text, holds in contest.gates() if not holds]
+            if failing:
+                found.append(
+                    Doubt(
+                        "preliminary",
+                        f"{contest.task}: preliminary, because this does not hold: {and_list(failing)}.",
+                    )
+                )
+            found += [
+                Doubt("diverged", f"{format_count(a.diverged, 'seed')} of {len(a.seeds)} diverged; they count as reward 0.", trial=a.name)
+                for a in contest.algorithms
+                if a.diverged
+            ]  # fmt: skip
+        return found
+
+
+def contest_document(contest: Contest) -> dict[str, Any]:
+    first, behind = contest.find_ahead()
+    is_best = len(contest.algorithms) > 1 and len(behind) == len(contest.algorithms) - 1
+    return {
+        "task": contest.task,
+        "simulated": contest.is_simulated,
+        "preliminary": contest.is_preliminary,
+        "gates": dict(contest.gates()),
+        "best": first.name if is_best else None,
+        "tied_with_first": [a.name for a in contest.ranked()[1:] if a not in behind],
+        "results": [algorithm.document() for algorithm in contest.ranked()],
+        "comparisons": [
+            {
+                "first": duel.first.name,
+                "second": duel.second.name,
+                "probability_of_improvement": duel.improvement.value,
+                "interval": [duel.improvement.low, duel.improvement.high],
+                "p_final_reward": duel.p,
+                "p_episodes": duel.p_episodes,
+                "is_tied": not duel.is_decided,
+            }
+            for duel in contest.duels
+        ],
+    }
+
+
+def describe_contest(contest: Contest) -> tuple[str, str]:
+    """The answer in sentences, and its tone."""
+    first, behind = contest.find_ahead()
+    unlearnt = [a.name for a in contest.ranked() if not a.has_learnt]
+    end = f" Not proved to have learnt anything: {and_list(unlearnt)}." if unlearnt else ""
+    if len(contest.algorithms) == 1:
+        return (
+            f"{first.name} reaches a final reward of {reward_text(first)}.{end}",
+            "warn" if unlearnt else "good",
+        )
+    alike = [a.name for a in contest.ranked()[1:] if a not in behind]
+    if not behind:
+        names = and_list([a.name for a in contest.ranked()])
+        return f"{names} are tied: their final rewards cannot be told apart with these seeds.{end}", "warn"
+    worse = and_list([a.name for a in contest.ranked() if a in behind])
+    if alike:
+        tied = and_list([first.name, *alike])
+        return f"{tied} are tied for the highest final reward; {first.name} is ahead of {worse}.{end}", "warn"
+    return f"{first.name} is best: its final reward is higher than that of {worse}.{end}", "good"
+
+
+def _contest_sections(contest: Contest, number: int, with_charts: bool) -> list[PageSection]:
+    charts: list[Charts] = []
+    if with_charts:
+        from assay.builtin.findings.algorithm_charts import build_charts
+
+        charts = [Charts([chart]) for chart in build_charts(contest.algorithms, contest.duels)]
+    sentence, tone = describe_contest(contest)
+    main = PageSection(
+        f"Algorithms on {contest.task.replace('_', ' ')}",
+        [*charts[:1], _overview(contest), *charts[1:2]],
+        subtitle=_describe_budget(contest),
+        finding=sentence,
+        tone=tone,
+        notes=[f"{'✓' if holds else '✗'} {text}" for text, holds in contest.gates()],
+        is_simulated=contest.is_simulated,
+        chips=[ListItem("preliminary", "warn")] if contest.is_preliminary else (),
+        anchor=f"algorithms-{number}",
+    )
+    details = PageSection(
+        "Cost and steadiness", [_costs(contest)], anchor=f"algorithm-costs-{number}",
+    )  # fmt: skip
+    proof = PageSection(
+        "How sure is that?", [_duels(contest), *charts[2:]], anchor=f"algorithm-proof-{number}"
+    )
+    failures = _failures(contest)
+    samples = _samples(contest)
+    return [
+        main,
+        *([proof] if contest.duels else ()),
+        details,
+        *(
+            [PageSection("Failed seeds", [Points(failures)], anchor=f"algorithm-failures-{number}")]
+            if failures
+            else ()
+        ),
+        *samples,
+    ]
+
+
+def _describe_budget(contest: Contest) -> str:
+    first = contest.algorithms[0]
+    group = int(first.param("group_size", 8))
+    samples = count(first.episodes * group)
+    return f"{count(first.episodes)} episodes of {group} answers: {samples} samples for each seed"
+
+
+def reward_text(algorithm: AlgorithmSummary) -> str:
+    found = algorithm.final_reward
+    return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
+
+
+def episodes_text(algorithm: AlgorithmSummary) -> str:
+    """
+    A median and its interval; what was not reached within N episodes is "more than N".
+    """
+    needed, most = algorithm.needed, algorithm.episodes
+    if math.isinf(needed.value) and math.isinf(needed.low):
+        return f"more than {most}"
+    value, low, high = (
+        f">{most}" if math.isinf(end) else f"{end:.0f}" for end in (needed.value, needed.low, needed.high)
+    )
+    return f"{value} [{low}, {high}]"
+
+
+def _overview(contest: Contest) -> Table:
+    rows = []
+    ahead = contest.find_ahead()
+    for algorithm in contest.ranked():
+        place = "best" if algorithm is ahead[0] and len(ahead[1]) == len(contest.algorithms) - 1 > 0 else ""
+        gain = algorithm.gain
+        rows.append(
+            [
+                Cell(algorithm.name, note=place or ("simulated" if algorithm.is_simulated else "")),
+                Cell(reward_text(algorithm)),
+                Cell(NOTHING if gain is None else f"{gain[0]:+.2f} [{gain[1]:+.2f}, {gain[2]:+.2f}]", tone="good" if algorithm.has_learnt else "bad"),
+                Cell(episodes_text(algorithm), note=grade(algorithm.needed.value, EPISODE_GRADES), sort=min(algorithm.needed.value, 1e12)),
+                Cell(f"{len(algorithm.trained)} of {len(algorithm.seeds)}", tone="warn" if algorithm.failed else ""),
+            ]
+        )  # fmt: skip
+    level = min(a.needed.level for a in contest.algorithms)
+    return Table(
+        ("Algorithm", "Final reward", "Gain over untrained", "Episodes to 80 %", "Seeds trained"),
+        rows,
+        minor=(2,),
+        caption=Cell(
+            "Final reward: interquartile mean over seeds of the last 50 episodes, 95 % bootstrap interval. "
+            f"Episodes: median over seeds until the trailing mean of rewards reached the threshold, {percent(level)} interval. "
+            "A seed that diverged counts as reward 0."
+        ),
+    )
+
+
+def _costs(contest: Contest) -> Table:
+    rows = []
+    for algorithm in contest.ranked():
+        stability, taken = algorithm.mean("stability_score"), algorithm.mean("seconds")
+        peak, rate = algorithm.highest("peak_bytes"), algorithm.mean("samples_per_sec")
+        efficiency = algorithm.mean("sample_efficiency")
+        rows.append(
+            [
+                Cell(algorithm.name),
+                Cell(
+                    NOTHING if stability is None else percent(stability),
+                    note=grade(stability, STABILITY_GRADES),
+                ),
+                Cell(NOTHING if efficiency is None else significant(efficiency)),
+                Cell(NOTHING if taken is None else seconds(taken)),
+                Cell(NOTHING if rate is None else f"{count(rate)}/s"),
+                Cell(NOTHING if peak is None else size(peak)),
+            ]
+        )
+    return Table(
+        ("Algorithm", "Variation", "Reward per 1,000 samples", "Training time", "Samples", "Peak memory"),
+        rows,
+        minor=(2,),
+        caption=Cell(
+            "Variation: standard deviation ÷ mean of the rewards after convergence, where a seed converged."
+        ),
+    )
+
+
+def _duels(contest: Contest) -> Table:
+    rows = [
+        [
+            Cell(f"{duel.first.name} > {duel.second.name}"),
+            Cell(f"{percent(duel.improvement.value)} [{100 * duel.improvement.low:.0f}, {100 * duel.improvement.high:.0f} %]"),
+            Cell(f"{duel.p:.2g}", tone="good" if duel.is_decided else "quiet"),
+            Cell(f"{duel.p_episodes:.2g}", tone="good" if duel.p_episodes < SIGNIFICANT else "quiet"),
+            Cell(_verdict(duel)),
+        ]
+        for duel in contest.duels
+    ]  # fmt: skip
+    return Table(
+        ("Pair", "Probability", "p of final reward", "p of episodes", "Verdict"),
+        rows,
+        words=(4,),
+        minor=(3,),
+        caption=Cell(
+            "Probability that a run of the first beats one of the second, ties count half (Agarwal et al. 2021). "
+            "p: exact Mann–Whitney over seeds, corrected for all pairs (Holm); only it decides."
+        ),
+    )
+
+
+def _verdict(duel: Duel) -> str:
+    if not duel.is_decided:
+        return "tied"
+    return f"{(duel.first if duel.improvement.value > 0.5 else duel.second).name} is better"
+
+
+def _failures(contest: Contest) -> list[ListItem]:
+    return [
+        ListItem(f"seed {seed.seed}: {(seed.execution.error or seed.execution.status.value).splitlines()[-1]}", "bad", algorithm.name)
+        for algorithm in contest.algorithms
+        for seed in algorithm.seeds
+        if not seed.is_trained
+    ]  # fmt: skip
+
+
+def _samples(contest: Contest) -> list[PageSection]:
+    """What the policy with the highest reward answers at the end of its training."""
+    first = contest.ranked()[0]
+    if not first.trained:
+        return []
+    best = max(first.trained, key=lambda seed: seed.final_reward)
+    training: Any = (best.execution.detail or {}).get("training") or {}
+    lines = [" · ".join(lines[:_SHOWN_LINES]) for lines in training.get("samples") or ()]
+    if not lines:
+        return []
+    title = f"What {first.name} says after training"
+    points = Points([ListItem(line) for line in lines])
+    return [PageSection(title, [points], subtitle=f"seed {best.seed}", is_detail=True, is_folded=True)]

@@ -1,0 +1,254 @@
+"""What the seeds of each algorithm show together, failed ones included, and which algorithm is proved to be better.
+
+A seed that diverged has the reward 0 and never converged: to leave it out would favour the algorithm that fails most.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from assay.model import Execution, Phase, Status, TrialReport
+from assay.stats.correction import holm
+from assay.stats.effect import compare_unpaired
+from assay.stats.learning_curve import find_first_reaching
+from assay.stats.means import mean_difference
+from assay.stats.order import median_interval
+from assay.stats.run_scores import ScoreInterval, estimate_improvement, estimate_score
+from assay.stats.sample import Array
+
+SIGNIFICANT = 0.05
+FEWEST_SEEDS = 3
+"""Below this, results are preliminary (publication gates of seed 000)."""
+EPISODE_GRADES = ((250.0, "outstanding"), (300.0, "excellent"), (400.0, "good"))
+STABILITY_GRADES = ((0.05, "excellent"), (0.10, "good"), (0.15, "moderate"), (math.inf, "poor"))
+"""Seed 000's grades: the first whose bound a figure is below."""
+
+
+def grade(value: float | None, grades: Sequence[tuple[float, str]]) -> str:
+    """
+    >>> grade(299, EPISODE_GRADES), grade(400, EPISODE_GRADES), grade(0.07, STABILITY_GRADES)
+    ('excellent', '', 'good')
+    """
+    return next((name for bound, name in grades if value is not None and value < bound), "")
+
+
+@dataclass(frozen=True, slots=True)
+class SeedRun:
+    """One training from one seed."""
+
+    seed: int
+    execution: Execution
+    rewards: tuple[float, ...]
+    converged: int | None
+    """Episodes until it converged; None where it did not."""
+
+    @property
+    def is_trained(self) -> bool:
+        return self.execution.status is Status.OK
+
+    @property
+    def is_diverged(self) -> bool:
+        return self.execution.measurements.get("diverged") == 1.0
+
+    @property
+    def final_reward(self) -> float:
+        return self.execution.measurements["final_reward"] if self.is_trained else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodesNeeded:
+    """The median over seeds of the episodes until convergence, with its interval; infinite ends are beyond the budget."""
+
+    value: float
+    low: float
+    high: float
+    level: float
+    """Chance with which the interval holds the median of all seeds: few seeds cannot give 95 %."""
+
+
+@dataclass(frozen=True)
+class AlgorithmSummary:
+    """One algorithm over its seeds."""
+
+    name: str
+    trial: TrialReport
+    seeds: tuple[SeedRun, ...]
+
+    @property
+    def is_simulated(self) -> bool:
+        return self.trial.is_simulated
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        return self.trial.stored.trial.params
+
+    def param(self, name: str, default: float) -> float:
+        return float(self.params.get(name, default))
+
+    @property
+    def episodes(self) -> int:
+        return int(self.param("episodes", 300))
+
+    @property
+    def trained(self) -> tuple[SeedRun, ...]:
+        return tuple(seed for seed in self.seeds if seed.is_trained)
+
+    @property
+    def diverged(self) -> int:
+        return sum(seed.is_diverged for seed in self.seeds)
+
+    @property
+    def failed(self) -> int:
+        """Seeds without a result of their own, diverged ones included."""
+        return len(self.seeds) - len(self.trained)
+
+    @property
+    def scores(self) -> Array:
+        """Final rewards, as runs of one task."""
+        return np.array([[seed.final_reward] for seed in self.seeds])
+
+    @cached_property
+    def final_reward(self) -> ScoreInterval:
+        return estimate_score(self.scores)
+
+    @property
+    def waits(self) -> list[float]:
+        """Episodes until convergence, infinite where it was not reached."""
+        return sorted(math.inf if seed.converged is None else float(seed.converged) for seed in self.seeds)
+
+    @cached_property
+    def needed(self) -> EpisodesNeeded:
+        waits, number = self.waits, len(self.seeds)
+        middle = statistics.median_low(waits) if math.inf in waits else statistics.median(waits)
+        if (interval := median_interval(waits)) is not None:
+            return EpisodesNeeded(middle, *interval, 0.95)
+        return EpisodesNeeded(middle, waits[0], waits[-1], 1 - 2.0 ** (1 - number))
+
+    @cached_property
+    def gain(self) -> tuple[float, float, float] | None:
+        """Final less untrained reward over seeds, with its interval; None for a single seed."""
+        before = [seed.execution.measurements.get("untrained_reward", math.nan) for seed in self.seeds]
+        effect = mean_difference(before, [seed.final_reward for seed in self.seeds])
+        return None if effect is None else (effect.value, effect.low, effect.high)
+
+    @property
+    def has_learnt(self) -> bool:
+        """Whether the interval of the gain is above 0."""
+        return self.gain is not None and self.gain[1] > 0
+
+    def mean(self, metric: str) -> float | None:
+        values = [
+            seed.execution.measurements[metric]
+            for seed in self.seeds
+            if metric in seed.execution.measurements
+        ]
+        return statistics.fmean(values) if values else None
+
+    def highest(self, metric: str) -> float | None:
+        values = [seed.execution.measurements.get(metric) for seed in self.seeds]
+        return max((value for value in values if value is not None), default=None)
+
+    def document(self) -> dict[str, Any]:
+        """Seed 000's fields first, with what it lacks beside them; infinite ends of intervals are None."""
+        needed, peak = self.needed, self.highest("peak_bytes")
+        final = self.final_reward
+        ends = [None if math.isinf(end) else end for end in (needed.value, needed.low, needed.high)]
+        return {
+            "algorithm": self.name,
+            "episodes_to_threshold": ends[0],
+            "final_reward": final.value,
+            "mean_reward": self.mean("mean_reward"),
+            "std_reward": self.mean("std_reward"),
+            "convergence_speed": self.mean("convergence_speed"),
+            "stability_score": self.mean("stability_score"),
+            "training_time": self.mean("seconds"),
+            "memory_usage": None if peak is None else peak / 1e9,
+            "sample_efficiency": self.mean("sample_efficiency"),
+            "final_reward_interval": [final.low, final.high],
+            "episodes_to_threshold_interval": ends[1:],
+            "episodes_to_threshold_level": needed.level,
+            "episodes": self.episodes,
+            "censored_seeds": sum(seed.converged is None for seed in self.seeds),
+            "diverged_seeds": self.diverged,
+            "failed_seeds": self.failed,
+            "seeds": [seed.seed for seed in self.seeds],
+            "untrained_reward": self.mean("untrained_reward"),
+            "gain": self.gain,
+            "has_learnt": self.has_learnt,
+            "samples_per_sec": self.mean("samples_per_sec"),
+            "convergence_grade": grade(needed.value, EPISODE_GRADES),
+            "stability_grade": grade(self.mean("stability_score"), STABILITY_GRADES),
+            "simulated": self.is_simulated,
+        }
+
+
+def summarise_algorithms(trials: Sequence[TrialReport]) -> tuple[AlgorithmSummary, ...]:
+    """Trials that have a training each; those whose seeds all failed to start are among them."""
+    found = []
+    for trial in trials:
+        point = trial.stored.trial
+        others = [
+            f"{name}={value}" for name, value in point.axes.items() if name not in ("algorithm", "task")
+        ]
+        name = ", ".join([str(point.params.get("algorithm", "grpo")).upper(), *others])
+        measured = (e for e in trial.executions if e.phase is Phase.MEASURED and e.status.is_settled)
+        seeds = tuple(_read_seed(execution, point.params) for execution in measured)
+        if seeds:
+            found.append(AlgorithmSummary(name, trial, seeds))
+    return tuple(found)
+
+
+def _read_seed(execution: Execution, params: Mapping[str, Any]) -> SeedRun:
+    detail: Any = (execution.detail or {}).get("training") or {}
+    rewards = tuple(float(reward) for reward in detail.get("rewards") or ())
+    converged = None
+    if rewards and execution.status is Status.OK:
+        threshold, window = float(params.get("threshold", 0.8)), int(params.get("window", 25))
+        converged = find_first_reaching(rewards, threshold, window)
+    return SeedRun(int(detail.get("seed", execution.process)), execution, rewards, converged)
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """Two algorithms: whether one is proved to be better, and how likely a run of the first beats one of the second."""
+
+    first: AlgorithmSummary
+    second: AlgorithmSummary
+    p: float
+    """Exact Mann–Whitney test of final rewards, corrected for all pairs (Holm)."""
+    p_episodes: float
+    """The same for episodes until convergence; those that were not reached rank after all others."""
+    improvement: ScoreInterval
+
+    @property
+    def is_decided(self) -> bool:
+        return self.p < SIGNIFICANT
+
+
+def compare_pairs(algorithms: Sequence[AlgorithmSummary]) -> list[Duel]:
+    pairs = list(combinations(algorithms, 2))
+    finals = [_rank_p(a.scores[:, 0], b.scores[:, 0]) for a, b in pairs]
+    waits = [_rank_p(_finite(a.waits), _finite(b.waits)) for a, b in pairs]
+    corrected = zip(pairs, holm(finals), holm(waits), strict=True) if pairs else ()
+    return [
+        Duel(a, b, float(p), float(p_waits), estimate_improvement(a.scores, b.scores))
+        for (a, b), p, p_waits in corrected
+    ]
+
+
+def _finite(waits: Sequence[float]) -> Array:
+    """Ranks are all that counts, so what was not reached gets a number beyond all others."""
+    return np.nan_to_num(np.array(waits), posinf=1e12)
+
+
+def _rank_p(a: Array, b: Array) -> float:
+    effect = compare_unpaired(a, b)
+    return 1.0 if effect is None else effect.p
