@@ -47,7 +47,9 @@ def test_a_server_that_stalled_cannot_give_back_what_another_has_taken_over(clai
     assert state_of(claimed) is QueueState.QUEUED
 
 
-def test_a_server_that_stalled_learns_what_it_has_lost_and_does_not_renew_it(claimed: Store, url: str) -> None:
+def test_a_server_that_stalled_learns_what_it_has_lost_and_does_not_renew_it(
+    claimed: Store, url: str
+) -> None:
     assert claimed.renew_queued(["r1"], ELSEWHERE) == set()
     take_over(claimed, url)
     stall(url)

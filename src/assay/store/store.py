@@ -791,6 +791,13 @@ class Store:
             query = sa.select(sa.func.count()).select_from(joined).where(refs.is_own(connection))
             return connection.scalars(query).one()
 
+    def count_agents(self, suite: str | None = None) -> int:
+        """Agents with trials of a suite, or of any."""
+        from assay.store import history
+
+        with self._reading() as connection:
+            return history.count_agents(connection, suite)
+
     def boards(self, metric: str, known: Collection[StoredBoard] = ()) -> list[StoredBoard]:
         """Kept leaderboards by this metric, but for those that are known."""
         from assay.store import boards
