@@ -16,6 +16,7 @@ from assay.server import (
     benchmarks,
     catalog,
     downloads,
+    findings,
     labels,
     operations,
     overviews,
@@ -49,7 +50,18 @@ from assay.server.webhook import find_webhook
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
-RESOURCES = (benchmarks, runs, results, downloads, catalog, regressions, labels, overviews, operations)
+RESOURCES = (
+    benchmarks,
+    runs,
+    results,
+    findings,
+    downloads,
+    catalog,
+    regressions,
+    labels,
+    overviews,
+    operations,
+)
 PAGES = (
     login,
     dashboard,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
@@ -184,4 +185,4 @@ def read_costs(
     except BeingComputed:
         raise HTTPException(503, "The costs are being computed. Try again in a moment.") from None
     headers = {} if found.outdated_seconds is None else {"age": str(round(found.outdated_seconds))}
-    return Response(found.answer.document, media_type="application/json", headers=headers)
+    return respond(json.loads(found.answer.document), headers=headers)

@@ -544,19 +544,23 @@ class Store:
         with self._reading() as connection:
             return run_lists.read_runs(connection, limit, tag, name, before, state, agent)
 
-    def find_runs_of(self, experiment: str, agent: str | None = None, limit: int = 20) -> list[str]:
+    def find_runs_of(
+        self, experiment: str, agent: str | None = None, limit: int = 20, before: str | None = None
+    ) -> list[str]:
         """The ids of the newest runs with a trial of this experiment, and of this agent if one is given."""
         from assay.store import run_lists
 
         with self._reading() as connection:
-            return run_lists.find_runs_of(connection, experiment, agent, limit)
+            return run_lists.find_runs_of(connection, experiment, agent, limit, before)
 
-    def find_profiled_runs(self, tag: str, agent: str | None = None, limit: int = 20) -> list[str]:
+    def find_profiled_runs(
+        self, tag: str, agent: str | None = None, limit: int = 20, before: str | None = None
+    ) -> list[str]:
         """The ids of the newest runs with this tag, and of this agent if one is given."""
         from assay.store import page_lists
 
         with self._reading() as connection:
-            return page_lists.find_profiled_runs(connection, tag, agent, limit)
+            return page_lists.find_profiled_runs(connection, tag, agent, limit, before)
 
     def agent_overviews(self) -> list[AgentOverview]:
         """Every agent with results, by name."""
