@@ -12,7 +12,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from assay.errors import AssayError, StoreError
-from assay.model.page import PageSection
+from assay.model.page import Charts, PageSection
 from assay.model.regression import HIGH
 from assay.model.stress import STRESS
 from assay.pipeline.compare import compare_refs
@@ -173,7 +173,10 @@ def _costs(page: Page, notice: str) -> PageSection:
     title, anchor = "Cost and performance", "cost"
     if not page.sections:
         return PageSection(title, finding=page.verdict or notice, anchor=anchor)
-    return replace(page.sections[0], title=title, anchor=anchor)
+    first = page.sections[0]
+    # The picture is what it takes here; the page of its own has the table, which is wide.
+    drawn = [block for block in first.blocks if isinstance(block, Charts)]
+    return replace(first, title=title, anchor=anchor, blocks=drawn or first.blocks)
 
 
 def _stress(context: ServerContext, choice: DashboardChoice) -> PageSection:

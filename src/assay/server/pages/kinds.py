@@ -41,7 +41,7 @@ KINDS = {
             "Load",
             "load",
             FINDERS["load"],
-            "How fast a server or an agent answers under traffic, and how much of it it can take.",
+            "How fast a server or an agent answers under traffic, and how much traffic it can take.",
             "assay load URL --rate 40 --duration 30 --slo 'ttft_p95<500ms,error_rate<1%'",
         ),
         RunKind(
