@@ -46,8 +46,7 @@ from assay.model import (
     Trial,
 )
 from assay.pipeline.regressions import Inquiry, regressions_of
-from assay.store import cases, database, totals
-from assay.store.address import read_address
+from assay.store import cases, totals
 from assay.store.store import Store
 from assay.store.tables import runs, trials
 
@@ -128,7 +127,6 @@ class Filler:
 
     def __init__(self, urls: Sequence[str], seed: int = 1) -> None:
         self._stores = [Store.open(url) for url in urls]
-        self._engines = [database.writing(database.connect(read_address(url))) for url in urls]
         self._chance = np.random.default_rng(seed)
         self._environment: Environment = environment(Path.cwd())
         self._rated: dict[tuple[object, ...], tuple[Columns, Ratings]] = {}
@@ -144,19 +142,19 @@ class Filler:
             made += _executions(trial, columns, planned.started)
             ratings.append(replace(rated, names=trial.cases))
         ended = planned.started + timedelta(minutes=8)
-        for store, engine in zip(self._stores, self._engines, strict=True):
+        for store in self._stores:
             run = store.begin(plan, self._environment, run_id, planned.started, "bench")
             store.add(run_id, Batch(tuple(made)))
-            with engine.begin() as connection:
+            with store._writer.begin() as connection:
                 for stored, rated in zip(run.trials, ratings, strict=True):
                     cases.write_ratings(connection, stored.id, rated)
         self._finish(run_id, ended)
         self.executions += len(made)
 
     def _finish(self, run_id: str, ended: datetime) -> None:
-        for store, engine in zip(self._stores, self._engines, strict=True):
+        for store in self._stores:
             # Not by `finish`, which refreshes the matrix of PostgreSQL every time.
-            with engine.begin() as connection:
+            with store._writer.begin() as connection:
                 chosen = runs.update().where(runs.c.id == run_id)
                 connection.execute(chosen.values(state=RunState.COMPLETED.value, ended=ended))
                 totals.write_totals(connection, trials.c.run_id == run_id)
@@ -170,13 +168,12 @@ class Filler:
 
     def close(self) -> None:
         """With what the planner of PostgreSQL would know after a night, and the regressions that somebody looked for."""
-        for store, engine in zip(self._stores, self._engines, strict=True):
+        for store in self._stores:
             store.refresh()
-            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            with store._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
                 connection.exec_driver_sql("ANALYZE")
             for number in range(3):
                 regressions_of(store, Inquiry(_agent(number), tolerance=0.1))
-            engine.dispose()
             store.close()
 
     def _measure_and_rate(self, trial: Trial, planned: PlannedRun) -> tuple[Columns, Ratings]:

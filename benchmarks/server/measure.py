@@ -22,7 +22,11 @@ from arms import ASSAY, CommandFailed, ended, tell
 from server.pages import Route
 
 SERVER_CORE, CLIENT_CORE = "0", "1"
+_PAINT_MILLISECONDS = 300
+"""For the browser to write down when it painted."""
 _START_SECONDS, _FIRST_BOARD_SECONDS = 60, 1200
+_COMPUTING = b"data-computing"
+"""In pages whose figures are not all there yet."""
 _GZIP = "Accept-Encoding: gzip"
 """As browsers and HTTP libraries send it."""
 
@@ -34,6 +38,8 @@ class Measured:
     first: float
     latencies: Sequence[float]
     cpu: float
+    waited: float = 0.0
+    """Seconds after the first request until its figures were worked out beside the server."""
 
     @property
     def p95(self) -> float:
@@ -66,8 +72,8 @@ class Server:
         times = self._process.cpu_times()
         return float(times.user + times.system)
 
-    def ask(self, route: Route) -> float:
-        """The latency of one request; each has a connection of its own."""
+    def ask(self, route: Route) -> tuple[float, bool]:
+        """The latency of one request, which has a connection of its own, and whether all figures were in the answer."""
         place = urlsplit(self.url)
         assert place.hostname
         connection = http.client.HTTPConnection(place.hostname, place.port, timeout=_START_SECONDS)
@@ -77,12 +83,14 @@ class Server:
         try:
             connection.request("POST" if body else "GET", route.path, body, headers)
             answer = connection.getresponse()
-            answer.read()
+            told = answer.read()
         finally:
             connection.close()
-        if answer.status != 200:
+        took = perf_counter() - began
+        is_computing = answer.status == 503 or _COMPUTING in told
+        if answer.status != 200 and not is_computing:
             raise CommandFailed(f"{route.name}: {answer.status}")
-        return perf_counter() - began
+        return took, not is_computing
 
     def wait_for_boards(self, path: str) -> float:
         """Seconds until the leaderboard has every result: with a new database, all boards are computed."""
@@ -101,10 +109,14 @@ class Server:
 
     def measure(self, route: Route, number: int) -> Measured:
         """The first request, which may find nothing kept, then so many more."""
-        first = self.ask(route)
-        before = self.cpu
-        latencies = [self.ask(route) for _ in range(number)]
-        return Measured(first, latencies, (self.cpu - before) / number)
+        first, is_ready = self.ask(route)
+        began = monotonic()
+        while not is_ready:
+            sleep(0.5)
+            _, is_ready = self.ask(route)
+        waited, before = monotonic() - began, self.cpu
+        latencies = [self.ask(route)[0] for _ in range(number)]
+        return Measured(first, latencies, (self.cpu - before) / number, waited)
 
     def press(self, path: str, seconds: int) -> Rate:
         """A closed loop of `assay load`, eight at a time."""
@@ -171,6 +183,7 @@ def measure_page(url: str) -> tuple[float, int]:
         try:
             page = browser.new_page()
             page.goto(url, wait_until="load")
+            page.wait_for_timeout(_PAINT_MILLISECONDS)
             paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
             sizes = page.evaluate(
                 "[...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')]"

@@ -24,7 +24,9 @@ READING = """\
   first one took, before the server had anything of it in memory, is in the remarks where it is more.
 - **Rate**: `assay load`, eight at a time for ten seconds, with `Accept-Encoding: gzip` as HTTP libraries send it; three times. The CPU time of the server
   says what one core would answer if nobody else used it.
-- **Leaderboards** are computed by a process of its own, once for all; what is measured here is how they are answered.
+- **Leaderboards and costs** of many agents are computed by processes of their own, on the core of the server; what is measured here is how they
+  are answered. Until they are there, pages say that they are being computed, or show the figures from before with their age. The remarks say how long
+  that took.
 """
 REPRODUCE = """\
 ## Reproduce the server's figures

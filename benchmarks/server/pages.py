@@ -39,6 +39,8 @@ def find_routes(runs: Sequence[str]) -> list[Route]:
         Route("/runs"),
         Route("/runs?limit=200"),
         Route(f"/runs?name={SUITE}"),
+        Route(f"/runs?agent_id={AGENT}&state=completed"),
+        Route("/findings/load"),
         *(Route(f"/runs/{run}") for run in runs),
         *(Route(f"/runs/{run}/result") for run in runs),
         Route("/trials"),
@@ -61,6 +63,8 @@ def find_routes(runs: Sequence[str]) -> list[Route]:
 PAGES: tuple[str, ...] = (
     f"/?suite={SUITE}",
     f"/ui/leaderboard?suite={SUITE}",
+    f"/ui/radar?suite={SUITE}",
+    f"/ui/cost?suite={SUITE}",
     f"/ui/compare?a=agent-003&b=agent-004&suite={SUITE}",
     f"/ui/timeline?agent={AGENT}&suite={SUITE}",
     "/ui/runs",

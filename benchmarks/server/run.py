@@ -118,6 +118,8 @@ def _judge_routes(kind: str, routes: Mapping[str, Measured]) -> list[Result]:
     told = f"The slowest of {len(lists)} is `{slowest}`, with {1e3 * lists[slowest].cpu:.0f} ms of CPU time."
     told += f" Above the bound: {', '.join(f'`{name}`' for name in over)}." if over else ""
     told += f" Asked for the first time, these took longer: {', '.join(first)}." if first else ""
+    waited = [f"`{name}` after {one.waited:.0f} s" for name, one in lists.items() if one.waited > 0.1]
+    told += f" These said at first that they were being computed: {', '.join(waited)}." if waited else ""
     where = f"with 1,000,000 executions in {NAMES[kind]}"
     return [
         _result(

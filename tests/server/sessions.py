@@ -50,7 +50,9 @@ class Session:
     @property
     def token(self) -> str:
         """What a page of this session has in its forms."""
-        found = re.search(r'name="form_token" value="([0-9a-f]{64})"', self.get("/ui/settings").body.decode())
+        found = re.search(
+            r'name="form_token" value="([0-9a-f]{128})"', self.get("/ui/settings").body.decode()
+        )
         assert found, "the page has no form of this session"
         return found[1]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.server.waiting import wait_for
 
+from assay.server.analyst import Analyst
 from assay.server.background import BackgroundWork
 from assay.server.context import Contexts, ServerContext
 from assay.server.queue import RunQueue
@@ -38,7 +39,7 @@ def test_an_unforeseen_error_is_logged_once_and_other_workspaces_get_their_turn(
     monkeypatch.setattr("assay.server.background.deliver_alerts", break_in_one)
     monkeypatch.setattr("assay.server.background._ALERT_SECONDS", 0.05)
     queue = RunQueue(store, "", 1)
-    contexts = Contexts(ServerContext(Settings(Path(), ""), store, queue))
+    contexts = Contexts(ServerContext(Settings(Path(), ""), store, queue, Analyst("", "")))
     work = BackgroundWork(contexts, Webhook(False, "127.0.0.1", 1, "/"))
     work.start()
     try:

@@ -132,7 +132,13 @@ def test_next_never_leaves_the_server(gate: Gate, target: str) -> None:
 
 def test_a_form_of_a_session_needs_its_token(gate: Gate) -> None:
     mine, other = gate.session("admin"), gate.session("admin")
-    for fields in ({}, {"form_token": ""}, {"form_token": "0" * 64}, {"form_token": other.token}):
+    for fields in (
+        {},
+        {"form_token": ""},
+        {"form_token": "0" * 128},
+        {"form_token": "no hex"},
+        {"form_token": other.token},
+    ):
         refused = mine.send("/ui/settings/keys", name="forged", scope="admin", days="0", **fields)
         assert refused.status == 403, fields
     with gate.store() as store:

@@ -169,6 +169,24 @@ def test_a_suite_says_how_hard_its_cases_are(visit, service):
     shown.check_inert()
 
 
+def test_load_tests_are_listed_by_kind_with_their_key_figures(service):
+    found = service.get("/findings/load", agent_id="good", limit=1).document
+    [row] = found["findings"]
+    assert (row["agent_ids"], row["status"]) == (["good"], "completed")
+    assert any("/s" in figure["value"] for figure in row["key_figures"])
+    assert service.get(f"/runs/{row['run_id']}/findings/load").status == 200
+    assert service.get("/findings/load", cursor=found["next_cursor"]).document["findings"] == []
+    assert service.get("/findings/stress").document == {
+        "kind": "stress",
+        "findings": [],
+        "next_cursor": None,
+    }
+    assert [service.get(path).status for path in ("/findings/weather", "/findings/load?cursor=x")] == [
+        422,
+        404,
+    ]
+
+
 def test_load_tests_are_listed_with_the_newest_in_full(visit, service):
     shown = visit(service, "/ui/load")
     assert shown.page.locator("tbody tr").first.locator("td").count() == 5

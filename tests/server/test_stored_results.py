@@ -90,6 +90,14 @@ def test_a_result_is_that_of_the_command(server: Service, played: Path, run_id: 
     assert server.get(f"/runs/{run_id}/findings/stress").status == 404
 
 
+def test_runs_are_listed_by_agent_and_state(server: Service) -> None:
+    [run] = server.get("/runs").document["runs"]
+    assert server.get("/runs", agent_id="bad", state="completed").document["runs"] == [run]
+    assert server.get("/runs", agent_id="slow").document["runs"] == []
+    assert server.get("/runs", state="failed").document["runs"] == []
+    assert server.get("/runs", state="fine").status == 422
+
+
 def test_costs_are_those_of_the_command(server: Service, played: Path) -> None:
     assert (
         server.get("/cost", suite_id="desk").document

@@ -9,8 +9,10 @@ from tests.wording import Wording
 from tests.workflow.plans import build_workflow_trials
 
 from assay.builtin.findings.workflow import WorkflowResults
+from assay.builtin.findings.workflow_charts import build_charts
 from assay.builtin.findings.workflow_summary import ModelSummary, describe_lead, find_best, summarise_models
 from assay.model import Status
+from assay.model.codec import to_json
 
 
 def summaries() -> tuple[ModelSummary, ...]:
@@ -50,6 +52,24 @@ def test_simulated_models_are_not_ranked_with_measured_ones() -> None:
 
     assert find_best([measured, simulated])["best_success_rate"]["model"] == "real"
     assert find_best([simulated])["best_success_rate"]["model"] == "made_up"
+
+
+def test_simulated_models_are_not_drawn_against_measured_ones() -> None:
+    real, made_up = model("real", 4, 4), model("made_up", 4, 4, simulated=True)
+    quick = replace(
+        made_up,
+        executions=tuple(
+            replace(one, measurements={**one.measurements, "seconds": 0.001, "run_seconds": 0.001})
+            for one in made_up.executions
+        ),
+    )
+    charts = {chart.name: to_json(chart.spec) for chart in build_charts([real, quick])}
+    own, others = charts["model_comparison"], charts["model_comparison_simulated"]
+    assert "made_up" not in own
+    assert '"real"' not in others
+    # Alone among its like, a model is the best of them: nothing pulls its corners to the centre.
+    assert own == {chart.name: to_json(chart.spec) for chart in build_charts([real])}["model_comparison"]
+    assert "model_comparison" in {chart.name for chart in build_charts([quick])}
 
 
 def test_a_model_without_a_plan_has_no_duration_and_not_one_of_zero() -> None:

@@ -62,6 +62,8 @@ class Showdown:
     """Dimensions that only one side is rated on everywhere, and so no part of `overall` here."""
     p_corrected: Mapping[str, float] = field(default_factory=dict, hash=False)
     """Dimension to the corrected p of the difference in ratings; empty where the two cannot be compared."""
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
+    """Dimension, or `overall`, to the 95 % interval of B's rating less A's, by itself; those that are unknown are missing."""
 
     @property
     def winner(self) -> str | None:

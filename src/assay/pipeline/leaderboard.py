@@ -179,9 +179,13 @@ def _contests(store: Store, chosen: Filter, now: datetime) -> list[_Contest]:
     entries = store.entries(chosen)
     if not any(entry.ok for entry in entries):
         raise PlanError(_nothing(chosen, sorted({entry.contender for entry in entries})))
+    by_suite: dict[str, list[RankedTrial]] = {}
+    for entry in entries:
+        by_suite.setdefault(entry.suite, []).append(entry)
     found = (
-        _contest(store, name, category, [entry for entry in entries if entry.suite == name], now)
+        _contest(store, name, category, by_suite[name], now)
         for name, category in categories.items()
+        if name in by_suite
     )
     return [one for one in found if one.contenders]
 

@@ -11,7 +11,6 @@ only our own pages know.
 
 from __future__ import annotations
 
-import hmac
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -368,7 +367,7 @@ def _has_token(scope: Connection, body: bytes, caller: RequestCaller) -> bool:
     sent = headers.get("x-form-token", "")
     if headers.get("content-type", "").startswith(_FORM):
         sent = parse_qs(body.decode("utf-8", "replace")).get("form_token", [""])[0]
-    return hmac.compare_digest(sent.encode(), caller.form_token.encode())
+    return caller.has_form_token(sent)
 
 
 def _hand_on(body: bytes, receive: Receive) -> Receive:

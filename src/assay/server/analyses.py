@@ -6,12 +6,9 @@ and asks for it then, one analysis is made at a time, and the latest ones are ke
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from threading import Lock
-from time import monotonic
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -24,6 +21,7 @@ from assay.report.findings import outcome_of
 from assay.report.pages.html import describe_report
 from assay.report.pages.html_contests import Gallery
 from assay.server.html import templates
+from assay.server.recent import KeptByState
 from assay.store.store import Store
 
 _KEPT = 24
@@ -51,59 +49,32 @@ class RunDigest:
     tiles: tuple[Tile, ...]
 
 
-Kept = TypeVar("Kept")
-
-
-class Unchanged(Generic[Kept]):
-    """What was derived from the results of runs, the latest ones, each as long as the fingerprint of its run stays the same."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: OrderedDict[str, tuple[tuple[object, ...], float, Kept]] = OrderedDict()
-        self._lock = Lock()
-
-    def find(self, store: Store, run_id: str) -> Kept | None:
-        with self._lock:
-            kept = self._kept.get(run_id)
-        if kept is None or monotonic() - kept[1] > _SECONDS or kept[0] != store.fingerprint(run_id):
-            return None
-        return kept[2]
-
-    def get(self, store: Store, run_id: str, derive: Callable[[Store, str], Kept]) -> Kept:
-        if (found := self.find(store, run_id)) is not None:
-            return found
-        # The fingerprint is read before the results: what is stored in between makes what is derived count as old.
-        fingerprint = store.fingerprint(run_id)
-        made = derive(store, run_id)
-        with self._lock:
-            self._kept[run_id] = (fingerprint, monotonic(), made)
-            self._kept.move_to_end(run_id)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        return made
-
-
 class Analyses:
-    """Makes analyses, one at a time, and keeps the latest."""
+    """Makes analyses, one at a time, and keeps the latest, each as long as the fingerprint of its run stays the same."""
 
     def __init__(self) -> None:
-        self._analyses = Unchanged[Analysis](_KEPT)
-        self._digests = Unchanged[RunDigest](_DIGESTS)
+        self._analyses = KeptByState[Analysis](_KEPT, seconds=_SECONDS)
+        self._digests = KeptByState[RunDigest](_DIGESTS, seconds=_SECONDS)
         self._limiter: CapacityLimiter | None = None
 
     def find(self, store: Store, run_id: str) -> Analysis | None:
         """The one that is kept, if the results have not changed since."""
-        return self._analyses.find(store, run_id)
+        return self._analyses.find((store.workspace, run_id), store.fingerprint(run_id))
 
     def summarise(self, store: Store, run_id: str) -> RunDigest:
         """For lists of load tests, stress tests and the like, whose findings rest on few executions."""
-        return self._digests.get(store, run_id, _summarise)
+        key, state = (store.workspace, run_id), store.fingerprint(run_id)
+        return self._digests.get(key, state, lambda: _summarise(store, run_id))
 
     async def wait_for(self, store: Store, run_id: str) -> Analysis:
         """The analysis, after those that were asked for before; waiting for it keeps no thread from other requests."""
         if self._limiter is None:
             self._limiter = CapacityLimiter(1)
-        return await run_sync(self._analyses.get, store, run_id, _analyse, limiter=self._limiter)
+        return await run_sync(self._read, store, run_id, limiter=self._limiter)
+
+    def _read(self, store: Store, run_id: str) -> Analysis:
+        key, state = (store.workspace, run_id), store.fingerprint(run_id)
+        return self._analyses.get(key, state, lambda: _analyse(store, run_id))
 
 
 def _analyse(store: Store, run_id: str) -> Analysis:

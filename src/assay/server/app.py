@@ -16,6 +16,7 @@ from assay.server import (
     benchmarks,
     catalog,
     downloads,
+    findings,
     labels,
     operations,
     overviews,
@@ -24,6 +25,7 @@ from assay.server import (
     runs,
 )
 from assay.server.access import NEEDED, RATE, AccessControl
+from assay.server.analyst import Analyst
 from assay.server.answers import answer_errors, describe_errors
 from assay.server.background import BackgroundWork
 from assay.server.context import MAX_RUNS, Contexts, ServerContext
@@ -48,7 +50,18 @@ from assay.server.webhook import find_webhook
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
-RESOURCES = (benchmarks, runs, results, downloads, catalog, regressions, labels, overviews, operations)
+RESOURCES = (
+    benchmarks,
+    runs,
+    results,
+    findings,
+    downloads,
+    catalog,
+    regressions,
+    labels,
+    overviews,
+    operations,
+)
 PAGES = (
     login,
     dashboard,
@@ -78,7 +91,7 @@ Scores go from 0 to 100. A winner, a rank or a regression is named only where th
 def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
     """The application over a store that is open, for the project of these settings; `db` is the URL that workers open."""
     queue = RunQueue(store, db, settings.server.get("max_runs", MAX_RUNS))
-    contexts = Contexts(ServerContext(settings, store, queue, db=db))
+    contexts = Contexts(ServerContext(settings, store, queue, Analyst(db, store.workspace), db=db))
     known_secrets().learn_environment(os.environ)
     background = BackgroundWork(contexts, find_webhook(settings))
 
@@ -90,7 +103,7 @@ def create_app(settings: Settings, store: Store, db: str) -> FastAPI:
         try:
             yield
         finally:
-            contexts.close()
+            await run_sync(contexts.close)
             await run_sync(background.stop)
             await run_sync(queue.stop)
 

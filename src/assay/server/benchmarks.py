@@ -220,7 +220,7 @@ def compare_agents(context: Context, asked: CompareRequestBody) -> Response:
     if len(set(asked.agent_ids)) < len(asked.agent_ids):
         raise PlanError("agent_ids: an agent is named twice.")
     key = ("compare", asked.comparison_type, asked.suite_id, *asked.agent_ids)
-    return context.answer(key, lambda: _compare(context.store, asked))
+    return context.answer(key, asked.suite_id, lambda: _compare(context.store, asked))
 
 
 def _compare(store: Store, asked: CompareRequestBody) -> Response:
@@ -270,5 +270,6 @@ def find_regressions(
     known = tuple((one.id, one.state, one.note) for one in context.store.regressions(agent_id))
     return context.answer(
         ("regressions", inquiry, known),
+        None,
         lambda: respond(regressions_document(regressions_of(context.store, inquiry))),
     )

@@ -26,6 +26,7 @@ from assay.errors import LookupFailed, no_such
 from assay.model.board import BoardKey, StoredBoard
 from assay.pipeline.boards import compute_boards, find_boards
 from assay.server.answers import respond
+from assay.server.recent import KeptByState
 from assay.store.store import Store
 
 _log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ _RETRY_SECONDS = 30.0
 """Before a process is started again after one that ended with an error."""
 _STEP_SECONDS = 0.25
 _MOST_ANSWERS = 64
+_MOST_BYTES = 32 << 20
 _WAITING = 2
 _VARIES = {"vary": "Accept-Encoding"}
 
@@ -61,6 +63,13 @@ class BoardAnswer:
         return Response(self.compressed, media_type="application/json", headers=headers)
 
 
+class BoardMemory(KeptByState[dict[BoardKey, StoredBoard]]):
+    """Boards by workspace and metric, those of all workspaces within one bound."""
+
+    def __init__(self) -> None:
+        super().__init__(_MOST_BYTES, lambda boards: sum(len(one.document) for one in list(boards.values())))
+
+
 class BoardsNotReady(Exception):
     """The first boards are still being computed."""
 
@@ -68,11 +77,11 @@ class BoardsNotReady(Exception):
 class BoardKeeper:
     """The boards of this server, and the process that computes them."""
 
-    def __init__(self, store: Store, db: str) -> None:
+    def __init__(self, store: Store, db: str, memory: BoardMemory | None = None) -> None:
         self._store = store
         self._db = db
         self._lock = Lock()
-        self._kept: dict[BoardKey, StoredBoard] = {}
+        self._memory = memory or BoardMemory()
         self._answers: dict[Question, tuple[float, object, BoardAnswer]] = {}
         """When each was looked up last, the boards that it was made of, and its text."""
         self.limiter = CapacityLimiter(_WAITING)
@@ -111,8 +120,8 @@ class BoardKeeper:
         if asked and len(wanted) == 1:
             known = {"overall", *self._store.categories().values()}
             raise LookupFailed(no_such(asked, "categories with results", known))
-        self._refresh(wanted, asked, by, now)
-        boards = {key: self._kept[key] for key in wanted if key in self._kept}
+        kept = self._refresh(wanted, asked, by, now)
+        boards = {key: kept[key] for key in wanted if key in kept}
         suites = [key for key in wanted if key.suite]
         if suites and not any(key in boards for key in suites):
             return None
@@ -128,20 +137,28 @@ class BoardKeeper:
         self._answers[question] = (at, made_of, written)
         return written
 
-    def _refresh(self, wanted: dict[BoardKey, int], category: str, metric: str, now: datetime) -> None:
+    def _refresh(
+        self, wanted: dict[BoardKey, int], category: str, metric: str, now: datetime
+    ) -> Mapping[BoardKey, StoredBoard]:
+        """All boards by this metric that are known, after a look at what has changed."""
+        place = (self._store.workspace, metric)
+        before = self._memory.recall(place)
+        kept = dict(before.value) if before is not None else {}
+
         def has_all() -> bool:
-            return all(key in self._kept and self._kept[key].is_current(n, now) for key, n in wanted.items())
+            return all(key in kept and kept[key].is_current(n, now) for key, n in wanted.items())
 
         if has_all():
-            return
+            return kept
         if self._store.count_rated() <= _FEW_RATED:
-            for board in compute_boards(self._store, wanted, list(self._kept.values()), now):
-                self._kept[board.key] = board
-            return
-        self._kept |= {one.key: one for one in self._store.boards(metric, list(self._kept.values()))}
-        self._bury_worker()
-        if not has_all() and self._worker is None and monotonic() >= self._retry_at:
-            self._worker = self._start_worker(metric, category)
+            kept |= {one.key: one for one in compute_boards(self._store, wanted, list(kept.values()), now)}
+        else:
+            kept |= {one.key: one for one in self._store.boards(metric, list(kept.values()))}
+            self._bury_worker()
+            if not has_all() and self._worker is None and monotonic() >= self._retry_at:
+                self._worker = self._start_worker(metric, category)
+        self._memory.put(place, None, kept)
+        return kept
 
     def _bury_worker(self) -> None:
         if self._worker is None or self._worker.poll() is None:

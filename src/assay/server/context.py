@@ -11,6 +11,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from hmac import compare_digest
+from secrets import token_bytes
 from threading import Lock
 from time import monotonic
 from typing import Annotated, Any, TypeVar
@@ -18,11 +20,14 @@ from typing import Annotated, Any, TypeVar
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request, Response
 
+from assay.errors import AssayError
 from assay.model import Suite
 from assay.model.access import ApiKey, Scope
 from assay.server.analyses import Analyses
-from assay.server.boards import BoardKeeper
+from assay.server.analyst import Analyst, Answered
+from assay.server.boards import BoardKeeper, BoardMemory
 from assay.server.counts import RequestCounts
+from assay.server.questions import PreparedAnswer, Question, answer_question
 from assay.server.queue import RunQueue
 from assay.server.recent import KeptByState, Recent
 from assay.server.run_status import read_status
@@ -36,6 +41,8 @@ _SUITE_SECONDS = 5.0
 """The file of a suite and its data may be this old on a page: reading hundreds of cases takes long."""
 _ANSWER_BYTES = 16 << 20
 _PARTS = 200
+_FEW_AGENTS = 30
+"""Up to so many agents, a leaderboard or an analysis of costs takes no longer than the page around it."""
 Part = TypeVar("Part")
 
 
@@ -57,6 +64,29 @@ class SharedProgress:
         return await asyncio.shield(task)
 
 
+class BeingComputed(Exception):
+    """Nothing of an answer is known yet; a process works it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An answer, and how old it is if newer results are still being worked in."""
+
+    answer: PreparedAnswer
+    outdated_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMemory:
+    """What the contexts of all workspaces keep together, each under its own name: there is one bound for all of them."""
+
+    answers: KeptByState[bytes] = field(default_factory=lambda: KeptByState(_ANSWER_BYTES, len))
+    parts: KeptByState[Any] = field(default_factory=lambda: KeptByState(_PARTS))
+    prepared: KeptByState[Answered] = field(default_factory=lambda: KeptByState(_PARTS))
+    analyses: Analyses = field(default_factory=Analyses)
+    boards: BoardMemory = field(default_factory=BoardMemory)
+
+
 @dataclass(frozen=True, slots=True)
 class ServerContext:
     """Everything of one workspace that outlives a request."""
@@ -64,32 +94,71 @@ class ServerContext:
     settings: Settings
     store: Store
     queue: RunQueue
+    analyst: Analyst
+    memory: SharedMemory = field(default_factory=SharedMemory)
     progress: SharedProgress = field(init=False)
     counts: RequestCounts = field(default_factory=RequestCounts)
-    analyses: Analyses = field(default_factory=Analyses)
     suite_files: Recent[Suite] = field(default_factory=lambda: Recent(_SUITE_SECONDS))
     boards: BoardKeeper = field(init=False)
-    answers: KeptByState[bytes] = field(default_factory=lambda: KeptByState(_ANSWER_BYTES, len))
-    parts: KeptByState[Any] = field(default_factory=lambda: KeptByState(_PARTS))
     db: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "progress", SharedProgress(self.store))
-        object.__setattr__(self, "boards", BoardKeeper(self.store, self.db))
+        object.__setattr__(self, "boards", BoardKeeper(self.store, self.db, self.memory.boards))
 
-    def answer(self, key: Hashable, make: Callable[[], Response]) -> Response:
-        """An answer about results of suites that takes long; it is made again when one of them or a baseline has changed."""
-        written = self.answers.get(key, self._read_state(), lambda: bytes(make().body))
+    @property
+    def analyses(self) -> Analyses:
+        return self.memory.analyses
+
+    def answer(self, key: Hashable, suite: str | None, make: Callable[[], Response]) -> Response:
+        """An answer about results of a suite, or of all; it is made again when one of them or a baseline has changed."""
+        asked = self.store.workspace, key
+        written = self.memory.answers.get(asked, self._read_state(suite), lambda: bytes(make().body))
         return Response(written, media_type="application/json")
 
-    def keep(self, key: Hashable, make: Callable[[], Part]) -> Part:
-        """A part of a page about results of suites, kept like an answer."""
-        part: Part = self.parts.get(key, self._read_state(), make)
+    def keep(self, key: Hashable, suite: str | None, make: Callable[[], Part]) -> Part:
+        """A part of a page about results of a suite, or of all, kept like an answer."""
+        part: Part = self.memory.parts.get((self.store.workspace, key), self._read_state(suite), make)
         return part
 
-    def _read_state(self) -> object:
-        """What changes whenever results of suites or baselines do; and every day, as results get old."""
-        return self.store.changes(), self.store.baselines(), datetime.now(UTC).date()
+    def keep_of_run(self, key: Hashable, run_id: str, make: Callable[[], Part]) -> Part:
+        """A part of a page about one run, kept while its results stay as they are."""
+        state = self.store.fingerprint(run_id)
+        part: Part = self.memory.parts.get((self.store.workspace, run_id, key), state, make)
+        return part
+
+    def prepare(self, question: Question) -> Prepared:
+        """What is known of a question: with many agents, the answer from before until the new one is there.
+
+        Raises BeingComputed where there is none, and what is wrong with the question.
+        """
+        key, state = (self.store.workspace, question.key), self._read_state(question.suite)
+        kept = self.memory.prepared.recall(key)
+        is_current = kept is not None and kept.state == state
+        if not is_current and self.store.count_agents(question.suite) <= _FEW_AGENTS:
+            made = answer_question(self.store, question)
+            self.memory.prepared.put(key, state, made)
+            return Prepared(made)
+
+        def receive(answered: Answered) -> None:
+            self.memory.prepared.put(key, state, answered)
+
+        if not is_current:
+            self.analyst.ask(self.store.workspace, question, receive)
+        if kept is None:
+            raise BeingComputed
+        if isinstance(kept.value, AssayError):
+            raise kept.value
+        return Prepared(kept.value, None if is_current else monotonic() - kept.at)
+
+    def _read_state(self, suite: str | None) -> object:
+        """What changes whenever the results of a suite or baselines do; and every day, as results get old."""
+        changes = self.store.changes()
+        return (
+            changes if suite is None else changes.get(suite),
+            self.store.baselines(),
+            datetime.now(UTC).date(),
+        )
 
     @property
     def max_runs(self) -> int:
@@ -117,7 +186,10 @@ class Contexts:
             if workspace not in self._made:
                 store = self.own.store.in_workspace(workspace)
                 settings = without_project_files(self.own.settings)
-                self._made[workspace] = ServerContext(settings, store, self.own.queue, db=self.own.db)
+                own = self.own
+                self._made[workspace] = ServerContext(
+                    settings, store, own.queue, own.analyst, own.memory, db=own.db
+                )
             return self._made[workspace]
 
     def close(self) -> None:
@@ -125,6 +197,7 @@ class Contexts:
             made = list(self._made.values())
         for context in made:
             context.boards.close()
+        self.own.analyst.close()
 
 
 def without_project_files(settings: Settings) -> Settings:
@@ -143,11 +216,32 @@ class RequestCaller:
 
     @property
     def form_token(self) -> str:
-        """What a form has to bring back in this session; nobody can derive it who does not know the session's secret."""
-        return sha256(f"form {self.session}".encode()).hexdigest() if self.session else ""
+        """What a form has to bring back in this session; nobody can derive it who does not know the session's secret.
+
+        It is masked by a random number, so that no two pages hold the same: the length of a compressed page tells nothing.
+        """
+        mask = token_bytes(32)
+        return (mask + _combine(mask, self._form_secret)).hex() if self.session else ""
+
+    def has_form_token(self, sent: str) -> bool:
+        """Whether a form brought back a token of this session."""
+        try:
+            raw = bytes.fromhex(sent)
+        except ValueError:
+            return False
+        return bool(self.session) and compare_digest(_combine(raw[:32], raw[32:]), self._form_secret)
+
+    @property
+    def _form_secret(self) -> bytes:
+        return sha256(f"form {self.session}".encode()).digest()
 
     def may(self, scope: str) -> bool:
         return self.key is None or self.key.scope.allows(Scope(scope))
+
+
+def _combine(mask: bytes, content: bytes) -> bytes:
+    """Exclusive or, as far as both go."""
+    return bytes(one ^ other for one, other in zip(mask, content, strict=False))
 
 
 CALLER = "assay.caller"

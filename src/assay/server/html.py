@@ -42,7 +42,9 @@ _PAGE_HEADERS = {
     "img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     # Without any referrer a browser would not say either that a form comes from this server.
     "referrer-policy": "same-origin",
+    "vary": "Accept-Encoding",
 }
+_COMPRESSION = 5
 _ANSWER = 4000
 """Characters of an answer that are shown in a list; its own page has all of it."""
 _STATUS_TITLES = {
@@ -68,6 +70,7 @@ NAVIGATION: Mapping[str, Sequence[Place]] = {
     "Overview": (
         Place("Dashboard", "/"),
         Place("Leaderboard", "/ui/leaderboard"),
+        Place("Radar", "/ui/radar"),
         Place("Compare", "/ui/compare"),
         Place("Timeline", "/ui/timeline"),
         Place("Cost", "/ui/cost"),
@@ -146,17 +149,27 @@ class Hanger:
 
 
 def render(
-    template: str, /, status: int = 200, *, specs: Mapping[str, Any] = MappingProxyType({}), **context: Any
+    template: str,
+    /,
+    status: int = 200,
+    *,
+    accepted: str = "",
+    specs: Mapping[str, Any] = MappingProxyType({}),
+    **context: Any,
 ) -> HTMLResponse:
     """A page of the server as it is sent: without secrets, and with the policy that keeps it inert.
 
-    `specs` are charts whose places are in the context already.
+    `specs` are charts whose places are in the context already, `accepted` is the header Accept-Encoding of the request. Nothing
+    secret is in a page that its length could tell: the tokens of its forms are other ones each time.
     """
     hang = Hanger(specs)
     written = templates().get_template(template).render(hang=hang, **context)
     if known_secrets().may_be_in(written):
         written = str(known_secrets().redact(written))
-    return HTMLResponse(written, status, _PAGE_HEADERS)
+    if "gzip" not in accepted.lower():
+        return HTMLResponse(written, status, _PAGE_HEADERS)
+    compressed = gzip.compress(written.encode(), _COMPRESSION, mtime=0)
+    return HTMLResponse(compressed, status, {**_PAGE_HEADERS, "content-encoding": "gzip"})
 
 
 def describe_page(page: Page) -> dict[str, object]:

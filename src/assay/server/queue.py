@@ -76,7 +76,7 @@ class RunQueue:
             except subprocess.TimeoutExpired:
                 worker.kill()
                 worker.wait()
-            self._store.give_back_queued(run_id)
+            self._store.give_back_queued(run_id, self._owner)
 
     def _keep_going(self) -> None:
         """While the database is away, nothing is started; what runs waits for it by itself."""
@@ -97,7 +97,8 @@ class RunQueue:
             del self._workers[run_id]
             self._signalled.discard(run_id)
         if monotonic() - self._renewed >= _RENEW_SECONDS:
-            self._store.renew_queued(list(self._workers))
+            for run_id in self._store.renew_queued(list(self._workers), self._owner):
+                self._ask_to_end(run_id)  # another server has taken over while this one stalled
             self._renewed = monotonic()
         queue = self._store.whole_queue()
         for queued in queue:
@@ -131,9 +132,9 @@ class RunQueue:
         if queued is None or queued.state not in (QueueState.RUNNING, QueueState.CANCELLING):
             return
         if queued.state is QueueState.RUNNING and worker.returncode == 0:
-            self._store.settle_queued(run_id, QueueState.CANCELLED)
+            self._store.settle_queued(run_id, QueueState.CANCELLED, owner=self._owner)
         elif queued.state is QueueState.RUNNING and queued.attempts >= _MOST_ATTEMPTS:
             told = f"{queued.attempts} processes ended before the run did, the last with code {worker.returncode}."
-            self._store.settle_queued(run_id, QueueState.FAILED, told)
+            self._store.settle_queued(run_id, QueueState.FAILED, told, self._owner)
         else:
-            self._store.give_back_queued(run_id)
+            self._store.give_back_queued(run_id, self._owner)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from math import inf
 from threading import Lock
 from time import monotonic
 from typing import Generic, TypeVar
@@ -10,29 +12,63 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
+@dataclass(frozen=True, slots=True)
+class Kept(Generic[Value]):
+    """A value, and what it was made of."""
+
+    value: Value
+    state: object
+    at: float
+    """On the monotonic clock."""
+
+
 class KeptByState(Generic[Value]):
     """What takes long to make, by what was asked and the state of the store that it was made of.
 
-    `most` is what all values may weigh together; by default each weighs one.
+    `most` is what all values may weigh together; by default each weighs one. What was not asked for longest goes first. With
+    `seconds`, a value does not get older than that, whatever the state says.
     """
 
-    def __init__(self, most: int, weigh: Callable[[Value], int] = lambda value: 1) -> None:
-        self._most, self._weigh = most, weigh
-        self._kept: dict[Hashable, tuple[object, Value]] = {}
+    def __init__(
+        self, most: int, weigh: Callable[[Value], int] = lambda value: 1, seconds: float = inf
+    ) -> None:
+        self._most, self._weigh, self._seconds = most, weigh, seconds
+        self._kept: dict[Hashable, Kept[Value]] = {}
         self._lock = Lock()
 
-    def get(self, key: Hashable, state: object, make: Callable[[], Value]) -> Value:
-        """The kept value if it was made of the same state; the state is read before anything else is."""
+    def recall(self, key: Hashable) -> Kept[Value] | None:
+        """What was kept last, whatever state it was made of."""
         with self._lock:
             kept = self._kept.pop(key, None)
-            if kept is not None and kept[0] == state:
-                self._kept[key] = kept  # at the end: what was not asked for longest goes first
-                return kept[1]
-        made = make()
+            if kept is not None:
+                self._kept[key] = kept  # at the end
+            return kept
+
+    def find(self, key: Hashable, state: object) -> Value | None:
+        kept = self.recall(key)
+        is_current = kept is not None and kept.state == state and monotonic() - kept.at <= self._seconds
+        return kept.value if kept is not None and is_current else None
+
+    def put(self, key: Hashable, state: object, value: Value) -> None:
         with self._lock:
-            self._kept[key] = (state, made)
-            while sum(self._weigh(value) for _, value in self._kept.values()) > self._most:
+            self._kept.pop(key, None)
+            self._kept[key] = Kept(value, state, monotonic())
+            while len(self._kept) > 1 and self._weight > self._most:
                 del self._kept[next(iter(self._kept))]
+
+    @property
+    def _weight(self) -> int:
+        return sum(self._weigh(kept.value) for kept in self._kept.values())
+
+    def get(self, key: Hashable, state: object, make: Callable[[], Value]) -> Value:
+        """The kept value if it was made of the same state.
+
+        The state is read before the value is made: what is stored in between makes the value count as old.
+        """
+        if (found := self.find(key, state)) is not None:
+            return found
+        made = make()
+        self.put(key, state, made)
         return made
 
 

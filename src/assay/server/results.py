@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 
-from assay.analysis.cost.analyse import Workload
 from assay.errors import LookupFailed, no_such
 from assay.model import Phase, RunState, Status
-from assay.pipeline.cost import analyse_stored_costs
 from assay.pipeline.report import report_of
-from assay.report.documents.cost import cost_document
 from assay.report.documents.result import execution_document, run_document
 from assay.report.documents.specification import stress_answer_document
 from assay.server.access import READ
 from assay.server.answers import describe_errors, respond
-from assay.server.context import Context
+from assay.server.context import BeingComputed, Context
 from assay.server.parameters import Before, Name, PageSize
+from assay.server.questions import Question
 from assay.server.schemas import ResultPage, ResultRow
 from assay.store.results import ExecutionFilter, ResultFilter
 
@@ -131,8 +131,9 @@ def read_result(context: Context, run_id: Name) -> Response:
 
     # A run that is over changes only with what is counted as a change of its suite.
     run = context.store.run(run_id)
-    is_fixed = run.suite is not None and run.state is not RunState.RUNNING
-    return context.answer(("result", run.id, run.tags, run.state), make) if is_fixed else make()
+    is_fixed = run.state is not RunState.RUNNING
+    key = ("result", run.id, run.tags, run.state)
+    return context.answer(key, run.suite.name, make) if run.suite is not None and is_fixed else make()
 
 
 @router.get(
@@ -178,9 +179,10 @@ def read_costs(
     volume: Annotated[int, Query(ge=1, le=10**12, description="Tasks a month.")] = 1000,
 ) -> Response:
     """Cost per task and per solved task, the Pareto front, and where money can be saved."""
-    return context.answer(
-        ("cost", tuple(agent_id), suite_id, volume),
-        lambda: respond(
-            cost_document(analyse_stored_costs(context.store, agent_id, suite_id, Workload(volume)))
-        ),
-    )
+    question = Question("cost document", suite_id, {"agents": agent_id, "volume": volume})
+    try:
+        found = context.prepare(question)
+    except BeingComputed:
+        raise HTTPException(503, "The costs are being computed. Try again in a moment.") from None
+    headers = {} if found.outdated_seconds is None else {"age": str(round(found.outdated_seconds))}
+    return respond(json.loads(found.answer.document), headers=headers)

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
+from assay.model import RunState
 from assay.report.documents.answers import runs_document
 from assay.report.documents.result import plain, strict_json
 from assay.server.access import READ, RUN
@@ -56,10 +57,12 @@ def list_runs(
     context: Context,
     tag: Name | None = None,
     name: Annotated[Name | None, Query(description="Of the suite or spec.")] = None,
+    agent_id: Annotated[Name | None, Query(description="With a trial of this agent.")] = None,
+    state: RunState | None = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
     cursor: Annotated[Name | None, Query(description="`next_cursor` of the page before.")] = None,
 ) -> Response:
-    found = context.store.runs(limit=limit, tag=tag, name=name, before=cursor)
+    found = context.store.runs(limit=limit, tag=tag, name=name, before=cursor, state=state, agent=agent_id)
     following = found[-1].id if len(found) == limit else None
     return respond({"runs": runs_document(found), "next_cursor": following})
 

@@ -13,27 +13,28 @@ import sqlalchemy as sa
 from assay.model.alert import Alert, AlertState
 from assay.model.codec import from_plain
 from assay.store.tables import alerts
+from assay.store.workspaces import workspace_of
 
 _NAMES = tuple(Alert.__dataclass_fields__)
 _FIELDS = [alerts.c[name] for name in _NAMES]
 
 
-def add_alert(connection: sa.Connection, workspace: int, alert: Alert) -> bool:
+def add_alert(connection: sa.Connection, alert: Alert) -> bool:
     """Put an alert into the outbox; False if one with its key was raised before."""
     from sqlalchemy.dialects import postgresql, sqlite
 
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     insert = dialect.insert(alerts).on_conflict_do_nothing().returning(alerts.c.id)
     row = {name: getattr(alert, name) for name in _NAMES if name != "id"}
-    row |= {"workspace_id": workspace, "kind": alert.kind.value, "state": alert.state.value}
+    row |= {"workspace_id": workspace_of(connection), "kind": alert.kind.value, "state": alert.state.value}
     row |= {"due": alert.due or alert.created}
     return connection.execute(insert.values(row)).scalar() is not None
 
 
-def claim_alert(connection: sa.Connection, workspace: int, now: datetime, until: datetime) -> Alert | None:
+def claim_alert(connection: sa.Connection, now: datetime, until: datetime) -> Alert | None:
     """The alert that is due longest, which nobody else sends before `until`; None if none is due."""
     is_due = (
-        alerts.c.workspace_id == workspace,
+        alerts.c.workspace_id == workspace_of(connection),
         alerts.c.state == AlertState.PENDING.value,
         alerts.c.due <= now,
     )
@@ -47,9 +48,11 @@ def claim_alert(connection: sa.Connection, workspace: int, now: datetime, until:
     return from_plain(Alert, {**row, "attempts": row["attempts"] + 1})
 
 
-def has_due_alerts(connection: sa.Connection, workspace: int, now: datetime) -> bool:
+def has_due_alerts(connection: sa.Connection, now: datetime) -> bool:
     query = sa.select(alerts.c.id).where(
-        alerts.c.workspace_id == workspace, alerts.c.state == AlertState.PENDING.value, alerts.c.due <= now
+        alerts.c.workspace_id == workspace_of(connection),
+        alerts.c.state == AlertState.PENDING.value,
+        alerts.c.due <= now,
     )
     return connection.scalar(query.limit(1)) is not None
 
@@ -66,10 +69,10 @@ def settle_alert(connection: sa.Connection, alert: Alert) -> None:
 
 
 def read_alerts(
-    connection: sa.Connection, workspace: int, before: int | None, limit: int, state: AlertState | None = None
+    connection: sa.Connection, before: int | None, limit: int, state: AlertState | None = None
 ) -> list[Alert]:
     """The newest first; only those with a smaller id than `before`."""
-    query = sa.select(*_FIELDS).where(alerts.c.workspace_id == workspace)
+    query = sa.select(*_FIELDS).where(alerts.c.workspace_id == workspace_of(connection))
     if before is not None:
         query = query.where(alerts.c.id < before)
     if state is not None:

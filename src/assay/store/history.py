@@ -129,6 +129,15 @@ def read_agents_with_trials(connection: sa.Connection) -> list[str]:
     return sorted(connection.scalars(query.where(_is_own(connection))))
 
 
+def count_agents(connection: sa.Connection, suite: str | None) -> int:
+    """Agents with trials of a suite, or of any."""
+    counted = sa.select(sa.func.count(agents.c.name.distinct())).join(
+        trials, trials.c.agent_id == agents.c.id
+    )
+    chosen = trials.c.suite != "" if suite is None else trials.c.suite == suite
+    return connection.scalars(counted.where(_is_own(connection), chosen)).one()
+
+
 @dataclass(frozen=True, slots=True)
 class PastFigures:
     """What executions of a trial took when it was last carried out, one value for each execution."""

@@ -14,6 +14,7 @@ from assay.model.rating import is_pass
 from assay.model.suite import PASS_MARK
 from assay.store.read import IS_OK_MEASURED
 from assay.store.tables import executions, labels, measurements, runs, suites, trials
+from assay.store.workspaces import workspace_of
 
 _COLUMNS = {name: labels.c["case_id" if name == "case" else name] for name in Label.__dataclass_fields__}
 
@@ -30,15 +31,17 @@ class LabelFilter:
     author: str | None = None
 
 
-def find_executions(
-    connection: sa.Connection, workspace: int, trial: int, case: str, seq: int | None
-) -> list[int]:
+def find_executions(connection: sa.Connection, trial: int, case: str, seq: int | None) -> list[int]:
     """The numbers of the measured executions of a case that have an answer; LookupFailed if there are none."""
     query = (
         sa.select(executions.c.seq)
         .join(trials, trials.c.id == executions.c.trial_id)
         .join(runs, runs.c.id == trials.c.run_id)
-        .where(runs.c.workspace_id == workspace, trials.c.id == trial, executions.c.case_id == case)
+        .where(
+            runs.c.workspace_id == workspace_of(connection),
+            trials.c.id == trial,
+            executions.c.case_id == case,
+        )
         .where(*IS_OK_MEASURED)
         .order_by(executions.c.seq)
     )
@@ -51,7 +54,7 @@ def find_executions(
     return found
 
 
-def write_labels(connection: sa.Connection, workspace: int, given: Iterable[Label]) -> list[Label]:
+def write_labels(connection: sa.Connection, given: Iterable[Label]) -> list[Label]:
     """Store labels, and return them with their ids; each replaces what its author said of the same execution before."""
     stored = []
     for label in given:
@@ -62,7 +65,7 @@ def write_labels(connection: sa.Connection, workspace: int, given: Iterable[Labe
         )
         connection.execute(labels.delete().where(*chosen))
         row = {column.name: getattr(label, name) for name, column in _COLUMNS.items() if name != "id"}
-        row |= {"workspace_id": workspace, "verdict": label.verdict.value}
+        row |= {"workspace_id": workspace_of(connection), "verdict": label.verdict.value}
         made = connection.execute(labels.insert(), row).inserted_primary_key
         assert made is not None
         stored.append(replace(label, id=int(made[0])))
@@ -70,12 +73,12 @@ def write_labels(connection: sa.Connection, workspace: int, given: Iterable[Labe
 
 
 def read_labels(
-    connection: sa.Connection, workspace: int, chosen: LabelFilter, before: int | None, limit: int
+    connection: sa.Connection, chosen: LabelFilter, before: int | None, limit: int
 ) -> list[Label]:
     """The newest first; only those with a smaller id than `before`."""
     columns = [column.label(name) for name, column in _COLUMNS.items()]
     query = (
-        sa.select(*columns).join(trials, trials.c.id == labels.c.trial_id).where(*_where(workspace, chosen))
+        sa.select(*columns).join(trials, trials.c.id == labels.c.trial_id).where(*_where(connection, chosen))
     )
     if before is not None:
         query = query.where(labels.c.id < before)
@@ -83,9 +86,7 @@ def read_labels(
     return [from_plain(Label, dict(row)) for row in rows]
 
 
-def read_labelled_scores(
-    connection: sa.Connection, workspace: int, chosen: LabelFilter
-) -> list[LabelledScore]:
+def read_labelled_scores(connection: sa.Connection, chosen: LabelFilter) -> list[LabelledScore]:
     """Every label beside the score of each scorer for the same execution, by the pass mark of its benchmark."""
     query = (
         sa.select(
@@ -104,7 +105,7 @@ def read_labelled_scores(
             sa.and_(measurements.c.trial_id == labels.c.trial_id, measurements.c.seq == labels.c.seq),
         )
         .join(runs, runs.c.id == trials.c.run_id)
-        .where(*_where(workspace, chosen))
+        .where(*_where(connection, chosen))
         .where(sa.or_(measurements.c.metric == "score", measurements.c.metric.startswith("score.")))
     )
     found = connection.execute(query).all()
@@ -133,7 +134,7 @@ def _read_pass_marks(connection: sa.Connection, suite_ids: set[int]) -> dict[tup
     }
 
 
-def _where(workspace: int, chosen: LabelFilter) -> list[sa.ColumnElement[bool]]:
+def _where(connection: sa.Connection, chosen: LabelFilter) -> list[sa.ColumnElement[bool]]:
     wanted = (
         (labels.c.trial_id, chosen.trial),
         (trials.c.run_id, chosen.run),
@@ -143,6 +144,6 @@ def _where(workspace: int, chosen: LabelFilter) -> list[sa.ColumnElement[bool]]:
         (labels.c.author, chosen.author),
     )
     return [
-        labels.c.workspace_id == workspace,
+        labels.c.workspace_id == workspace_of(connection),
         *(column == value for column, value in wanted if value is not None),
     ]

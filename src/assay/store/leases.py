@@ -202,11 +202,15 @@ def refuse_if_held(connection: sa.Connection, run_id: str, advice: str) -> None:
 
 def is_abandoned(connection: sa.Connection, run_id: str) -> bool:
     """Whether the owner of a run that did not finish holds it no longer: its process has ended, or its lease has."""
-    row = connection.execute(sa.select(leases).where(leases.c.run_id == run_id)).one_or_none()
-    if row is None:
-        return False
-    is_held = connection.scalar(sa.select(sa.literal(row.expires) > database_time(connection)))
-    return not is_held or processes.has_ended(_owner(row))
+    was_granted = connection.scalar(sa.select(leases.c.run_id).where(leases.c.run_id == run_id)) is not None
+    return was_granted and not is_held(connection, run_id)
+
+
+def is_held(connection: sa.Connection, run_id: str) -> bool:
+    """Whether a process that may still be alive holds the lease of the run."""
+    held = sa.select(leases).where(leases.c.run_id == run_id, leases.c.expires > database_time(connection))
+    row = connection.execute(held).one_or_none()
+    return row is not None and not processes.has_ended(_owner(row))
 
 
 def count_stored_batches(connection: sa.Connection, lease: Lease) -> int | None:

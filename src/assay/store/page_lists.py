@@ -11,7 +11,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from assay.store.run_lists import TrialSummary, rank_by_age
+from assay.store.run_lists import TrialSummary, is_older, rank_by_age
 from assay.store.run_refs import is_own, newest_first
 from assay.store.tables import agents, executions, runs, tags, trials
 from assay.store.workspaces import workspace_of
@@ -123,10 +123,12 @@ def find_trial_run(connection: sa.Connection, trial_id: int) -> str | None:
     return found
 
 
-def find_profiled_runs(connection: sa.Connection, tag: str, agent: str | None, limit: int) -> list[str]:
+def find_profiled_runs(
+    connection: sa.Connection, tag: str, agent: str | None, limit: int, before: str | None = None
+) -> list[str]:
     """The newest runs with this tag, and with a trial of this agent if one is given."""
     query = sa.select(runs.c.id).join(tags, tags.c.run_id == runs.c.id)
-    query = query.where(is_own(connection), tags.c.tag == tag)
+    query = query.where(is_own(connection), tags.c.tag == tag, *is_older(connection, before))
     if agent is not None:
         of_agent = sa.select(trials.c.run_id).join(agents, agents.c.id == trials.c.agent_id)
         query = query.where(runs.c.id.in_(of_agent.where(agents.c.name == agent)))

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from assay.errors import RunNotFound
 from assay.model.codec import from_plain, to_plain
 from assay.model.queue import OPEN, QueuedRun, QueueState
-from assay.store.leases import database_time
+from assay.store.leases import database_time, is_held
 from assay.store.processes import Owner, has_ended
 from assay.store.tables import queued_runs, workspaces
 from assay.store.workspaces import workspace_of
@@ -83,37 +83,60 @@ def claim(connection: sa.Connection, owner: Owner) -> QueuedRun | None:
     return from_plain(QueuedRun, dict(row))
 
 
-def renew(connection: sa.Connection, run_ids: Collection[str]) -> None:
-    connection.execute(
-        queued_runs.update()
-        .where(queued_runs.c.id.in_(list(run_ids)))
-        .values(renewed=database_time(connection))
-    )
+def renew(connection: sa.Connection, run_ids: Collection[str], owner: Owner) -> set[str]:
+    """Keep the claims of an owner; those of the runs that are open and its own no longer."""
+    own = _lock_claims(connection, run_ids, owner)
+    chosen = queued_runs.c.id.in_(own)
+    connection.execute(queued_runs.update().where(chosen).values(renewed=database_time(connection)))
+    is_open = queued_runs.c.id.in_(list(run_ids)), queued_runs.c.state.in_([state.value for state in OPEN])
+    return set(connection.scalars(sa.select(queued_runs.c.id).where(*is_open))) - set(own)
+
+
+def _lock_claims(connection: sa.Connection, run_ids: Collection[str], owner: Owner) -> list[str]:
+    """Those of the runs that the owner has claimed; nobody else takes them before the transaction ends."""
+    chosen = queued_runs.c.id.in_(list(run_ids)), queued_runs.c.state.in_(_CLAIMED)
+    query = sa.select(queued_runs.c.id, queued_runs.c.owner).where(*chosen).order_by(queued_runs.c.id)
+    found = connection.execute(query.with_for_update()).all()
+    return [row.id for row in found if row.owner and from_plain(Owner, row.owner) == owner]
 
 
 def take_back(connection: sa.Connection) -> None:
-    """Queue again what belongs to servers that are gone; what was to be cancelled is cancelled."""
+    """Queue again what belongs to servers that are gone; what was to be cancelled is cancelled.
+
+    A server may have stalled while its worker goes on. Nobody else can carry out a run before the lease of that worker ends.
+    """
     is_stale = queued_runs.c.renewed < database_time(connection) - CLAIM_SECONDS
     query = sa.select(queued_runs.c.id, queued_runs.c.owner, is_stale.label("is_stale"))
-    for row in connection.execute(query.where(queued_runs.c.state.in_(_CLAIMED))).all():
-        if row.is_stale or has_ended(from_plain(Owner, row.owner)):
-            give_back(connection, row.id)
+    # What another server has locked is being renewed; to wait for it could be for good, as that server may wait for this one.
+    claimed = query.where(queued_runs.c.state.in_(_CLAIMED)).with_for_update(skip_locked=True)
+    for row in connection.execute(claimed).all():
+        is_gone = row.is_stale or has_ended(from_plain(Owner, row.owner))
+        if is_gone and not is_held(connection, row.id):
+            _release(connection, [row.id])
 
 
-def give_back(connection: sa.Connection, run_id: str) -> None:
-    """The run is no longer carried out: it waits again, unless somebody cancelled it."""
+def give_back(connection: sa.Connection, run_id: str, owner: Owner) -> None:
+    """The owner carries out the run no longer: it waits again, unless somebody cancelled it or another server has it."""
+    _release(connection, _lock_claims(connection, [run_id], owner))
+
+
+def _release(connection: sa.Connection, run_ids: Collection[str]) -> None:
     after = sa.case(
         (queued_runs.c.state == QueueState.CANCELLING.value, QueueState.CANCELLED.value),
         else_=QueueState.QUEUED.value,
     )
-    chosen = queued_runs.c.id == run_id, queued_runs.c.state.in_(_CLAIMED)
-    connection.execute(queued_runs.update().where(*chosen).values(state=after, owner=None))
+    chosen = queued_runs.c.id.in_(run_ids)
+    connection.execute(queued_runs.update().where(chosen).values(state=after, owner=None))
 
 
-def settle(connection: sa.Connection, run_id: str, state: QueueState, error: str) -> None:
-    """The run has come to its end."""
+def settle(
+    connection: sa.Connection, run_id: str, state: QueueState, error: str, owner: Owner | None = None
+) -> None:
+    """The run has come to its end; says an owner, only if it has claimed the run."""
     chosen = queued_runs.c.id == run_id, queued_runs.c.state.in_(_CLAIMED)
-    connection.execute(queued_runs.update().where(*chosen).values(state=state.value, error=error, owner=None))
+    if owner is None or _lock_claims(connection, [run_id], owner):
+        values = {"state": state.value, "error": error, "owner": None}
+        connection.execute(queued_runs.update().where(*chosen).values(values))
 
 
 def cancel(connection: sa.Connection, run_id: str) -> QueuedRun:

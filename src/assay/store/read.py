@@ -182,6 +182,10 @@ def read_failures(connection: sa.Connection, trial_id: int, limit: int) -> tuple
 Connect = Callable[[], AbstractContextManager[sa.Connection]]
 
 
+_DENSE = 4
+"""Up to so many executions for each one that is wanted, a range is read whole."""
+
+
 class NumberedExecutions:
     """A trial's executions with their numbers, read anew each time it is iterated."""
 
@@ -239,10 +243,13 @@ def _with_measurements(
     trial = _position(connection, trial_id)
     measured: defaultdict[int, dict[str, float]] = defaultdict(dict)
     column = measurements.c
+    first, last = found[0].seq, found[-1].seq
+    # Failures may be few and far apart: then each is looked up, and what lies between them is not read.
+    is_dense = last - first < _DENSE * len(found)
     query = sa.select(column.seq, column.metric, column.value).where(
         column.trial_id == trial_id,
         column.metric.in_(read_metrics(connection, trial_id)),
-        column.seq.between(found[0].seq, found[-1].seq),
+        column.seq.between(first, last) if is_dense else column.seq.in_([row.seq for row in found]),
     )
     for seq, metric, value in connection.execute(query):
         measured[seq][metric] = value

@@ -49,7 +49,6 @@ def read_regressions(
 
 def read_regression_page(
     connection: sa.Connection,
-    workspace: int,
     chosen: RegressionFilter,
     skip: int,
     limit: int,
@@ -71,7 +70,7 @@ def read_regression_page(
     )
     query = (
         sa.select(regressions)
-        .where(regressions.c.workspace_id == workspace)
+        .where(regressions.c.workspace_id == workspace_of(connection))
         .where(*(column == value for column, value in wanted if value is not None))
         .order_by(*gravity, regressions.c.detected.desc(), regressions.c.id)
         .offset(skip)
@@ -129,12 +128,12 @@ def mark(
 
 
 def read_changes(
-    connection: sa.Connection, workspace: int, ids: Collection[str] | None = None
+    connection: sa.Connection, ids: Collection[str] | None = None
 ) -> dict[str, list[RegressionChange]]:
     """Regression to the states that people gave it, the oldest first; of all regressions without `ids`."""
     column = regression_changes.c
     query = sa.select(column.regression, column.at, column.author, column.state, column.note)
-    query = query.where(column.workspace_id == workspace).order_by(column.id)
+    query = query.where(column.workspace_id == workspace_of(connection)).order_by(column.id)
     if ids is not None:
         query = query.where(column.regression.in_(list(ids)))
     found: dict[str, list[RegressionChange]] = {}

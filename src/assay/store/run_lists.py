@@ -75,12 +75,7 @@ def read_runs(
     state: str | None = None,
     agent: str | None = None,
 ) -> list[RunSummary]:
-    query = _summaries().where(is_own(connection)).limit(limit)
-    if before is not None:
-        require(connection, before)
-        started = sa.select(runs.c.started).where(runs.c.id == before).scalar_subquery()
-        is_older = sa.or_(runs.c.started < started, sa.and_(runs.c.started == started, runs.c.id < before))
-        query = query.where(is_older)
+    query = _summaries().where(is_own(connection), *is_older(connection, before)).limit(limit)
     if tag is not None:
         query = query.where(runs.c.id.in_(sa.select(tags.c.run_id).where(tags.c.tag == tag)))
     if name is not None:
@@ -91,6 +86,15 @@ def read_runs(
         of_agent = sa.select(trials.c.run_id).join(agents, agents.c.id == trials.c.agent_id)
         query = query.where(runs.c.id.in_(of_agent.where(agents.c.name == agent)))
     return _build_summaries(connection, connection.execute(query).all())
+
+
+def is_older(connection: sa.Connection, before: str | None) -> list[sa.ColumnElement[bool]]:
+    """Whether a run comes after this one in a list of the newest; no condition without one."""
+    if before is None:
+        return []
+    require(connection, before)
+    started = sa.select(runs.c.started).where(runs.c.id == before).scalar_subquery()
+    return [sa.or_(runs.c.started < started, sa.and_(runs.c.started == started, runs.c.id < before))]
 
 
 def _summaries() -> sa.Select[tuple[object, ...]]:
@@ -182,10 +186,12 @@ def _read_causes(connection: sa.Connection, trial_ids: Sequence[int]) -> list[tu
     return [(trial_id, one) for trial_id, one in found if one]
 
 
-def find_runs_of(connection: sa.Connection, experiment: str, agent: str | None, limit: int) -> list[str]:
+def find_runs_of(
+    connection: sa.Connection, experiment: str, agent: str | None, limit: int, before: str | None = None
+) -> list[str]:
     """The newest runs with a trial of this experiment, and of this agent if one is given."""
     query = sa.select(runs.c.id).join(trials, trials.c.run_id == runs.c.id)
-    query = query.where(is_own(connection), trials.c.experiment == experiment)
+    query = query.where(is_own(connection), trials.c.experiment == experiment, *is_older(connection, before))
     if agent is not None:
         query = query.join(agents, agents.c.id == trials.c.agent_id).where(agents.c.name == agent)
     query = query.group_by(runs.c.id, runs.c.started).order_by(*newest_first).limit(limit)

@@ -30,6 +30,10 @@ def is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
     return runs.c.workspace_id == workspace_of(connection)
 
 
+def is_own_baseline(connection: sa.Connection) -> sa.ColumnElement[bool]:
+    return baselines.c.workspace_id == workspace_of(connection)
+
+
 def require(connection: sa.Connection, run_id: str) -> None:
     if not exists(connection, run_id):
         raise no_run(run_id)
@@ -71,7 +75,7 @@ def _last(connection: sa.Connection) -> str:
 
 
 def _baseline(connection: sa.Connection, name: str) -> str:
-    own = baselines.c.workspace_id == workspace_of(connection)
+    own = is_own_baseline(connection)
     run_id: str | None = connection.scalar(sa.select(baselines.c.run_id).where(own, baselines.c.name == name))
     if run_id is None:
         known = connection.scalars(sa.select(baselines.c.name).where(own))

@@ -15,33 +15,32 @@ from assay.model.queue import QueuedRun, QueueState
 from assay.model.schedule import ScheduledRun, SuiteSchedule
 from assay.store import queue
 from assay.store.tables import queued_runs, runs, scheduled_runs, schedules, suites
+from assay.store.workspaces import workspace_of
 
 _SCHEDULE = [schedules.c[name] for name in SuiteSchedule.__dataclass_fields__]
 _NAMES = tuple(SuiteSchedule.__dataclass_fields__)
 _RUN = [scheduled_runs.c[name] for name in ScheduledRun.__dataclass_fields__]
 
 
-def read_schedules(connection: sa.Connection, workspace: int) -> dict[str, SuiteSchedule]:
-    query = sa.select(*_SCHEDULE).where(schedules.c.workspace_id == workspace)
+def read_schedules(connection: sa.Connection) -> dict[str, SuiteSchedule]:
+    query = sa.select(*_SCHEDULE).where(schedules.c.workspace_id == workspace_of(connection))
     return {
         row["suite"]: from_plain(SuiteSchedule, dict(row)) for row in connection.execute(query).mappings()
     }
 
 
-def read_registered_schedules(connection: sa.Connection, workspace: int) -> dict[str, str]:
+def read_registered_schedules(connection: sa.Connection) -> dict[str, str]:
     """The expressions of suites that are registered in the database, without reading their cases."""
     expression = sa.type_coerce(suites.c.definition, sa.JSON)["schedule"].as_string()
     query = sa.select(suites.c.name, expression).where(
-        suites.c.workspace_id == workspace, suites.c.registered, expression.is_not(None)
+        suites.c.workspace_id == workspace_of(connection), suites.c.registered, expression.is_not(None)
     )
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def replace_schedule(
-    connection: sa.Connection, workspace: int, planned: SuiteSchedule, before: SuiteSchedule | None
-) -> bool:
+def replace_schedule(connection: sa.Connection, planned: SuiteSchedule, before: SuiteSchedule | None) -> bool:
     """Store when a suite is due next; False if another server was there first."""
-    row = {"workspace_id": workspace, **{name: getattr(planned, name) for name in _NAMES}}
+    row = {"workspace_id": workspace_of(connection), **{name: getattr(planned, name) for name in _NAMES}}
     if before is None:
         # Both kinds of databases know it by this name; SQLAlchemy does not, without their dialects.
         statement = sa.text(
@@ -49,42 +48,47 @@ def replace_schedule(
             "VALUES (:workspace_id, :suite, :expression, :zone, :due) ON CONFLICT DO NOTHING"
         ).bindparams(sa.bindparam("due", type_=schedules.c.due.type))
         return connection.execute(statement, row).rowcount == 1
-    return connection.execute(schedules.update().where(*_choose(workspace, before)).values(row)).rowcount == 1
+    return (
+        connection.execute(schedules.update().where(*_choose(connection, before)).values(row)).rowcount == 1
+    )
 
 
-def delete_schedule(connection: sa.Connection, workspace: int, before: SuiteSchedule) -> None:
+def delete_schedule(connection: sa.Connection, before: SuiteSchedule) -> None:
     """Unless another server has changed it meanwhile."""
-    connection.execute(schedules.delete().where(*_choose(workspace, before)))
+    connection.execute(schedules.delete().where(*_choose(connection, before)))
 
 
-def _choose(workspace: int, before: SuiteSchedule) -> tuple[sa.ColumnElement[bool], ...]:
+def _choose(connection: sa.Connection, before: SuiteSchedule) -> tuple[sa.ColumnElement[bool], ...]:
     same = (schedules.c[name] == getattr(before, name) for name in _NAMES)
-    return (schedules.c.workspace_id == workspace, *same)
+    return (schedules.c.workspace_id == workspace_of(connection), *same)
 
 
 def start_runs(
-    connection: sa.Connection, workspace: int, started: Iterable[ScheduledRun], queued: Iterable[QueuedRun]
+    connection: sa.Connection, started: Iterable[ScheduledRun], queued: Iterable[QueuedRun]
 ) -> None:
     """Queue the runs of a time that was taken, in the same transaction."""
     for one in queued:
         queue.add(connection, one)
-    rows = [{"workspace_id": workspace, **{c.name: getattr(one, c.name) for c in _RUN}} for one in started]
+    rows = [
+        {"workspace_id": workspace_of(connection), **{c.name: getattr(one, c.name) for c in _RUN}}
+        for one in started
+    ]
     if rows:
         connection.execute(scheduled_runs.insert(), rows)
 
 
-def read_latest_runs(connection: sa.Connection, workspace: int) -> dict[str, list[ScheduledRun]]:
+def read_latest_runs(connection: sa.Connection) -> dict[str, list[ScheduledRun]]:
     """Suite to what was started for its latest time."""
     latest = (
         sa.select(scheduled_runs.c.suite, sa.func.max(scheduled_runs.c.due).label("due"))
-        .where(scheduled_runs.c.workspace_id == workspace)
+        .where(scheduled_runs.c.workspace_id == workspace_of(connection))
         .group_by(scheduled_runs.c.suite)
         .subquery()
     )
     query = (
         sa.select(*_RUN)
         .join(latest, sa.and_(latest.c.suite == scheduled_runs.c.suite, latest.c.due == scheduled_runs.c.due))
-        .where(scheduled_runs.c.workspace_id == workspace)
+        .where(scheduled_runs.c.workspace_id == workspace_of(connection))
         .order_by(scheduled_runs.c.suite, scheduled_runs.c.agent)
     )
     found: dict[str, list[ScheduledRun]] = {}
@@ -93,9 +97,11 @@ def read_latest_runs(connection: sa.Connection, workspace: int) -> dict[str, lis
     return found
 
 
-def read_open_runs(connection: sa.Connection, workspace: int) -> list[ScheduledRun]:
+def read_open_runs(connection: sa.Connection) -> list[ScheduledRun]:
     """Those that are not known to have ended."""
-    query = sa.select(*_RUN).where(scheduled_runs.c.workspace_id == workspace, scheduled_runs.c.outcome == "")
+    query = sa.select(*_RUN).where(
+        scheduled_runs.c.workspace_id == workspace_of(connection), scheduled_runs.c.outcome == ""
+    )
     return [from_plain(ScheduledRun, dict(row)) for row in connection.execute(query).mappings()]
 
 
@@ -116,10 +122,10 @@ def read_outcomes(connection: sa.Connection, run_ids: Iterable[str]) -> Mapping[
     }
 
 
-def settle_run(connection: sa.Connection, workspace: int, run: ScheduledRun) -> bool:
+def settle_run(connection: sa.Connection, run: ScheduledRun) -> bool:
     """Store how it ended; False if another server did."""
     chosen = (
-        scheduled_runs.c.workspace_id == workspace,
+        scheduled_runs.c.workspace_id == workspace_of(connection),
         scheduled_runs.c.suite == run.suite,
         scheduled_runs.c.due == run.due,
         scheduled_runs.c.agent == run.agent,

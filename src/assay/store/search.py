@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from assay.model.search import FoundCase, FoundRun, SearchResult
 from assay.store.run_refs import newest_first
 from assay.store.tables import agents, runs, suites, tags, trials
+from assay.store.workspaces import workspace_of
 
 _MOST_SUITES = 50
 """Definitions that are opened to look for cases; each was found to hold the text."""
@@ -28,27 +29,31 @@ class CoverageCell:
     latest: datetime
 
 
-def search(connection: sa.Connection, workspace: int, text: str, limit: int) -> SearchResult:
-    asked = connection, workspace, text, limit
+def search(connection: sa.Connection, text: str, limit: int) -> SearchResult:
+    asked = connection, text, limit
     return SearchResult(find_agents(*asked), find_suites(*asked), find_runs(*asked), find_cases(*asked))
 
 
-def find_agents(connection: sa.Connection, workspace: int, text: str, limit: int) -> list[str]:
-    query = sa.select(agents.c.name).where(agents.c.workspace_id == workspace, _has(agents.c.name, text))
+def find_agents(connection: sa.Connection, text: str, limit: int) -> list[str]:
+    query = sa.select(agents.c.name).where(
+        agents.c.workspace_id == workspace_of(connection), _has(agents.c.name, text)
+    )
     return list(connection.scalars(query.distinct().order_by(agents.c.name).limit(limit)))
 
 
-def find_suites(connection: sa.Connection, workspace: int, text: str, limit: int) -> list[str]:
-    query = sa.select(suites.c.name).where(suites.c.workspace_id == workspace, _has(suites.c.name, text))
+def find_suites(connection: sa.Connection, text: str, limit: int) -> list[str]:
+    query = sa.select(suites.c.name).where(
+        suites.c.workspace_id == workspace_of(connection), _has(suites.c.name, text)
+    )
     return list(connection.scalars(query.distinct().order_by(suites.c.name).limit(limit)))
 
 
-def find_runs(connection: sa.Connection, workspace: int, text: str, limit: int) -> list[FoundRun]:
+def find_runs(connection: sa.Connection, text: str, limit: int) -> list[FoundRun]:
     """The newest first."""
     tagged = sa.select(tags.c.run_id).where(_has(tags.c.tag, text))
     query = (
         sa.select(runs.c.id, runs.c.name, runs.c.label, runs.c.state, runs.c.started)
-        .where(runs.c.workspace_id == workspace)
+        .where(runs.c.workspace_id == workspace_of(connection))
         .where(
             sa.or_(
                 sa.func.substr(runs.c.id, 1, len(text)) == text,
@@ -63,9 +68,9 @@ def find_runs(connection: sa.Connection, workspace: int, text: str, limit: int) 
     return [FoundRun(*row) for row in connection.execute(query)]
 
 
-def find_cases(connection: sa.Connection, workspace: int, text: str, limit: int) -> list[FoundCase]:
+def find_cases(connection: sa.Connection, text: str, limit: int) -> list[FoundCase]:
     """By their ids and inputs. Databases search the definitions as text, and only those that hold it are opened."""
-    newest = sa.select(sa.func.max(suites.c.id)).where(suites.c.workspace_id == workspace)
+    newest = sa.select(sa.func.max(suites.c.id)).where(suites.c.workspace_id == workspace_of(connection))
     # As it stands in JSON, within quotes.
     written = json.dumps(text, ensure_ascii=False)[1:-1]
     definition = sa.cast(suites.c.definition, sa.Text)
@@ -101,7 +106,6 @@ def _has(column: sa.ColumnElement[str], text: str) -> sa.ColumnElement[bool]:
 
 def read_coverage(
     connection: sa.Connection,
-    workspace: int,
     names: Collection[str] | None = None,
     of_suites: Collection[str] | None = None,
 ) -> list[CoverageCell]:
@@ -113,7 +117,7 @@ def read_coverage(
             sa.func.count(trials.c.run_id.distinct()),
             sa.func.max(trials.c.started),
         )
-        .where(*_has_results(workspace))
+        .where(*_has_results(connection))
         .join(trials, trials.c.agent_id == agents.c.id)
         .group_by(agents.c.name, trials.c.suite)
         .order_by(agents.c.name, trials.c.suite)
@@ -125,12 +129,12 @@ def read_coverage(
     return [CoverageCell(*row) for row in connection.execute(query)]
 
 
-def count_coverage(connection: sa.Connection, workspace: int, since: datetime) -> tuple[int, int]:
+def count_coverage(connection: sa.Connection, since: datetime) -> tuple[int, int]:
     """How many pairs of agent and suite have results, and how many of these have some since then."""
     latest = (
         sa.select(sa.func.max(trials.c.started).label("latest"))
         .select_from(agents.join(trials, trials.c.agent_id == agents.c.id))
-        .where(*_has_results(workspace))
+        .where(*_has_results(connection))
         .group_by(agents.c.name, trials.c.suite)
         .subquery()
     )
@@ -142,16 +146,20 @@ def count_coverage(connection: sa.Connection, workspace: int, since: datetime) -
     return covered, recent
 
 
-def read_latest_results(connection: sa.Connection, workspace: int) -> dict[str, datetime]:
+def read_latest_results(connection: sa.Connection) -> dict[str, datetime]:
     """Agent to when its latest trial of a suite began."""
     query = (
         sa.select(agents.c.name, sa.func.max(trials.c.started))
         .join(trials, trials.c.agent_id == agents.c.id)
-        .where(*_has_results(workspace))
+        .where(*_has_results(connection))
         .group_by(agents.c.name)
     )
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def _has_results(workspace: int) -> tuple[sa.ColumnElement[bool], ...]:
-    return agents.c.workspace_id == workspace, trials.c.suite != "", trials.c.started.is_not(None)
+def _has_results(connection: sa.Connection) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        agents.c.workspace_id == workspace_of(connection),
+        trials.c.suite != "",
+        trials.c.started.is_not(None),
+    )

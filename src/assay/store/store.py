@@ -544,19 +544,23 @@ class Store:
         with self._reading() as connection:
             return run_lists.read_runs(connection, limit, tag, name, before, state, agent)
 
-    def find_runs_of(self, experiment: str, agent: str | None = None, limit: int = 20) -> list[str]:
+    def find_runs_of(
+        self, experiment: str, agent: str | None = None, limit: int = 20, before: str | None = None
+    ) -> list[str]:
         """The ids of the newest runs with a trial of this experiment, and of this agent if one is given."""
         from assay.store import run_lists
 
         with self._reading() as connection:
-            return run_lists.find_runs_of(connection, experiment, agent, limit)
+            return run_lists.find_runs_of(connection, experiment, agent, limit, before)
 
-    def find_profiled_runs(self, tag: str, agent: str | None = None, limit: int = 20) -> list[str]:
+    def find_profiled_runs(
+        self, tag: str, agent: str | None = None, limit: int = 20, before: str | None = None
+    ) -> list[str]:
         """The ids of the newest runs with this tag, and of this agent if one is given."""
         from assay.store import page_lists
 
         with self._reading() as connection:
-            return page_lists.find_profiled_runs(connection, tag, agent, limit)
+            return page_lists.find_profiled_runs(connection, tag, agent, limit, before)
 
     def agent_overviews(self) -> list[AgentOverview]:
         """Every agent with results, by name."""
@@ -787,9 +791,16 @@ class Store:
     def count_rated(self) -> int:
         """Trials with ratings."""
         with self._reading() as connection:
-            own = runs.c.workspace_id == workspaces.workspace_of(connection)
             joined = ratings.join(trials, trials.c.id == ratings.c.trial_id).join(runs)
-            return connection.scalars(sa.select(sa.func.count()).select_from(joined).where(own)).one()
+            query = sa.select(sa.func.count()).select_from(joined).where(refs.is_own(connection))
+            return connection.scalars(query).one()
+
+    def count_agents(self, suite: str | None = None) -> int:
+        """Agents with trials of a suite, or of any."""
+        from assay.store import history
+
+        with self._reading() as connection:
+            return history.count_agents(connection, suite)
 
     def boards(self, metric: str, known: Collection[StoredBoard] = ()) -> list[StoredBoard]:
         """Kept leaderboards by this metric, but for those that are known."""
@@ -940,19 +951,16 @@ class Store:
     def set_baseline(self, name: str, run_id: str) -> None:
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
-            connection.execute(baselines.delete().where(self._is_own_baseline, baselines.c.name == name))
             connection.execute(
-                baselines.insert().values(workspace_id=self._workspace.id, name=name, run_id=run_id)
+                baselines.delete().where(refs.is_own_baseline(connection), baselines.c.name == name)
             )
-
-    @property
-    def _is_own_baseline(self) -> sa.ColumnElement[bool]:
-        return baselines.c.workspace_id == self._workspace.id
+            own = workspaces.workspace_of(connection)
+            connection.execute(baselines.insert().values(workspace_id=own, name=name, run_id=run_id))
 
     def baselines(self) -> dict[str, str]:
         """Name to run id."""
         with self._reading() as connection:
-            query = sa.select(baselines.c.name, baselines.c.run_id).where(self._is_own_baseline)
+            query = sa.select(baselines.c.name, baselines.c.run_id).where(refs.is_own_baseline(connection))
             found = connection.execute(query.order_by(baselines.c.name))
             return {row.name: row.run_id for row in found}
 
@@ -960,7 +968,9 @@ class Store:
         """Takes the name away; the id of the run that had it, and stays."""
         with self._writer.begin() as connection:
             run_id = refs.resolve(connection, f"@{name}")
-            connection.execute(baselines.delete().where(self._is_own_baseline, baselines.c.name == name))
+            connection.execute(
+                baselines.delete().where(refs.is_own_baseline(connection), baselines.c.name == name)
+            )
             return run_id
 
     # Keys of the server
@@ -1046,20 +1056,24 @@ class Store:
         with self._writer.begin() as connection:
             return queue.claim(connection, owner)
 
-    def renew_queued(self, run_ids: Collection[str]) -> None:
-        """Keeps the claims of this server, and takes back those of servers that are gone."""
+    def renew_queued(self, run_ids: Collection[str], owner: Owner) -> set[str]:
+        """Keeps the claims of a server, and takes back those of servers that are gone; the runs that it has lost itself."""
         with self._writer.begin() as connection:
-            queue.renew(connection, run_ids)
+            lost = queue.renew(connection, run_ids, owner)
             queue.take_back(connection)
+        return lost
 
-    def give_back_queued(self, run_id: str) -> None:
-        """It waits again, or is cancelled if that was asked for."""
+    def give_back_queued(self, run_id: str, owner: Owner) -> None:
+        """It waits again, or is cancelled if that was asked for; unless another server has claimed it."""
         with self._writer.begin() as connection:
-            queue.give_back(connection, run_id)
+            queue.give_back(connection, run_id, owner)
 
-    def settle_queued(self, run_id: str, state: QueueState, error: str = "") -> None:
+    def settle_queued(
+        self, run_id: str, state: QueueState, error: str = "", owner: Owner | None = None
+    ) -> None:
+        """With an owner, only if that has claimed the run; the process that carried it out needs no claim."""
         with self._writer.begin() as connection:
-            queue.settle(connection, run_id, state, error)
+            queue.settle(connection, run_id, state, error, owner)
 
     def cancel_queued(self, run_id: str) -> QueuedRun:
         with self._writer.begin() as connection:
@@ -1077,28 +1091,28 @@ class Store:
         from assay.store import schedules
 
         with self._reading() as connection:
-            return schedules.read_schedules(connection, self._workspace.id)
+            return schedules.read_schedules(connection)
 
     def registered_schedules(self) -> dict[str, str]:
         """The cron expressions of suites that are registered in the database."""
         from assay.store import schedules
 
         with self._reading() as connection:
-            return schedules.read_registered_schedules(connection, self._workspace.id)
+            return schedules.read_registered_schedules(connection)
 
     def plan_schedule(self, planned: SuiteSchedule, before: SuiteSchedule | None) -> None:
         """Stores when a suite is due next, unless another server has changed that meanwhile."""
         from assay.store import schedules
 
         with self._writer.begin() as connection:
-            schedules.replace_schedule(connection, self._workspace.id, planned, before)
+            schedules.replace_schedule(connection, planned, before)
 
     def forget_schedule(self, before: SuiteSchedule) -> None:
         """Deletes when a suite is due next, unless another server has changed that meanwhile."""
         from assay.store import schedules
 
         with self._writer.begin() as connection:
-            schedules.delete_schedule(connection, self._workspace.id, before)
+            schedules.delete_schedule(connection, before)
 
     def take_time(
         self,
@@ -1113,11 +1127,11 @@ class Store:
         from assay.store import schedules
 
         with self._writer.begin() as connection:
-            if not schedules.replace_schedule(connection, self._workspace.id, after, before):
+            if not schedules.replace_schedule(connection, after, before):
                 return False
-            schedules.start_runs(connection, self._workspace.id, started, queued)
+            schedules.start_runs(connection, started, queued)
             for alert in alerts:
-                outbox.add_alert(connection, self._workspace.id, alert)
+                outbox.add_alert(connection, alert)
         return True
 
     def latest_scheduled_runs(self) -> dict[str, list[ScheduledRun]]:
@@ -1125,14 +1139,14 @@ class Store:
         from assay.store import schedules
 
         with self._reading() as connection:
-            return schedules.read_latest_runs(connection, self._workspace.id)
+            return schedules.read_latest_runs(connection)
 
     def ended_scheduled_runs(self) -> list[ScheduledRun]:
         """Those that have ended since somebody last looked, with their outcomes, which are not stored yet."""
         from assay.store import schedules
 
         with self._reading() as connection:
-            started = schedules.read_open_runs(connection, self._workspace.id)
+            started = schedules.read_open_runs(connection)
             ended = schedules.read_outcomes(connection, {one.run_id for one in started})
         return [
             replace(one, outcome=ended[one.run_id][0], error=ended[one.run_id][1])
@@ -1144,22 +1158,22 @@ class Store:
         from assay.store import schedules
 
         with self._reading() as connection:
-            return schedules.read_open_runs(connection, self._workspace.id)
+            return schedules.read_open_runs(connection)
 
     def settle_scheduled_run(self, run: ScheduledRun, alert: Alert | None) -> None:
         """Stores its outcome, and what is to be told about it, once."""
         from assay.store import alerts, schedules
 
         with self._writer.begin() as connection:
-            if schedules.settle_run(connection, self._workspace.id, run) and alert is not None:
-                alerts.add_alert(connection, self._workspace.id, alert)
+            if schedules.settle_run(connection, run) and alert is not None:
+                alerts.add_alert(connection, alert)
 
     def raise_alerts(self, raised: Iterable[Alert]) -> list[Alert]:
         """Puts alerts into the outbox; those that were not raised before."""
         from assay.store import alerts
 
         with self._writer.begin() as connection:
-            return [one for one in raised if alerts.add_alert(connection, self._workspace.id, one)]
+            return [one for one in raised if alerts.add_alert(connection, one)]
 
     def claim_alert(self, now: datetime, until: datetime) -> Alert | None:
         """Takes the alert that is due longest, so that nobody else sends it before `until`; None if none is due."""
@@ -1167,10 +1181,10 @@ class Store:
 
         with self._reading() as connection:
             # Most of the time nothing is due, and a claim locks the database.
-            if not alerts.has_due_alerts(connection, self._workspace.id, now):
+            if not alerts.has_due_alerts(connection, now):
                 return None
         with self._writer.begin() as connection:
-            return alerts.claim_alert(connection, self._workspace.id, now, until)
+            return alerts.claim_alert(connection, now, until)
 
     def settle_alert(self, alert: Alert) -> None:
         from assay.store import alerts
@@ -1185,7 +1199,7 @@ class Store:
         from assay.store import alerts
 
         with self._reading() as connection:
-            return alerts.read_alerts(connection, self._workspace.id, before, limit, state)
+            return alerts.read_alerts(connection, before, limit, state)
 
     # What people say of answers
 
@@ -1204,23 +1218,23 @@ class Store:
         from assay.store import labels
 
         with self._writer.begin() as connection:
-            found = labels.find_executions(connection, self._workspace.id, trial_id, case, seq)
+            found = labels.find_executions(connection, trial_id, case, seq)
             given = [Label(trial_id, number, case, author, verdict, note, now) for number in found]
-            return labels.write_labels(connection, self._workspace.id, given)
+            return labels.write_labels(connection, given)
 
     def labels(self, chosen: LabelFilter, before: int | None = None, limit: int = 100) -> list[Label]:
         """The newest first; `before` is the id to go on from."""
         from assay.store import labels
 
         with self._reading() as connection:
-            return labels.read_labels(connection, self._workspace.id, chosen, before, limit)
+            return labels.read_labels(connection, chosen, before, limit)
 
     def labelled_scores(self, chosen: LabelFilter) -> list[LabelledScore]:
         """Every label beside what each scorer gave the same execution."""
         from assay.store import labels
 
         with self._reading() as connection:
-            return labels.read_labelled_scores(connection, self._workspace.id, chosen)
+            return labels.read_labelled_scores(connection, chosen)
 
     # Overviews
 
@@ -1231,54 +1245,54 @@ class Store:
         from assay.store import search
 
         with self._reading() as connection:
-            return search.read_coverage(connection, self._workspace.id, agents, suites)
+            return search.read_coverage(connection, agents, suites)
 
     def count_coverage(self, since: datetime) -> tuple[int, int]:
         """How many pairs of agent and suite have results, and how many of these have some since then."""
         from assay.store import search
 
         with self._reading() as connection:
-            return search.count_coverage(connection, self._workspace.id, since)
+            return search.count_coverage(connection, since)
 
     def latest_results(self) -> dict[str, datetime]:
         """Agent to when its latest trial of a suite began."""
         from assay.store import search
 
         with self._reading() as connection:
-            return search.read_latest_results(connection, self._workspace.id)
+            return search.read_latest_results(connection)
 
     def search(self, text: str, limit: int) -> SearchResult:
         """Agents, suites, runs and cases whose names have the text, so many of each."""
         from assay.store import search
 
         with self._reading() as connection:
-            return search.search(connection, self._workspace.id, text, limit)
+            return search.search(connection, text, limit)
 
     def agent_activity(self, periods: Sequence[tuple[datetime, datetime]]) -> dict[str, AgentActivity]:
         """Agent to its first result, and whether it has any in each of the periods."""
         from assay.store import success
 
         with self._reading() as connection:
-            return success.read_activity(connection, self._workspace.id, periods)
+            return success.read_activity(connection, periods)
 
     def found_regressions(self) -> list[FoundRegression]:
         """All of them, each with what a person said last about whether it is real."""
         from assay.store import success
 
         with self._reading() as connection:
-            return success.read_found_regressions(connection, self._workspace.id)
+            return success.read_found_regressions(connection)
 
     def keep_gate_result(self, result: GateRecord) -> None:
         from assay.store import success
 
         with self._writer.begin() as connection:
-            success.write_gate_result(connection, self._workspace.id, result)
+            success.write_gate_result(connection, result)
 
     def gate_results(self) -> list[GateRecord]:
         from assay.store import success
 
         with self._reading() as connection:
-            return success.read_gate_results(connection, self._workspace.id)
+            return success.read_gate_results(connection)
 
     def keep_opportunities(
         self, places: Collection[tuple[str, str]], found: Iterable[FoundOpportunity], now: datetime
@@ -1287,13 +1301,13 @@ class Store:
         from assay.store import success
 
         with self._writer.begin() as connection:
-            success.write_opportunities(connection, self._workspace.id, places, found, now)
+            success.write_opportunities(connection, places, found, now)
 
     def opportunities(self) -> list[FoundOpportunity]:
         from assay.store import success
 
         with self._reading() as connection:
-            return success.read_opportunities(connection, self._workspace.id)
+            return success.read_opportunities(connection)
 
     # What became of an agent
 
@@ -1368,16 +1382,14 @@ class Store:
         from assay.store import regressions
 
         with self._reading() as connection:
-            return regressions.read_regression_page(
-                connection, self._workspace.id, chosen, skip, limit, by_severity=by_severity
-            )
+            return regressions.read_regression_page(connection, chosen, skip, limit, by_severity=by_severity)
 
     def regression_changes(self, ids: Collection[str]) -> dict[str, list[RegressionChange]]:
         """Regression to the states that people gave it, the oldest first."""
         from assay.store import regressions
 
         with self._reading() as connection:
-            return regressions.read_changes(connection, self._workspace.id, ids)
+            return regressions.read_changes(connection, ids)
 
     def facts(self) -> dict[str, object]:
         """Where the database is, its schema and its size; without counting rows, which takes long in a large one."""

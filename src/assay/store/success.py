@@ -12,13 +12,14 @@ from assay.model.regression import RegressionState
 from assay.model.success import AgentActivity, FoundOpportunity, FoundRegression, GateLoss, GateRecord
 from assay.store.regressions import read_changes
 from assay.store.tables import agents, gate_results, opportunities, regressions, trials
+from assay.store.workspaces import workspace_of
 
 _JUDGEMENTS = (RegressionState.CONFIRMED, RegressionState.FALSE_POSITIVE)
 _OPPORTUNITY = [opportunities.c[name] for name in FoundOpportunity.__dataclass_fields__]
 
 
 def read_activity(
-    connection: sa.Connection, workspace: int, periods: Sequence[tuple[datetime, datetime]]
+    connection: sa.Connection, periods: Sequence[tuple[datetime, datetime]]
 ) -> dict[str, AgentActivity]:
     """Agent to its first result, and whether it has any in each of the periods; one scan for all of them."""
     started = trials.c.started
@@ -29,7 +30,7 @@ def read_activity(
     query = (
         sa.select(agents.c.name, sa.func.min(started), *active)
         .join(trials, trials.c.agent_id == agents.c.id)
-        .where(agents.c.workspace_id == workspace, started.is_not(None))
+        .where(agents.c.workspace_id == workspace_of(connection), started.is_not(None))
         .group_by(agents.c.name)
     )
     return {
@@ -38,14 +39,14 @@ def read_activity(
     }
 
 
-def read_found_regressions(connection: sa.Connection, workspace: int) -> list[FoundRegression]:
+def read_found_regressions(connection: sa.Connection) -> list[FoundRegression]:
     """All of them, each with what a person said last about whether it is real."""
-    changes = read_changes(connection, workspace)
+    changes = read_changes(connection)
     column = regressions.c
     query = sa.select(
         column.id, column.agent, column.suite, column.benchmark, column.metric, column.version_after, column.state,
         column.detected, column.is_marked,
-    ).where(column.workspace_id == workspace)  # fmt: skip
+    ).where(column.workspace_id == workspace_of(connection))  # fmt: skip
     found = []
     for row in connection.execute(query.order_by(regressions.c.detected)):
         state = RegressionState(row.state)
@@ -61,15 +62,20 @@ def read_found_regressions(connection: sa.Connection, workspace: int) -> list[Fo
     return found
 
 
-def write_gate_result(connection: sa.Connection, workspace: int, result: GateRecord) -> None:
-    row = {"workspace_id": workspace, "run_id": result.run_id, "baseline": result.baseline, "at": result.at}
+def write_gate_result(connection: sa.Connection, result: GateRecord) -> None:
+    row = {
+        "workspace_id": workspace_of(connection),
+        "run_id": result.run_id,
+        "baseline": result.baseline,
+        "at": result.at,
+    }
     row |= {"passed": result.passed, "losses": [to_plain(loss) for loss in result.losses]}
     connection.execute(gate_results.insert(), row)
 
 
-def read_gate_results(connection: sa.Connection, workspace: int) -> list[GateRecord]:
+def read_gate_results(connection: sa.Connection) -> list[GateRecord]:
     """The oldest first."""
-    query = sa.select(gate_results).where(gate_results.c.workspace_id == workspace)
+    query = sa.select(gate_results).where(gate_results.c.workspace_id == workspace_of(connection))
     return [
         GateRecord(
             row.run_id,
@@ -84,7 +90,6 @@ def read_gate_results(connection: sa.Connection, workspace: int) -> list[GateRec
 
 def write_opportunities(
     connection: sa.Connection,
-    workspace: int,
     places: Collection[tuple[str, str]],
     found: Iterable[FoundOpportunity],
     now: datetime,
@@ -96,7 +101,7 @@ def write_opportunities(
     listed = {(one.agent, one.place, one.category, one.location): one for one in found}
     known = {
         (one.agent, one.place, one.category, one.location): one
-        for one in read_opportunities(connection, workspace)
+        for one in read_opportunities(connection)
         if (one.agent, one.place) in places
     }
     for key, one in known.items():
@@ -105,11 +110,15 @@ def write_opportunities(
             if key in listed:
                 values |= {"impact": listed[key].impact, "run_id": listed[key].run_id}
             chosen = (
-                column == value for column, value in zip(_key_columns(), (workspace, *key), strict=True)
+                column == value
+                for column, value in zip(_key_columns(), (workspace_of(connection), *key), strict=True)
             )
             connection.execute(opportunities.update().where(*chosen).values(values))
     new = [
-        {"workspace_id": workspace, **{column.name: getattr(one, column.name) for column in _OPPORTUNITY}}
+        {
+            "workspace_id": workspace_of(connection),
+            **{column.name: getattr(one, column.name) for column in _OPPORTUNITY},
+        }
         for key, one in listed.items()
         if key not in known
     ]
@@ -121,8 +130,8 @@ def _key_columns() -> tuple[sa.Column[object], ...]:
     return tuple(opportunities.primary_key.columns)
 
 
-def read_opportunities(connection: sa.Connection, workspace: int) -> list[FoundOpportunity]:
+def read_opportunities(connection: sa.Connection) -> list[FoundOpportunity]:
     """The oldest first."""
-    query = sa.select(*_OPPORTUNITY).where(opportunities.c.workspace_id == workspace)
+    query = sa.select(*_OPPORTUNITY).where(opportunities.c.workspace_id == workspace_of(connection))
     rows = connection.execute(query.order_by(opportunities.c.found)).mappings()
     return [from_plain(FoundOpportunity, dict(row)) for row in rows]

@@ -8,7 +8,7 @@ in between it happened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from assay.analysis.comparison.compare import compare_reports, matching_trials
@@ -90,6 +90,7 @@ def _showdown(
         (),
         left_out,
         {} if refusal else p,
+        {} if refusal else _find_intervals(first, second, ratings),
     )
     runs = {y.name: b.run_of(y) for _, y in pairs}
     return replace(made, advice=(refusal,) if refusal else tuple(_advice(made, runs, own)))
@@ -163,6 +164,17 @@ def _winners(
         return winners, ratings, p
     overall = tuple(mean_overall(one, shared, 0.0).value or 0.0 for one in (a, b))
     return winners, {**ratings, "overall": (overall[0], overall[1])}, p
+
+
+def _find_intervals(a: Contender, b: Contender, names: Iterable[str]) -> Mapping[str, tuple[float, float]]:
+    """The 95 % interval of each difference, B less A."""
+    pairing, shared = Pairing([a, b]), find_common_dimensions([a, b])
+    found = {name: pairing.difference(1, 0, shared if name == "overall" else (name,)) for name in names}
+    return {
+        name: (one.low, one.high)
+        for name, one in found.items()
+        if one is not None and one.low is not None and one.high is not None
+    }
 
 
 def _withhold_unsupported_winners(

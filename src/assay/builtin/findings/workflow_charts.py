@@ -41,9 +41,20 @@ def build_charts(models: Sequence[ModelSummary]) -> list[Chart]:
         Chart("success_rate", success_rate(models)),
         Chart("smart_resume_metrics", smart_resume(models)) if _has(models, "steps_wasted") else None,
         Chart("resource_usage", resource_usage(models)) if _has(models, "steps_peak_bytes") else None,
-        Chart("model_comparison", model_comparison(models)),
+        *_build_comparisons(models),
     ]
     return [chart for chart in charts if chart is not None]
+
+
+def _build_comparisons(models: Sequence[ModelSummary]) -> list[Chart]:
+    """Measured and simulated models are ranked apart, so neither is drawn against the best of the other."""
+    measured = [model for model in models if not model.is_simulated]
+    simulated = [model for model in models if model.is_simulated]
+    name = "model_comparison_simulated" if measured else "model_comparison"
+    return [
+        *([Chart("model_comparison", model_comparison(measured))] if measured else []),
+        *([Chart(name, model_comparison(simulated, "Simulated models side by side"))] if simulated else []),
+    ]
 
 
 def _has(models: Sequence[ModelSummary], metric: str) -> bool:
@@ -277,7 +288,7 @@ def _strip(models: Sequence[ModelSummary], metric: str, title: str, factor: floa
     }
 
 
-def model_comparison(models: Sequence[ModelSummary]) -> Spec:
+def model_comparison(models: Sequence[ModelSummary], title: str = "Models side by side") -> Spec:
     """A share is drawn as it is; a figure of which less is better as the lowest one ÷ it, so that the best is at the rim."""
     quickest = min(
         (statistics.median(model.durations()) for model in models if model.durations()), default=None
@@ -294,7 +305,7 @@ def model_comparison(models: Sequence[ModelSummary]) -> Spec:
         for label, found in corners.items()
     }
     note = "shares as they are; speed and memory: best ÷ own"
-    return draw_radar("Models side by side", note, names, kept)
+    return draw_radar(title, note, names, kept)
 
 
 def _corners(model: ModelSummary, quickest: float | None, leanest: float | None) -> list[Corner]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from assay.model.metric import Better
 from assay.model.regression import MetricHistory, Shift
-from assay.report.charts.vega import Chart, Spec, draw, frame, nominal, quantity
+from assay.report.charts.vega import Chart, Spec, Values, draw, frame, nominal, quantity
+from assay.report.figures import UnitScale, scale_for
 from assay.units import show
 
 _TICKS = 12
 RUNS = 120
 """Only the newest runs are drawn: more would not be told apart."""
 KINDS = ("worse", "better")
+_LEAST_SPAN = 0.2
 
 
 def timeline_chart(history: MetricHistory, shifts: Sequence[Shift]) -> Chart | None:
@@ -23,21 +25,19 @@ def timeline_chart(history: MetricHistory, shifts: Sequence[Shift]) -> Chart | N
     points = history.points[-RUNS:]
     if len(points) < 2:
         return None
+    scale = scale_for(history.metric.unit, max(abs(point.value) for point in points))
     rows = [
         {
             "number": number,
             "version": point.version or "–",
-            "value": point.value,
+            "value": scale.of(point.value),
             "text": show(point.value, history.metric.unit),
             "run": point.run_id,
             "when": f"{point.started:%Y-%m-%d %H:%M} UTC",
         }
         for number, point in enumerate(points, 1)
     ]
-    unit = f" ({history.metric.unit})" if history.metric.unit else ""
-    y = quantity("value", f"{history.metric.name}{unit}", np.array([point.value for point in points]))
-    if history.metric.unit == "s":
-        y["axis"] |= {"format": "~s"}
+    y = _build_axis(history.metric.name, scale, np.array([scale.of(point.value) for point in points]))
     first_of_version = {row["version"]: row["number"] for row in reversed(rows)}
     x: Spec = {
         "field": "number",
@@ -56,7 +56,7 @@ def timeline_chart(history: MetricHistory, shifts: Sequence[Shift]) -> Chart | N
         "height": 190,
         "layer": [
             draw(rows, {"type": "line", "style": "thread"}, {"x": x, "y": y}),
-            *_shift_layers(points, shifts, x, y),
+            *_shift_layers(points, shifts, scale, {"x": x, "y": y}),
             draw(
                 rows,
                 {"type": "point", "style": "dot", "filled": True},
@@ -72,6 +72,16 @@ def timeline_chart(history: MetricHistory, shifts: Sequence[Shift]) -> Chart | N
     return Chart(f"timeline-{history.benchmark}-{history.metric.name}", spec)
 
 
+def _build_axis(name: str, scale: UnitScale, shown: Values) -> Spec:
+    """Of at least a fifth of the level: a wobble of one per cent should not look like a cliff."""
+    y = quantity("value", f"{name} ({scale.label})" if scale.label else name, shown)
+    middle = float(shown.min() + shown.max()) / 2
+    room = _LEAST_SPAN * abs(middle) / 2
+    if y["scale"]["type"] == "linear" and shown.max() - shown.min() < 2 * room:
+        y["scale"] |= {"domain": [middle - room, middle + room]}
+    return y
+
+
 def _tips(history: MetricHistory) -> list[Spec]:
     return [
         {"field": "version", "type": "nominal", "title": "version"},
@@ -81,7 +91,9 @@ def _tips(history: MetricHistory) -> list[Spec]:
     ]
 
 
-def _shift_layers(points: Sequence[Any], shifts: Sequence[Shift], x: Spec, y: Spec) -> list[Spec]:
+def _shift_layers(
+    points: Sequence[Any], shifts: Sequence[Shift], scale: UnitScale, axes: Mapping[str, Spec]
+) -> list[Spec]:
     """An upright line where the level changed, and the two levels beside it."""
     numbers = {point.run_id: number for number, point in enumerate(points, 1)}
     rules, levels = [], []
@@ -93,17 +105,26 @@ def _shift_layers(points: Sequence[Any], shifts: Sequence[Shift], x: Spec, y: Sp
         before = numbers.get(shift.before.run_id, max(1, at - 1))
         rules.append({"number": (before + at) / 2, "kind": kind, "text": f"{kind}, {shift.kind}"})
         levels += [
-            {"number": max(1, before - 3), "to": before, "value": shift.level_before, "kind": kind},
-            {"number": at, "to": min(len(points), at + 3), "value": shift.level_after, "kind": kind},
+            {"number": max(1, before - 3), "to": before, "value": scale.of(shift.level_before), "kind": kind},
+            {
+                "number": at,
+                "to": min(len(points), at + 3),
+                "value": scale.of(shift.level_after),
+                "kind": kind,
+            },
         ]
     if not rules:
         return []
     colour = nominal("kind", scale={"domain": list(KINDS), "range": "changes"}, legend={"title": None})
     return [
-        draw(rules, {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.5}, {"x": x, "color": colour}),
+        draw(
+            rules,
+            {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.5},
+            {"x": axes["x"], "color": colour},
+        ),
         draw(
             levels,
             {"type": "rule", "strokeWidth": 3, "opacity": 0.55},
-            {"x": x, "x2": {"field": "to"}, "y": y, "color": colour},
+            {"x": axes["x"], "x2": {"field": "to"}, "y": axes["y"], "color": colour},
         ),
     ]

@@ -72,9 +72,13 @@ def _ratings(found: Showdown) -> PageSection:
         better = (
             Cell(winner, tone="good") if winner else Cell("equal" if a == b else "not certain", tone="quiet")
         )
-        rows.append([Cell(name), Cell(f"{a:.3f}"), Cell(f"{b:.3f}"), better])
-    table = Table(["Dimension", found.a, found.b, "Better"], rows, words=(3,))
-    return PageSection("Ratings", [table], notes=[overall_text(found)])
+        ends = found.intervals.get(name)
+        apart = f" [{ends[0]:+.3f}, {ends[1]:+.3f}]" if ends else ""
+        difference = Cell(f"{b - a:+.3f}{apart}" if a != b or ends else NOTHING, sort=b - a)
+        rows.append([Cell(name), Cell(f"{a:.3f}"), Cell(f"{b:.3f}"), difference, better])
+    table = Table(["Dimension", found.a, found.b, "B − A", "Better"], rows, words=(4,))
+    told = ["B − A with its 95 % interval"] if found.intervals else []
+    return PageSection("Ratings", [table], notes=[*told, overall_text(found)])
 
 
 def _trials(comparisons: Sequence[Comparison]) -> list[PageSection]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from assay.errors import ReportError
 from assay.model import Doubt
+from assay.model.codec import from_plain
 from assay.model.page import Cell as Cell
-from assay.model.page import ListItem, Points
+from assay.model.page import Charts, ListItem, Points, Timeline
 from assay.model.page import PageSection as PageSection
 from assay.model.page import Table as Table
 from assay.plugin.private_files import make_folder, write_private
@@ -40,6 +42,33 @@ class Page:
     reasons: Sequence[str]
     sections: Sequence[PageSection]
     warnings: Sequence[Doubt] = ()
+
+
+_BLOCKS: Mapping[str, type[Table | Points | Charts | Timeline | PageSection]] = {
+    "rows": Table,
+    "points": Points,
+    "charts": Charts,
+    "lanes": Timeline,
+    "blocks": PageSection,
+}
+"""Each kind of block by a field that no other has."""
+
+
+def page_from_plain(data: Mapping[str, Any]) -> Page:
+    """The page that `to_plain` made this of."""
+    return from_plain(Page, {**data, "sections": [_block_from_plain(one) for one in data["sections"]]})
+
+
+def _block_from_plain(data: Mapping[str, Any]) -> Table | Points | Charts | Timeline | PageSection:
+    # The codec leaves alone what may be of several types, and lists of lists.
+    field, kind = next((name, kind) for name, kind in _BLOCKS.items() if name in data)
+    if kind is PageSection:
+        return from_plain(kind, {**data, field: [_block_from_plain(one) for one in data[field]]})
+    if kind is Table:
+        return from_plain(
+            kind, {**data, field: [[from_plain(Cell, one) for one in row] for row in data[field]]}
+        )
+    return from_plain(kind, data)
 
 
 def write_page(page: Page, formats: Sequence[str], folder: Path) -> list[Path]:

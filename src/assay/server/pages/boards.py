@@ -1,4 +1,4 @@
-"""Leaderboard, timeline and cost: the pages that the commands of these names write, with controls."""
+"""Leaderboard, radar, timeline and cost: the pages that the commands of these names write, with controls."""
 
 from __future__ import annotations
 
@@ -8,31 +8,25 @@ from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
 
-from assay.analysis.cost.analyse import Workload
 from assay.errors import AssayError, StoreError
-from assay.model.page import PageSection, Table
 from assay.model.regression import AgentTimeline
-from assay.pipeline.cost import analyse_stored_costs
-from assay.pipeline.leaderboard import METRICS, Boards, filter_of, matrices, overview
+from assay.pipeline.leaderboard import METRICS
 from assay.pipeline.timeline import timeline_of
-from assay.report.pages.board import leaderboard_page, matrix_page
-from assay.report.pages.cost import cost_page
 from assay.report.pages.page import Page
 from assay.report.pages.timeline import timeline_page
 from assay.server.access import READ_PAGE
-from assay.server.context import Context, ServerContext
-from assay.server.pages.controls import choose_number, choose_one
+from assay.server.context import BeingComputed, Context, Prepared, ServerContext
+from assay.server.pages.controls import choose_number, choose_one, choose_several
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
-from assay.store.standings import Filter
-from assay.store.store import Store
+from assay.server.questions import Question
+from assay.units import seconds
 
 router = page_router()
 
 Metric = Literal["all", "overall", "accuracy", "speed", "efficiency", "cost", "reliability"]
 _MOST_BOARDS = 6
-_MOST_IN_MATRIX = 30
-"""Every two agents are compared in it, so it grows with the square of their number."""
+COMPUTING = "Every two of the agents are being compared. The figures appear here in a moment."
 
 
 @router.get("/ui/leaderboard", openapi_extra=READ_PAGE)
@@ -55,36 +49,34 @@ def show_leaderboard(
     known = [name for name, kind in categories.items() if category in (None, kind)]
     # A board of each of many suites would be a page that nobody reads, and takes long to compute.
     shown = suite or (known[0] if len(known) > _MOST_BOARDS else None)
-    key = ("leaderboard", shown, category, ranked_by, limit)
-    try:
-        page = context.keep(key, lambda: _rank(store, filter_of(shown, category), ranked_by, limit))
-    except AssayError as error:
-        page = explain("Leaderboard", error)
-    return show_page(request, page, "Leaderboard", controls=controls)
+    options = {"category": category, "metric": ranked_by, "limit": limit}
+    page, notice = show_prepared(context, "Leaderboard", Question("leaderboard", shown, options))
+    return show_page(request, page, "Leaderboard", controls=controls, computing=notice)
 
 
-def _rank(store: Store, chosen: Filter, metric: str, limit: int) -> Page:
-    boards = overview(store, chosen, metric)
-    page = leaderboard_page(boards.each, None if chosen.suite else boards.across, limit)
-    if len(boards.each) > 1:
-        return page
-    return replace(page, sections=[*page.sections, *_matrix(store, boards)])
+@router.get("/ui/radar", openapi_extra=READ_PAGE)
+def show_radar(
+    request: Request,
+    context: Context,
+    suite: Name | None = None,
+    agent: Annotated[list[Name], Query(max_length=20)] = [],  # noqa: B006
+) -> Response:
+    """The five dimensions of chosen agents on a suite, and the figures behind the picture."""
+    store = context.store
+    suites = list(store.categories())
+    chosen = suite or next(iter(suites), None)
+    drawn = {"drawn": agent} if agent else {}
+    page, notice = show_prepared(context, "Five dimensions", Question("radar", chosen, drawn))
+    cells = store.coverage(suites=[chosen]) if chosen else []
+    controls = [
+        choose_one("suite", "Suite", chosen, suites),
+        choose_several("agent", "Agents", agent, [cell.agent for cell in cells]),
+    ]
+    return show_page(request, page, "Radar", controls=controls, computing=notice)
 
 
 def _describe_no_suite(suites: Collection[str]) -> str:
     return "all suites" if len(suites) <= _MOST_BOARDS else "the one that ran last"
-
-
-def _matrix(store: Store, boards: Boards) -> list[PageSection]:
-    """Every dimension and every duel, where one suite is looked at and there are not too many agents."""
-    board = boards.each[0]
-    if len(boards.contenders[board.suite]) > _MOST_IN_MATRIX:
-        return []
-    return [
-        replace(part, title=f"{part.title} · by dimension") if part.blocks[0].bars else part
-        for part in matrix_page(matrices(store, filter_of(board.suite))).sections
-        if isinstance(part.blocks[0], Table)
-    ]
 
 
 @router.get("/ui/timeline", openapi_extra=READ_PAGE)
@@ -123,20 +115,34 @@ def show_costs(
         choose_one("agent", "Agent", agent[0] if agent else None, store.agents_with_trials(), none="all"),
         choose_number("volume", "Tasks a month", volume, 1, 10**12),
     ]
+    question = Question("cost", chosen, {"agents": agent, "volume": volume})
+    page, notice = show_prepared(context, "Cost", question)
+    return show_page(request, page, "Cost", controls=controls, computing=notice)
+
+
+def show_prepared(context: ServerContext, title: str, question: Question) -> tuple[Page, str]:
+    """The page that answers a question, and what to say if it is not up to date; both as far as they are known."""
     try:
-        key = ("cost", chosen, tuple(agent), volume)
-        page = context.keep(
-            key, lambda: cost_page(analyse_stored_costs(store, agent, chosen, Workload(volume)))
-        )
+        found = context.prepare(question)
+    except BeingComputed:
+        return Page(title, "explanation", [], "", False, [], []), COMPUTING
     except AssayError as error:
-        page = explain("Cost", error)
-    return show_page(request, page, "Cost", controls=controls)
+        return explain(title, error), ""
+    assert found.answer.page is not None
+    return found.answer.page, describe_age(found)
+
+
+def describe_age(found: Prepared) -> str:
+    """What a page says whose figures are older than the results; empty where they are not."""
+    if found.outdated_seconds is None:
+        return ""
+    return f"There are newer results. These figures are {seconds(found.outdated_seconds)} old, and being computed again."
 
 
 def read_timeline(context: ServerContext, agent: str, suite: str | None) -> AgentTimeline:
     """With regressions in the states that people gave them since."""
     store = context.store
-    found = context.keep(("timeline", agent, suite), lambda: timeline_of(store, agent, suite))
+    found = context.keep(("timeline", agent, suite), suite, lambda: timeline_of(store, agent, suite))
     return replace(
         found, regressions=tuple(one for one in store.regressions(agent) if one.suite == found.suite)
     )

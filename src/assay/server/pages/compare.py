@@ -71,7 +71,9 @@ def show_comparison(
         if len(sides) == 1:
             sides, view = _find_versions(store, sides[0], suite), "time"
         key = ("compare", view, *sides, suite, *(_read_stamp(store, side, suite) for side in sides))
-        page, links = context.keep(key, lambda: _compare(store, sides, suite, is_over_time=view == "time"))
+        page, links = context.keep(
+            key, suite, lambda: _compare(store, sides, suite, is_over_time=view == "time")
+        )
     except AssayError as error:
         page = explain("Compare", error)
     if links:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-_SELECT, _NUMBER, _WORD, _KEPT = "select", "number", "word", "kept"
+_SELECT, _SEVERAL, _NUMBER, _WORD, _KEPT = "select", "several", "number", "word", "kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class Control:
     """Values, each with what is shown for it; of a word, what may be meant."""
     low: int = 0
     high: int = 0
+    values: Collection[str] = ()
+    """What is chosen, where that may be several."""
 
 
 def choose_one(
@@ -30,6 +32,13 @@ def choose_one(
     names = list(dict.fromkeys([*([value] if value else []), *options] if none is None else options))
     pairs = [(one, one.replace("_", " ")) for one in names]
     return Control(name, label, value or "", options=[*([("", none)] if none is not None else []), *pairs])
+
+
+def choose_several(name: str, label: str, values: Sequence[str], options: Iterable[str]) -> Control:
+    """A choice of any number of names, behind a line that says how many they are."""
+    names = list(dict.fromkeys([*options, *values]))
+    shown = f"{len(values)} of {len(names)} chosen" if values else "the best"
+    return Control(name, label, shown, _SEVERAL, [(one, one) for one in names], values=values)
 
 
 def choose_number(name: str, label: str, value: int, low: int, high: int) -> Control:

@@ -8,51 +8,45 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
 
-from assay.analysis.cost.analyse import Workload
 from assay.errors import AssayError, StoreError
-from assay.model import Leaderboard, Standing
-from assay.model.page import Chart, Charts, PageSection
+from assay.model.page import Charts, PageSection
 from assay.model.regression import HIGH
 from assay.model.stress import STRESS
 from assay.pipeline.compare import compare_refs
-from assay.pipeline.cost import analyse_stored_costs
-from assay.pipeline.leaderboard import filter_of, overview
 from assay.pipeline.report import report_of
-from assay.report.charts.radar import draw_standings
-from assay.report.pages.board import board_sections
 from assay.report.pages.comparison import comparison_page
-from assay.report.pages.cost import cost_sections
 from assay.report.pages.page import Page
 from assay.report.pages.timeline import regressions_table, timeline_page, timeline_sections
 from assay.server.access import READ_PAGE
-from assay.server.context import Context, ServerContext
-from assay.server.pages.boards import read_timeline
+from assay.server.context import BeingComputed, Context, ServerContext
+from assay.server.pages.boards import COMPUTING, describe_age, read_timeline, show_prepared
+from assay.server.pages.controls import choose_one, choose_several, write_address
 from assay.server.pages.shell import page_router, show, show_page
 from assay.server.parameters import Name
+from assay.server.questions import PreparedAnswer, Question
 from assay.store.store import Store
+from assay.text import shell_command
 from assay.units import format_count
 
 router = page_router()
 
 _ROWS = 20
 _CHARTS = 4
-_VOLUME = 1000
+_VOLUME = {"agents": [], "volume": 1000}
+"""As the page about costs asks by itself, so that both are computed once."""
 Agents = Annotated[list[Name], Query(max_length=20)]
 
 
 @dataclass(frozen=True, slots=True)
 class DashboardChoice:
-    """What the dashboard shows: a suite, the agents that are drawn, and one or two that are looked at closely."""
+    """What the dashboard shows: a suite, its agents, and one or two of them that are looked at closely."""
 
     suite: str
-    suites: Sequence[str]
     agents: Sequence[str]
     """All that have results on the suite, the best first."""
-    drawn: Sequence[str]
     a: str
     b: str
 
@@ -75,78 +69,73 @@ def show_dashboard(
     if not suites:
         return show(request, "welcome.html.j2", "Dashboard", address=str(request.base_url).rstrip("/"))
     chosen_suite = suite or suites[0]
-    board = context.keep(
-        ("board", chosen_suite), lambda: overview(store, filter_of(suite=chosen_suite)).each[0]
-    )
-    choice = choose(board, suites, agent, a, b)
+    board, notice = _read_board(context, chosen_suite, agent)
+    choice = choose(context, chosen_suite, board, a, b)
+    costs, cost_notice = show_prepared(context, "Cost", Question("cost", chosen_suite, _VOLUME))
     sections = [
-        _leaderboard(board),
-        _radar(board, choice),
-        _costs(context, choice),
+        *_rank(board),
+        _costs(costs, cost_notice),
         _timeline(context, choice),
         _head_to_head(context, choice),
         _stress(context, choice),
         _alerts(store),
     ]
-    page = replace(_blank_page(chosen_suite), facts=_facts(board), sections=sections)
-    return show_page(request, page, "Dashboard", "dashboard.html.j2", choice=choice, more=_find_pages(choice))
+    facts = board.page.facts if board and board.page else []
+    page = Page(chosen_suite, "dashboard", facts, "", False, [], sections)
+    controls = [
+        choose_one("suite", "Suite", chosen_suite, suites),
+        choose_one("a", "Agent", choice.a, choice.agents),
+        choose_one("b", "against", choice.b, choice.agents),
+        choose_several("agent", "Radar", agent, choice.agents),
+    ]
+    return show_page(
+        request, page, "Dashboard", "dashboard.html.j2", controls=controls, more=_find_pages(choice, agent),
+        computing=notice or cost_notice,
+    )  # fmt: skip
 
 
-def _find_pages(choice: DashboardChoice) -> dict[str, str]:
+def _read_board(
+    context: ServerContext, suite: str, drawn: Sequence[str]
+) -> tuple[PreparedAnswer | None, str]:
+    """Leaderboard and radar, and what to say of their age; None while they are computed for the first time."""
+    try:
+        found = context.prepare(Question("board", suite, {"drawn": drawn} if drawn else {}))
+    except BeingComputed:
+        return None, COMPUTING
+    return found.answer, describe_age(found)
+
+
+def _find_pages(choice: DashboardChoice, drawn: Sequence[str]) -> dict[str, str]:
     """The page that each component has of its own, for what is chosen."""
-    asked = {
+    asked: dict[str, tuple[str, dict[str, object]]] = {
         "leaderboard": ("leaderboard", {"suite": choice.suite}),
+        "radar": ("radar", {"suite": choice.suite, "agent": drawn}),
         "timeline": ("timeline", {"agent": choice.a, "suite": choice.suite}),
         "head-to-head": ("compare", {"a": choice.a, "b": choice.b, "suite": choice.suite}),
         "cost": ("cost", {"suite": choice.suite}),
         "stress": ("stress", {"agent": choice.a}),
         "alerts": ("alerts", {}),
     }
-    return {
-        name: f"/ui/{page}" + (f"?{urlencode(query)}" if query else "")
-        for name, (page, query) in asked.items()
-    }
+    return {name: write_address(f"/ui/{page}", **query) for name, (page, query) in asked.items()}
 
 
 def choose(
-    board: Leaderboard, suites: Sequence[str], drawn: Sequence[str], a: str | None, b: str | None
+    context: ServerContext, suite: str, board: PreparedAnswer | None, a: str | None, b: str | None
 ) -> DashboardChoice:
-    """What was asked for, and where nothing was, the best agents. Points of a sweep cannot be named as agents."""
-    names = [row.contender.agent for row in _rows(board) if "[" not in row.contender.agent]
+    """What was asked for, and where nothing was, the best agents; until these are known, the first by name."""
+    names = board.agents if board else [cell.agent for cell in context.store.coverage(suites=[suite])]
     first = a or (names[0] if names else "")
     second = b or next((name for name in names if name != first), "")
-    return DashboardChoice(board.suite, suites, names, [*drawn] or names[:4], first, second)
+    return DashboardChoice(suite, names, first, second)
 
 
-def _rows(board: Leaderboard) -> Sequence[Standing]:
-    return board.standings or board.simulated
-
-
-def _blank_page(title: str) -> Page:
-    return Page(title, "dashboard", [], "", False, [], [])
-
-
-def _facts(board: Leaderboard) -> list[str]:
-    latest = max((row.contender.latest for row in _rows(board) if row.contender.latest), default=None)
+def _rank(board: PreparedAnswer | None) -> Sequence[PageSection]:
+    if board is not None and board.page is not None:
+        return board.page.sections
     return [
-        *([board.category] if board.category else []),
-        format_count(len(board.benchmarks), "benchmark"),
-        format_count(len(_rows(board)), "agent"),
-        *([f"latest result {latest:%Y-%m-%d %H:%M} UTC"] if latest else []),
+        PageSection("Leaderboard", finding=COMPUTING, anchor="leaderboard"),
+        PageSection("Five dimensions", finding=COMPUTING, anchor="radar"),
     ]
-
-
-def _leaderboard(board: Leaderboard) -> PageSection:
-    first, *others = board_sections(board, _ROWS, has_finding=True)
-    return replace(first, title="Leaderboard", anchor="leaderboard", blocks=[*first.blocks, *others])
-
-
-def _radar(board: Leaderboard, choice: DashboardChoice) -> PageSection:
-    spec = draw_standings(board, choice.drawn)
-    if spec is None:
-        told = "The agents share fewer than three rated dimensions, so there is nothing to draw."
-        return PageSection("Five dimensions", finding=told, anchor="radar")
-    return PageSection("Five dimensions", [Charts([Chart("radar", spec)])], anchor="radar")
 
 
 def _timeline(context: ServerContext, choice: DashboardChoice) -> PageSection:
@@ -175,37 +164,37 @@ def _head_to_head(context: ServerContext, choice: DashboardChoice) -> PageSectio
         ratings = page.sections[0]
         return replace(ratings, title=page.title, finding=page.verdict, notes=page.reasons, anchor=anchor)
 
-    return _or_reason(title, anchor, lambda: context.keep(("head to head", a, b, choice.suite), build))
+    return _or_reason(
+        title, anchor, lambda: context.keep(("head to head", a, b, choice.suite), choice.suite, build)
+    )
 
 
-def _costs(context: ServerContext, choice: DashboardChoice) -> PageSection:
+def _costs(page: Page, notice: str) -> PageSection:
     title, anchor = "Cost and performance", "cost"
-
-    def build() -> PageSection:
-        made = analyse_stored_costs(context.store, (), choice.suite, Workload(_VOLUME))
-        first = cost_sections(made[0])[0]
-        return replace(first, title=title, anchor=anchor)
-
-    return _or_reason(title, anchor, lambda: context.keep(("costs", choice.suite), build))
+    if not page.sections:
+        return PageSection(title, finding=page.verdict or notice, anchor=anchor)
+    first = page.sections[0]
+    # The picture is what it takes here; the page of its own has the table, which is wide.
+    drawn = [block for block in first.blocks if isinstance(block, Charts)]
+    return replace(first, title=title, anchor=anchor, blocks=drawn or first.blocks)
 
 
 def _stress(context: ServerContext, choice: DashboardChoice) -> PageSection:
     title, anchor = f"Stress test of {choice.a}", "stress"
 
     def build() -> PageSection:
-        store = context.store
-        run_ids = store.find_runs_of(STRESS, choice.a, 1)
-        if not run_ids:
-            told = f"'{choice.a}' has not been stressed yet: assay stress {choice.a} --quick"
-            return PageSection(title, finding=told, anchor=anchor)
-        finding = report_of(store, run_ids[0]).findings[STRESS]
+        finding = report_of(context.store, run_ids[0]).findings[STRESS]
         headline = finding.headline()
         sections = finding.sections(with_charts=True)
         return PageSection(
             title, sections[:1], f"run {run_ids[0]}", headline.title if headline else "", anchor=anchor
         )
 
-    return _or_reason(title, anchor, build)
+    run_ids = context.store.find_runs_of(STRESS, choice.a, 1)
+    if not run_ids:
+        told = f"'{choice.a}' has not been stressed yet: {shell_command('stress', choice.a)} --quick"
+        return PageSection(title, finding=told, anchor=anchor)
+    return _or_reason(title, anchor, lambda: context.keep_of_run(("stress", choice.a), run_ids[0], build))
 
 
 def _alerts(store: Store) -> PageSection:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fastapi import Request, Response
 
 from assay.model.page import Cell, PageSection, Table
-from assay.model.stress import STRESS
-from assay.pipeline.profile import PROFILE
 from assay.report.figures import NOTHING
 from assay.report.pages.catalog import date_cell
 from assay.report.pages.page import Page
 from assay.server.access import READ_PAGE
 from assay.server.context import Context, ServerContext
+from assay.server.findings import FINDERS, FindRuns
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
-from assay.store.store import Store
 
 router = page_router()
 
@@ -32,8 +29,7 @@ class RunKind:
 
     title: str
     path: str
-    find: Callable[[Store, str | None, int], Sequence[str]]
-    """The newest runs of it, of an agent if one is given."""
+    find: FindRuns
     about: str
     command: str
 
@@ -44,28 +40,28 @@ KINDS = {
         RunKind(
             "Load",
             "load",
-            lambda store, agent, limit: store.find_runs_of("load", agent, limit),
-            "How fast a server or an agent answers under traffic, and how much of it it can take.",
+            FINDERS["load"],
+            "How fast a server or an agent answers under traffic, and how much traffic it can take.",
             "assay load URL --rate 40 --duration 30 --slo 'ttft_p95<500ms,error_rate<1%'",
         ),
         RunKind(
             "Stress",
             "stress",
-            lambda store, agent, limit: store.find_runs_of(STRESS, agent, limit),
+            FINDERS["stress"],
             "Where a server or an agent breaks under pressure of eight kinds, why, and how it recovers.",
             "assay stress AGENT --quick",
         ),
         RunKind(
             "Teams",
             "teams",
-            lambda store, agent, limit: store.find_runs_of("team", agent, limit),
+            FINDERS["team"],
             "Whether agents that work at the same time are faster than one after the other.",
             "assay team team.yaml",
         ),
         RunKind(
             "Profiles",
             "profiles",
-            lambda store, agent, limit: store.find_profiled_runs(PROFILE, agent, limit),
+            FINDERS["profile"],
             "Where the time, the memory and the tokens of an execution go, and what could be saved.",
             "assay profile AGENT --suite SUITE",
         ),
@@ -94,7 +90,7 @@ def show_profiles(request: Request, context: Context, agent: Name | None = None)
 
 
 def _show(request: Request, context: ServerContext, kind: RunKind, agent: str | None) -> Response:
-    run_ids = kind.find(context.store, agent, _ROWS)
+    run_ids = kind.find(context.store, agent, _ROWS, None)
     sections = []
     if run_ids:
         rows = [_row(context, run_id) for run_id in run_ids]

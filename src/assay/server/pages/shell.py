@@ -57,7 +57,8 @@ def go_to(path: str) -> Response:
 
 def show(request: Request, template: str, active: str, **context: Any) -> Response:
     """A template in the frame of the dashboard; `active` is the name of its entry in the navigation."""
-    return render(template, 200, caller=caller_of(request), active=active, **context)
+    accepted = request.headers.get("accept-encoding", "")
+    return render(template, 200, accepted=accepted, caller=caller_of(request), active=active, **context)
 
 
 def show_page(

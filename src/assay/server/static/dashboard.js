@@ -68,6 +68,17 @@
     } else fill();
   }
 
+  // Figures that a process is working out: the page is loaded anew as soon as it would say something else.
+  const computing = document.querySelector("[data-computing]");
+  async function lookAgain(pause) {
+    await new Promise((over) => setTimeout(over, pause));
+    const answer = await fetch(location.href).catch(() => null);
+    const told = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-computing]");
+    if (told === null) location.reload();
+    else lookAgain(Math.min(30000, 1.5 * pause));
+  }
+  if (computing) lookAgain(1000);
+
   // Forms that only filter are sent as soon as something is chosen; empty fields stay out of the address.
   for (const form of document.querySelectorAll("form[data-auto]")) {
     form.addEventListener("change", (event) => {

@@ -1,0 +1,140 @@
+"""Has questions answered by a process beside the server, one after the other.
+
+A page that rests on the comparison of hundreds of agents takes seconds to compute. Nobody waits for it: until it is there, the page
+shows the figures from before and says so, or that they are being computed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from threading import Condition, Thread
+from time import monotonic
+
+from assay.errors import AssayError, LookupFailed, PlanError
+from assay.model.codec import to_json
+from assay.server.questions import PreparedAnswer, Question, answer_from_plain
+
+_log = logging.getLogger(__name__)
+
+_IDLE_SECONDS = 60.0
+"""So long the process waits for another question: to start one takes a second."""
+_RETRY_SECONDS = 30.0
+"""Before a question is asked again whose process died over it."""
+_MOST_WAITING = 100
+_ERRORS: Mapping[str, type[AssayError]] = {kind.__name__: kind for kind in (LookupFailed, PlanError)}
+"""What is wrong with a question; any other error is told by its message alone."""
+
+Answered = PreparedAnswer | AssayError
+Receive = Callable[[Answered], None]
+Asked = tuple[str, str]
+"""The workspace and the key of a question."""
+
+
+class Analyst:
+    """The process, the questions that wait for it, and the thread that hands them over."""
+
+    def __init__(self, db: str, workspace: str) -> None:
+        self._db, self._workspace = db, workspace
+        self._waiting: dict[Asked, tuple[Question, Receive]] = {}
+        self._failed: dict[Asked, float] = {}
+        """When a process last died over a question."""
+        self._changed = Condition()
+        self._is_ending = False
+        self._process: subprocess.Popen[str] | None = None
+        self._thread: Thread | None = None
+
+    def ask(self, workspace: str, question: Question, receive: Receive) -> None:
+        """Have a question answered, once, however often it is asked before."""
+        asked = (workspace, question.key)
+        with self._changed:
+            if self._is_ending or monotonic() - self._failed.get(asked, -_RETRY_SECONDS) < _RETRY_SECONDS:
+                return
+            if asked not in self._waiting and len(self._waiting) < _MOST_WAITING:
+                self._waiting[asked] = question, receive
+                self._changed.notify()
+            if self._thread is None:
+                self._thread = Thread(target=self._work, name="assay-analyst", daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_ending = True
+            self._waiting.clear()
+            self._changed.notify()
+        if self._process is not None:
+            self._process.kill()
+        if self._thread is not None:
+            self._thread.join()
+        self._end_process()
+
+    def _work(self) -> None:
+        while (found := self._wait_for_question()) is not None:
+            asked, question, receive = found
+            try:
+                answered = self._have_answered(asked[0], question)
+            except (OSError, ValueError, KeyError) as error:
+                if not self._is_ending:
+                    _log.warning("the process that analyses results failed: %s", error)
+                self._end_process()
+                self._failed = {
+                    key: at for key, at in self._failed.items() if monotonic() - at < _RETRY_SECONDS
+                }
+                self._failed[asked] = monotonic()
+            else:
+                receive(answered)
+            with self._changed:
+                self._waiting.pop(asked, None)
+
+    def _wait_for_question(self) -> tuple[Asked, Question, Receive] | None:
+        """The question that waits longest, which stays among those that wait until it is answered; None at the end."""
+        with self._changed:
+            while not self._waiting and not self._is_ending:
+                if not self._changed.wait(_IDLE_SECONDS):
+                    self._end_process()
+            if self._is_ending:
+                return None
+            asked, (question, receive) = next(iter(self._waiting.items()))
+            return asked, question, receive
+
+    def _have_answered(self, workspace: str, question: Question) -> Answered:
+        """ValueError if the process says nothing, as one that died."""
+        if self._process is None or self._process.poll() is not None:
+            self._end_process()
+            self._process = self._start_process()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        whole = {
+            "workspace": workspace,
+            "kind": question.kind,
+            "suite": question.suite,
+            "options": question.options,
+        }
+        self._process.stdin.write(to_json(whole) + "\n")
+        self._process.stdin.flush()
+        told = json.loads(self._process.stdout.readline())
+        if "error" in told:
+            return _ERRORS.get(told["error"], AssayError)(told["message"])
+        return answer_from_plain(told["answer"])
+
+    def _start_process(self) -> subprocess.Popen[str]:
+        # A session of its own: Ctrl-C in the terminal of the server is for the server.
+        return subprocess.Popen(
+            [sys.executable, "-m", "assay.server.analysis_worker"],
+            env={**os.environ, "ASSAY_DB": self._db, "ASSAY_WORKSPACE": self._workspace},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+
+    def _end_process(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
