@@ -301,7 +301,10 @@ def api_page() -> str:
     ]
     for name in assay.__all__:
         lines += _documented(name, getattr(assay, name))
-    lines += ["# assay.simulation\n", "The names that `assay.simulation` gives; see [the guide](../simulation.md).\n"]
+    lines += [
+        "# assay.simulation\n",
+        "The names that `assay.simulation` gives; see [the guide](../simulation.md).\n",
+    ]
     for name in simulation.__all__:
         lines += _documented(name, getattr(simulation, name))
     lines += ["### Settings of SimulationConfig\n", *_table(simulation.SimulationConfig)]

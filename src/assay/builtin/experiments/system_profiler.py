@@ -81,9 +81,15 @@ class SystemProfiler(Experiment):
         context.run_dir.mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="system_profiler-", dir=context.run_dir))
 
+    def prepare_once(self, context: ExperimentContext) -> None:
+        """Remove the log of the execution before."""
+        assert self._folder is not None
+        for file in self._folder.iterdir():
+            file.unlink()
+
     def execute_once(self, context: ExperimentContext) -> dict[str, float]:
-        params, file = self.params, self._folder
-        assert file is not None
+        params = self.params
+        assert self._folder is not None
         config = params.world_config(
             simulation_steps=params.steps,
             seed=context.seed,
@@ -93,11 +99,9 @@ class SystemProfiler(Experiment):
         watch = SystemWatch(params)
         sampler = Sampler(watch.take(), watch.take, params.sampling_interval, _MOST_SAMPLES).start()
         try:
-            result = simulate(config, file / "simulation.db")
+            result = simulate(config, self._folder / "simulation.db")
         finally:
             samples = sampler.stop()
-            for left in file.glob("simulation.db*"):
-                left.unlink()
         mode = str(result.settings["mode"])
         context.read_back(
             use_in_memory_db=mode != "disk",
