@@ -185,7 +185,7 @@ def test_the_system_profiler_samples_during_the_run(assay_inline: AssayInline) -
     assert set(found) == set(SystemProfiler.metrics)
     assert found["samples"] >= 5
     assert 0 < found["sampling_percent"] < 100
-    assert found["cpu_percent"] > 20
+    assert 0 < found["cpu_percent"] <= found["cpu_percent_max"] + 1
     assert found["memory_peak_mb"] >= found["memory_before_mb"]
 
 
