@@ -227,6 +227,26 @@ def test_impossible_params_are_refused(
     wording(refusal)
 
 
+SPECS = {
+    "memory_db_baseline": ("memory_db.num_steps=2", 1),
+    "memory_db_sweep": ("memory_db.num_steps=2", 6),
+    "observation_baseline": ("observation_flow.steps=1", 1),
+    "observation_sweep": ("observation_flow.steps=1", 4),
+    "observation_profiler_baseline": ("observation_profiler.steps=1", 1),
+    "perception_metrics_baseline": ("perception_metrics.steps=1", 1),
+    "perception_metrics_sweep": ("perception_metrics.steps=1", 16),
+    "system_profiler_baseline": ("system_profiler.steps=2", 1),
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_shipped_spec_runs_and_every_setting_takes_effect(assay_inline: AssayInline, name: str) -> None:
+    setting, number = SPECS[name]
+    trials = run(assay_inline, name, "--set", setting, "--repetitions", "1")
+    assert [trial["counts"] for trial in trials] == [{"ok": 1}] * number
+    assert {"setting-not-taken", "identical-arms"}.isdisjoint(codes(assay_inline))
+
+
 ORIGINALS = {
     "memory_db": """
         experiment: memory_db
