@@ -14,9 +14,9 @@ The [simulated world](simulation.md), and the specs that ship with Assay at full
 READING = """\
 ## How the packs are measured
 
-- **World**: ten steps of 10,000 and of 40,000 agents, of 100 observations each fifty times, take turns in one process. A tenth of the cells is taken, there
-  are two resources for each agent, and nothing is logged.
-- **Observations**: dense, all thirteen channels, the world moves on between two rounds; only observing is timed.
+- **World**: ten steps of 10,000 agents, ten of 40,000 and fifty rounds of observations take turns in one process, twelve times. A tenth of the cells is
+  taken, there are two resources for each agent, and nothing is logged.
+- **Observations**: dense, all thirteen channels of all agents; the world moves on between two rounds, and only observing is timed.
 - **Specs**: each in a folder of its own, as `assay run NAME` runs it.
 """
 REPRODUCE = """\

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sqlite3
 import subprocess
 import sys
@@ -132,20 +131,34 @@ def test_a_locked_database_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     wording(str(refused.value))
 
 
-FULL = """
-import resource, sys
+IN_A_CHILD = """
+import os, resource, sys
 from assay.simulation import LogFailed, SimulationConfig, simulate
-resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+{limit}
 try:
     simulate(SimulationConfig(num_agents=100, db_pragma_profile="memory"), sys.argv[1])
 except LogFailed as error:
     print(error)
 """
+FULL = "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))"
+READ_ONLY = "os.geteuid() or os.setuid(65534)"  # permissions do not bind root
 
 
-def test_a_full_disk_is_told(tmp_path: Path, wording: Wording) -> None:
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [(FULL, "SQLITE_IOERR_WRITE"), (READ_ONLY, "SQLITE_CANTOPEN")],
+    ids=["full", "read-only"],
+)
+def test_a_full_disk_and_a_read_only_folder_are_told(
+    tmp_path: Path, limit: str, code: str, wording: Wording
+) -> None:
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)  # pytest's folders are closed to others
+    tmp_path.chmod(0o755 if limit == FULL else 0o555)
+    code_run = IN_A_CHILD.format(limit=limit)
     done = subprocess.run(
-        [sys.executable, "-c", FULL, tmp_path / "log.db"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code_run, tmp_path / "log.db"], capture_output=True, text=True, check=True
     )
-    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 50_000
+    tmp_path.chmod(0o755)
+    assert code in done.stdout
     wording(done.stdout.strip())

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.simulation import SimulationConfig, StepMetrics, World
-from assay.simulation.world import EMPTY, WALL, Action
+from assay.simulation.world import EMPTY, WALL, AgentAction
 
 worlds = st.builds(
     lambda width, height, agents, resources, seed, energy, consumption: SimulationConfig(
@@ -75,7 +75,7 @@ def test_all_actions_happen_and_matter() -> None:
     for _ in range(20):
         world.step()
         seen |= set(world.agents.action.tolist())
-    assert {Action.MOVE, Action.GATHER, Action.SHARE} <= seen
+    assert {AgentAction.MOVE, AgentAction.GATHER, AgentAction.SHARE} <= seen
 
 
 def test_kinds_behave_differently() -> None:

@@ -52,9 +52,9 @@ class SimulationLog:
         """Rows, calls that wrote some of them, and transactions."""
         self._config, self._pending, self._uncommitted = config, 0, 0
         self._buffers: dict[str, list[tuple[float, ...]]] = {table: [] for table in TABLES}
-        if config.mode != "memory" and file.exists():
-            raise LogFailed(f"The log '{file}' exists already. Delete it, or use another file.")
         with explain_failure(file):
+            if config.mode != "memory" and file.exists():
+                raise LogFailed(f"The log '{file}' exists already. Delete it, or use another file.")
             self._connection = sqlite3.connect(":memory:" if config.use_in_memory_db else file)
             try:
                 apply_profile(self._connection, config.db_pragma_profile)
@@ -154,10 +154,12 @@ class SimulationLog:
 
 @contextmanager
 def explain_failure(file: Path) -> Iterator[None]:
-    """Turn what SQLite raises into LogFailed, which says what to do about it."""
+    """Turn what SQLite or the file system raises into LogFailed, which says what to do about it."""
     try:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorname", None) or ""
         advice = next((text for start, text in _ADVICE.items() if code.startswith(start)), f"{error}.")
         raise LogFailed(f"The log '{file}' cannot be written: {advice} ({code}: {error})") from error
+    except OSError as error:
+        raise LogFailed(f"The log '{file}' cannot be written: {error.strerror}.") from error

@@ -37,7 +37,7 @@ NEVER = -(2**30)
 _UNCLAIMED = 2**31 - 1
 
 
-class Action(IntEnum):
+class AgentAction(IntEnum):
     """What an agent did in a step."""
 
     PASS = 0
@@ -71,7 +71,7 @@ class StepMetrics(NamedTuple):
 
 
 @dataclass(slots=True)
-class Agents:
+class Population:
     """The living agents, one array for each property; what dies is removed, what is born comes last."""
 
     id: Array
@@ -90,7 +90,7 @@ class Agents:
         for part in fields(self):
             setattr(self, part.name, getattr(self, part.name)[places])
 
-    def extend(self, born: Agents) -> None:
+    def extend(self, born: Population) -> None:
         for part in fields(self):
             setattr(self, part.name, np.concatenate([getattr(self, part.name), getattr(born, part.name)]))
 
@@ -129,9 +129,9 @@ class World:
         drawn = self.chance.choice(config.width * config.height, number, replace=False)
         return (drawn // config.width + 1) * self.stride + drawn % config.width + 1
 
-    def _first_agents(self) -> Agents:
+    def _first_agents(self) -> Population:
         n = self.config.num_agents
-        return Agents(
+        return Population(
             id=np.arange(n),
             kind=np.repeat(np.arange(len(KINDS), dtype=np.int8), self.config.agents_by_kind),
             cell=self._draw_cells(n),
@@ -151,7 +151,7 @@ class World:
         gathered = self._gather()
         shared, taken = self._share(near), self._attack(near)
         births = self._reproduce(near)
-        moving = np.flatnonzero(agents.action[: len(near)] == Action.MOVE)
+        moving = np.flatnonzero(agents.action[: len(near)] == AgentAction.MOVE)
         self._move(moving, near[moving])
         spent, deaths = self._metabolise()
         regrown, food = self._regrow()
@@ -173,15 +173,15 @@ class World:
         can_share = (agents.kind == SYSTEM) & meets & ~is_hungry & (agents.energy > theirs + 1)
         can_attack = (agents.kind == INDEPENDENT) & meets & is_hungry
         can_reproduce = (agents.energy >= config.reproduction_energy) & (other == EMPTY)
-        action = np.full(len(agents), Action.MOVE, dtype=np.int8)
-        action[can_attack] = Action.ATTACK
-        action[finds_food] = Action.GATHER
-        action[can_share] = Action.SHARE
-        action[can_reproduce] = Action.REPRODUCE
+        action = np.full(len(agents), AgentAction.MOVE, dtype=np.int8)
+        action[can_attack] = AgentAction.ATTACK
+        action[finds_food] = AgentAction.GATHER
+        action[can_share] = AgentAction.SHARE
+        action[can_reproduce] = AgentAction.REPRODUCE
         agents.action = action
-        seeking = np.flatnonzero((action == Action.MOVE) & (agents.kind != CONTROL))
+        seeking = np.flatnonzero((action == AgentAction.MOVE) & (agents.kind != CONTROL))
         near[seeking] = self._find_richest(agents.cell[seeking])
-        action[(action == Action.MOVE) & (self.occupant[near] != EMPTY)] = Action.PASS
+        action[(action == AgentAction.MOVE) & (self.occupant[near] != EMPTY)] = AgentAction.PASS
 
     def _find_richest(self, cells: Array) -> Array:
         """Of the free cells around each, one with the most food; among equals, from a direction drawn at random. A wall where none is free."""
@@ -195,15 +195,15 @@ class World:
     def _settle_claims(self, near: Array) -> None:
         """Of the agents that need the same cell, one drawn at random gets it; the others pass."""
         action = self.agents.action
-        claiming = np.flatnonzero((action != Action.GATHER) & (action != Action.PASS))
+        claiming = np.flatnonzero((action != AgentAction.GATHER) & (action != AgentAction.PASS))
         wanted, rank = near[claiming], self.chance.permutation(len(claiming))
         np.minimum.at(self._claims, wanted, rank)
-        action[claiming[self._claims[wanted] != rank]] = Action.PASS
+        action[claiming[self._claims[wanted] != rank]] = AgentAction.PASS
         self._claims[wanted] = _UNCLAIMED
 
     def _gather(self) -> int:
         agents = self.agents
-        gathering = np.flatnonzero(agents.action == Action.GATHER)
+        gathering = np.flatnonzero(agents.action == AgentAction.GATHER)
         cells = agents.cell[gathering]
         amount = np.minimum(self.food[cells], GATHERED_AT_MOST)
         self.food[cells] -= amount
@@ -212,7 +212,7 @@ class World:
 
     def _share(self, near: Array) -> int:
         agents = self.agents
-        giving = np.flatnonzero(agents.action == Action.SHARE)
+        giving = np.flatnonzero(agents.action == AgentAction.SHARE)
         receiving = self.occupant[near[giving]]
         spare = (agents.energy[giving] - agents.energy[receiving]) // 2
         amount = np.clip(spare, 0, PASSED_AT_MOST)
@@ -223,7 +223,7 @@ class World:
 
     def _attack(self, near: Array) -> int:
         agents = self.agents
-        attacking = np.flatnonzero(agents.action == Action.ATTACK)
+        attacking = np.flatnonzero(agents.action == AgentAction.ATTACK)
         victims = self.occupant[near[attacking]]
         amount = np.minimum(agents.energy[victims], PASSED_AT_MOST)
         agents.energy[victims] -= amount
@@ -233,13 +233,13 @@ class World:
 
     def _reproduce(self, near: Array) -> int:
         agents = self.agents
-        parents = np.flatnonzero(agents.action == Action.REPRODUCE)
+        parents = np.flatnonzero(agents.action == AgentAction.REPRODUCE)
         if not len(parents):
             return 0
         energy = agents.energy[parents] // 2
         agents.energy[parents] -= energy
         n = len(parents)
-        born = Agents(
+        born = Population(
             id=np.arange(self._next_id, self._next_id + n),
             kind=agents.kind[parents],
             cell=near[parents],

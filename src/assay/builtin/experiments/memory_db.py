@@ -112,6 +112,12 @@ class MemoryDb(Experiment):
         context.run_dir.mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="memory_db-", dir=context.run_dir))
 
+    def prepare_once(self, context: ExperimentContext) -> None:
+        """Remove the logs of the execution before, which may take as long as writing them and is no part of a simulation."""
+        assert self._folder is not None
+        for file in self._folder.iterdir():
+            file.unlink()
+
     def execute_once(self, context: ExperimentContext) -> dict[str, Any]:
         legs, batches = self.params.legs(), self.params.batches()
         # Each leg is the first one in turn, so that what the first one pays, such as cold caches, hits all alike.
@@ -144,13 +150,7 @@ class MemoryDb(Experiment):
             db_pragma_profile=self.params.db_pragma_profile,
             **MODES[mode],
         )
-        try:
-            return simulate(config, self._folder / "simulation.db")
-        finally:
-            for file in self._folder.glob(
-                "simulation.db*"
-            ):  # with its journal, should an error have left one
-                file.unlink()
+        return simulate(config, self._folder / f"{mode}-{size}-{frequency}.db")
 
     def _read_back(
         self, context: ExperimentContext, results: Mapping[tuple[int, int], Mapping[Mode, SimulationResult]]

@@ -14,11 +14,11 @@ from pydantic import Field
 
 from assay.builtin.experiments.simulation_params import Count, WorldParams
 from assay.builtin.instruments.sampling import Row, Sampler, Samples
-from assay.model import Better, Metric
+from assay.model import Better, Kind, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.simulation.run import SimulationResult, simulate
 
-MB = 2**20
+MB, KB = 1e6, 1e3
 FEW_SAMPLES = 10
 _MOST_SAMPLES = 2000
 
@@ -66,7 +66,7 @@ class SystemProfiler(Experiment):
         "memory_after_mb": Metric("memory_after_mb", "MB"),
         "memory_peak_mb": Metric("memory_peak_mb", "MB", Better.LOWER),
         "memory_growth_mb": Metric("memory_growth_mb", "MB", Better.LOWER),
-        "memory_per_agent_kb": Metric("memory_per_agent_kb", "kB", Better.LOWER),
+        "memory_per_agent_kb": Metric("memory_per_agent_kb", "kB", Better.LOWER, Kind.DERIVED),
         "disk_read_bytes": Metric("disk_read_bytes", "bytes", Better.LOWER),
         "disk_write_bytes": Metric("disk_write_bytes", "bytes", Better.LOWER),
         "machine_network_bytes": Metric("machine_network_bytes", "bytes"),
@@ -81,9 +81,15 @@ class SystemProfiler(Experiment):
         context.run_dir.mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="system_profiler-", dir=context.run_dir))
 
+    def prepare_once(self, context: ExperimentContext) -> None:
+        """Remove the log of the execution before."""
+        assert self._folder is not None
+        for file in self._folder.iterdir():
+            file.unlink()
+
     def execute_once(self, context: ExperimentContext) -> dict[str, float]:
-        params, file = self.params, self._folder
-        assert file is not None
+        params = self.params
+        assert self._folder is not None
         config = params.world_config(
             simulation_steps=params.steps,
             seed=context.seed,
@@ -93,11 +99,9 @@ class SystemProfiler(Experiment):
         watch = SystemWatch(params)
         sampler = Sampler(watch.take(), watch.take, params.sampling_interval, _MOST_SAMPLES).start()
         try:
-            result = simulate(config, file / "simulation.db")
+            result = simulate(config, self._folder / "simulation.db")
         finally:
             samples = sampler.stop()
-            for left in file.glob("simulation.db*"):
-                left.unlink()
         mode = str(result.settings["mode"])
         context.read_back(
             use_in_memory_db=mode != "disk",
@@ -157,7 +161,7 @@ class SystemWatch:
             figures["memory_before_mb"], figures["memory_after_mb"] = memory[0], memory[-1]
             figures["memory_peak_mb"] = max(memory)
             figures["memory_growth_mb"] = memory[-1] - memory[0]
-            figures["memory_per_agent_kb"] = (max(memory) - memory[0]) * 1024 / agents
+            figures["memory_per_agent_kb"] = (max(memory) - memory[0]) * MB / KB / agents
         if "read" in first:
             figures["disk_read_bytes"] = last["read"] - first["read"]
             figures["disk_write_bytes"] = last["written"] - first["written"]
