@@ -17,7 +17,11 @@ SPECS = sorted(Path(str(files("assay.builtin"))).glob("specs/*.yaml"))
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_a_shipped_spec_can_be_planned(path: Path):
     plan = expand(load_spec(path))
-    assert path.stem in (plan.name, f"{plan.trials[0].experiment}_baseline", f"{plan.trials[0].experiment}_sweep")
+    assert path.stem in (
+        plan.name,
+        f"{plan.trials[0].experiment}_baseline",
+        f"{plan.trials[0].experiment}_sweep",
+    )
 
 
 def test_the_sweep_crosses_every_profile_with_every_workload():
