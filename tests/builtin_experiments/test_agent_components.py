@@ -258,9 +258,9 @@ def test_an_agent_that_hangs_is_stopped_and_the_next_benchmark_goes_on(project: 
 
 
 def test_an_agent_without_a_part_leaves_that_benchmark_to_the_reference(assay_inline: AssayInline) -> None:
-    words = ("run", "agent_components", "--group", "throughput", "--agent", "stub", "--dry-run", "--json")
+    words = ("run", "agent_components", "--agent", "stub", "--dry-run", "--json")
     names = {trial["name"] for trial in assay_inline(*words).json["trials"]}
-    assert {"structured_output", "concurrent_conversations · stub"} <= names
+    assert {"structured_output", "computational_engine", "multi_turn · stub"} <= names
     assert "structured_output · stub" not in names
 
 

@@ -20,7 +20,7 @@ NOT_ENOUGH = "not enough data"
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class FigureInterval:
     """A statistic of a metric over a trial; without ends where there are too few data for an interval."""
 
     value: float | None
@@ -37,7 +37,7 @@ class GradedFigure:
     scale: GradeScale
     metric: str
     unit: str
-    figure: Figure
+    figure: FigureInterval
 
     @property
     def band(self) -> GradeBand | None:
@@ -119,21 +119,23 @@ def grade_trial(trial: TrialReport) -> Iterator[GradedFigure]:
             yield GradedFigure(trial.name, trial.is_simulated, scale, metric, unit, figure)
 
 
-def _read_figure(scale: GradeScale, estimates: Mapping[str, Estimate], metric: str, series: Series) -> Figure:
+def _read_figure(
+    scale: GradeScale, estimates: Mapping[str, Estimate], metric: str, series: Series
+) -> FigureInterval:
     estimate, statistic = estimates[metric], scale.statistic
     if scale.ends is not None:
         low, high = (estimates[name] for name in scale.ends)
-        return Figure(estimate.median, low.low, high.high)
+        return FigureInterval(estimate.median, low.low, high.high)
     if statistic == "median":
-        return Figure(estimate.median, estimate.low, estimate.high)
+        return FigureInterval(estimate.median, estimate.low, estimate.high)
     if statistic == "cv":
         return _read_cv(estimate, series)
     if statistic in estimate.insufficient:
-        return Figure(None)
-    return Figure(float(getattr(estimate, statistic)), *estimate.tails.get(statistic, (None, None)))
+        return FigureInterval(None)
+    return FigureInterval(float(getattr(estimate, statistic)), *estimate.tails.get(statistic, (None, None)))
 
 
-def _read_cv(estimate: Estimate, series: Series) -> Figure:
+def _read_cv(estimate: Estimate, series: Series) -> FigureInterval:
     """Over the units of replication; the executions of a lone process are its units."""
     import numpy as np
 
@@ -142,7 +144,7 @@ def _read_cv(estimate: Estimate, series: Series) -> Figure:
     values, processes = np.asarray(series.values, dtype=np.float64), np.asarray(series.processes)
     units = processes if np.unique(processes).size > 1 else np.arange(values.size)
     found = cv_interval(values, units)
-    return Figure(estimate.cv) if found is None else Figure(*found)
+    return FigureInterval(estimate.cv) if found is None else FigureInterval(*found)
 
 
 def _build_table(graded: Sequence[GradedFigure]) -> Table:

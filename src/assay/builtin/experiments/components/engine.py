@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from assay.builtin.experiments.components.scales import COMMON
 from assay.builtin.experiments.components.subject import describe_metrics, time_call
-from assay.model import Better, Metric
+from assay.model import AgentUse, Better, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
 
 _POOLS = "engine pools"
@@ -53,6 +53,10 @@ class ComputationalEngine(Experiment):
         Metric("speedup", "", Better.HIGHER), efficiency="higher"
     )
     params: EngineParams
+
+    @staticmethod
+    def params_of(use: AgentUse) -> None:
+        """No agent has a part in it."""
 
     def setup(self, context: ExperimentContext) -> None:
         """Processes start here and do a task each, so that no execution pays for it."""
