@@ -10,9 +10,9 @@ from tests.command import AssayInline
 
 from assay.builtin.experiments.rl import native
 from assay.builtin.experiments.rl.native import RECIPES, NativeTrainer, Recipe
-from assay.builtin.experiments.rl.objectives import Dpo, Grpo, Gspo, Loss, Ppo, Rollout
+from assay.builtin.experiments.rl.objectives import Dpo, Grpo, Gspo, PolicyLoss, Ppo, Rollout
 from assay.builtin.experiments.rl.tasks import TASKS
-from assay.builtin.experiments.rl.training import Budget, run_training
+from assay.builtin.experiments.rl.training import TrainingBudget, run_training
 from assay.builtin.findings.algorithm import AlgorithmResults
 from assay.model import Execution, Phase, Status
 from assay.testing import sample_report
@@ -40,15 +40,16 @@ class Flipped:
 
     objective: Any
 
-    def __call__(self, rollout: Rollout, logp: Any, values: Any) -> Loss:
+    def __call__(self, rollout: Rollout, logp: Any, values: Any) -> PolicyLoss:
         loss = self.objective(rollout, logp, values)
-        return replace(loss, by_logp=-loss.by_logp)
+        flipped: PolicyLoss = replace(loss, by_logp=-loss.by_logp)
+        return flipped
 
 
 @pytest.mark.parametrize("objective", [Grpo(), Gspo(), Ppo(), Dpo()], ids=lambda o: type(o).__name__)
 def test_every_algorithm_learns_and_with_its_gradient_turned_round_it_does_not(objective: Any) -> None:
     def gains(recipe: Recipe) -> list[float]:
-        budget = Budget(150, 8, 0.8, 10)
+        budget = TrainingBudget(150, 8, 0.8, 10)
         trainers = [NativeTrainer(TASKS["arithmetic"], recipe, 8, seed) for seed in range(3)]
         made = [run_training(trainer, budget, lambda text: None) for trainer in trainers]
         return [one.compute_figures()["final_reward"] - one.untrained_reward for one in made]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from assay.builtin.experiments.rl.native import NativeTrainer, Recipe
-from assay.builtin.experiments.rl.objectives import Dpo, Grpo, Gspo, Objective, Ppo, estimate_advantages
+from assay.builtin.experiments.rl.objectives import Dpo, Grpo, Gspo, PolicyObjective, Ppo, estimate_advantages
 from assay.builtin.experiments.rl.tasks import TASKS
 
 OBJECTIVES = (Grpo(), Gspo(), Ppo(), Dpo())
@@ -12,7 +12,9 @@ OBJECTIVES = (Grpo(), Gspo(), Ppo(), Dpo())
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: type(objective).__name__)
 @pytest.mark.parametrize("seed", range(3))
-def test_the_gradient_of_an_objective_agrees_with_finite_differences(objective: Objective, seed: int) -> None:
+def test_the_gradient_of_an_objective_agrees_with_finite_differences(
+    objective: PolicyObjective, seed: int
+) -> None:
     """Off the policy that sampled, where ratios differ from 1 and some of them are clipped."""
     task = TASKS["customer_service"]
     trainer = NativeTrainer(task, Recipe(objective), 6, seed)

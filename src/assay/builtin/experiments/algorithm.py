@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from assay.builtin.experiments.rl.tasks import TASKS
-from assay.builtin.experiments.rl.training import Budget, Trainer, Training, run_training
+from assay.builtin.experiments.rl.training import Trainer, Training, TrainingBudget, run_training
 from assay.errors import no_such
 from assay.execute.resource_usage import peak_memory
 from assay.model import Better, Metric
@@ -107,7 +107,7 @@ class AlgorithmExperiment(Experiment):
 
     def execute_once(self, context: ExperimentContext) -> tuple[Training, float]:
         params = self.params
-        budget = Budget(params.episodes, params.group_size, params.threshold, params.window)
+        budget = TrainingBudget(params.episodes, params.group_size, params.threshold, params.window)
         began = perf_counter()
         return run_training(self._trainer, budget, context.report_progress), perf_counter() - began
 

@@ -13,7 +13,7 @@ from assay.builtin.findings.algorithm_summary import (
     SIGNIFICANT,
     STABILITY_GRADES,
     AlgorithmSummary,
-    Duel,
+    SeedComparison,
     compare_pairs,
     grade,
     summarise_algorithms,
@@ -29,12 +29,12 @@ _SHOWN_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class AlgorithmContest:
     """The algorithms of one task with one budget, which are compared with each other."""
 
     task: str
     algorithms: tuple[AlgorithmSummary, ...]
-    duels: tuple[Duel, ...]
+    duels: tuple[SeedComparison, ...]
 
     @property
     def is_simulated(self) -> bool:
@@ -84,14 +84,16 @@ class AlgorithmResults(Finding):
     is_listed_on_pages: ClassVar[bool] = False
     has_own_intervals: ClassVar[bool] = True
 
-    contests: tuple[Contest, ...]
+    contests: tuple[AlgorithmContest, ...]
 
     @classmethod
     def read(cls, trials: Sequence[TrialReport]) -> Finding | None:
         by_task: dict[str, list[AlgorithmSummary]] = {}
         for found in summarise_algorithms(trials):
             by_task.setdefault(str(found.params.get("task", "customer_service")), []).append(found)
-        contests = [Contest(task, tuple(of), tuple(compare_pairs(of))) for task, of in by_task.items()]
+        contests = [
+            AlgorithmContest(task, tuple(of), tuple(compare_pairs(of))) for task, of in by_task.items()
+        ]
         return cls(tuple(contests)) if contests else None
 
     @classmethod
@@ -150,7 +152,7 @@ class AlgorithmResults(Finding):
         return found
 
 
-def contest_document(contest: Contest) -> dict[str, Any]:
+def contest_document(contest: AlgorithmContest) -> dict[str, Any]:
     first, behind = contest.find_ahead()
     is_best = len(contest.algorithms) > 1 and len(behind) == len(contest.algorithms) - 1
     return {
@@ -176,7 +178,7 @@ def contest_document(contest: Contest) -> dict[str, Any]:
     }
 
 
-def describe_contest(contest: Contest) -> tuple[str, str]:
+def describe_contest(contest: AlgorithmContest) -> tuple[str, str]:
     """The answer in sentences, and its tone."""
     first, behind = contest.find_ahead()
     unlearnt = [a.name for a in contest.ranked() if not a.has_learnt]
@@ -197,7 +199,7 @@ def describe_contest(contest: Contest) -> tuple[str, str]:
     return f"{first.name} is best: its final reward is higher than that of {worse}.{end}", "good"
 
 
-def _contest_sections(contest: Contest, number: int, with_charts: bool) -> list[PageSection]:
+def _contest_sections(contest: AlgorithmContest, number: int, with_charts: bool) -> list[PageSection]:
     charts: list[Charts] = []
     if with_charts:
         from assay.builtin.findings.algorithm_charts import build_charts
@@ -236,7 +238,7 @@ def _contest_sections(contest: Contest, number: int, with_charts: bool) -> list[
     ]
 
 
-def _describe_budget(contest: Contest) -> str:
+def _describe_budget(contest: AlgorithmContest) -> str:
     first = contest.algorithms[0]
     group = int(first.param("group_size", 8))
     samples = count(first.episodes * group)
@@ -261,7 +263,7 @@ def episodes_text(algorithm: AlgorithmSummary) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def _overview(contest: Contest) -> Table:
+def _overview(contest: AlgorithmContest) -> Table:
     rows = []
     ahead = contest.find_ahead()
     for algorithm in contest.ranked():
@@ -289,7 +291,7 @@ def _overview(contest: Contest) -> Table:
     )
 
 
-def _costs(contest: Contest) -> Table:
+def _costs(contest: AlgorithmContest) -> Table:
     rows = []
     for algorithm in contest.ranked():
         stability, taken = algorithm.mean("stability_score"), algorithm.mean("seconds")
@@ -318,7 +320,7 @@ def _costs(contest: Contest) -> Table:
     )
 
 
-def _duels(contest: Contest) -> Table:
+def _duels(contest: AlgorithmContest) -> Table:
     rows = [
         [
             Cell(f"{duel.first.name} > {duel.second.name}"),
@@ -341,13 +343,13 @@ def _duels(contest: Contest) -> Table:
     )
 
 
-def _verdict(duel: Duel) -> str:
+def _verdict(duel: SeedComparison) -> str:
     if not duel.is_decided:
         return "tied"
     return f"{(duel.first if duel.improvement.value > 0.5 else duel.second).name} is better"
 
 
-def _failures(contest: Contest) -> list[ListItem]:
+def _failures(contest: AlgorithmContest) -> list[ListItem]:
     return [
         ListItem(f"seed {seed.seed}: {(seed.execution.error or seed.execution.status.value).splitlines()[-1]}", "bad", algorithm.name)
         for algorithm in contest.algorithms
@@ -356,7 +358,7 @@ def _failures(contest: Contest) -> list[ListItem]:
     ]  # fmt: skip
 
 
-def _samples(contest: Contest) -> list[PageSection]:
+def _samples(contest: AlgorithmContest) -> list[PageSection]:
     """What the policy with the highest reward answers at the end of its training."""
     first = contest.ranked()[0]
     if not first.trained:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.builtin.findings.algorithm_summary import AlgorithmSummary, Duel
+from assay.builtin.findings.algorithm_summary import AlgorithmSummary, SeedComparison
 from assay.report.charts.vega import Chart, Spec, agent_colour, build_name_axis, draw, frame, numeric, whisker
 from assay.stats.learning_curve import smooth
 from assay.stats.run_scores import build_band, estimate_profile
@@ -18,7 +18,7 @@ _POINTS = 120
 _LEGEND = {"title": None, "orient": "top"}
 
 
-def build_charts(algorithms: Sequence[AlgorithmSummary], duels: Sequence[Duel]) -> list[Chart]:
+def build_charts(algorithms: Sequence[AlgorithmSummary], duels: Sequence[SeedComparison]) -> list[Chart]:
     trained = [algorithm for algorithm in algorithms if algorithm.trained]
     charts = []
     if trained:
@@ -189,7 +189,7 @@ def performance_profile(algorithms: Sequence[AlgorithmSummary]) -> Spec:
     }
 
 
-def improvement(duels: Sequence[Duel]) -> Spec:
+def improvement(duels: Sequence[SeedComparison]) -> Spec:
     rows = [
         {
             "trial": f"{duel.first.name} > {duel.second.name}",

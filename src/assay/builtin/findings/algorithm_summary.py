@@ -217,7 +217,7 @@ def _read_seed(execution: Execution, params: Mapping[str, Any]) -> SeedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Duel:
+class SeedComparison:
     """Two algorithms: whether one is proved to be better, and how likely a run of the first beats one of the second."""
 
     first: AlgorithmSummary
@@ -233,20 +233,21 @@ class Duel:
         return self.p < SIGNIFICANT
 
 
-def compare_pairs(algorithms: Sequence[AlgorithmSummary]) -> list[Duel]:
+def compare_pairs(algorithms: Sequence[AlgorithmSummary]) -> list[SeedComparison]:
     pairs = list(combinations(algorithms, 2))
     finals = [_rank_p(a.scores[:, 0], b.scores[:, 0]) for a, b in pairs]
     waits = [_rank_p(_finite(a.waits), _finite(b.waits)) for a, b in pairs]
     corrected = zip(pairs, holm(finals), holm(waits), strict=True) if pairs else ()
     return [
-        Duel(a, b, float(p), float(p_waits), estimate_improvement(a.scores, b.scores))
+        SeedComparison(a, b, float(p), float(p_waits), estimate_improvement(a.scores, b.scores))
         for (a, b), p, p_waits in corrected
     ]
 
 
 def _finite(waits: Sequence[float]) -> Array:
     """Ranks are all that counts, so what was not reached gets a number beyond all others."""
-    return np.nan_to_num(np.array(waits), posinf=1e12)
+    ranked: Array = np.nan_to_num(np.array(waits), posinf=1e12)
+    return ranked
 
 
 def _rank_p(a: Array, b: Array) -> float:

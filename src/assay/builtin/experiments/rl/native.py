@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assay.builtin.experiments.rl.objectives import Dpo, Grpo, Gspo, Objective, Ppo, Rollout
+from assay.builtin.experiments.rl.objectives import Dpo, Grpo, Gspo, PolicyObjective, Ppo, Rollout
 from assay.builtin.experiments.rl.policy import Adam, Ints, Policy
 from assay.builtin.experiments.rl.tasks import Task
 from assay.builtin.experiments.rl.training import Diverged, check_rewards
@@ -22,7 +22,7 @@ _SHOWN = 5
 class Recipe:
     """An objective with the rate of Adam, and the gradient steps that each group is used for."""
 
-    objective: Objective
+    objective: PolicyObjective
     rate: float = 0.002
     steps: int = 4
 

@@ -37,11 +37,11 @@ class Rollout:
 
     def sum_rows(self, values: Floats) -> Floats:
         """One sum for each sequence."""
-        return np.bincount(self.sequence, weights=values, minlength=len(self.rewards))
+        return np.bincount(self.sequence, values, len(self.rewards)).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class PolicyLoss:
     """A value to be lowered, and its derivatives by the log-probability, and by the value, of each row."""
 
     value: float
@@ -49,15 +49,16 @@ class Loss:
     by_value: Floats | None = None
 
 
-class Objective(Protocol):
+class PolicyObjective(Protocol):
     """From a rollout and the present log-probabilities and values of its rows to a loss."""
 
-    def __call__(self, rollout: Rollout, logp: Floats, values: Floats) -> Loss: ...
+    def __call__(self, rollout: Rollout, logp: Floats, values: Floats) -> PolicyLoss: ...
 
 
 def normalize_rewards(rewards: Floats) -> Floats:
     """(r − mean) ÷ standard deviation of the group: the advantage of GRPO and GSPO; 0 where all rewards are alike."""
-    return (rewards - rewards.mean()) / (rewards.std() + _TINY)
+    normal: Floats = (rewards - rewards.mean()) / (rewards.std() + _TINY)
+    return normal
 
 
 def _clip_surrogate(ratio: Floats, advantage: Floats, low: float, high: float) -> tuple[Floats, Floats]:
@@ -73,7 +74,7 @@ class Grpo:
     clip: float = 0.2
     beta: float = 0.1
 
-    def __call__(self, rollout: Rollout, logp: Floats, values: Floats) -> Loss:
+    def __call__(self, rollout: Rollout, logp: Floats, values: Floats) -> PolicyLoss:
         advantage = normalize_rewards(rollout.rewards)[rollout.sequence]
         gain, by_ratio = _clip_surrogate(np.exp(logp - rollout.old_logp), advantage, self.clip, self.clip)
         gap = rollout.reference_logp - logp
@@ -81,7 +82,7 @@ class Grpo:
         # The mean over sequences of the mean over their tokens.
         weight = 1.0 / (len(rollout.rewards) * rollout.lengths[rollout.sequence])
         value = -float((weight * (gain - self.beta * divergence)).sum())
-        return Loss(value, -weight * (by_ratio - self.beta * by_divergence))
+        return PolicyLoss(value, -weight * (by_ratio - self.beta * by_divergence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +92,12 @@ class Gspo:
     clip_low: float = 0.2
     clip_high: float = 0.2
 
-    def __call__(self, rollout: Rollout, logp: Floats, values: Floats) -> Loss:
+    def __call__(self, rollout: Rollout, logp: Floats, values: Floats) -> PolicyLoss:
         lengths = rollout.lengths
         ratio = np.exp(rollout.sum_rows(logp - rollout.old_logp) / lengths)
         advantage = normalize_rewards(rollout.rewards)
         gain, by_ratio = _clip_surrogate(ratio, advantage, self.clip_low, self.clip_high)
-        return Loss(-float(gain.mean()), -(by_ratio / lengths)[rollout.sequence] / len(lengths))
+        return PolicyLoss(-float(gain.mean()), -(by_ratio / lengths)[rollout.sequence] / len(lengths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +109,14 @@ class Ppo:
     trace: float = 0.95
     """λ of GAE. γ is 1: only the last token of a sequence is rewarded."""
 
-    def __call__(self, rollout: Rollout, logp: Floats, values: Floats) -> Loss:
+    def __call__(self, rollout: Rollout, logp: Floats, values: Floats) -> PolicyLoss:
         estimate = estimate_advantages(rollout, self.trace)
         target = estimate + rollout.old_values
         advantage = normalize_rewards(estimate)
         gain, by_ratio = _clip_surrogate(np.exp(logp - rollout.old_logp), advantage, self.clip, self.clip)
         error = values - target
         value = -float(gain.mean()) + 0.5 * self.value_weight * float((error**2).mean())
-        return Loss(value, -by_ratio / len(logp), self.value_weight * error / len(logp))
+        return PolicyLoss(value, -by_ratio / len(logp), self.value_weight * error / len(logp))
 
 
 def estimate_advantages(rollout: Rollout, trace: float) -> Floats:
@@ -134,15 +135,17 @@ class Dpo:
 
     beta: float = 0.3
 
-    def __call__(self, rollout: Rollout, logp: Floats, values: Floats) -> Loss:
+    def __call__(self, rollout: Rollout, logp: Floats, values: Floats) -> PolicyLoss:
         better, worse = np.nonzero(rollout.rewards[:, None] > rollout.rewards[None, :])
         if not len(better):
-            return Loss(0.0, np.zeros_like(logp))
+            return PolicyLoss(0.0, np.zeros_like(logp))
         gain = self.beta * rollout.sum_rows(logp - rollout.reference_logp)
         margin = gain[better] - gain[worse]
         # −log σ(z) and its derivative −σ(−z), both without overflow.
         value = float(np.logaddexp(0.0, -margin).mean())
         slope = self.beta * np.exp(-np.logaddexp(0.0, margin)) / len(margin)
         number = len(rollout.rewards)
-        by_sequence = np.bincount(worse, slope, number) - np.bincount(better, slope, number)
-        return Loss(value, by_sequence[rollout.sequence])
+        by_sequence = np.zeros(number)
+        np.add.at(by_sequence, worse, slope)
+        np.subtract.at(by_sequence, better, slope)
+        return PolicyLoss(value, by_sequence[rollout.sequence])

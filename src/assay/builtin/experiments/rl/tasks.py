@@ -14,14 +14,26 @@ from typing import Protocol
 class Task(Protocol):
     """What a policy is trained on. Token ids are places in the vocabulary."""
 
-    name: str
-    vocabulary: tuple[str, ...]
-    prompts: tuple[tuple[int, ...], ...]
-    """All of the same length."""
-    end: int
-    """The token that ends an answer."""
-    most_tokens: int
-    """The longest answer."""
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]: ...
+
+    @property
+    def prompts(self) -> tuple[tuple[int, ...], ...]:
+        """All of the same length."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """The token that ends an answer."""
+        ...
+
+    @property
+    def most_tokens(self) -> int:
+        """The longest answer."""
+        ...
 
     def reward(self, prompt: Sequence[int], answer: Sequence[int]) -> float:
         """From 0 to 1, for the tokens up to and including `end`, or `most_tokens` without it."""

@@ -35,7 +35,7 @@ class Trainer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class TrainingBudget:
     """How long a policy is trained, and what counts as learnt."""
 
     episodes: int
@@ -50,7 +50,7 @@ class Budget:
 class Training:
     """What came of a training: its rewards until it ended, well or not."""
 
-    budget: Budget
+    budget: TrainingBudget
     untrained_reward: float
     rewards: list[float] = field(default_factory=list)
     fault: str = ""
@@ -91,7 +91,9 @@ class Training:
         }
 
 
-def run_training(trainer: Trainer, budget: Budget, report_progress: Callable[[str], None]) -> Training:
+def run_training(
+    trainer: Trainer, budget: TrainingBudget, report_progress: Callable[[str], None]
+) -> Training:
     """Train to the end of the budget, or until it diverges, which is a result as well."""
     made = Training(budget, trainer.untrained_reward)
     every = max(1, min(_FIRST_PROGRESS, budget.episodes // _PROGRESS_STEPS))
