@@ -87,7 +87,7 @@ def show_timeline(
     agents = store.agents_with_trials()
     newest = store.newest_trials(suite=next(iter(store.categories()), "")) if agent is None else []
     chosen = agent or next((trial.agent for trial in newest), agents[0] if agents else "")
-    suites = list(dict.fromkeys(trial.suite for trial in reversed(store.agent_trials(chosen)) if trial.suite))
+    suites = store.suites_of(chosen)
     tone, shown = "", suite or next(iter(suites), "")
     try:
         timeline = read_timeline(context, chosen, shown or None)
@@ -106,6 +106,7 @@ def show_costs(
     suite: Name | None = None,
     agent: Annotated[list[Name], Query(max_length=20)] = [],  # noqa: B006
     volume: Annotated[int, Query(ge=1, le=10**12)] = 1000,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> Response:
     store = context.store
     suites = list(store.categories())
@@ -114,8 +115,9 @@ def show_costs(
         choose_one("suite", "Suite", chosen, suites),
         choose_one("agent", "Agent", agent[0] if agent else None, store.agents_with_trials(), none="all"),
         choose_number("volume", "Tasks a month", volume, 1, 10**12),
+        choose_number("limit", "Rows", limit, 1, 1000),
     ]
-    question = Question("cost", chosen, {"agents": agent, "volume": volume})
+    question = Question("cost", chosen, {"agents": agent, "volume": volume, "limit": limit})
     page, notice = show_prepared(context, "Cost", question)
     return show_page(request, page, "Cost", controls=controls, computing=notice)
 

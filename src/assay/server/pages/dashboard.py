@@ -35,7 +35,7 @@ router = page_router()
 
 _ROWS = 20
 _CHARTS = 4
-_VOLUME = {"agents": [], "volume": 1000}
+_VOLUME = {"agents": [], "volume": 1000, "limit": 20}
 """As the page about costs asks by itself, so that both are computed once."""
 Agents = Annotated[list[Name], Query(max_length=20)]
 
