@@ -30,7 +30,7 @@ _MOST_IN_MATRIX = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AnalysisQuestion:
     """What is asked of the results of a suite, or of all suites."""
 
     kind: str
@@ -52,7 +52,7 @@ class PreparedAnswer:
     document: str = ""
 
 
-def answer_question(store: Store, question: Question) -> PreparedAnswer:
+def answer_question(store: Store, question: AnalysisQuestion) -> PreparedAnswer:
     return QUESTIONS[question.kind](store, question.suite, **question.options)
 
 

@@ -796,7 +796,7 @@ class Store:
             return connection.scalars(query).one()
 
     def versions(self, agent: str) -> list[str]:
-        """The versions of an agent with trials, the newest first."""
+        """The versions of an agent with trials, the newest first; an agent without one has an empty version."""
         from assay.store import history
 
         with self._reading() as connection:

@@ -19,7 +19,7 @@ from assay.server.context import BeingComputed, Context, Prepared, ServerContext
 from assay.server.pages.controls import choose_number, choose_one, choose_several
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
-from assay.server.questions import Question
+from assay.server.questions import AnalysisQuestion
 from assay.units import seconds
 
 router = page_router()
@@ -50,7 +50,7 @@ def show_leaderboard(
     # A board of each of many suites would be a page that nobody reads, and takes long to compute.
     shown = suite or (known[0] if len(known) > _MOST_BOARDS else None)
     options = {"category": category, "metric": ranked_by, "limit": limit}
-    page, notice = show_prepared(context, "Leaderboard", Question("leaderboard", shown, options))
+    page, notice = show_prepared(context, "Leaderboard", AnalysisQuestion("leaderboard", shown, options))
     return show_page(request, page, "Leaderboard", controls=controls, computing=notice)
 
 
@@ -66,7 +66,7 @@ def show_radar(
     suites = list(store.categories())
     chosen = suite or next(iter(suites), None)
     drawn = {"drawn": agent} if agent else {}
-    page, notice = show_prepared(context, "Five dimensions", Question("radar", chosen, drawn))
+    page, notice = show_prepared(context, "Five dimensions", AnalysisQuestion("radar", chosen, drawn))
     cells = store.coverage(suites=[chosen]) if chosen else []
     controls = [
         choose_one("suite", "Suite", chosen, suites),
@@ -117,12 +117,12 @@ def show_costs(
         choose_number("volume", "Tasks a month", volume, 1, 10**12),
         choose_number("limit", "Rows", limit, 1, 1000),
     ]
-    question = Question("cost", chosen, {"agents": agent, "volume": volume, "limit": limit})
+    question = AnalysisQuestion("cost", chosen, {"agents": agent, "volume": volume, "limit": limit})
     page, notice = show_prepared(context, "Cost", question)
     return show_page(request, page, "Cost", controls=controls, computing=notice)
 
 
-def show_prepared(context: ServerContext, title: str, question: Question) -> tuple[Page, str]:
+def show_prepared(context: ServerContext, title: str, question: AnalysisQuestion) -> tuple[Page, str]:
     """The page that answers a question, and what to say if it is not up to date; both as far as they are known."""
     try:
         found = context.prepare(question)
