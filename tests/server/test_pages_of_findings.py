@@ -71,6 +71,8 @@ PATHS = {
     "/ui/leaderboard?suite=desk&metric=accuracy&limit=1": "1 more agent",
     "/ui/timeline?agent=changing": "1 open regression",
     "/ui/cost?suite=desk&volume=5000": "5,000 tasks a month",
+    "/ui/cost?suite=desk&limit=1": "1 more row left out",
+    "/ui/radar?suite=desk&agent=changing": "Five dimensions on desk",
     "/ui/compare?a=changing&b=%3Cb%3Ebold%3C%2Fb%3E": "Answers side by side",
     "/ui/compare?a=changing": "changing@1 to changing@2",
 }

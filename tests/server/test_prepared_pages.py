@@ -29,13 +29,13 @@ from assay.model.rating import Rating
 from assay.report.pages.page import Page, page_from_plain
 from assay.server.analyst import Analyst
 from assay.server.context import BeingComputed, Contexts, Prepared, ServerContext
-from assay.server.questions import Question, answer_from_plain, answer_question
+from assay.server.questions import AnalysisQuestion, answer_from_plain, answer_question
 from assay.server.queue import RunQueue
 from assay.server.recent import KeptByState
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
-BOARD = Question("board", "small", {})
+BOARD = AnalysisQuestion("board", "small", {})
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerC
             Contexts(made).close()
 
 
-def try_to_prepare(context: ServerContext, question: Question) -> Prepared | None:
+def try_to_prepare(context: ServerContext, question: AnalysisQuestion) -> Prepared | None:
     try:
         return context.prepare(question)
     except BeingComputed:
@@ -89,7 +89,7 @@ def test_results_of_another_suite_leave_figures_as_they_are(context: ServerConte
 def test_what_is_wrong_with_a_question_is_told_as_if_the_server_had_looked(context: ServerContext) -> None:
     def ask() -> str:
         try:
-            context.prepare(Question("cost", "small", {"agents": ["nobody"]}))
+            context.prepare(AnalysisQuestion("cost", "small", {"agents": ["nobody"]}))
         except BeingComputed:
             return ""
         except LookupFailed as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from assay.errors import AssayError, StoreError
 from assay.model.codec import to_json, to_plain
-from assay.server.questions import Question, answer_question
+from assay.server.questions import AnalysisQuestion, answer_question
 from assay.spec.settings import find_settings
 from assay.store.store import Store
 
@@ -27,12 +27,12 @@ def main() -> None:
     with Store.open(settings.db, workspace=settings.workspace) as store:
         for line in sys.stdin:
             asked = json.loads(line)
-            question = Question(asked["kind"], asked["suite"], asked["options"])
+            question = AnalysisQuestion(asked["kind"], asked["suite"], asked["options"])
             sys.stdout.write(to_json(_answer(store.in_workspace(asked["workspace"]), question)) + "\n")
             sys.stdout.flush()
 
 
-def _answer(store: Store, question: Question) -> dict[str, object]:
+def _answer(store: Store, question: AnalysisQuestion) -> dict[str, object]:
     try:
         return {"answer": to_plain(answer_question(store, question))}
     except StoreError:

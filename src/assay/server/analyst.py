@@ -17,7 +17,7 @@ from time import monotonic
 
 from assay.errors import AssayError, LookupFailed, PlanError
 from assay.model.codec import to_json
-from assay.server.questions import PreparedAnswer, Question, answer_from_plain
+from assay.server.questions import AnalysisQuestion, PreparedAnswer, answer_from_plain
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Analyst:
 
     def __init__(self, db: str, workspace: str) -> None:
         self._db, self._workspace = db, workspace
-        self._waiting: dict[Asked, tuple[Question, Receive]] = {}
+        self._waiting: dict[Asked, tuple[AnalysisQuestion, Receive]] = {}
         self._failed: dict[Asked, float] = {}
         """When a process last died over a question."""
         self._changed = Condition()
@@ -48,7 +48,7 @@ class Analyst:
         self._process: subprocess.Popen[str] | None = None
         self._thread: Thread | None = None
 
-    def ask(self, workspace: str, question: Question, receive: Receive) -> None:
+    def ask(self, workspace: str, question: AnalysisQuestion, receive: Receive) -> None:
         """Have a question answered, once, however often it is asked before."""
         asked = (workspace, question.key)
         with self._changed:
@@ -90,7 +90,7 @@ class Analyst:
             with self._changed:
                 self._waiting.pop(asked, None)
 
-    def _wait_for_question(self) -> tuple[Asked, Question, Receive] | None:
+    def _wait_for_question(self) -> tuple[Asked, AnalysisQuestion, Receive] | None:
         """The question that waits longest, which stays among those that wait until it is answered; None at the end."""
         with self._changed:
             while not self._waiting and not self._is_ending:
@@ -101,7 +101,7 @@ class Analyst:
             asked, (question, receive) = next(iter(self._waiting.items()))
             return asked, question, receive
 
-    def _have_answered(self, workspace: str, question: Question) -> Answered:
+    def _have_answered(self, workspace: str, question: AnalysisQuestion) -> Answered:
         """ValueError if the process says nothing, as one that died."""
         if self._process is None or self._process.poll() is not None:
             self._end_process()

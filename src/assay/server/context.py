@@ -27,7 +27,7 @@ from assay.server.analyses import Analyses
 from assay.server.analyst import Analyst, Answered
 from assay.server.boards import BoardKeeper, BoardMemory
 from assay.server.counts import RequestCounts
-from assay.server.questions import PreparedAnswer, Question, answer_question
+from assay.server.questions import AnalysisQuestion, PreparedAnswer, answer_question
 from assay.server.queue import RunQueue
 from assay.server.recent import KeptByState, Recent
 from assay.server.run_status import read_status
@@ -127,7 +127,7 @@ class ServerContext:
         part: Part = self.memory.parts.get((self.store.workspace, run_id, key), state, make)
         return part
 
-    def prepare(self, question: Question) -> Prepared:
+    def prepare(self, question: AnalysisQuestion) -> Prepared:
         """What is known of a question: with many agents, the answer from before until the new one is there.
 
         Raises BeingComputed where there is none, and what is wrong with the question.

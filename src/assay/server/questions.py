@@ -30,7 +30,7 @@ _MOST_IN_MATRIX = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AnalysisQuestion:
     """What is asked of the results of a suite, or of all suites."""
 
     kind: str
@@ -52,7 +52,7 @@ class PreparedAnswer:
     document: str = ""
 
 
-def answer_question(store: Store, question: Question) -> PreparedAnswer:
+def answer_question(store: Store, question: AnalysisQuestion) -> PreparedAnswer:
     return QUESTIONS[question.kind](store, question.suite, **question.options)
 
 
@@ -127,9 +127,25 @@ def _build_radar(board: Leaderboard, agents: Sequence[str]) -> PageSection:
 
 
 def price(
-    store: Store, suite: str | None, *, agents: Sequence[str] = (), volume: int = 1000
+    store: Store, suite: str | None, *, agents: Sequence[str] = (), volume: int = 1000, limit: int = 20
 ) -> PreparedAnswer:
-    return PreparedAnswer(cost_page(analyse_stored_costs(store, agents, suite, Workload(volume))))
+    """The page about costs, with so many rows of each table: hundreds of agents would make it a megabyte."""
+    page = cost_page(analyse_stored_costs(store, agents, suite, Workload(volume)))
+    return PreparedAnswer(replace(page, sections=[_shorten(section, limit) for section in page.sections]))
+
+
+def _shorten(section: PageSection, limit: int) -> PageSection:
+    blocks = [
+        replace(block, rows=block.rows[:limit])
+        if isinstance(block, Table)
+        else _shorten(block, limit)
+        if isinstance(block, PageSection)
+        else block
+        for block in section.blocks
+    ]
+    omitted = sum(max(0, len(block.rows) - limit) for block in section.blocks if isinstance(block, Table))
+    notes = [f"{format_count(omitted, 'more row')} left out: ask for more rows above"] if omitted else []
+    return replace(section, blocks=blocks, notes=[*section.notes, *notes])
 
 
 def price_document(

@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Generic[Value]):
+class KeptValue(Generic[Value]):
     """A value, and what it was made of."""
 
     value: Value
@@ -33,10 +33,10 @@ class KeptByState(Generic[Value]):
         self, most: int, weigh: Callable[[Value], int] = lambda value: 1, seconds: float = inf
     ) -> None:
         self._most, self._weigh, self._seconds = most, weigh, seconds
-        self._kept: dict[Hashable, Kept[Value]] = {}
+        self._kept: dict[Hashable, KeptValue[Value]] = {}
         self._lock = Lock()
 
-    def recall(self, key: Hashable) -> Kept[Value] | None:
+    def recall(self, key: Hashable) -> KeptValue[Value] | None:
         """What was kept last, whatever state it was made of."""
         with self._lock:
             kept = self._kept.pop(key, None)
@@ -52,7 +52,7 @@ class KeptByState(Generic[Value]):
     def put(self, key: Hashable, state: object, value: Value) -> None:
         with self._lock:
             self._kept.pop(key, None)
-            self._kept[key] = Kept(value, state, monotonic())
+            self._kept[key] = KeptValue(value, state, monotonic())
             while len(self._kept) > 1 and self._weight > self._most:
                 del self._kept[next(iter(self._kept))]
 

@@ -18,7 +18,7 @@ from assay.server.access import READ
 from assay.server.answers import describe_errors, respond
 from assay.server.context import BeingComputed, Context
 from assay.server.parameters import Before, Name, PageSize
-from assay.server.questions import Question
+from assay.server.questions import AnalysisQuestion
 from assay.server.schemas import ResultPage, ResultRow
 from assay.store.results import ExecutionFilter, ResultFilter
 
@@ -179,7 +179,7 @@ def read_costs(
     volume: Annotated[int, Query(ge=1, le=10**12, description="Tasks a month.")] = 1000,
 ) -> Response:
     """Cost per task and per solved task, the Pareto front, and where money can be saved."""
-    question = Question("cost document", suite_id, {"agents": agent_id, "volume": volume})
+    question = AnalysisQuestion("cost document", suite_id, {"agents": agent_id, "volume": volume})
     try:
         found = context.prepare(question)
     except BeingComputed:

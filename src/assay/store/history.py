@@ -129,6 +129,23 @@ def read_agents_with_trials(connection: sa.Connection) -> list[str]:
     return sorted(connection.scalars(query.where(_is_own(connection))))
 
 
+def read_versions(connection: sa.Connection, agent: str) -> list[str]:
+    """The versions of an agent with trials, the newest first; an agent without one has an empty version."""
+    return _read_names(connection, agent, agents.c.version)
+
+
+def read_suites_of(connection: sa.Connection, agent: str) -> list[str]:
+    """The suites that an agent has trials of, the one that it ran last first."""
+    return [name for name in _read_names(connection, agent, trials.c.suite) if name]
+
+
+def _read_names(connection: sa.Connection, agent: str, column: sa.ColumnElement[str]) -> list[str]:
+    query = sa.select(column).join_from(agents, trials, trials.c.agent_id == agents.c.id)
+    query = query.where(_is_own(connection), agents.c.name == agent)
+    newest = sa.func.max(trials.c.id).desc()
+    return list(connection.scalars(query.group_by(column).order_by(newest)))
+
+
 def count_agents(connection: sa.Connection, suite: str | None) -> int:
     """Agents with trials of a suite, or of any."""
     counted = sa.select(sa.func.count(agents.c.name.distinct())).join(

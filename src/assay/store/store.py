@@ -795,6 +795,20 @@ class Store:
             query = sa.select(sa.func.count()).select_from(joined).where(refs.is_own(connection))
             return connection.scalars(query).one()
 
+    def versions(self, agent: str) -> list[str]:
+        """The versions of an agent with trials, the newest first; an agent without one has an empty version."""
+        from assay.store import history
+
+        with self._reading() as connection:
+            return history.read_versions(connection, agent)
+
+    def suites_of(self, agent: str) -> list[str]:
+        """The suites that an agent has trials of, the one that it ran last first."""
+        from assay.store import history
+
+        with self._reading() as connection:
+            return history.read_suites_of(connection, agent)
+
     def count_agents(self, suite: str | None = None) -> int:
         """Agents with trials of a suite, or of any."""
         from assay.store import history

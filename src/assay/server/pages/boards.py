@@ -19,7 +19,7 @@ from assay.server.context import BeingComputed, Context, Prepared, ServerContext
 from assay.server.pages.controls import choose_number, choose_one, choose_several
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
-from assay.server.questions import Question
+from assay.server.questions import AnalysisQuestion
 from assay.units import seconds
 
 router = page_router()
@@ -50,7 +50,7 @@ def show_leaderboard(
     # A board of each of many suites would be a page that nobody reads, and takes long to compute.
     shown = suite or (known[0] if len(known) > _MOST_BOARDS else None)
     options = {"category": category, "metric": ranked_by, "limit": limit}
-    page, notice = show_prepared(context, "Leaderboard", Question("leaderboard", shown, options))
+    page, notice = show_prepared(context, "Leaderboard", AnalysisQuestion("leaderboard", shown, options))
     return show_page(request, page, "Leaderboard", controls=controls, computing=notice)
 
 
@@ -66,7 +66,7 @@ def show_radar(
     suites = list(store.categories())
     chosen = suite or next(iter(suites), None)
     drawn = {"drawn": agent} if agent else {}
-    page, notice = show_prepared(context, "Five dimensions", Question("radar", chosen, drawn))
+    page, notice = show_prepared(context, "Five dimensions", AnalysisQuestion("radar", chosen, drawn))
     cells = store.coverage(suites=[chosen]) if chosen else []
     controls = [
         choose_one("suite", "Suite", chosen, suites),
@@ -87,7 +87,7 @@ def show_timeline(
     agents = store.agents_with_trials()
     newest = store.newest_trials(suite=next(iter(store.categories()), "")) if agent is None else []
     chosen = agent or next((trial.agent for trial in newest), agents[0] if agents else "")
-    suites = list(dict.fromkeys(trial.suite for trial in reversed(store.agent_trials(chosen)) if trial.suite))
+    suites = store.suites_of(chosen)
     tone, shown = "", suite or next(iter(suites), "")
     try:
         timeline = read_timeline(context, chosen, shown or None)
@@ -106,6 +106,7 @@ def show_costs(
     suite: Name | None = None,
     agent: Annotated[list[Name], Query(max_length=20)] = [],  # noqa: B006
     volume: Annotated[int, Query(ge=1, le=10**12)] = 1000,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> Response:
     store = context.store
     suites = list(store.categories())
@@ -114,13 +115,14 @@ def show_costs(
         choose_one("suite", "Suite", chosen, suites),
         choose_one("agent", "Agent", agent[0] if agent else None, store.agents_with_trials(), none="all"),
         choose_number("volume", "Tasks a month", volume, 1, 10**12),
+        choose_number("limit", "Rows", limit, 1, 1000),
     ]
-    question = Question("cost", chosen, {"agents": agent, "volume": volume})
+    question = AnalysisQuestion("cost", chosen, {"agents": agent, "volume": volume, "limit": limit})
     page, notice = show_prepared(context, "Cost", question)
     return show_page(request, page, "Cost", controls=controls, computing=notice)
 
 
-def show_prepared(context: ServerContext, title: str, question: Question) -> tuple[Page, str]:
+def show_prepared(context: ServerContext, title: str, question: AnalysisQuestion) -> tuple[Page, str]:
     """The page that answers a question, and what to say if it is not up to date; both as far as they are known."""
     try:
         found = context.prepare(question)

@@ -137,8 +137,7 @@ def _controls(store: Store, refs: Sequence[str], suite: str | None, view: str) -
     agents = store.agents_with_trials()
     known = [(name, name) for name in agents]
     for name in dict.fromkeys(ref.partition("@")[0] for ref in refs):
-        versions = dict.fromkeys(trial.version for trial in store.agent_trials(name) if trial.version)
-        known += [(f"{name}@{version}", f"version {version}") for version in reversed(versions)]
+        known += [(f"{name}@{version}", f"version {version}") for version in store.versions(name) if version]
     known += [(run.id, f"run of {run.name}, {run.started:%Y-%m-%d %H:%M}") for run in store.runs(limit=_RUNS)]
     fields = [*refs, ""] if len(refs) < len(_LETTERS) else refs
     return [

@@ -26,7 +26,7 @@ from assay.server.pages.boards import COMPUTING, describe_age, read_timeline, sh
 from assay.server.pages.controls import choose_one, choose_several, write_address
 from assay.server.pages.shell import page_router, show, show_page
 from assay.server.parameters import Name
-from assay.server.questions import PreparedAnswer, Question
+from assay.server.questions import AnalysisQuestion, PreparedAnswer
 from assay.store.store import Store
 from assay.text import shell_command
 from assay.units import format_count
@@ -35,7 +35,7 @@ router = page_router()
 
 _ROWS = 20
 _CHARTS = 4
-_VOLUME = {"agents": [], "volume": 1000}
+_VOLUME = {"agents": [], "volume": 1000, "limit": 20}
 """As the page about costs asks by itself, so that both are computed once."""
 Agents = Annotated[list[Name], Query(max_length=20)]
 
@@ -71,7 +71,7 @@ def show_dashboard(
     chosen_suite = suite or suites[0]
     board, notice = _read_board(context, chosen_suite, agent)
     choice = choose(context, chosen_suite, board, a, b)
-    costs, cost_notice = show_prepared(context, "Cost", Question("cost", chosen_suite, _VOLUME))
+    costs, cost_notice = show_prepared(context, "Cost", AnalysisQuestion("cost", chosen_suite, _VOLUME))
     sections = [
         *_rank(board),
         _costs(costs, cost_notice),
@@ -99,7 +99,7 @@ def _read_board(
 ) -> tuple[PreparedAnswer | None, str]:
     """Leaderboard and radar, and what to say of their age; None while they are computed for the first time."""
     try:
-        found = context.prepare(Question("board", suite, {"drawn": drawn} if drawn else {}))
+        found = context.prepare(AnalysisQuestion("board", suite, {"drawn": drawn} if drawn else {}))
     except BeingComputed:
         return None, COMPUTING
     return found.answer, describe_age(found)
