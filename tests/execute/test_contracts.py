@@ -168,6 +168,22 @@ class TestWorkflow(ReporterContract):
         return replace(super().sample(), trials=tuple(trials), findings=findings)
 
 
+class TestComponents(ReporterContract):
+    reporter = "components"
+
+
+class TestGrades(FindingContract):
+    finding = "grades"
+
+    def trials(self) -> list[TrialReport]:
+        return [
+            replace(
+                one, stored=replace(one.stored, trial=replace(one.stored.trial, experiment="agent_latency"))
+            )
+            for one in super().trials()
+        ]
+
+
 class TestWorkflowFinding(FindingContract):
     finding = "workflow"
 

@@ -27,12 +27,14 @@ _FIGURES = ("avg_time_ms", "min_time_ms", "max_time_ms", "std_dev_ms", "p50_ms",
 
 
 class ComponentFiles:
-    """Writes each trial as one benchmark; ReportError for a run without executions that were timed."""
+    """Writes each trial as one benchmark; ReportError for a run that has only suites."""
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
         results = [_read_result(report, trial) for trial in report.trials if trial.ratings is None]
-        if not any(result["iterations"] for result in results):
-            raise ReportError(f"Run '{report.run.id}' has no timed executions of an experiment to write.")
+        if not results:
+            raise ReportError(
+                f"Run '{report.run.id}' has no experiment: the format 'components' is for these."
+            )
         document = {
             "timestamp": report.run.started.isoformat(),
             "run_id": report.run.id,
