@@ -15,7 +15,7 @@ from assay.stats.run_scores import build_band, estimate_profile
 
 _POINTS = 120
 """Of a curve: more than a screen tells apart."""
-_LEGEND = {"title": None, "orient": "top"}
+_LEGEND = {"title": None, "orient": "top", "symbolOpacity": 1}
 
 
 def build_charts(algorithms: Sequence[AlgorithmSummary], duels: Sequence[SeedComparison]) -> list[Chart]:
@@ -82,12 +82,12 @@ def learning_curves(algorithms: Sequence[AlgorithmSummary]) -> Spec:
             ),
             draw(
                 threads,
-                {"type": "line", "strokeWidth": 0.8, "opacity": 0.22},
+                {"type": "line", "strokeWidth": 1, "opacity": 0.45},
                 {"x": x, "y": y, "color": colour, "detail": {"field": "seed"}},
             ),
             draw(
                 rows,
-                {"type": "area", "opacity": 0.2},
+                {"type": "area", "opacity": 0.16},
                 {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
             ),
             draw(

@@ -33,7 +33,7 @@ RECIPES: dict[str, Recipe] = {
     "ppo": Recipe(Ppo()),
     "dpo": Recipe(Dpo()),
 }
-"""The algorithms by name. Rates and steps are alike for all of them, so that none is better tuned than the others."""
+"""The algorithms by name. Rates and steps are alike for all of them; docs/algorithms.md says how they were chosen."""
 
 
 class Answers(NamedTuple):
