@@ -9,6 +9,7 @@ from tests.command import AssayInline
 
 from assay.builtin.experiments import database_profiler
 from assay.builtin.experiments.database_profiler import DatabaseFailed, DatabaseProfiler, Operation
+from assay.builtin.experiments.pragma_profile import open_database
 from assay.plugin.experiment import ExperimentContext
 from assay.simulation import pragmas
 
@@ -77,7 +78,7 @@ def test_a_full_disk_is_told_and_fails_the_execution(
     context: ExperimentContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tight = {**pragmas.PROFILES["balanced"], "max_page_count": 4}
-    monkeypatch.setitem(pragmas.PROFILES, "balanced", tight)  # type: ignore[arg-type]
+    monkeypatch.setitem(pragmas.PROFILES, "balanced", tight)
 
     with pytest.raises(DatabaseFailed) as failed:
         execute(context, num_records=5000, batch_size=5000)
@@ -88,11 +89,10 @@ def test_a_full_disk_is_told_and_fails_the_execution(
 def test_a_locked_database_is_told_and_fails_the_execution(
     assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = database_profiler.open_database
     others: list[sqlite3.Connection] = []
 
-    def open_locked(place: Any, profile: str) -> sqlite3.Connection:
-        connection = opened(place, profile)
+    def open_locked(place: Any, profile: Any) -> sqlite3.Connection:
+        connection = open_database(place, profile)
         connection.execute("PRAGMA busy_timeout = 20")
         other = sqlite3.connect(place)
         other.execute("BEGIN IMMEDIATE")
@@ -115,7 +115,7 @@ def test_two_profiles_that_end_up_the_same_are_reported(
 ) -> None:
     """The planted fault: a profile whose settings are those of another one."""
     monkeypatch.setitem(
-        pragmas.PROFILES,  # type: ignore[arg-type]
+        pragmas.PROFILES,
         "performance",
         dict(pragmas.PROFILES["balanced"]),
     )
@@ -135,7 +135,7 @@ def test_two_profiles_are_compared_and_identical_ones_are_refused(
     real = assay_inline("compare", run("balanced"), run("performance"), "--json")
     assert real.code == 0
     monkeypatch.setitem(
-        pragmas.PROFILES,  # type: ignore[arg-type]
+        pragmas.PROFILES,
         "performance",
         dict(pragmas.PROFILES["balanced"]),
     )

@@ -102,7 +102,7 @@ def test_the_same_seed_draws_the_same_workload_in_another_process() -> None:
 
 def test_an_index_that_forgets_to_look_beyond_a_corner_is_found_out() -> None:
     class Careless(Quadtree):
-        def _candidates(self, x0, y0, x1, y1):  # type: ignore[no-untyped-def]
+        def _candidates(self, x0, y0, x1, y1):
             return super()._candidates(x0, y0, (x0 + x1) / 2, y1)
 
     workload = draw_workload(WorkloadSize(200, 100, 20, 20, 1), ["radius"], 1)

@@ -21,12 +21,10 @@ from pydantic import BaseModel, Field
 from assay.builtin.experiments.pragma_profile import INSERT, Row, open_database, rows
 from assay.model import Better, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
-from assay.simulation.pragmas import PROFILES, ProfileName, settings_of, size_of
+from assay.simulation.pragmas import ProfileName, is_on_disk, settings_of, size_of
 
 Operation = Literal["insert", "query", "select", "update", "delete", "aggregate", "mixed"]
 
-_UNUSED_IN_MEMORY = frozenset({"journal_mode", "mmap_size"})
-"""Settings that SQLite does not apply to a database in memory."""
 _HINTS = {
     "SQLITE_FULL": "There is no space left for the database: free some, or ask for fewer records.",
     "SQLITE_BUSY": "Another program holds the database locked.",
@@ -110,14 +108,13 @@ class DatabaseProfiler(Experiment):
         return open_database(place, self.params.pragma_profile)
 
     def _settings(self, connection: sqlite3.Connection) -> dict[str, object]:
-        """What is in effect: in memory, a profile counts as applied by the settings that mean something there."""
+        """What is in effect, as SQLite itself says."""
         actual = settings_of(connection)
-        is_in_memory = connection.execute("PRAGMA database_list").fetchone()[2] == ""
-        wanted = PROFILES[self.params.pragma_profile]
-        told = wanted.keys() - _UNUSED_IN_MEMORY if is_in_memory else wanted.keys()
-        is_applied = all(actual[name] == wanted[name] for name in told)
-        actual["profile"] = self.params.pragma_profile if is_applied else "none"
-        return {"pragma_profile": actual.pop("profile"), "use_in_memory_db": is_in_memory, **actual}
+        return {
+            "pragma_profile": actual.pop("profile"),
+            "use_in_memory_db": not is_on_disk(connection),
+            **actual,
+        }
 
     def _measure(self, connection: sqlite3.Connection, context: ExperimentContext) -> dict[str, float]:
         operate = OPERATIONS[self.params.operation]

@@ -1,6 +1,6 @@
 """Experiments on spatial indexes: how quickly they build, answer and follow moving entities, and what memory they take.
 
-All of them draw a `Workload` from the seed of the run, which every index and every process gets alike, check the index against brute
+All of them draw a `SpatialWorkload` from the seed of the run, which every index and every process gets alike, check the index against brute
 force in `setup`, and read back what index it really is. Times are those of the index alone: `seconds` is the whole execution.
 """
 
@@ -19,7 +19,7 @@ from assay.builtin.experiments.spatial_workloads import (
     Distribution,
     QueryPattern,
     QueryType,
-    Workload,
+    SpatialWorkload,
     WorkloadSize,
     WrongIndex,
     check_index,
@@ -78,7 +78,7 @@ class _SpatialExperiment(Experiment):
 
     params: Any
     list_params: ClassVar[Mapping[str, str]] = LISTS
-    _workload: Workload
+    _workload: SpatialWorkload
     _known: tuple[tuple[int, ...], int]
 
     def setup(self, context: ExperimentContext) -> None:
@@ -356,7 +356,7 @@ class SpatialPerformanceAnalyzer(_SpatialExperiment):
         }
 
 
-def _store_places(kind: str, workload: Workload) -> Any:
+def _store_places(kind: str, workload: SpatialWorkload) -> Any:
     rows = workload.places.tolist()
     match kind:
         case "list":

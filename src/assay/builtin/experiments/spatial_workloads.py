@@ -1,6 +1,6 @@
 """What spatial indexes are put through: entities, queries and moves, drawn from a seed and alike for every index.
 
-A `Workload` does not know which index it will meet. Before anything is timed, `check_index` compares the answers of an index with
+A `SpatialWorkload` does not know which index it will meet. Before anything is timed, `check_index` compares the answers of an index with
 those of brute force, before and after moves; `digest` identifies the workload, so that two indexes can be seen to have met the same.
 """
 
@@ -100,7 +100,7 @@ class Moves:
 
 
 @dataclass(frozen=True)
-class Workload:
+class SpatialWorkload:
     """Entities with their places, the queries put to an index over them, and how they move."""
 
     places: Floats
@@ -168,7 +168,7 @@ class WorkloadSize:
     pattern: QueryPattern = "random"
 
 
-def draw_workload(size: WorkloadSize, types: Sequence[QueryType], seed: int) -> Workload:
+def draw_workload(size: WorkloadSize, types: Sequence[QueryType], seed: int) -> SpatialWorkload:
     """From the seed alone: the same in every process, on every machine, for every index."""
     chance = np.random.default_rng(seed)
     side = size.side * (_SPARSE if size.distribution == "sparse" else 1)
@@ -183,7 +183,7 @@ def draw_workload(size: WorkloadSize, types: Sequence[QueryType], seed: int) -> 
         step = draw_moves(at, min(_STEP_MOVES, size.entities), side, chance)
         at[step.ids] = step.places
         steps.append(step)
-    return Workload(places, side, queries, moves, tuple(steps))
+    return SpatialWorkload(places, side, queries, moves, tuple(steps))
 
 
 def scatter(
@@ -228,7 +228,7 @@ def count_found(found: Found | Ids) -> int:
     return len(found) if isinstance(found, np.ndarray) and found.dtype != object else sum(map(len, found))
 
 
-def check_index(index: SpatialIndex, workload: Workload) -> None:
+def check_index(index: SpatialIndex, workload: SpatialWorkload) -> None:
     """WrongIndex unless the index answers as brute force does, before and after its entities have moved."""
     truth = BruteForce(workload.places)
     for when in ("", " after moves"):
