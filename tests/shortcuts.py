@@ -59,7 +59,7 @@ def _copy_new_databases() -> None:
     open_really = Store.open.__func__  # type: ignore[attr-defined]
     empty = cache(partial(_make_empty_database, open_really))
 
-    def open_copy(store: type[Store], url: str, **keys: Any) -> Store:
+    def open_copy(store: type[Store], /, url: str, **keys: Any) -> Store:
         # The store itself tells what is wrong with an address, a folder or a disk.
         with suppress(StoreError, OSError):
             address = read_address(url)

@@ -208,11 +208,13 @@ def _create(connection: sa.Connection, address: Address) -> None:
 def _statements(dialect: str) -> list[str]:
     """All that makes the newest schema, in order. Compiling it takes longer than executing it, and it never changes."""
     written: list[str] = []
-    mock = sa.create_mock_engine(
-        sa.make_url("sqlite://" if dialect == "sqlite" else "postgresql+psycopg://"),
-        lambda element, *_: written.append(str(element.compile(dialect=mock.dialect))),
-    )
-    metadata.create_all(mock, checkfirst=False)
+
+    def write(statement: sa.schema.ExecutableDDLElement, *_: object, **__: object) -> None:
+        written.append(str(statement.compile(dialect=engine.dialect)))
+
+    driver = "postgresql+psycopg" if dialect == "postgresql" else dialect
+    engine = sa.create_mock_engine(f"{driver}://", write)
+    metadata.create_all(engine, checkfirst=False)
     for name in ("live_trial_totals", "benchmark_executions"):
         written.append(view_statement(_VIEW_REVISION, dialect, name))
     return [*written, *standing_statements(_STANDING_REVISION, dialect)]
