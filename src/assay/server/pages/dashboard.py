@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from fastapi import Query, Request, Response
 
 from assay.analysis.cost.analyse import Workload
-from assay.errors import AssayError, StoreError
+from assay.errors import AssayError, PlanError, StoreError
 from assay.model import Leaderboard, Standing
 from assay.model.page import Chart, Charts, PageSection
 from assay.model.regression import HIGH
@@ -30,7 +30,7 @@ from assay.report.pages.page import Page
 from assay.report.pages.timeline import regressions_table, timeline_page, timeline_sections
 from assay.server.access import READ_PAGE
 from assay.server.context import Context, ServerContext
-from assay.server.pages.boards import read_timeline
+from assay.server.pages.boards import explain, read_timeline
 from assay.server.pages.shell import page_router, show, show_page
 from assay.server.parameters import Name
 from assay.store.store import Store
@@ -75,9 +75,12 @@ def show_dashboard(
     if not suites:
         return show(request, "welcome.html.j2", "Dashboard", address=str(request.base_url).rstrip("/"))
     chosen_suite = suite or suites[0]
-    board = context.keep(
-        ("board", chosen_suite), lambda: overview(store, filter_of(suite=chosen_suite)).each[0]
-    )
+    try:
+        board = context.keep(
+            ("board", chosen_suite), lambda: overview(store, filter_of(suite=chosen_suite)).each[0]
+        )
+    except PlanError as error:  # while its first run goes on, and if that fails, there is nothing to rank
+        return show_page(request, explain("Dashboard", error), "Dashboard")
     choice = choose(board, suites, agent, a, b)
     sections = [
         _leaderboard(board),
