@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,13 +24,16 @@ from assay.model.redaction import known_secrets
 from assay.plugin import import_check, lookup
 
 # How long an example takes says nothing on a machine that others use as well. Where the folder may not be written to,
-# an example that failed is not kept for the next time.
+# an example that failed is not kept for the next time. Every run of the tests draws other examples, so few of them do;
+# whoever hunts a fault asks for more: --hypothesis-profile thorough.
 settings.register_profile(
     "shared machine",
+    max_examples=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     database=DirectoryBasedExampleDatabase(".hypothesis/examples") if os.access(".", os.W_OK) else None,
 )
+settings.register_profile("thorough", settings.get_profile("shared machine"), max_examples=1000)
 settings.load_profile("shared machine")
 
 
@@ -41,6 +46,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     subprocess.Popen = forking.Popen  # type: ignore[misc]
     take_shortcuts()
+    if hasattr(config, "workerinput"):
+        forking.use_servers(config.workerinput.get("servers", {}))
     if config.getoption(WRITE) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(MessageWriter(is_partial=config.args != config.getini("testpaths")))
     if config.getoption(WRITE_COSTS):
@@ -49,11 +56,23 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(CostWriter())
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Called by xdist for each test process that it is about to start."""
+    if forking.is_on and not node.config.getoption(FAST):
+        node.workerinput["servers"] = forking.start_servers()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption(WRITE):
         items[:] = select_tests_with_wording(items)
     if config.getoption(FAST):
         deselect_slow_tests(config, items)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end; looking for garbage in it would only take time, again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

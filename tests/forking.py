@@ -39,6 +39,7 @@ from typing import Any, NoReturn
 
 from tests.command import COMMAND, heeding_signals
 
+_COMMANDS = ("assay", "assay.server.worker", "assay.server.board_worker")
 _WORKERS = ("assay.execute.reaper", "assay.execute.guardian", "assay.load.worker")
 _MODULES_OF_WORKERS = (
     "assay.execute.worker",
@@ -69,6 +70,9 @@ from tests import forking
 del sys.path[0]
 forking.serve(*sys.argv[2:])
 """
+
+_WARMING_COMMANDS = ("run noop --isolation inline", "runs list", "report last", "compare last last", "list")
+_COLLECTION = gc.get_threshold()
 
 is_on = hasattr(os, "pidfd_open")
 cpu_seconds = 0.0
@@ -140,7 +144,7 @@ class Popen(subprocess.Popen[Any]):
 def _kind_of(command: Any) -> str | None:
     """Of the server that can run the command."""
     words = [] if isinstance(command, str | bytes | os.PathLike) else [os.fsdecode(word) for word in command]
-    if words[:1] == [str(COMMAND)] or words[:3] == [sys.executable, "-m", "assay"]:
+    if words[:1] == [str(COMMAND)] or (words[:2] == [sys.executable, "-m"] and words[2] in _COMMANDS):
         return "command"
     of_worker = ([sys.executable, *option, "-m", module] for option in ([], ["-P"]) for module in _WORKERS)
     return "worker" if any(words[: len(start)] == start for start in of_worker) else None
@@ -154,6 +158,16 @@ def _changes_settings(variables: Mapping[str, str]) -> bool:
     )
 
 
+def start_servers() -> dict[str, str]:
+    """For the process that starts the test processes: they share the servers whose addresses it tells them."""
+    _address("command")
+    return dict(_addresses)
+
+
+def use_servers(addresses: Mapping[str, str]) -> None:
+    _addresses.update(addresses)
+
+
 def _address(kind: str) -> str:
     """Where the server listens. The first call starts it; it ends with this process. A fork uses the servers of its server."""
     if kind not in _addresses:
@@ -161,14 +175,15 @@ def _address(kind: str) -> str:
         workers = [] if kind == "worker" else [_address("worker")[1:]]
         variables = {name: value for name, value in _INHERITED.items() if not name.startswith("PYTHON")}
         variables["OPENBLAS_NUM_THREADS"] = "1"  # a process with threads cannot be forked safely
-        server = subprocess.Popen(
-            [sys.executable, "-P", "-c", _PROGRAM, Path(__file__).parent.parent, kind, address[1:], *workers],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables,
-        )  # fmt: skip
+        # Whoever asks while the server imports its modules waits in the queue of the socket.
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(address)
+            listener.listen(100)
+            server = subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM, Path(__file__).parent.parent, kind, str(listener.fileno()), *workers],
+                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=variables, pass_fds=[listener.fileno()],
+            )  # fmt: skip
         assert server.stdin is not None
-        assert server.stdout is not None
-        with server.stdout:
-            assert server.stdout.readline() == b"ready\n"
         server.wait()
         atexit.register(server.stdin.close)  # upon which the server ends
         _servers.append(server)
@@ -206,19 +221,18 @@ def for_shells(folder: Path) -> dict[str, str]:
     return variables
 
 
-def serve(kind: str, address: str, workers: str = "") -> None:
+def serve(kind: str, listening: str, workers: str = "") -> None:
     """Fork whenever a command is sent, until the process that started the server has ended."""
+    listener = socket.socket(fileno=int(listening))
     if kind == "command":
-        # What a command starts is forked as well, by the other server.
-        _addresses["worker"] = f"\0{workers}"
+        # What a command starts is forked as well.
+        _addresses.update(worker=f"\0{workers}", command=os.fsdecode(listener.getsockname()))
         subprocess.Popen = Popen  # type: ignore[misc]
     _import_modules(kind)
+    if kind == "command":
+        _warm_up()
     gc.collect()
     gc.freeze()
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listener.bind(f"\0{address}")
-    listener.listen(100)
-    os.write(1, b"ready\n")
     with selectors.DefaultSelector() as selector, suppress(KeyboardInterrupt):
         selector.register(0, selectors.EVENT_READ)
         selector.register(listener, selectors.EVENT_READ)
@@ -247,6 +261,25 @@ def _import_modules(kind: str) -> None:
         # The scripts of the migrations, for one, can only be imported by their own program.
         with suppress(Exception):
             import_module(name)
+
+
+def _warm_up() -> None:
+    """Do once what every command would do first, such as compiling SQL statements; forget all that a process of its own would not know."""
+    from tests.command import AssayInline
+    from tests.shortcuts import take_shortcuts
+
+    from assay.model.redaction import known_secrets
+    from assay.plugin import import_check
+
+    take_shortcuts()
+    with tempfile.TemporaryDirectory() as folder:
+        assay = AssayInline(Path(folder))
+        for words in _WARMING_COMMANDS:
+            done = assay(*words.split())
+            assert done.code == 0, done.err
+    known_secrets.cache_clear()
+    import_check._is_on = False
+    gc.set_threshold(*_COLLECTION)
 
 
 def _fork(client: socket.socket) -> int:

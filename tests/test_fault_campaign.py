@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.command import heeding_signals
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "faults"
-PARTS = ("kills", "signals", "owners", "agents", "servers", "files", "surroundings", "secrets", "escapes")
+FORKED = "servers"
+"""This part neither sends signals nor looks for processes by what `/proc` shows of them."""
+PARTS = ("kills", "signals", "owners", "agents", "files", "surroundings", "secrets", "escapes")
 
 
 @pytest.fixture
@@ -31,14 +34,19 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Processes are found in /proc, which only Linux has.")
-@pytest.mark.real_starts
-@pytest.mark.parametrize("part", PARTS)
-def test_nothing_goes_wrong_in_the_smallest_campaign(bench: Any, part: str) -> None:
+@pytest.mark.parametrize(
+    "part", [*(pytest.param(part, marks=pytest.mark.real_starts) for part in PARTS), FORKED]
+)
+def test_nothing_goes_wrong_in_the_smallest_campaign(
+    bench: Any, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if part == "escapes" and shutil.which("bwrap") is None and not os.environ.get("CI"):
         pytest.skip(
             "The sandbox is not tested: bubblewrap is not installed. Enable it: apt-get install bubblewrap"
         )
     run, campaign = bench("faults.run"), bench("faults.campaign")
+    if part == FORKED:
+        monkeypatch.setattr(bench("faults.project"), "_heed_signals", heeding_signals)
 
     tally = campaign.run_part(run.load_part(part), seed=1, size=campaign.Size.SMALLEST)
 

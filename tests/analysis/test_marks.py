@@ -48,21 +48,22 @@ def _many(seed: int, cases: int = 80) -> Sequence[Row]:
     ]
 
 
-@pytest.mark.parametrize("name", ["accuracy", "cost", "reliability"])
-def test_marks_spread_as_the_rating_does_over_draws_of_cases(name: str) -> None:
+def test_marks_spread_as_the_rating_does_over_draws_of_cases() -> None:
     """So that a paired difference of marks has the error of a difference of ratings."""
     whole = _many(1)
     by_case: dict[str, list[Row]] = {}
     for row in whole:
         by_case.setdefault(row[0], []).append(row)
     chance = np.random.default_rng(2)
-    values = []
+    drawn_ratings = []
     for _ in range(200):
         drawn = chance.integers(0, len(by_case), len(by_case))
         rows = [(f"d{n}", *row[1:]) for n, case in enumerate(drawn) for row in by_case[f"c{case}"]]
-        values.append(rated(rows, REFERENCE).dimensions[name].value or 0.0)
-    marks = np.asarray(rated(whole, REFERENCE).marks[name])
-    assert float(marks.std(ddof=1)) / np.sqrt(marks.size) == pytest.approx(float(np.std(values)), rel=0.2)
+        drawn_ratings.append(rated(rows, REFERENCE).dimensions)
+    for name in ("accuracy", "cost", "reliability"):
+        values = [dimensions[name].value or 0.0 for dimensions in drawn_ratings]
+        marks = np.asarray(rated(whole, REFERENCE).marks[name])
+        assert float(marks.std(ddof=1)) / np.sqrt(marks.size) == pytest.approx(float(np.std(values)), rel=0.2)
 
 
 def test_the_speed_of_a_case_is_the_rating_that_it_would_get_alone() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.command import AssayInline, Prepare
-from tests.report.browsing import browser  # noqa: F401
+from tests.report.browsing import Pages, browser, pages  # noqa: F401
 from tests.wording import Wording
 
 SUITE = """
@@ -106,20 +105,14 @@ def test_a_format_that_there_is_not_is_refused_before_anything_is_written(played
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_every_width_and_make_no_request(
     played: AssayInline,
-    browser: Any,  # noqa: F811
+    pages: Pages,  # noqa: F811
     width: int,
     scheme: str,
 ) -> None:
     for kind, arguments in COMMANDS.items():
         played(*arguments, "--format", "html")
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        shown = context.new_page()
         found: list[str] = []
-        shown.on("console", lambda message, found=found: found.append(message.text))
-        shown.on("pageerror", lambda error, found=found: found.append(str(error)))
-        shown.on("request", lambda request, found=found: found.append(request.url))
         address = (played.folder / f"{kind}.html").as_uri()
-        shown.goto(address)
+        shown = pages.open(address, width, scheme, found, found)
         assert found == [address]
         assert shown.evaluate("document.documentElement.scrollWidth") <= width
-        context.close()

@@ -140,8 +140,12 @@ def test_turns_wait_for_the_answer_and_the_think_time(tmp_path: Path) -> None:
     file = rows(tmp_path / "d.jsonl", TURNS)
     with SimServer(SimOptions(ttft=ANSWERED, itl=0.0, tokens=2), in_thread=True) as server:
         found = load(server.url + "/v1", dataset=file, concurrency=3, duration="4.5s", think=f"{THINK}s")
-    assert found.throughput.value == pytest.approx(3 / (THINK + ANSWERED), rel=0.08)
-    assert found.times["latency"].p50 == pytest.approx(ANSWERED, abs=0.05)
+    # Nobody is quicker than the server and the think time allow, whatever the machine does meanwhile. By Little's law the
+    # three are always either waiting for an answer, which may take longer on a busy machine, or thinking.
+    latency = found.times["latency"]
+    assert latency.p50 >= ANSWERED * 0.99
+    assert found.throughput.value <= 3 / (THINK + ANSWERED) * 1.02
+    assert found.throughput.value * (THINK + latency.mean) == pytest.approx(3, rel=0.1)
 
 
 def test_sessions_of_an_open_loop_begin_by_the_timetable(tmp_path: Path) -> None:

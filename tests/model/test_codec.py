@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
 from enum import Enum
+from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
@@ -60,7 +61,7 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     if hint in SCALARS:
         return SCALARS[hint]
     if is_dataclass(hint):
-        return st.deferred(lambda: nouns_of(hint))
+        return st.deferred(lambda: nouns_of(hint))  # type: ignore[arg-type]
     if isinstance(hint, type) and issubclass(hint, Enum):
         return st.sampled_from(list(hint))
     if origin in (Union, types.UnionType):
@@ -76,6 +77,7 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     return items if is_list else items.map(tuple)
 
 
+@cache
 def nouns_of(kind: Any) -> st.SearchStrategy[Any]:
     hints = get_type_hints(kind)
     return st.builds(kind, **{field.name: values_of(hints[field.name]) for field in fields(kind)})

@@ -66,8 +66,9 @@ def test_a_sleep_in_an_event_loop_and_queries_in_a_loop_are_found_without_spans(
     for agent, category in UNTOLD.items():
         (found,) = profiles[agent]["optimization_opportunities"]
         assert found["category"] == category
+    # It sleeps for 400 ms. Samples that a busy machine drops are lost, and nothing is claimed for them.
     (found,) = profiles["sleepy_async"]["optimization_opportunities"]
-    assert 320 < found["saved_ms"] < 500
+    assert 200 < found["saved_ms"] <= profiles["sleepy_async"]["duration_ms"]
 
 
 def test_nothing_is_claimed_about_honest_agents(profiles: dict[str, dict[str, Any]]):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from tests.report.browsing import browser, open_page
+from tests.report.browsing import browser, open_page, pages
 
 from assay.analysis.findings import read_findings
 from assay.model import (
@@ -38,7 +38,7 @@ from assay.model import (
     metric_named,
 )
 
-__all__ = ["browser", "open_page"]
+__all__ = ["browser", "open_page", "pages"]
 
 NOISE, NOISE_HINT = "The noise probe varied by 6.2 %.", "Close other programs and run again."
 LAST_LINE = "ValueError: bad invoice 7"

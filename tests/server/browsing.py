@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
 import pytest
+from tests.report.browsing import Pages
 from tests.report.browsing import browser as browser
+from tests.report.browsing import pages as pages
 from tests.server.service import Service
 
 PATIENCE = 30_000
@@ -56,20 +58,13 @@ class Visit:
 
 
 @pytest.fixture
-def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
+def visit(pages: Pages) -> Callable[..., Visit]:
     """Opens a path of a server; each call is another browser profile."""
-    contexts = []
 
     def open_path(service: Service, path: str, width: int = 1380, scheme: str = "light") -> Visit:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE)
-        shown = Visit(context.new_page())
-        shown.page.on("console", lambda message: shown.complaints.append(message.text))
-        shown.page.on("pageerror", lambda error: shown.complaints.append(str(error)))
-        shown.page.goto(service.url + path)
+        shown = Visit(None)
+        shown.page = pages.open(service.url + path, width, scheme, shown.complaints, [])
+        shown.page.set_default_timeout(PATIENCE)
         return shown
 
-    yield open_path
-    for context in contexts:
-        context.close()
+    return open_path

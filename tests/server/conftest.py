@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from tests.command import Assay
-from tests.report.browsing import browser
+from tests.report.browsing import browser, pages
 from tests.server.opened import open_url
 from tests.server.service import Service, serving
 from tests.services import Postgres, postgres_server
 
-__all__ = ["browser", "open_url"]
+__all__ = ["browser", "open_url", "pages"]
 
 AGENTS = """
 import time

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
-from tests.report.browsing import Opened
+from tests.report.browsing import Opened, Pages
 
 
 @dataclass
@@ -24,19 +23,10 @@ OpenPage = Callable[..., OpenedUrl]
 
 
 @pytest.fixture
-def open_url(browser: Any) -> Iterator[OpenPage]:
-    contexts = []
-
+def open_url(pages: Pages) -> OpenPage:
     def opened(url: str, width: int = 1380, scheme: str = "light") -> OpenedUrl:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        shown = OpenedUrl(context.new_page())
-        shown.page.on("console", lambda message: shown.complaints.append(message.text))
-        shown.page.on("pageerror", lambda error: shown.complaints.append(str(error)))
-        shown.page.on("request", lambda request: shown.requests.append(request.url))
-        shown.page.goto(url)
+        shown = OpenedUrl(None)
+        shown.page = pages.open(url, width, scheme, shown.complaints, shown.requests)
         return shown
 
-    yield opened
-    for context in contexts:
-        context.close()
+    return opened

@@ -29,7 +29,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 CASES = int(os.environ.get("ASSAY_FUZZ_CASES", "15"))
-"""For each operation, with a key and without; the environment may ask for more."""
+"""For each operation, with a key; the environment may ask for more. Whoever has no key is refused before anything is read."""
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_a_fuzzer_finds_nothing_that_the_schema_does_not_say(
     for operation in operations:
 
         @settings(
-            max_examples=CASES,
+            max_examples=CASES if has_key else max(1, CASES // 5),
             database=None,
             deadline=None,
             derandomize=True,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from tests.command import Assay
-from tests.server.service import Service
+from tests.server.service import Service, serving
 
 from assay.server.catalog import AgentList, SuiteAnswer, SuiteList
 from assay.server.results import CostAnswer, ExecutionPage, ResultDocument
@@ -139,3 +139,13 @@ def test_figures_for_prometheus(server: Service) -> None:
 )  # fmt: skip
 def test_answers_are_as_the_schema_says(server: Service, path: str, model: type[BaseModel]) -> None:
     model.model_validate(server.get(path).document)
+
+
+def test_the_dashboard_of_a_suite_that_nobody_has_a_rank_on_says_what_to_do(project: Path) -> None:
+    """As while its first run goes on."""
+    (project / "agents.py").write_text("def good(text): raise ValueError\n")
+    assert Assay(project)("run", "desk", "--agent", "good", "--repetitions", "1", "-q").code == 1
+    with serving(project) as service:
+        answer = service.get("/")
+    assert answer.status == 200
+    assert "to rank" in answer.body.decode()

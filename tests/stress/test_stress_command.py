@@ -10,6 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from tests import forking
 from tests.command import COMMAND, Assay, AssayInline, environment, heeding_signals
 from tests.sim_llm.asking import quick
 from tests.wording import Wording
@@ -18,6 +19,7 @@ from assay.builtin.scenarios.high_load import HighLoad
 from assay.builtin.scenarios.large_inputs import LargeInputs
 from assay.builtin.scenarios.rate_limiting import RateLimiting
 from assay.load.build import LoadOptions
+from assay.model import Report
 from assay.pipeline.report import report_of, write_reports
 from assay.pipeline.stress import (
     Sizes,
@@ -52,11 +54,26 @@ def stressed(
         return run_stress(options, store, find_settings(folder), QUIET, scenarios, SMALL)
 
 
-def test_each_scenario_is_stored_as_a_trial_and_read_back_the_same(tmp_path: Path):
-    with quick() as server:
-        done = stressed(tmp_path, f"{server.url}/v1")
-    with Store.open(f"sqlite:///{tmp_path}/x.db") as store:
-        report = report_of(store, done.run_id)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stressed")
+
+
+@pytest.fixture(scope="module")
+def done(folder: Path) -> Stressed:
+    """One stress test for all that only read it. Its processes are started for real, as in the tests of this file."""
+    with pytest.MonkeyPatch.context() as patch, quick() as server:
+        patch.setattr(forking, "is_on", False)
+        return stressed(folder, f"{server.url}/v1")
+
+
+@pytest.fixture(scope="module")
+def report(done: Stressed, folder: Path) -> Report:
+    with Store.open(f"sqlite:///{folder}/x.db") as store:
+        return report_of(store, done.run_id)
+
+
+def test_each_scenario_is_stored_as_a_trial_and_read_back_the_same(done: Stressed, report: Report):
     assert [trial.name for trial in report.trials] == ["high_load", "large_inputs", "rate_limiting"]
     assert report.run.tags == ("small",)
     assert report.findings["stress"].document()["stress"] == json.loads(
@@ -65,9 +82,8 @@ def test_each_scenario_is_stored_as_a_trial_and_read_back_the_same(tmp_path: Pat
     assert {estimate.metric.kind.value for estimate in report.trials[0].estimates} == {"simulated"}
 
 
-def test_what_does_not_apply_is_left_out_with_its_reason(tmp_path: Path, wording: Wording):
-    with quick() as server:
-        finding = stressed(tmp_path, f"{server.url}/v1").finding
+def test_what_does_not_apply_is_left_out_with_its_reason(done: Stressed, wording: Wording):
+    finding = done.finding
     assert [score.scenario for score in finding.scores] == ["high_load", "large_inputs"]
     assert [bool(one.skipped) for one in finding.scenarios] == [False, False, True]
     wording(finding.scenarios[2].skipped)
@@ -92,11 +108,10 @@ def test_without_an_objective_one_is_derived_and_without_a_base_one_is_found(
 @pytest.mark.parametrize(
     ("kind", "file"), [("html", "report.html"), ("md", "report.md"), ("json", "result.json")]
 )
-def test_reports_tell_of_the_stress_test(tmp_path: Path, kind: str, file: str):
-    with quick() as server:
-        done = stressed(tmp_path, f"{server.url}/v1")
-    with Store.open(f"sqlite:///{tmp_path}/x.db") as store:
-        write_reports(report_of(store, done.run_id), [kind], tmp_path / "out")
+def test_reports_tell_of_the_stress_test(
+    done: Stressed, report: Report, tmp_path: Path, kind: str, file: str
+):
+    write_reports(report, [kind], tmp_path / "out")
     text = (tmp_path / "out" / file).read_text(encoding="utf-8").replace("\\_", "_")
     assert "high_load" in text
     assert done.finding.scenarios[2].skipped in text

@@ -84,8 +84,9 @@ class PermutationTest:
         wide = quantile((1 + level) / 2)
         z = -NormalDist().inv_cdf(self.p / 2) if self.p < 1 else 0.0
         half = wide * abs(self.difference) / max(z, 1.0)
-        if self.p >= 1 - level:
-            half = max(half, wide * self.error)
+        if self.p >= 1 - level - _ROUNDING:
+            # At the level itself the two are equal but for rounding, which must not exclude 0.
+            half = max(half, wide * self.error, abs(self.difference))
         low, high = max(-1.0, self.difference - half), min(1.0, self.difference + half)
         return Effect(Scale.DIFFERENCE, self.difference, low, high, self.p, self.method, self.dominance)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from functools import cache
 from importlib import resources
 
 import sqlalchemy as sa
@@ -197,13 +198,26 @@ def _refuse_foreign(connection: sa.Connection, address: Address) -> None:
 def _create(connection: sa.Connection, address: Address) -> None:
     """The newest schema from `tables.py`. Alembic is not imported for it, so that the first command of a new user starts fast."""
     _refuse_foreign(connection, address)
-    metadata.create_all(connection, checkfirst=False)
-    for name in ("live_trial_totals", "benchmark_executions"):
-        connection.exec_driver_sql(view_statement(_VIEW_REVISION, connection.dialect.name, name))
-    for statement in standing_statements(_STANDING_REVISION, connection.dialect.name):
+    for statement in _statements(connection.dialect.name):
         connection.exec_driver_sql(statement)
     connection.execute(workspaces.insert().values(id=DEFAULT_WORKSPACE, name=DEFAULT))
     connection.execute(revision.insert().values(version_num=HEAD))
+
+
+@cache
+def _statements(dialect: str) -> list[str]:
+    """All that makes the newest schema, in order. Compiling it takes longer than executing it, and it never changes."""
+    written: list[str] = []
+
+    def write(statement: sa.schema.ExecutableDDLElement, *_: object, **__: object) -> None:
+        written.append(str(statement.compile(dialect=engine.dialect)))
+
+    driver = "postgresql+psycopg" if dialect == "postgresql" else dialect
+    engine = sa.create_mock_engine(f"{driver}://", write)
+    metadata.create_all(engine, checkfirst=False)
+    for name in ("live_trial_totals", "benchmark_executions"):
+        written.append(view_statement(_VIEW_REVISION, dialect, name))
+    return [*written, *standing_statements(_STANDING_REVISION, dialect)]
 
 
 def _prepare_file(engine: sa.Engine, address: Address) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
-from assay.errors import AssayError, StoreError
+from assay.errors import AssayError, PlanError, StoreError
 from assay.model.page import Charts, PageSection
 from assay.model.regression import HIGH
 from assay.model.stress import STRESS
@@ -22,7 +22,7 @@ from assay.report.pages.page import Page
 from assay.report.pages.timeline import regressions_table, timeline_page, timeline_sections
 from assay.server.access import READ_PAGE
 from assay.server.context import BeingComputed, Context, ServerContext
-from assay.server.pages.boards import COMPUTING, describe_age, read_timeline, show_prepared
+from assay.server.pages.boards import COMPUTING, describe_age, explain, read_timeline, show_prepared
 from assay.server.pages.controls import choose_one, choose_several, write_address
 from assay.server.pages.shell import page_router, show, show_page
 from assay.server.parameters import Name
@@ -69,7 +69,10 @@ def show_dashboard(
     if not suites:
         return show(request, "welcome.html.j2", "Dashboard", address=str(request.base_url).rstrip("/"))
     chosen_suite = suite or suites[0]
-    board, notice = _read_board(context, chosen_suite, agent)
+    try:
+        board, notice = _read_board(context, chosen_suite, agent)
+    except PlanError as error:  # while its first run goes on, and if that fails, there is nothing to rank
+        return show_page(request, explain("Dashboard", error), "Dashboard")
     choice = choose(context, chosen_suite, board, a, b)
     costs, cost_notice = show_prepared(context, "Cost", AnalysisQuestion("cost", chosen_suite, _VOLUME))
     sections = [
