@@ -92,7 +92,7 @@ experiments:
   - experiment: noop
   - experiment: nope
   - {expriment: noop}
-  - {experiment: pragma_profile, tags: [x]}
+  - {experiment: pragma_profile, seed: 1}
   - {experiment: pragma_profile, iterations: {measured: 0}}
   - noop
 """
@@ -103,7 +103,7 @@ experiments:
         "6: experiments.2.experiment": "'nope' 'noop'",
         "7: experiments.3.expriment": "'experiment'",
         "7: experiments.3.experiment": "",
-        "8: experiments.4.tags": "",
+        "8: experiments.4.seed": "",
         "9: experiments.5.iterations.measured": "1 'auto' 0",
         "10: experiments.6": "{experiment: NAME}",
     }
