@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -18,8 +19,11 @@ ROOT = Path(__file__).parents[2]
 def assay_rl() -> Path:
     """The command where the extra `rl` is installed; made here in CI, elsewhere by `make rl`."""
     command = ROOT / ".venv-rl" / "bin" / "assay"
-    if os.environ.get("CI") and not command.exists():
-        subprocess.run(["make", "-C", ROOT, "rl"], check=True, timeout=1500)
+    if os.environ.get("CI"):
+        # One process of the tests makes it while the others wait.
+        with (ROOT / ".venv-rl.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            subprocess.run(["make", "-C", ROOT, "rl"], check=True, timeout=1500)
     if not command.exists():
         pytest.skip("The extra 'rl' is not installed: make rl")
     return command
