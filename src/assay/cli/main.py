@@ -57,7 +57,7 @@ COMMANDS = {
         "Rank agents; agents without a certain difference share a rank.",
     ),
     "matrix": ("assay.cli.matrix:matrix", "Show every agent on every dimension, and head to head."),
-    "serve": ("assay.cli.serve:serve", "Serve the REST API of this project."),
+    "serve": ("assay.cli.serve:serve", "Serve the dashboard and the REST API of this project."),
     "key": ("assay.cli.key:key", "Create, list and revoke keys of the server."),
     "workspace": ("assay.cli.workspace:workspace", "Create and list workspaces of a database."),
     "cost": ("assay.cli.cost:cost", "Show what agents cost, who is worth it, and where to save."),

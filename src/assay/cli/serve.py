@@ -1,4 +1,4 @@
-"""`assay serve`: the REST API of the project in the current folder, until Ctrl-C ends it."""
+"""`assay serve`: the dashboard and the REST API of the project in the current folder, until Ctrl-C ends it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.cli.session import Session, common
 )
 @common
 def serve(session: Session, host: str | None, port: int | None) -> None:
-    """Serve the REST API: run suites on the agents of this project, and read all results.
+    """Serve the dashboard and the REST API: run suites on the agents of this project, and see all results.
 
     It runs only agents and suites that assay.toml names or that are registered in the database. Host and port can be set
     under [server] in assay.toml.

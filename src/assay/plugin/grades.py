@@ -46,5 +46,7 @@ class GradeScale:
 
     def find_band(self, low: float, high: float) -> GradeBand | None:
         """The band that holds the whole interval; None where it reaches into two."""
-        first, last = (next(band for band in self.bands if end < band.below) for end in (low, high))
+        first, last = (
+            next((band for band in self.bands if end < band.below), self.bands[-1]) for end in (low, high)
+        )
         return first if first is last else None

@@ -8,14 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from assay.builtin.findings.algorithm_summary import (
-    EPISODE_GRADES,
     FEWEST_SEEDS,
     SIGNIFICANT,
-    STABILITY_GRADES,
     AlgorithmSummary,
     SeedComparison,
     compare_pairs,
-    grade,
     summarise_algorithms,
 )
 from assay.model import Doubt, TrialReport
@@ -274,7 +271,7 @@ def _overview(contest: AlgorithmContest) -> Table:
                 Cell(algorithm.name, note=place or ("simulated" if algorithm.is_simulated else "")),
                 Cell(reward_text(algorithm)),
                 Cell(NOTHING if gain is None else f"{gain[0]:+.2f} [{gain[1]:+.2f}, {gain[2]:+.2f}]", tone="good" if algorithm.has_learnt else "bad"),
-                Cell(episodes_text(algorithm), note=grade(algorithm.needed.value, EPISODE_GRADES), sort=min(algorithm.needed.value, 1e12)),
+                Cell(episodes_text(algorithm), note=algorithm.convergence_grade, sort=min(algorithm.needed.value, 1e12)),
                 Cell(f"{len(algorithm.trained)} of {len(algorithm.seeds)}", tone="warn" if algorithm.failed else ""),
             ]
         )  # fmt: skip
@@ -302,7 +299,7 @@ def _costs(contest: AlgorithmContest) -> Table:
                 Cell(algorithm.name),
                 Cell(
                     NOTHING if stability is None else percent(stability),
-                    note=grade(stability, STABILITY_GRADES),
+                    note=algorithm.stability_grade,
                 ),
                 Cell(NOTHING if efficiency is None else significant(efficiency)),
                 Cell(NOTHING if taken is None else seconds(taken)),

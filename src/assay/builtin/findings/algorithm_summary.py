@@ -15,7 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from assay.builtin.experiments.components.scales import CONVERGENCE, STABILITY
+from assay.builtin.findings.grades import UNSURE
 from assay.model import Execution, Phase, Status, TrialReport
+from assay.plugin.grades import GradeScale
 from assay.stats.correction import holm
 from assay.stats.effect import compare_unpaired
 from assay.stats.learning_curve import find_first_reaching
@@ -27,17 +30,6 @@ from assay.stats.sample import Array
 SIGNIFICANT = 0.05
 FEWEST_SEEDS = 3
 """Below this, results are preliminary (publication gates of seed 000)."""
-EPISODE_GRADES = ((250.0, "outstanding"), (300.0, "excellent"), (400.0, "good"))
-STABILITY_GRADES = ((0.05, "excellent"), (0.10, "good"), (0.15, "moderate"), (math.inf, "poor"))
-"""Seed 000's grades: the first whose bound a figure is below."""
-
-
-def grade(value: float | None, grades: Sequence[tuple[float, str]]) -> str:
-    """
-    >>> grade(299, EPISODE_GRADES), grade(400, EPISODE_GRADES), grade(0.07, STABILITY_GRADES)
-    ('excellent', '', 'good')
-    """
-    return next((name for bound, name in grades if value is not None and value < bound), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +124,16 @@ class AlgorithmSummary:
             return EpisodesNeeded(middle, *interval, 0.95)
         return EpisodesNeeded(middle, waits[0], waits[-1], 1 - 2.0 ** (1 - number))
 
+    @property
+    def convergence_grade(self) -> str:
+        return _name_grade(CONVERGENCE, self.needed.low, self.needed.high)
+
+    @property
+    def stability_grade(self) -> str:
+        """Of the median over the seeds that converged; empty where none did."""
+        found = sorted(self.values("stability_score"))
+        return _name_grade(STABILITY, *(median_interval(found) or (found[0], found[-1]))) if found else ""
+
     @cached_property
     def gain(self) -> tuple[float, float, float] | None:
         """Final less untrained reward over seeds, with its interval; None for a single seed."""
@@ -144,17 +146,17 @@ class AlgorithmSummary:
         """Whether the interval of the gain is above 0."""
         return self.gain is not None and self.gain[1] > 0
 
+    def values(self, metric: str) -> list[float]:
+        """Of the seeds that have it."""
+        figures = (seed.execution.measurements for seed in self.seeds)
+        return [found[metric] for found in figures if metric in found]
+
     def mean(self, metric: str) -> float | None:
-        values = [
-            seed.execution.measurements[metric]
-            for seed in self.seeds
-            if metric in seed.execution.measurements
-        ]
+        values = self.values(metric)
         return statistics.fmean(values) if values else None
 
     def highest(self, metric: str) -> float | None:
-        values = [seed.execution.measurements.get(metric) for seed in self.seeds]
-        return max((value for value in values if value is not None), default=None)
+        return max(self.values(metric), default=None)
 
     def document(self) -> dict[str, Any]:
         """Seed 000's fields first, with what it lacks beside them; infinite ends of intervals are None."""
@@ -184,10 +186,16 @@ class AlgorithmSummary:
             "gain": self.gain,
             "has_learnt": self.has_learnt,
             "samples_per_sec": self.mean("samples_per_sec"),
-            "convergence_grade": grade(needed.value, EPISODE_GRADES),
-            "stability_grade": grade(self.mean("stability_score"), STABILITY_GRADES),
+            "convergence_grade": self.convergence_grade,
+            "stability_grade": self.stability_grade,
             "simulated": self.is_simulated,
         }
+
+
+def _name_grade(scale: GradeScale, low: float, high: float) -> str:
+    """The grade of a figure whose whole interval over seeds is in one band."""
+    band = scale.find_band(low, high)
+    return UNSURE if band is None else band.name
 
 
 def summarise_algorithms(trials: Sequence[TrialReport]) -> tuple[AlgorithmSummary, ...]:
