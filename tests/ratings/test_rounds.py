@@ -62,7 +62,8 @@ def is_slowest_found(contenders: list[Contender], metric: str = "speed") -> bool
     return last.best_rank == len(contenders)
 
 
-@pytest.mark.parametrize(("metric", "rounds"), [("speed", 3), ("efficiency", 5), ("overall", 3)])
+@pytest.mark.parametrize("metric", ["speed", "efficiency", "overall"])
+@pytest.mark.parametrize("rounds", [3, 5])
 def test_boards_of_eight_identical_agents_tell_nobody_apart(metric: str, rounds: int) -> None:
     found = [is_decided(agents(seed, (1.0,) * 8, rounds), metric) for seed in range(30)]
     assert sum(found) <= 3

@@ -75,7 +75,7 @@ SINGLE_PEAKED: dict[str, Callable[..., Array]] = {
 @pytest.mark.parametrize("n", [30, 100])
 def test_a_single_peak_is_hardly_ever_taken_for_two(family: str, n: int) -> None:
     chance = np.random.default_rng(n)
-    flagged = [two_modes(SINGLE_PEAKED[family](chance, n)) is not None for _ in range(300)]
+    flagged = [two_modes(SINGLE_PEAKED[family](chance, n)) is not None for _ in range(1000)]
     assert np.mean(flagged) <= 0.02
 
 
