@@ -56,12 +56,13 @@ def train(task_name, samples, group_size, seed, on_group):
             .debugging(seed=seed)
         )
         algorithm = settings.build_algo()
-        made = 0
+        made = told = 0
         while made < samples:
             found = algorithm.train()["env_runners"]
             made += int(found["num_episodes"])
-            # RLlib reports the mean of its last 100 answers, not of a group.
-            for _ in range(max(1, int(found["num_episodes"]) // group_size)):
+            # RLlib reports the mean of its last 100 answers, not of a group; what is left over belongs to the next group.
+            while told < made // group_size:
+                told += 1
                 on_group(float(found["episode_return_mean"]))
         weights = algorithm.get_module().state_dict()
         return sum(part.numel() for part in weights.values())

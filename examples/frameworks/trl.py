@@ -42,7 +42,11 @@ def train(task_name, samples, group_size, seed, on_group):
     prompts = {" ".join(task.vocabulary[token] for token in prompt): prompt for prompt in task.prompts}
 
     def reward(prompts_asked, completion_ids):
-        rewards = [task.reward(prompts[p], ids) for p, ids in zip(prompts_asked, completion_ids, strict=True)]
+        # The model can say <pad>, which is no word of the task.
+        rewards = [
+            task.reward(prompts[p], ids) if max(ids, default=len(words)) < len(task.vocabulary) else 0.0
+            for p, ids in zip(prompts_asked, completion_ids, strict=True)
+        ]
         on_group(sum(rewards) / len(rewards))
         return rewards
 

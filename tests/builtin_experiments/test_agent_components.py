@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.command import AssayInline
 
+from assay.builtin.assistant.agent import Assistant
+from assay.builtin.experiments.components.subject import AgentBenchmark, run_concurrently
+from assay.model import ToolCall
 from assay.spec.files import builtin_specs
 from assay.spec.read import load_spec
 
@@ -232,6 +236,39 @@ def test_a_width_that_the_agent_cannot_have_is_told(project: AssayInline) -> Non
     )
     assert [warning["code"] for warning in done.json["warnings"]].count("setting-not-taken") == 1
     assert done.json["trials"][0]["metrics"]["seconds"]["kind"] == "simulated"
+
+
+@pytest.mark.parametrize("count", [3, 50])
+def test_jobs_in_threads_are_counted_while_they_run(count: int) -> None:
+    benchmark = AgentBenchmark()
+    benchmark.agent = Assistant()
+    done = run_concurrently(benchmark, lambda number: number, count, 8)
+    assert (done.results, done.width) == (list(range(count)), min(count, 8))
+
+
+def test_the_threads_of_tools_end_with_their_agent() -> None:
+    agent, other = Assistant(), Assistant()
+    calls = [ToolCall("find_order", {"order": "12345"})] * 20
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(agent.tools.call, [calls] * 4))
+    assert {len(each) for each in found} == {20}
+    assert agent.tools is not other.tools
+    agent.close()
+    assert agent.tools._threads is None
+
+
+@pytest.mark.parametrize(
+    ("experiment", "setting", "named"),
+    [
+        ("memory_growth", "blocks=300", "200 conversations do not fill 300 blocks"),
+        ("conversation_memory", "sizes=[3, 10, 100]", "each must be at least 4, not 3"),
+        ("conversation_memory", "sizes=[10, 10, 100]", "once only"),
+    ],
+)
+def test_sizes_that_measure_nothing_are_refused(
+    assay_inline: AssayInline, experiment: str, setting: str, named: str
+) -> None:
+    assert named in assay_inline("run", experiment, "--set", setting).refusal
 
 
 FAULTS = {

@@ -26,6 +26,7 @@ def execute(context: ExperimentContext, **params: object) -> dict[str, float]:
     )
     experiment.setup(context)
     try:
+        experiment.prepare_once(context)
         return experiment.execute_once(context)
     finally:
         experiment.teardown(context)
@@ -44,6 +45,21 @@ def test_every_operation_is_done_with_every_row_in_batches(
     assert context.applied["pragma_profile"] == "balanced"
     assert context.applied["journal_mode"] == ("memory" if in_memory else "wal")
     assert context.applied["batch_size"] == 20
+    assert context.applied["operation"] == operation
+
+
+def test_an_operation_that_is_another_one_is_read_back(
+    context: ExperimentContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(database_profiler.OPERATIONS, "update", database_profiler.OPERATIONS["delete"])
+    execute(context, operation="update")
+    assert context.applied["operation"] == "delete"
+
+
+def test_the_time_is_that_of_the_operation_alone(assay_inline: AssayInline) -> None:
+    words = ["--set", "operation=delete", "--set", "num_records=500", "--repetitions", "1"]
+    [trial] = assay_inline.run_inline("database_profiler", *words, "--json").json["trials"]
+    assert trial["metrics"]["seconds"]["median"] == trial["metrics"]["operation_seconds"]["median"]
 
 
 @pytest.mark.parametrize(

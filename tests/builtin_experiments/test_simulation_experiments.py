@@ -17,7 +17,8 @@ from assay.builtin.experiments import memory_db
 from assay.builtin.experiments.memory_db import MemoryDb
 from assay.builtin.experiments.observation_flow import FLOW_METRICS
 from assay.builtin.experiments.observation_profiler import ObservationProfiler
-from assay.builtin.experiments.system_profiler import SystemProfiler
+from assay.builtin.experiments.system_profiler import SystemProfiler, SystemProfilerParams, SystemWatch
+from assay.builtin.instruments.sampling import Samples
 from assay.simulation import SimulationConfig
 from assay.simulation.run import SimulationResult, simulate
 
@@ -85,7 +86,7 @@ def test_a_mode_that_has_no_effect_is_found_out(
     wording(ignored["message"])
 
 
-def test_a_batch_size_that_has_no_effect_makes_identical_arms(
+def test_a_batch_size_that_has_no_effect_is_found_out(
     assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def with_one_size(config: SimulationConfig, database: Path) -> SimulationResult:
@@ -102,10 +103,25 @@ def test_a_batch_size_that_has_no_effect_makes_identical_arms(
         "buffer_size=5,500",
     ]
     run(assay_inline, *words)
-    assert "identical-arms" not in codes(assay_inline)
+    assert {"setting-not-taken", "identical-arms"}.isdisjoint(codes(assay_inline))
     monkeypatch.setattr(memory_db, "simulate", with_one_size)
     run(assay_inline, *words)
-    assert "identical-arms" in codes(assay_inline)
+    assert "setting-not-taken" in codes(assay_inline)
+
+
+@pytest.mark.parametrize("ignored", ["use_in_memory_db", "flush_frequency"])
+def test_a_setting_that_only_the_first_batch_ignores_is_found_out(
+    assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch, ignored: str
+) -> None:
+    def ignore(config: SimulationConfig, database: Path) -> SimulationResult:
+        wrong = {"use_in_memory_db": False, "flush_frequency": 50}[ignored]
+        update = {ignored: wrong} if config.buffer_size == 10 else {}
+        return simulate(config.model_copy(update=update), database)
+
+    monkeypatch.setattr(memory_db, "simulate", ignore)
+    parts = "parameters={buffer_sizes: [10, 100], flush_frequencies: [20], test_persistence: false}"
+    run(assay_inline, "memory_db", *TINY, "--set", "num_steps=5", "--set", parts)
+    assert codes(assay_inline).count("setting-not-taken") == 1
 
 
 def test_each_combination_of_batches_has_its_own_figures(assay_inline: AssayInline) -> None:
@@ -167,10 +183,11 @@ def test_a_point_of_a_perception_sweep_has_all_figures(assay_inline: AssayInline
 
 
 def test_the_observation_profiler_splits_the_time_and_fits_its_growth(assay_inline: AssayInline) -> None:
-    words = ["--set", "agent_counts=[5, 20]", "--set", "radii=[2, 4]", "--set", "steps=2"]
+    words = ["--set", "agent_counts=[5, 10, 20]", "--set", "radii=[2, 3, 4]", "--set", "steps=2"]
     (trial,) = run(assay_inline, "observation_profiler", *TINY, *words)
     found = values(trial)
     assert set(ObservationProfiler.metrics) <= set(found)
+    assert found["agents_exponent_low"] <= found["agents_exponent"] <= found["agents_exponent_high"]
     shares = [value for name, value in found.items() if name.startswith("share.")]
     assert sum(shares) == pytest.approx(100)
     assert {"agents_5.observes_per_sec", "agents_20.mean_step_time_s", "radius_4.observes_per_sec"} <= set(
@@ -187,6 +204,17 @@ def test_the_system_profiler_samples_during_the_run(assay_inline: AssayInline) -
     assert 0 < found["sampling_percent"] < 100
     assert 0 < found["cpu_percent"] <= found["cpu_percent_max"] + 1
     assert found["memory_peak_mb"] >= found["memory_before_mb"]
+
+
+def test_the_peak_of_memory_is_that_of_all_samples_and_not_only_of_those_kept() -> None:
+    watch = SystemWatch(SystemProfilerParams())
+    first = watch.take()
+    held = bytearray(b"x") * 50_000_000
+    watch.take()  # a sample that was thinned out
+    del held
+    last = watch.take()
+    found = watch.compute(Samples([first, last], 3), 10)
+    assert found["memory_peak_mb"] > found["memory_before_mb"] + 40
 
 
 def test_too_few_samples_are_admitted_and_what_is_not_watched_is_left_out(assay_inline: AssayInline) -> None:

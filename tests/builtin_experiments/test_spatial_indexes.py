@@ -49,6 +49,13 @@ def test_an_index_finds_what_brute_force_finds_before_and_after_moves(
     assert workload.run_steps(index, is_immediate=bool(seed % 2)) > 0
 
 
+@pytest.mark.parametrize("algorithm", ["sklearn_kd_tree", "sklearn_ball_tree"])
+def test_the_leaf_size_is_that_of_the_tree(algorithm: Algorithm) -> None:
+    pytest.importorskip("sklearn")
+    places = np.random.default_rng(1).random((100, 2))
+    assert build_index(algorithm, places, cell_size=1, leaf_size=7).describe()["leaf_size"] == 7
+
+
 def test_entities_at_one_place_are_all_found() -> None:
     places = np.full((50, 2), 7.0)
     for algorithm in ALGORITHMS:

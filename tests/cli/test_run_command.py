@@ -203,7 +203,7 @@ def test_a_run_with_nothing_but_failures_in_a_trial_exits_with_1(project: AssayI
         (["spec.yaml", "--executor", "locl"], ["Error: --executor: ", "'locl'", "(local"]),
         (["spec.yaml", "--load", "gone.py"], ["Error: --load: ", "gone.py'"]),
         (["spec.yaml", "--isolation", "inline", "--processes", "2"], ["Error: --isolation: ", "'inline'"]),
-        (["spec.yaml", "--report", "htm"], ["Error: ", "'htm'", "(csv, html, "]),
+        (["spec.yaml", "--report", "htm"], ["Error: ", "'htm'", ", html, "]),
         (["spec.yaml", "--set", "size"], ["Error: ", "'size'", "KEY=VALUE"]),
         (["spec.yaml", "--sweep", "size="], ["Error: ", "'size='", "KEY=V1,V2,…"]),
         (["gone.yaml"], ["Error: gone.yaml: "]),

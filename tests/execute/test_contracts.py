@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.rl.test_algorithm_comparison import make_trials
 from tests.teams.teams import Legs
 from tests.workflow.plans import build_workflow_trials
 
@@ -170,6 +171,26 @@ class TestWorkflow(ReporterContract):
 
 class TestComponents(ReporterContract):
     reporter = "components"
+
+
+class TestAlgorithmFiles(ReporterContract):
+    reporter = "algorithm_comparison"
+
+    def sample(self) -> Report:
+        trials, findings = read_findings(make_trials(grpo=[[0.1, 0.9] * 30] * 3, ppo=[[0.1, 0.5] * 30] * 3))
+        return replace(super().sample(), trials=tuple(trials), findings=findings)
+
+
+class TestFrameworkFiles(ReporterContract):
+    reporter = "framework_comparison"
+
+    def sample(self) -> Report:
+        trials = [
+            replace(one, stored=replace(one.stored, trial=replace(one.stored.trial, experiment="framework")))
+            for one in super().sample().trials
+        ]
+        read, findings = read_findings(trials)
+        return replace(super().sample(), trials=tuple(read), findings=findings)
 
 
 class TestGrades(FindingContract):

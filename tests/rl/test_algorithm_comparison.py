@@ -13,7 +13,8 @@ from assay.builtin.experiments.rl.native import RECIPES, NativeTrainer, Recipe
 from assay.builtin.experiments.rl.objectives import Dpo, Grpo, Gspo, PolicyLoss, Ppo, Rollout
 from assay.builtin.experiments.rl.tasks import TASKS
 from assay.builtin.experiments.rl.training import TrainingBudget, run_training
-from assay.builtin.findings.algorithm import AlgorithmResults
+from assay.builtin.findings.algorithm import AlgorithmContest, AlgorithmResults, describe_contest
+from assay.builtin.findings.algorithm_summary import compare_pairs, summarise_algorithms
 from assay.model import Execution, Phase, Status
 from assay.testing import sample_report
 
@@ -181,6 +182,67 @@ def test_a_clear_difference_is_called_best_and_what_never_converged_ranks_last()
     assert (first["episodes_to_threshold"], first["censored_seeds"]) == (39.0, 0)
     assert (second["episodes_to_threshold"], second["censored_seeds"]) == (None, 6)
     assert contest["comparisons"][0]["p_episodes"] < 0.05
+
+
+def test_what_never_converged_within_a_short_budget_is_not_called_slow_nor_fewest() -> None:
+    finding = AlgorithmResults.read(make_trials(grpo=[[0.3] * 90] * 3, ppo=[[0.4] * 90] * 3))
+    assert isinstance(finding, AlgorithmResults)
+    (contest,) = finding.document()["algorithms"]
+    assert {result["convergence_grade"] for result in contest["results"]} == {"unsure"}
+    tile = finding.tiles()[1]
+    assert (tile.label, tile.value) == ("episodes to 80 %", "more than 300")
+    assert "fewest" not in tile.note
+
+
+def test_a_crashed_seed_has_its_number_and_counts_in_the_gain() -> None:
+    (trial,) = make_trials(grpo=[[0.9] * 90] * 3)
+    *ok, last = trial.executions
+    crashed = replace(last, status=Status.CRASHED, measurements={}, detail=None, error="killed")
+    (summary,) = summarise_algorithms([replace(trial, executions=[*ok, crashed])])
+    assert [seed.seed for seed in summary.seeds] == [42, 43, 44]
+    assert summary.gain is not None
+    assert summary.gain[0] == pytest.approx((0.8 + 0.8 - 0.1) / 3)
+    (alone,) = summarise_algorithms([replace(trial, executions=[crashed])])
+    assert (alone.seeds[0].label, alone.gain) == ("process 2", None)
+
+
+@pytest.mark.parametrize("changed", [{"episodes": 50}, {"group_size": 4}, {"threshold": 0.5}, {"window": 5}])
+def test_different_budgets_are_never_ranked_against_each_other(changed: dict[str, Any]) -> None:
+    first, second = make_trials(grpo=[[0.9] * 90] * 3, ppo=[[0.5] * 90] * 3)
+    point = second.stored.trial
+    other = replace(point, params={**point.params, **changed})
+    finding = AlgorithmResults.read([first, replace(second, stored=replace(second.stored, trial=other))])
+    assert isinstance(finding, AlgorithmResults)
+    assert [contest["comparisons"] for contest in finding.document()["algorithms"]] == [[], []]
+    one, two = (section for section in finding.sections(with_charts=False) if "answers" in section.subtitle)
+    assert one.subtitle != two.subtitle
+
+
+def test_simulated_and_measured_are_never_ranked_against_each_other() -> None:
+    first, second = make_trials(grpo=[[0.9] * 90] * 3, ppo=[[0.5] * 90] * 3)
+    finding = AlgorithmResults.read([first, replace(second, applied={"simulated": True})])
+    assert isinstance(finding, AlgorithmResults)
+    assert [contest["simulated"] for contest in finding.document()["algorithms"]] == [False, True]
+
+
+def test_the_highest_mean_is_not_ahead_of_one_that_the_test_favours() -> None:
+    good = [[0.2] * 30 + [0.9 + seed / 100] * 60 for seed in range(6)]
+    bad = [[0.2] * 60 + [0.5 + seed / 100] * 30 for seed in range(6)]
+    first, second = summarise_algorithms(make_trials(grpo=good, ppo=bad))
+    (duel,) = compare_pairs([first, second])
+    assert duel.find_ahead() is duel.find_ahead(by_episodes=True) is first
+    turned = replace(duel, improvement=duel.improvement._replace(value=0.0))
+    contest = AlgorithmContest((first, second), (turned,))
+    assert contest.find_ahead() == (first, [])
+    assert "tied" not in describe_contest(contest)[0]
+
+
+def test_what_is_read_back_is_what_trained(
+    assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RECIPES, "ppo", RECIPES["dpo"])
+    (trial,) = run_comparison(assay_inline, "ppo", seeds=1)["trials"]
+    assert trial["applied"] == {"algorithm": "dpo", "backend": "native", "task": "arithmetic"}
 
 
 @pytest.mark.parametrize(

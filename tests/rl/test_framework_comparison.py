@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.command import AssayInline
 
-from assay.builtin.experiments.framework import count_code_lines
+from assay.builtin.experiments import framework
+from assay.builtin.experiments.framework import FrameworkExperiment, FrameworkParams, count_code_lines
 from assay.builtin.experiments.rl.probes import is_found, probe_features
+from assay.plugin.experiment import ExperimentContext
 
 
 def test_a_framework_that_is_not_installed_is_not_measured_and_the_rest_goes_on(
@@ -31,9 +34,27 @@ def test_a_framework_that_is_not_installed_is_not_measured_and_the_rest_goes_on(
     assert (assay_inline.folder / "out" / "framework_comparison.md").is_file()
 
 
-@pytest.mark.parametrize("setting", ["framework=jax", "samples=1", "group_size=1"])
+@pytest.mark.parametrize("setting", ["framework=jax", "samples=1", "group_size=1", "group_size=501"])
 def test_what_no_framework_can_do_is_refused(assay_inline: AssayInline, setting: str) -> None:
     assert setting.partition("=")[0] in assay_inline.run_inline("framework", "--set", setting).refusal
+
+
+def test_start_and_memory_are_those_of_the_first_execution_of_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FrameworkExperiment, "_is_process_fresh", True)
+    monkeypatch.setattr(framework, "peak_memory", lambda: 7)
+    subject, context = FrameworkExperiment(), ExperimentContext("run", tmp_path, 42)
+    subject.params = FrameworkParams(samples=16)
+    runs = [subject.execute_once(context) for _ in range(2)]
+    # Probes import more, so that what is read later is no figure of the training.
+    monkeypatch.setattr(framework, "peak_memory", lambda: 9)
+    first, second = (subject.read(run).measurements for run in runs)
+    assert first["peak_bytes"] == 7
+    assert first["first_step_seconds"] > 0
+    assert not {"peak_bytes", "first_step_seconds"} & second.keys()
+    assert "peak_bytes" not in subject.read(replace(runs[0], peak_bytes=None)).measurements
+    assert context.applied == {"framework": "native"}
 
 
 def test_only_lines_with_code_are_counted(tmp_path: Path) -> None:

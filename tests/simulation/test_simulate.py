@@ -152,8 +152,9 @@ READ_ONLY = "os.geteuid() or os.setuid(65534)"  # permissions do not bind root
 def test_a_full_disk_and_a_read_only_folder_are_told(
     tmp_path: Path, limit: str, code: str, wording: Wording
 ) -> None:
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)  # pytest's folders are closed to others
+    for folder in (tmp_path, *tmp_path.parents):
+        if not folder.stat().st_mode & 0o077:
+            folder.chmod(0o755)  # pytest's folders are closed to others
     tmp_path.chmod(0o755 if limit == FULL else 0o555)
     code_run = IN_A_CHILD.format(limit=limit)
     done = subprocess.run(

@@ -22,6 +22,7 @@ from assay.errors import RunInUse, StoreError
 from assay.model import Artifact, Batch
 from assay.model.access import Scope
 from assay.model.database_copy import CopyProgress
+from assay.model.redaction import known_secrets
 from assay.store import copying
 from assay.store.processes import current_owner
 from assay.store.store import Store
@@ -168,3 +169,15 @@ def test_a_database_is_not_copied_onto_itself(
     _fill("sqlite:///a.db")
     with pytest.raises(StoreError, match="both source and target"):
         copying.copy_database("sqlite:///a.db", target, _ignore)
+
+
+def test_a_secret_that_the_source_still_holds_is_redacted_in_the_copy(ends: tuple[str, str]) -> None:
+    """An earlier version may have stored it, or it was no secret then."""
+    with Store.open(ends[0]) as store:
+        begin(store, "r1")
+        store.add("r1", batch([execution(0, output={"said": "hush-hush-4711"}, error="hush-hush-4711")]))
+    known_secrets().learn("hush-hush-4711", "NAME")
+    copying.copy_database(*ends, _ignore)
+    with Store.open(ends[1]) as store:
+        (copied,) = store.executions(store.run("r1").trials[0].id)
+    assert "hush" not in f"{copied.output} {copied.error}"

@@ -6,6 +6,8 @@ import json
 import re
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,6 +23,7 @@ from assay.errors import PlanError
 from assay.load.build import LoadOptions
 from assay.model import RunState
 from assay.model.stress import ScenarioFinding, StressFinding
+from assay.pipeline import stress_resumption
 from assay.pipeline.report import report_of
 from assay.pipeline.run import resume
 from assay.pipeline.stress import Sizes, StressObserver, StressOptions, run_stress
@@ -104,7 +107,9 @@ def test_a_resumed_stress_test_keeps_loads_sizes_and_objective(tmp_path: Path) -
     assert finding.scenarios[0] == first.scenarios[0]
     assert (finding.base, finding.objective) == (20.0, first.objective)
     assert [point.load for point in finding.scenarios[1].points if not point.is_probe] == [1_000, 10_000]
-    assert not any("resumed" in warning for warning in finding.scenarios[1].warnings)
+    # On a busy machine the agent may really differ from before; one that does not is not said to.
+    alike = SimpleNamespace(calm=first.calm_latency, calm_errors=first.calm_errors, calm_quality=None)
+    assert stress_resumption._describe_difference(first, cast(Any, SimpleNamespace(bench=alike))) == ()
 
 
 def test_a_baseline_that_has_changed_is_told_beside_what_was_measured_after_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -14,5 +15,5 @@ class CopyProgress:
     of_executions: int = 0
     found: int = 0
     """Executions that an earlier, interrupted copy had brought."""
-    rows: dict[str, int] = field(default_factory=dict)
+    rows: Mapping[str, int] = field(default_factory=dict)
     """Of each table, on both sides, once everything is compared."""

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from threading import Condition, Thread
+from threading import Condition, Thread, Timer
 from time import monotonic
 
 from assay.errors import AssayError, LookupFailed, PlanError
@@ -25,6 +25,8 @@ _IDLE_SECONDS = 60.0
 """So long the process waits for another question: to start one takes a second."""
 _RETRY_SECONDS = 30.0
 """Before a question is asked again whose process died over it."""
+_MOST_SECONDS = 600.0
+"""After which the process is ended over a question, so that the others are not kept waiting for ever."""
 _MOST_WAITING = 100
 _ERRORS: Mapping[str, type[AssayError]] = {kind.__name__: kind for kind in (LookupFailed, PlanError)}
 """What is wrong with a question; any other error is told by its message alone."""
@@ -76,8 +78,8 @@ class Analyst:
         while (found := self._wait_for_question()) is not None:
             asked, question, receive = found
             try:
-                answered = self._have_answered(asked[0], question)
-            except (OSError, ValueError, KeyError) as error:
+                receive(self._have_answered(asked[0], question))
+            except Exception as error:  # whatever it was, later questions are answered
                 if not self._is_ending:
                     _log.warning("the process that analyses results failed: %s", error)
                 self._end_process()
@@ -85,8 +87,6 @@ class Analyst:
                     key: at for key, at in self._failed.items() if monotonic() - at < _RETRY_SECONDS
                 }
                 self._failed[asked] = monotonic()
-            else:
-                receive(answered)
             with self._changed:
                 self._waiting.pop(asked, None)
 
@@ -114,9 +114,15 @@ class Analyst:
             "suite": question.suite,
             "options": question.options,
         }
-        self._process.stdin.write(to_json(whole) + "\n")
-        self._process.stdin.flush()
-        told = json.loads(self._process.stdout.readline())
+        deadline = Timer(_MOST_SECONDS, self._process.kill)
+        deadline.daemon = True
+        deadline.start()
+        try:
+            self._process.stdin.write(to_json(whole) + "\n")
+            self._process.stdin.flush()
+            told = json.loads(self._process.stdout.readline())
+        finally:
+            deadline.cancel()
         if "error" in told:
             return _ERRORS.get(told["error"], AssayError)(told["message"])
         return answer_from_plain(told["answer"])

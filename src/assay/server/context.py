@@ -148,7 +148,8 @@ class ServerContext:
         if kept is None:
             raise BeingComputed
         if isinstance(kept.value, AssayError):
-            raise kept.value
+            # A new one each time: whatever is raised keeps the frames that it passed.
+            raise type(kept.value)(str(kept.value))
         return Prepared(kept.value, None if is_current else monotonic() - kept.at)
 
     def _read_state(self, suite: str | None) -> object:

@@ -40,6 +40,23 @@ class LogFailed(AssayError):
     """The log of a simulation cannot be written; the message says which file, why, and what to do."""
 
 
+class RowLimit:
+    """Where a limit on rows lies, from what happened: above every number that did not set anything off, at most the least that did."""
+
+    def __init__(self) -> None:
+        self.above = 0
+        self.at_most: int | None = None
+
+    def see(self, rows: int, *, is_reached: bool) -> None:
+        if not is_reached:
+            self.above = max(self.above, rows)
+        elif self.at_most is None or rows < self.at_most:
+            self.at_most = rows
+
+    def range(self) -> tuple[int, int | None]:
+        return self.above, self.at_most
+
+
 class SimulationLog:
     """An open log. `add` takes the world after each step; `finish` writes what is left, makes the indexes and copies the database if it should be kept.
 
@@ -50,6 +67,9 @@ class SimulationLog:
         self.file = file
         self.rows = self.writes = self.commits = 0
         """Rows, calls that wrote some of them, and transactions."""
+        self.largest_write = 0
+        """Rows of the largest such call."""
+        self._collected, self._committed = RowLimit(), RowLimit()
         self._config, self._pending, self._uncommitted = config, 0, 0
         self._buffers: dict[str, list[tuple[float, ...]]] = {table: [] for table in TABLES}
         with explain_failure(file):
@@ -73,7 +93,9 @@ class SimulationLog:
         self._buffers["resource_states"] += [(step, number, *row) for number, row in enumerate(amounts)]
         self._buffers["step_metrics"].append(metrics)
         self._pending += len(agents) + len(resources) + 1
-        if self._pending >= self._config.buffer_size:
+        is_full = self._pending >= self._config.buffer_size
+        self._collected.see(self._pending, is_reached=is_full)
+        if is_full:
             with explain_failure(self.file):
                 self._write()
 
@@ -85,8 +107,11 @@ class SimulationLog:
                 piece = rows[first : first + size]
                 self._connection.executemany(_INSERT[table], piece)
                 self.writes += 1
+                self.largest_write = max(self.largest_write, len(piece))
                 self._uncommitted += len(piece)
-                if self._uncommitted >= self._config.flush_frequency:
+                is_due = self._uncommitted >= self._config.flush_frequency
+                self._committed.see(self._uncommitted, is_reached=is_due)
+                if is_due:
                     self._commit()
             self.rows += len(rows)
             rows.clear()
@@ -116,7 +141,11 @@ class SimulationLog:
                     target.close()
 
     def settings(self) -> dict[str, object]:
-        """What is in effect, as the database and its file say: the mode, the profile of pragmas, how rows were written."""
+        """What is in effect, as the database and its file say: the mode, the profile of pragmas, how rows were written.
+
+        `collected` and `committed` say between which numbers of rows the buffer was written and a transaction ended: above the first, at
+        most the second, which is None where there were never enough.
+        """
         if is_on_disk(self._connection):
             mode = "disk"
         else:
@@ -129,6 +158,9 @@ class SimulationLog:
             "writes": self.writes,
             "commits": self.commits,
             "rows": self.rows,
+            "largest_write": self.largest_write,
+            "collected": self._collected.range(),
+            "committed": self._committed.range(),
         }
 
     def count_kept_rows(self) -> int:

@@ -71,8 +71,9 @@ def estimate_profile(scores: Array, levels: Array, seed: int = 0) -> tuple[Array
 def compute_improvement(x: Array, y: Array) -> Array:
     """P(X > Y): the chance that a run of X beats one of Y on a task, where ties count half; averaged over tasks.
 
+    >>> import numpy as np
     >>> float(compute_improvement(np.array([[2.0], [3.0]]), np.array([[1.0], [3.0]])))
-    0.875
+    0.625
     """
     wins = np.sign(x[..., :, None, :] - y[..., None, :, :])
     chance: Array = 0.5 + wins.mean(axis=(-3, -2, -1)) / 2

@@ -35,8 +35,8 @@ class Summary:
 
     @property
     def cv(self) -> float | None:
-        """Coefficient of variation; None around zero."""
-        return self.std / abs(self.mean) if self.mean else None
+        """Coefficient of variation; None around zero, and of a single value."""
+        return self.std / abs(self.mean) if self.mean and self.n > 1 else None
 
 
 def summarise(values: ArrayLike) -> Summary:

@@ -24,6 +24,7 @@ from assay.store import column_values as plain
 from assay.store import database, leases, schema, tables
 from assay.store.address import Address, read_address
 from assay.store.bulk import fetch_rows, insert_rows
+from assay.store.export import redact_row
 
 EXECUTIONS_AT_ONCE = 20_000
 """A transaction takes whole trials until they have this many executions."""
@@ -132,7 +133,10 @@ class _Copy:
             for table in self._of_trials:
                 for rows in _fetch(self._source, table, trials):
                     if table in _LONG:
-                        insert_rows(target, table, rows)
+                        has_text = table is tables.executions
+                        insert_rows(
+                            target, table, [redact_row(row, table) for row in rows] if has_text else rows
+                        )
                     else:
                         target.execute(
                             table.insert(), [dict(zip(table.c.keys(), row, strict=True)) for row in rows]

@@ -111,12 +111,12 @@ def _copy(reading: sa.Connection, copy: sa.Connection, table: sa.Table, run_id: 
     streamed = reading.execution_options(stream_results=True, max_row_buffer=_CHUNK)
     for chunk in streamed.execute(query).partitions(_CHUNK):
         if is_long:
-            insert_rows(copy, table, [_redact_row(row, table) for row in chunk])
+            insert_rows(copy, table, [redact_row(row, table) for row in chunk])
         else:
             copy.execute(table.insert(), [dict(row._mapping) for row in chunk])
 
 
-def _redact_row(row: Sequence[Any], table: sa.Table) -> tuple[Any, ...]:
+def redact_row(row: Sequence[Any], table: sa.Table) -> tuple[Any, ...]:
     """What an earlier version stored may hold a secret, and an exported file is meant to be shared."""
     known = known_secrets()
     return tuple(

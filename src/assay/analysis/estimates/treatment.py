@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from assay.model import TrialReport
+from assay.plugin.experiment import has_trait
 from assay.plugin.finding import finding_class
 
 Arms = tuple[TrialReport, ...]
@@ -26,10 +27,17 @@ def read_back(trial: TrialReport) -> Mapping[str, object]:
 
 
 def select_compared_params(trial: TrialReport) -> Mapping[str, object]:
-    """The params by which trials are matched and compared; a finding leaves out what says nothing about the work, such as an address."""
-    member = finding_class(trial.stored.trial.experiment)
-    params = trial.stored.trial.params
-    return params if member is None else member.compared_params(params)
+    """The params by which trials are matched and compared; a finding leaves out what says nothing about the work, such as an address.
+
+    The agent that an experiment tests is told apart by its name, as everywhere, and not by its definition.
+    """
+    experiment, params = trial.stored.trial.experiment, trial.stored.trial.params
+    member = finding_class(experiment)
+    if member is not None:
+        return member.compared_params(params)
+    if "agent" in params and has_trait(experiment, "params_of"):
+        return {name: value for name, value in params.items() if name != "agent"}
+    return params
 
 
 def settings_not_taken(trial: TrialReport) -> list[str]:

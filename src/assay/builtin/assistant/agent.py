@@ -38,16 +38,20 @@ class Assistant:
     validator: ClassVar[MessageValidator] = MessageValidator()
     config_validator: ClassVar[SettingsValidator] = SettingsValidator()
     parser: ClassVar[JsonParser] = JsonParser()
-    tools: ClassVar[ToolRegistry] = ToolRegistry()
+    tools: ToolRegistry = ToolRegistry()
+    """Each agent has one of its own, whose threads end with it; this one shows that there are some."""
     memory: ClassVar[type[IndexedMemory]] = IndexedMemory
     evaluator: ClassVar[WordEvaluator] = WordEvaluator()
     reward_function: ClassVar[ConversationReward] = ConversationReward()
+
+    def __init__(self) -> None:
+        self.tools = ToolRegistry()
 
     def open(self) -> None:
         return None
 
     def close(self) -> None:
-        return None
+        self.tools.close()
 
     def found_version(self) -> str:
         return "1"

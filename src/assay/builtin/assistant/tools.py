@@ -6,6 +6,8 @@ import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from threading import Lock
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, create_model
@@ -34,7 +36,8 @@ def check_receipt(content: str) -> str:
 class ToolRegistry:
     """Functions by name; each call checks its arguments with a pydantic model of the function's signature.
 
-    Several calls run in threads, which helps where tools wait or leave Python, as hashing does.
+    Several calls run in threads, which helps where tools wait or leave Python, as hashing does. The threads start with the first
+    such calls and end with `close`.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class ToolRegistry:
         self._functions = {function.__name__: function for function in functions}
         self._models = {name: _build_model(function) for name, function in self._functions.items()}
         self._threads: ThreadPoolExecutor | None = None
+        self._lock = Lock()
 
     def schemas(self) -> Sequence[Mapping[str, Any]]:
         return [
@@ -60,9 +64,18 @@ class ToolRegistry:
     def call(self, calls: Sequence[ToolCall]) -> Sequence[object]:
         if len(calls) == 1:
             return [self._call(calls[0])]
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(_THREADS)
-        return list(self._threads.map(self._call, calls))
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(_THREADS)
+            running = self._threads.map(self._call, calls)
+        return list(running)
+
+    def close(self) -> None:
+        """End the threads after the calls that they have; a later call starts new ones."""
+        with self._lock:
+            threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown()
 
     def _call(self, call: ToolCall) -> object:
         if call.name not in self._functions:
@@ -71,6 +84,7 @@ class ToolRegistry:
         return self._functions[call.name](**dict(arguments))
 
 
+@cache
 def _build_model(function: Callable[..., object]) -> type[BaseModel]:
     hints = get_type_hints(function)
     fields: dict[str, Any] = {

@@ -6,7 +6,6 @@ in `rl` yield is the reward of each episode, of which `rl/training.py` makes fig
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Mapping
 from time import perf_counter
 from typing import Any, ClassVar, Literal
@@ -100,25 +99,27 @@ class AlgorithmExperiment(Experiment):
         """A policy is trained once only: each execution has a new one, from a seed of its own."""
         self._seed = context.seed + 1000 * context.execution
         self._trainer = self._make_trainer(self._seed)
-        params = self.params
-        context.read_back(algorithm=params.algorithm, backend=params.backend, task=params.task)
-        if params.backend == "stub":
+        context.read_back(**self._trainer.settings)
+        if self._trainer.settings["backend"] == "stub":
             context.read_back(simulated=True)
 
     def execute_once(self, context: ExperimentContext) -> tuple[Training, float]:
         params = self.params
         budget = TrainingBudget(params.episodes, params.group_size, params.threshold, params.window)
         began = perf_counter()
-        return run_training(self._trainer, budget, context.report_progress), perf_counter() - began
+        training = run_training(self._trainer, budget, context.report_progress)
+        seconds = perf_counter() - began
+        # Once more: other people's trainers are made, and can be asked, only when they train.
+        context.read_back(**self._trainer.settings)
+        return training, seconds
 
     def read(self, result: tuple[Training, float]) -> Outcome:
         training, seconds = result
         figures = training.compute_figures()
         if seconds > 0:
             figures["samples_per_sec"] = len(training.rewards) * self.params.group_size / seconds
-        figures["peak_bytes"] = float(
-            peak_memory() or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        )
+        if (peak := peak_memory()) is not None:
+            figures["peak_bytes"] = float(peak)
         return Outcome(
             figures,
             {"ended": "diverged" if training.fault else "trained", "episodes": len(training.rewards)},

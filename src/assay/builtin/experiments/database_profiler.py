@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field
 from assay.builtin.experiments.pragma_profile import INSERT, Row, open_database, rows
 from assay.model import Better, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.plugin.outcome import Outcome, split_result
 from assay.simulation.pragmas import ProfileName, is_on_disk, settings_of, size_of
 
 Operation = Literal["insert", "query", "select", "update", "delete", "aggregate", "mixed"]
@@ -59,9 +60,9 @@ class DatabaseProfilerParams(BaseModel):
 class DatabaseProfiler(Experiment):
     """One operation on every row of a SQLite table, in transactions of `batch_size` rows.
 
-    Each execution gets a database of its own. Where rows are needed, they are written before the clock starts. `operation_seconds` ends
-    when a database on disk is closed, so that work which a journal puts off is counted. Copying a database in memory to a file is
-    timed apart, as `persist_seconds`.
+    Each execution gets a database of its own. Where rows are needed, they are written before the clock starts. `operation_seconds`, which is
+    also `seconds`, ends when a database on disk is closed, so that work which a journal puts off is counted. Copying a database in memory to
+    a file is timed apart, as `persist_seconds`.
     """
 
     Params = DatabaseProfilerParams
@@ -81,6 +82,7 @@ class DatabaseProfiler(Experiment):
 
     params: DatabaseProfilerParams
     _folder: Path | None = None
+    _connection: sqlite3.Connection | None = None
     _rows: list[Row]
 
     def setup(self, context: ExperimentContext) -> None:
@@ -88,17 +90,41 @@ class DatabaseProfiler(Experiment):
         self._folder = Path(tempfile.mkdtemp(prefix="database_profiler-", dir=context.run_dir))
         self._rows = rows(1, self.params.num_records, 100, random.Random(context.seed))
 
-    def execute_once(self, context: ExperimentContext) -> dict[str, float]:
-        with _explained(), closing(self._open()) as connection:
+    def prepare_once(self, context: ExperimentContext) -> None:
+        """A new database, with the rows that the operation needs."""
+        self._close()
+        with _explained():
+            self._connection = connection = self._open()
             if self.params.operation != "insert":
                 connection.executemany(INSERT, self._rows)
                 connection.commit()
             context.read_back(**self._settings(connection))
-            return self._measure(connection, context)
+
+    def execute_once(self, context: ExperimentContext) -> dict[str, float]:
+        if self._connection is None:  # several calls in one execution are prepared only once
+            self.prepare_once(context)
+        assert self._connection is not None
+        try:
+            with _explained():
+                return self._measure(self._connection, context)
+        finally:
+            self._close()
+
+    def read(self, result: Mapping[str, float]) -> Outcome:
+        """Its time is that of the operation, without the copy to a file."""
+        outcome = split_result(result)
+        outcome.seconds = outcome.measurements.get("operation_seconds")
+        return outcome
 
     def teardown(self, context: ExperimentContext) -> None:
+        self._close()
         if self._folder:
             shutil.rmtree(self._folder)
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _open(self) -> sqlite3.Connection:
         assert self._folder is not None
@@ -120,19 +146,25 @@ class DatabaseProfiler(Experiment):
         operate = OPERATIONS[self.params.operation]
         starts = range(0, len(self._rows), self.params.batch_size)
         batches = [self._rows[start : start + self.params.batch_size] for start in starts]
-        context.read_back(
-            operation=self.params.operation,
-            num_records=sum(map(len, batches)),
-            batch_size=max(map(len, batches)),
-        )
+        context.read_back(num_records=sum(map(len, batches)), batch_size=max(map(len, batches)))
+        actions: set[int] = set()
+
+        def note(action: int, *_: object) -> int:
+            actions.add(action)
+            return sqlite3.SQLITE_OK
+
+        connection.set_authorizer(note)
         begin = perf_counter()
-        for batch in batches:
+        for number, batch in enumerate(batches):
             operate(connection, batch)
             connection.commit()
+            if not number:  # the others have the same statements, and SQLite would ask about each transaction
+                connection.set_authorizer(None)
         size = size_of(connection)
         if not self.params.use_in_memory_db:
             connection.close()
         seconds = perf_counter() - begin
+        context.read_back(operation=_name_operation(actions, self.params.operation))
         found = {
             "operation_seconds": seconds,
             "rows_per_second": len(self._rows) / seconds,
@@ -205,6 +237,24 @@ OPERATIONS: Mapping[str, Callable[[sqlite3.Connection, Sequence[Row]], None]] = 
     "aggregate": _aggregate,
     "mixed": _mix,
 }
+
+
+_ACTIONS = {
+    sqlite3.SQLITE_INSERT: "insert",
+    sqlite3.SQLITE_SELECT: "select",
+    sqlite3.SQLITE_UPDATE: "update",
+    sqlite3.SQLITE_DELETE: "delete",
+}
+
+
+def _name_operation(actions: set[int], asked: str) -> str:
+    """The operation by what SQLite was asked to do, as it tells when it compiles a statement."""
+    done = [name for action, name in _ACTIONS.items() if action in actions]
+    if len(done) == len(_ACTIONS):
+        return "mixed"
+    if done == ["select"] and sqlite3.SQLITE_FUNCTION in actions:
+        return "aggregate"
+    return "query" if done == ["select"] and asked == "query" else ", ".join(done)
 
 
 @contextmanager

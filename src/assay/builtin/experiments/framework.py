@@ -17,7 +17,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from assay.builtin.experiments.rl.probes import PROBES, probe_features
 from assay.errors import LookupFailed, no_such
@@ -54,6 +54,15 @@ class FrameworkParams(BaseModel):
             raise ValueError(no_such(name, "frameworks", PROBES))
         return name
 
+    @model_validator(mode="after")
+    def _has_two_groups(self) -> FrameworkParams:
+        if self.samples < 2 * self.group_size:
+            raise ValueError(
+                f"'samples' has to be at least twice 'group_size', because speed is measured from the first group to "
+                f"the last: {self.samples} samples are fewer than two groups of {self.group_size}"
+            )
+        return self
+
 
 @dataclass(slots=True)
 class FrameworkRun:
@@ -63,6 +72,10 @@ class FrameworkRun:
     moments: list[float] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
     parameters: int = 0
+    peak_bytes: int | None = None
+    """Of the process when training ended: what is probed later imports more. None where the system does not tell."""
+    is_first: bool = True
+    """Whether nothing was imported or held in this process by an earlier execution."""
     missing: str = ""
     """The package that is not installed; empty where the framework ran."""
 
@@ -74,10 +87,13 @@ class FrameworkExperiment(Experiment):
     metrics: ClassVar[Mapping[str, Metric]] = {metric.name: metric for metric in _METRICS}
     failures_are_results: ClassVar[bool] = True
     params: FrameworkParams
+    _is_process_fresh: ClassVar[bool] = True
+    """Of the whole process: inline, the trials of several frameworks share it, and with it what they import."""
 
     def execute_once(self, context: ExperimentContext) -> FrameworkRun:
-        params, run = self.params, FrameworkRun(perf_counter())
-        context.read_back(framework=params.framework)
+        params = self.params
+        run = FrameworkRun(perf_counter(), is_first=FrameworkExperiment._is_process_fresh)
+        FrameworkExperiment._is_process_fresh = False
 
         def see_group(reward: float) -> None:
             run.moments.append(perf_counter())
@@ -93,9 +109,11 @@ class FrameworkExperiment(Experiment):
             run.missing = str(error.name)
             context.remark(f"'{params.framework}' is not measured: '{run.missing}' is not installed.")
             return run
+        context.read_back(framework=Path(str(script.__file__)).stem)
         run.parameters = int(
             script.train(params.task, params.samples, params.group_size, context.seed, see_group)
         )
+        run.peak_bytes = peak_memory()
         return run
 
     def read(self, run: FrameworkRun) -> Outcome:
@@ -105,12 +123,14 @@ class FrameworkExperiment(Experiment):
         if run.missing:
             return Outcome({}, {"measured": False, "missing": run.missing}, detail=detail)
         figures = {
-            "peak_bytes": float(peak_memory() or 0),
-            "first_step_seconds": run.moments[0] - run.began,
             "final_reward": fmean(run.rewards[-_FINAL_GROUPS:]),
             "lines_of_code": float(lines),
             "parameters": float(run.parameters),
         }
+        if run.is_first:
+            figures["first_step_seconds"] = run.moments[0] - run.began
+            if run.peak_bytes is not None:
+                figures["peak_bytes"] = float(run.peak_bytes)
         # From the first group to the last: importing and building are in the time to the first step.
         if (span := run.moments[-1] - run.moments[0]) > 0:
             figures["samples_per_sec"] = (len(run.moments) - 1) * self.params.group_size / span

@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -155,22 +155,87 @@ class MemoryDb(Experiment):
     def _read_back(
         self, context: ExperimentContext, results: Mapping[tuple[int, int], Mapping[Mode, SimulationResult]]
     ) -> None:
-        """The modes as the databases report them; `all` only if every leg had the one that it was meant to have."""
-        settings = {mode: result.settings for legs in results.values() for mode, result in legs.items()}
-        effective = {mode: str(told["mode"]) for mode, told in settings.items()}
+        """What the databases of all legs report; `all` only if every leg with every batch had the mode that it was meant to have."""
+        by_leg = {mode: [legs[mode] for legs in results.values()] for mode in self.params.legs()}
+        effective = {mode: _join(each.settings["mode"] for each in legs) for mode, legs in by_leg.items()}
         is_as_asked = all(mode == told for mode, told in effective.items())
-        profiles = dict.fromkeys(str(told["db_pragma_profile"]) for told in settings.values())
-        one = next(iter(next(iter(results.values())).values()))
+        every = [result for legs in by_leg.values() for result in legs]
+        firsts = [result.history[0] for result in every]
         context.read_back(
-            mode=self.params.mode if is_as_asked else ", ".join(effective.values()),
-            db_pragma_profile=", ".join(profiles),
-            num_steps=len(one.history),
-            num_agents=one.history[0].num_agents + one.history[0].deaths - one.history[0].births,
-            journal_modes={mode: told["journal_mode"] for mode, told in settings.items()},
-            kept_rows={mode: told["kept_rows"] for mode, told in settings.items()},
-            writes=sum(int(str(told["writes"])) for told in settings.values()),
-            commits=sum(int(str(told["commits"])) for told in settings.values()),
+            mode=self.params.mode if is_as_asked else ", ".join(map(str, effective.values())),
+            db_pragma_profile=_join((each.settings["db_pragma_profile"] for each in every), ", "),
+            num_steps=_join(len(each.history) for each in every),
+            num_agents=_join(first.num_agents + first.deaths - first.births for first in firsts),
+            journal_modes={
+                mode: _join(each.settings["journal_mode"] for each in legs) for mode, legs in by_leg.items()
+            },
+            kept_rows={mode: _add_up(legs, "kept_rows") for mode, legs in by_leg.items()},
+            writes=_add_up(every, "writes"),
+            commits=_add_up(every, "commits"),
+            largest_write=max(int(str(each.settings["largest_write"])) for each in every),
         )
+        self._read_back_batches(context, results)
+
+    def _read_back_batches(
+        self, context: ExperimentContext, results: Mapping[tuple[int, int], Mapping[Mode, SimulationResult]]
+    ) -> None:
+        """Both limits as the logs show them; those of a list, which are no param of their own, only where one was ignored."""
+        by_size: dict[int, list[SimulationResult]] = {}
+        by_frequency: dict[int, list[SimulationResult]] = {}
+        for (size, frequency), legs in results.items():
+            by_size.setdefault(size, []).extend(legs.values())
+            by_frequency.setdefault(frequency, []).extend(legs.values())
+        ignored: dict[str, list[int]] = {}
+        for name, lists, found in (
+            (
+                "buffer_size",
+                "buffer_sizes",
+                {size: find_buffer_size(size, by_size[size]) for size in by_size},
+            ),
+            (
+                "flush_frequency",
+                "flush_frequencies",
+                {asked: find_limit(asked, "committed", each) for asked, each in by_frequency.items()},
+            ),
+        ):
+            if not getattr(self.params.parameters, lists):
+                context.read_back(**{name: found[getattr(self.params, name)]})
+            elif any(value not in (None, asked) for asked, value in found.items()):
+                ignored[lists] = [asked if value is None else value for asked, value in found.items()]
+        if ignored:
+            context.read_back(parameters={**self.params.parameters.model_dump(), **ignored})
+
+
+def _join(values: Iterable[object], between: str = "/") -> object:
+    """The value that all have; several in one text."""
+    found = list(dict.fromkeys(values))
+    return found[0] if len(found) == 1 else between.join(map(str, found))
+
+
+def _add_up(results: Iterable[SimulationResult], name: str) -> int:
+    return sum(int(str(result.settings[name])) for result in results)
+
+
+def find_limit(asked: int, name: str, results: Iterable[SimulationResult]) -> int | None:
+    """A limit on rows as the logs show it: the one asked for where it fits all of them, else the one that a log had.
+
+    None where no log had so many rows, as then nobody can tell.
+    """
+    is_seen = False
+    for result in results:
+        above, at_most = cast(tuple[int, int | None], result.settings[name])
+        if asked <= above:
+            return at_most or above + 1
+        if at_most is not None and at_most < asked:
+            return at_most
+        is_seen = is_seen or at_most is not None
+    return asked if is_seen else None
+
+
+def find_buffer_size(asked: int, results: Sequence[SimulationResult]) -> int | None:
+    """As `find_limit`; what is written at once may not be larger either."""
+    largest = max(int(str(result.settings["largest_write"])) for result in results)
+    return largest if largest > asked else find_limit(asked, "collected", results)
 
 
 Legs = Mapping[Mode, list[SimulationResult]]
@@ -188,11 +253,11 @@ def _compute_times(legs: Legs) -> dict[str, float]:
 def _compute_figures(legs: Legs) -> dict[str, float]:
     every = [result for results in legs.values() for result in results]
     seconds = sum(result.seconds for result in every)
-    rows = sum(int(str(result.settings["rows"])) for result in every)
+    rows = _add_up(every, "rows")
     return {
         **_compute_times(legs),
         "simulation_seconds": seconds,
         "rows_per_second": rows / seconds,
         "rows_written": rows,
-        "commits": sum(int(str(result.settings["commits"])) for result in every),
+        "commits": _add_up(every, "commits"),
     }

@@ -46,15 +46,23 @@ class ObservationProfilerParams(WorldParams):
 class ObservationProfiler(Experiment):
     """The cost of observations against agents and radius, the parts of it, and the two ways to find what is near.
 
-    `agents_exponent` is the slope of log time against log agents: 1 is linear, 0 a fixed cost. `lookup` compares a look into the grid with a
+    `agents_exponent` is the power of the number of agents by which the time of a step grows, beside a fixed cost: 1 is linear. It has a 95 %
+    interval, and needs three numbers of agents; `radius_exponent` is the same for radii. `lookup` compares a look into the grid with a
     comparison of every agent with every resource; both must find the same before they are timed. `share` splits the time at `num_agents` and `radius`.
     """
 
     Params = ObservationProfilerParams
     metrics: ClassVar[Mapping[str, Metric]] = {
         "observes_per_sec": Metric("observes_per_sec", "1/s", Better.HIGHER),
-        "agents_exponent": Metric("agents_exponent", "", Better.LOWER, Kind.DERIVED),
-        "radius_exponent": Metric("radius_exponent", "", Better.LOWER, Kind.DERIVED),
+        **{
+            f"{axis}_exponent": Metric(f"{axis}_exponent", "", Better.LOWER, Kind.DERIVED)
+            for axis in ("agents", "radius")
+        },
+        **{
+            f"{axis}_exponent_{end}": Metric(f"{axis}_exponent_{end}", "", Better.UNKNOWN, Kind.DERIVED)
+            for axis in ("agents", "radius")
+            for end in ("low", "high")
+        },
         "lookup.grid_seconds": Metric("lookup.grid_seconds", "s", Better.LOWER),
         "lookup.search_seconds": Metric("lookup.search_seconds", "s", Better.LOWER),
         "lookup.grid_speedup": Metric("lookup.grid_speedup", "", Better.HIGHER, Kind.DERIVED),
@@ -81,8 +89,8 @@ class ObservationProfiler(Experiment):
         }
         return {
             "observes_per_sec": flow["observes_per_sec"],
-            "agents_exponent": _fit_exponent(by_agents),
-            "radius_exponent": _fit_exponent(by_radius),
+            **_fit_exponent("agents", by_agents),
+            **_fit_exponent("radius", by_radius),
             "lookup": _compare_lookups(base),
             "share": _split(flow),
             **{f"agents_{n}": _select(found) for n, found in by_agents.items()},
@@ -106,10 +114,16 @@ def _select(flow: Mapping[str, Any]) -> dict[str, float]:
     return {name: flow[name] for name in ("observes_per_sec", "mean_step_time_s")}
 
 
-def _fit_exponent(flows: Mapping[int, Mapping[str, Any]]) -> float:
-    """Least squares on logarithms: by which power the time of a step grows."""
-    sizes, times = np.log(list(flows)), np.log([flow["mean_step_time_s"] for flow in flows.values()])
-    return float(np.polyfit(sizes, times, 1)[0])
+def _fit_exponent(axis: str, flows: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
+    """By which power the time of a step grows, with the ends of its interval; nothing for two sizes, which prove no power."""
+    from assay.stats.line import growth_exponent
+
+    sizes = sorted(flows)
+    line = growth_exponent(sizes, [flows[size]["mean_step_time_s"] for size in sizes])
+    if line is None:
+        return {}
+    name = f"{axis}_exponent"
+    return {name: line.slope, f"{name}_low": line.low, f"{name}_high": line.high}
 
 
 def _compare_lookups(perception: Perception) -> dict[str, float]:

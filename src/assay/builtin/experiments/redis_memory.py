@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -28,7 +29,7 @@ _SEARCHES = 100
 """At most, for each agent."""
 _CONNECT_SECONDS = 5
 _PERCENTILES = (50, 95, 99)
-_FEWEST_FOR_P99 = 100
+_CLIENT = "redis client"
 _GET_ONE = "apt-get install redis-server, or: docker run -p 6379:6379 redis"
 
 
@@ -112,7 +113,9 @@ class AgentMemory:
         oldest = [int(number) for number in self._client.zrange(self.timeline, 0, -limit - 1)]
         if not oldest:
             return 0
-        entries = map(json.loads, self._client.mget([self._entry(number) for number in oldest]))
+        # An entry that has expired is gone already, and its cell expires by itself.
+        texts = self._client.mget([self._entry(number) for number in oldest])
+        entries = [json.loads(text) for text in texts if text is not None]
         with self._client.pipeline(transaction=False) as pipeline:
             pipeline.zrem(self.timeline, *oldest)
             pipeline.unlink(*(self._entry(number) for number in oldest))
@@ -173,7 +176,7 @@ class RedisMemory(Experiment):
         self._entries = [draw_entry(number, chance) for number in range(self.params.memory_entries)]
         searches = min(_SEARCHES, self.params.memory_entries)
         self._points = [(chance.uniform(0, _WORLD), chance.uniform(0, _WORLD)) for _ in range(searches)]
-        self._client = connect(self.params.url)
+        context.extras[_CLIENT] = self._client = connect(self.params.url)
         server = self._client.info("server")
         context.read_back(redis_version=server["redis_version"], redis_mode=server.get("redis_mode"))
 
@@ -188,19 +191,20 @@ class RedisMemory(Experiment):
             self._read_back(agents[0], context)
             reads = [seconds for agent in agents for seconds in self._read(agent, context.seed)]
             searches = [seconds for agent in agents for seconds in self._search(agent)]
-            kept = min(self.params.memory_entries, self.params.memory_limit)
             return {
                 **_summarise("write", "writes", writes),
                 **_summarise("read", "reads", reads),
                 **_summarise("search", "searches", searches),
-                "bytes_per_entry": self._measure_entry(context, kept),
+                **self._measure_entry(context),
                 "batch_writes_per_second": self._write_batches(self._memories(context, "batch")),
                 **self._forget(agents),
             }
 
     @staticmethod
     def teardown(context: ExperimentContext) -> None:
-        """Static, so that a new process removes the keys of one that was killed."""
+        """Static, so that a new process removes the keys of one that was killed; that one's client ended with it."""
+        if (opened := context.extras.pop(_CLIENT, None)) is not None:
+            opened.close()
         with suppress(RedisAway, MissingExtra):
             url = str(context.params["url"])
             with connect(url) as client, _explained(url):
@@ -269,12 +273,16 @@ class RedisMemory(Experiment):
             ttl=self.params.ttl if 0 < lives <= self.params.ttl else lives,
         )
 
-    def _measure_entry(self, context: ExperimentContext, kept: int) -> float:
-        """Bytes of one agent's keys, timeline and cells included, by entry."""
+    def _measure_entry(self, context: ExperimentContext) -> dict[str, float]:
+        """Bytes of one agent's keys, timeline and cells included, by the entries that the server has; none where all have expired."""
+        agent = f"{_prefix(context)}one:0:"
+        keys = set(self._client.scan_iter(f"{agent}*", count=1000))
+        kept = sum(key.startswith(f"{agent}entry:") for key in keys)
         with self._client.pipeline(transaction=False) as pipeline:
-            for key in self._client.scan_iter(f"{_prefix(context)}one:0:*", count=1000):
+            for key in keys:
                 pipeline.memory_usage(key)
-            return float(sum(filter(None, pipeline.execute()))) / kept
+            total = float(sum(filter(None, pipeline.execute())))
+        return {"bytes_per_entry": total / kept} if kept else {}
 
     def _forget(self, agents: Sequence[AgentMemory]) -> dict[str, float]:
         """Half of what each agent may keep, so that there is something to forget however few entries there are."""
@@ -349,10 +357,21 @@ def _distance(entry: Mapping[str, Any], x: float, y: float) -> float:
 def _summarise(phase: str, plural: str, seconds: Sequence[float]) -> dict[str, float]:
     """Operations a second, and percentiles as far as there are operations beyond them."""
     from assay.stats.summary import percentile
+    from assay.stats.tails import is_enough
 
-    shown = [q for q in _PERCENTILES if q != 99 or len(seconds) >= _FEWEST_FOR_P99]
+    shown = [q for q in _PERCENTILES if is_enough(len(seconds), q)]
     tails = {f"{phase}_p{q}_seconds": percentile(seconds, q) for q in shown}
     return {f"{plural}_per_second": len(seconds) / sum(seconds), **tails}
+
+
+def hide_password(url: str) -> str:
+    """An address that may be shown; a password may have any character but for the last '@'.
+
+    >>> hide_password("redis://desk:secret@host:6379/0"), hide_password("unix:///redis.sock?password=secret&db=1")
+    ('redis://desk@host:6379/0', 'unix:///redis.sock?password=…&db=1')
+    """
+    shown = re.sub(r"://([^:@/]*):.*@", lambda found: f"://{found[1]}@" if found[1] else "://", url)
+    return re.sub(r"([?&]password=)[^&]*", r"\1…", shown)
 
 
 @contextmanager
@@ -364,8 +383,8 @@ def _explained(url: str) -> Iterator[None]:
         yield
     except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
         raise RedisAway(
-            f"No Redis server answers at '{url}' ({error}). Start one: {_GET_ONE}. Another address: "
+            f"No Redis server answers at '{hide_password(url)}' ({error}). Start one: {_GET_ONE}. Another address: "
             "--set redis_memory.url=redis://HOST:PORT/0"
         ) from error
     except (exceptions.RedisError, ValueError) as error:
-        raise RedisAway(f"Redis at '{url}' refuses: {error}") from error
+        raise RedisAway(f"Redis at '{hide_password(url)}' refuses: {error}") from error

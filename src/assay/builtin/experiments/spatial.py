@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from math import ceil
 from time import perf_counter
 from typing import Any, ClassVar, Literal
@@ -266,17 +267,16 @@ class SpatialMemoryProfiler(_SpatialExperiment):
         levels = [resident_bytes()]
         held: list[Any] = [_store_places(params.data_structure, workload) for _ in range(copies)]
         context.read_back(
-            data_structure={"ndarray": "numpy_array"}.get(type(held[0]).__name__, type(held[0]).__name__),
-            track_memory_usage=params.track_memory_usage,
-            track_garbage_collection=params.track_garbage_collection,
+            data_structure={"ndarray": "numpy_array"}.get(type(held[0]).__name__, type(held[0]).__name__)
         )
         levels.append(resident_bytes())
         indexes = [self._build() for _ in range(copies)]
         levels.append(resident_bytes())
+        entities, index = (max(0, after - before) / copies for before, after in pairwise(levels))
         found = {
-            "entities_bytes": (levels[1] - levels[0]) / copies,
-            "index_bytes": (levels[2] - levels[1]) / copies,
-            "bytes_per_entity": (levels[2] - levels[1]) / copies / params.agent_count,
+            "entities_bytes": entities,
+            "index_bytes": index,
+            "bytes_per_entity": index / params.agent_count,
         }
         if params.track_memory_usage:
             found |= self._watch_use(indexes, levels[2])

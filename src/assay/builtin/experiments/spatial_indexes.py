@@ -128,7 +128,7 @@ class SklearnTree:
         member = {"kd_tree": neighbors.KDTree, "ball_tree": neighbors.BallTree}[kind]
         self.places = places.copy()
         self._make: Callable[[], Any] = partial(member, self.places, leaf_size=leaf_size)
-        self._leaf_size, self._tree = leaf_size, self._make()
+        self._tree = self._make()
 
     def radius(self, centres: Floats, radius: float) -> Found:
         found: Found = self._tree.query_radius(centres, radius)
@@ -151,8 +151,17 @@ class SklearnTree:
         return {
             "algorithm": names.get(kind),
             "agent_count": len(self._tree.get_arrays()[1]),
-            "leaf_size": self._leaf_size,
+            **_read_leaf_size(self._tree),
         }
+
+
+def _read_leaf_size(tree: Any) -> dict[str, int]:
+    """From what scikit-learn pickles of a tree, as no attribute tells; nothing where that does not look as it is known."""
+    match tree.__getstate__():
+        case (_, _, _, _, int(leaf_size), int(levels), int(nodes), *_) if nodes == 2**levels - 1:
+            return {"leaf_size": leaf_size}
+        case _:
+            return {}
 
 
 class _GrownIndex:

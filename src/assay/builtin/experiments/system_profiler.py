@@ -129,12 +129,15 @@ class SystemWatch:
         self._spent = 0.0
         self._last: Row = {}
         self._cpu_max = 0.0
+        self._rss_max = 0
+        """Over all samples: of those that are kept, every other one goes when there are many."""
 
     def take(self) -> Row:
         began, params = time.thread_time(), self._params
         row: Row = {"at": time.perf_counter(), "cpu": time.process_time()}
         if params.monitor_memory:
             row["rss"] = self._process.memory_info().rss
+            self._rss_max = max(self._rss_max, row["rss"])
         if params.monitor_disk and hasattr(self._process, "io_counters"):  # macOS has none
             counters = self._process.io_counters()
             row["read"], row["written"] = counters.read_bytes, counters.write_bytes
@@ -157,11 +160,11 @@ class SystemWatch:
             figures["cpu_percent"] = 100 * (last["cpu"] - first["cpu"]) / passed
             figures["cpu_percent_max"] = self._cpu_max
         if params.monitor_memory:
-            memory = [row["rss"] / MB for row in rows]
-            figures["memory_before_mb"], figures["memory_after_mb"] = memory[0], memory[-1]
-            figures["memory_peak_mb"] = max(memory)
-            figures["memory_growth_mb"] = memory[-1] - memory[0]
-            figures["memory_per_agent_kb"] = (max(memory) - memory[0]) * MB / KB / agents
+            before, after, peak = (rss / MB for rss in (first["rss"], last["rss"], self._rss_max))
+            figures["memory_before_mb"], figures["memory_after_mb"] = before, after
+            figures["memory_peak_mb"] = peak
+            figures["memory_growth_mb"] = after - before
+            figures["memory_per_agent_kb"] = (peak - before) * MB / KB / agents
         if "read" in first:
             figures["disk_read_bytes"] = last["read"] - first["read"]
             figures["disk_write_bytes"] = last["written"] - first["written"]

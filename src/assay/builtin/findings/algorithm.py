@@ -27,15 +27,26 @@ _SHOWN_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmContest:
-    """The algorithms of one task with one budget, which are compared with each other."""
+    """The algorithms of one task with one budget, which are compared with each other.
 
-    task: str
+    All of them are measured, or all are simulated, and all have converged by the same measure.
+    """
+
     algorithms: tuple[AlgorithmSummary, ...]
     duels: tuple[SeedComparison, ...]
 
     @property
+    def task(self) -> str:
+        return self.algorithms[0].task
+
+    @property
     def is_simulated(self) -> bool:
-        return any(algorithm.is_simulated for algorithm in self.algorithms)
+        return self.algorithms[0].is_simulated
+
+    @property
+    def goal(self) -> str:
+        """The threshold, as a share of the highest reward."""
+        return percent(self.algorithms[0].threshold)
 
     def ranked(self) -> list[AlgorithmSummary]:
         """By the final reward, the highest first."""
@@ -44,12 +55,8 @@ class AlgorithmContest:
     def find_ahead(self, by_episodes: bool = False) -> tuple[AlgorithmSummary, list[AlgorithmSummary]]:
         """The first by final reward or by episodes, and those that are proved to be behind it."""
         first = min(self.algorithms, key=lambda a: a.needed.value) if by_episodes else self.ranked()[0]
-        behind = []
-        for duel in self.duels:
-            p = duel.p_episodes if by_episodes else duel.p
-            if p < SIGNIFICANT and first in (duel.first, duel.second):
-                behind.append(duel.second if duel.first is first else duel.first)
-        return first, behind
+        won = [duel for duel in self.duels if duel.find_ahead(by_episodes) is first]
+        return first, [duel.second if duel.first is first else duel.first for duel in won]
 
     def gates(self) -> list[tuple[str, bool]]:
         """Publication gates of seed 000: what has to hold before figures are more than preliminary."""
@@ -74,7 +81,7 @@ class AlgorithmContest:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmResults(Finding):
-    """The algorithms of a run, in one contest for each task."""
+    """The algorithms of a run, in one contest for each task and budget."""
 
     is_swept: ClassVar[bool] = False
     is_listed_in_terminal: ClassVar[bool] = False
@@ -85,12 +92,11 @@ class AlgorithmResults(Finding):
 
     @classmethod
     def read(cls, trials: Sequence[TrialReport]) -> Finding | None:
-        by_task: dict[str, list[AlgorithmSummary]] = {}
+        alike: dict[tuple[object, ...], list[AlgorithmSummary]] = {}
         for found in summarise_algorithms(trials):
-            by_task.setdefault(str(found.params.get("task", "customer_service")), []).append(found)
-        contests = [
-            AlgorithmContest(task, tuple(of), tuple(compare_pairs(of))) for task, of in by_task.items()
-        ]
+            budget = (found.episodes, found.group_size, found.threshold, found.window)
+            alike.setdefault((found.task, found.is_simulated, *budget), []).append(found)
+        contests = [AlgorithmContest(tuple(of), tuple(compare_pairs(of))) for of in alike.values()]
         return cls(tuple(contests)) if contests else None
 
     @classmethod
@@ -124,9 +130,13 @@ class AlgorithmResults(Finding):
         others = len(contest.algorithms) - 1
         proved = "best" if others and len(behind) == others else "highest, not proved best"
         soonest, _ = contest.find_ahead(by_episodes=True)
+        if math.isinf(soonest.needed.value):
+            needed, whose = f"more than {soonest.episodes}", "reached by fewer than half of the seeds"
+        else:
+            needed, whose = episodes_text(soonest), f"{soonest.name}, fewest"
         return [
             Tile("final reward", reward_text(first), f"{first.name}: {proved}{mark}"),
-            Tile("episodes to 80 %", episodes_text(soonest), f"{soonest.name}, fewest{mark}"),
+            Tile(f"episodes to {contest.goal}", needed, f"{whose}{mark}"),
             Tile("seeds", str(min(len(a.seeds) for a in contest.algorithms)), "for each algorithm"),
         ]
 
@@ -151,9 +161,16 @@ class AlgorithmResults(Finding):
 
 def contest_document(contest: AlgorithmContest) -> dict[str, Any]:
     first, behind = contest.find_ahead()
+    of = contest.algorithms[0]
     is_best = len(contest.algorithms) > 1 and len(behind) == len(contest.algorithms) - 1
     return {
         "task": contest.task,
+        "budget": {
+            "episodes": of.episodes,
+            "group_size": of.group_size,
+            "threshold": of.threshold,
+            "window": of.window,
+        },
         "simulated": contest.is_simulated,
         "preliminary": contest.is_preliminary,
         "gates": dict(contest.gates()),
@@ -186,6 +203,11 @@ def describe_contest(contest: AlgorithmContest) -> tuple[str, str]:
             "warn" if unlearnt else "good",
         )
     alike = [a.name for a in contest.ranked()[1:] if a not in behind]
+    if not behind and any(duel.is_decided for duel in contest.duels):
+        return (
+            f"{first.name} has the highest final reward, but is not proved to be ahead of any other.{end}",
+            "warn",
+        )
     if not behind:
         names = and_list([a.name for a in contest.ranked()])
         return f"{names} are tied: their final rewards cannot be told apart with these seeds.{end}", "warn"
@@ -237,9 +259,9 @@ def _contest_sections(contest: AlgorithmContest, number: int, with_charts: bool)
 
 def _describe_budget(contest: AlgorithmContest) -> str:
     first = contest.algorithms[0]
-    group = int(first.param("group_size", 8))
-    samples = count(first.episodes * group)
-    return f"{count(first.episodes)} episodes of {group} answers: {samples} samples for each seed"
+    samples = count(first.episodes * first.group_size)
+    made = f"{count(first.episodes)} episodes of {first.group_size} answers: {samples} samples for each seed"
+    return f"{made}; converged at {contest.goal} over {format_count(first.window, 'episode')}"
 
 
 def reward_text(algorithm: AlgorithmSummary) -> str:
@@ -277,13 +299,13 @@ def _overview(contest: AlgorithmContest) -> Table:
         )  # fmt: skip
     level = min(a.needed.level for a in contest.algorithms)
     return Table(
-        ("Algorithm", "Final reward", "Gain over untrained", "Episodes to 80 %", "Seeds trained"),
+        ("Algorithm", "Final reward", "Gain over untrained", f"Episodes to {contest.goal}", "Seeds trained"),
         rows,
         minor=(2,),
         caption=Cell(
             "Final reward: interquartile mean over seeds of the last 50 episodes, 95 % bootstrap interval. "
             f"Episodes: median over seeds until the trailing mean of rewards reached the threshold, {percent(level)} interval. "
-            "A seed that diverged counts as reward 0."
+            "A seed that diverged, crashed or ran out of time counts as reward 0."
         ),
     )
 
@@ -341,14 +363,13 @@ def _duels(contest: AlgorithmContest) -> Table:
 
 
 def _verdict(duel: SeedComparison) -> str:
-    if not duel.is_decided:
-        return "tied"
-    return f"{(duel.first if duel.improvement.value > 0.5 else duel.second).name} is better"
+    ahead = duel.find_ahead()
+    return "tied" if ahead is None else f"{ahead.name} is better"
 
 
 def _failures(contest: AlgorithmContest) -> list[ListItem]:
     return [
-        ListItem(f"seed {seed.seed}: {(seed.execution.error or seed.execution.status.value).splitlines()[-1]}", "bad", algorithm.name)
+        ListItem(f"{seed.label}: {(seed.execution.error or seed.execution.status.value).splitlines()[-1]}", "bad", algorithm.name)
         for algorithm in contest.algorithms
         for seed in algorithm.seeds
         if not seed.is_trained
@@ -367,4 +388,4 @@ def _samples(contest: AlgorithmContest) -> list[PageSection]:
         return []
     title = f"What {first.name} says after training"
     points = Points([ListItem(line) for line in lines])
-    return [PageSection(title, [points], subtitle=f"seed {best.seed}", is_detail=True, is_folded=True)]
+    return [PageSection(title, [points], subtitle=best.label, is_detail=True, is_folded=True)]

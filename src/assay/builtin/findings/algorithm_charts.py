@@ -41,7 +41,7 @@ def learning_curves(algorithms: Sequence[AlgorithmSummary]) -> Spec:
     rows: list[dict[str, Any]] = []
     threads: list[dict[str, Any]] = []
     for algorithm in algorithms:
-        window = int(algorithm.param("window", 25))
+        window = algorithm.window
         shortest = min(len(seed.rewards) for seed in algorithm.trained)
         curves = smooth([seed.rewards[:shortest] for seed in algorithm.trained], window)
         places = np.unique(np.linspace(0, curves.shape[1] - 1, _POINTS).astype(int))
@@ -62,7 +62,7 @@ def learning_curves(algorithms: Sequence[AlgorithmSummary]) -> Spec:
     )
     y = numeric("value", title="reward (1 is the highest)", scale={"domain": [0, 1]}, axis={"tickCount": 5})
     colour = agent_colour(_LEGEND)
-    threshold = algorithms[0].param("threshold", 0.8)
+    threshold = algorithms[0].threshold
     tips = [
         {"field": "trial", "title": "algorithm"},
         {"field": "episode"},

@@ -1,6 +1,7 @@
 """What the seeds of each algorithm show together, failed ones included, and which algorithm is proved to be better.
 
-A seed that diverged has the reward 0 and never converged: to leave it out would favour the algorithm that fails most.
+A seed that diverged, crashed or ran out of time has the reward 0 and never converged: to leave it out would favour the
+algorithm that fails most.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from assay.plugin.grades import GradeScale
 from assay.stats.correction import holm
 from assay.stats.effect import compare_unpaired
 from assay.stats.learning_curve import find_first_reaching
-from assay.stats.means import mean_difference
+from assay.stats.means import mean_half_width
 from assay.stats.order import median_interval
 from assay.stats.run_scores import ScoreInterval, estimate_improvement, estimate_score
 from assay.stats.sample import Array
@@ -36,7 +37,8 @@ FEWEST_SEEDS = 3
 class SeedRun:
     """One training from one seed."""
 
-    seed: int
+    seed: int | None
+    """None where no seed of the run lived to tell where seeds begin."""
     execution: Execution
     rewards: tuple[float, ...]
     converged: int | None
@@ -45,6 +47,10 @@ class SeedRun:
     @property
     def is_trained(self) -> bool:
         return self.execution.status is Status.OK
+
+    @property
+    def label(self) -> str:
+        return f"process {self.execution.process}" if self.seed is None else f"seed {self.seed}"
 
     @property
     def is_diverged(self) -> bool:
@@ -90,6 +96,22 @@ class AlgorithmSummary:
         return int(self.param("episodes", 300))
 
     @property
+    def group_size(self) -> int:
+        return int(self.param("group_size", 8))
+
+    @property
+    def threshold(self) -> float:
+        return self.param("threshold", 0.8)
+
+    @property
+    def window(self) -> int:
+        return int(self.param("window", 25))
+
+    @property
+    def task(self) -> str:
+        return str(self.params.get("task", "customer_service"))
+
+    @property
     def trained(self) -> tuple[SeedRun, ...]:
         return tuple(seed for seed in self.seeds if seed.is_trained)
 
@@ -126,7 +148,8 @@ class AlgorithmSummary:
 
     @property
     def convergence_grade(self) -> str:
-        return _name_grade(CONVERGENCE, self.needed.low, self.needed.high)
+        """Where no seed converged, only that it takes longer than the budget is known."""
+        return _name_grade(CONVERGENCE, min(self.needed.low, self.episodes), self.needed.high)
 
     @property
     def stability_grade(self) -> str:
@@ -136,10 +159,19 @@ class AlgorithmSummary:
 
     @cached_property
     def gain(self) -> tuple[float, float, float] | None:
-        """Final less untrained reward over seeds, with its interval; None for a single seed."""
-        before = [seed.execution.measurements.get("untrained_reward", math.nan) for seed in self.seeds]
-        effect = mean_difference(before, [seed.final_reward for seed in self.seeds])
-        return None if effect is None else (effect.value, effect.low, effect.high)
+        """Final less untrained reward, its mean over seeds with Student's interval; None for a single seed.
+
+        A seed that failed before it could tell its untrained reward has the mean of the others.
+        """
+        usual = self.mean("untrained_reward")
+        if usual is None or len(self.seeds) < 2:
+            return None
+        gains = [
+            seed.final_reward - seed.execution.measurements.get("untrained_reward", usual)
+            for seed in self.seeds
+        ]
+        middle, half = statistics.fmean(gains), mean_half_width(gains)
+        return middle, middle - half, middle + half
 
     @property
     def has_learnt(self) -> bool:
@@ -201,6 +233,7 @@ def _name_grade(scale: GradeScale, low: float, high: float) -> str:
 def summarise_algorithms(trials: Sequence[TrialReport]) -> tuple[AlgorithmSummary, ...]:
     """Trials that have a training each; those whose seeds all failed to start are among them."""
     found = []
+    base = _find_base_seed(trials)
     for trial in trials:
         point = trial.stored.trial
         others = [
@@ -208,20 +241,40 @@ def summarise_algorithms(trials: Sequence[TrialReport]) -> tuple[AlgorithmSummar
         ]
         name = ", ".join([str(point.params.get("algorithm", "grpo")).upper(), *others])
         measured = (e for e in trial.executions if e.phase is Phase.MEASURED and e.status.is_settled)
-        seeds = tuple(_read_seed(execution, point.params) for execution in measured)
+        seeds = tuple(_read_seed(execution, point.params, base) for execution in measured)
         if seeds:
             found.append(AlgorithmSummary(name, trial, seeds))
     return tuple(found)
 
 
-def _read_seed(execution: Execution, params: Mapping[str, Any]) -> SeedRun:
+def _find_base_seed(trials: Sequence[TrialReport]) -> int | None:
+    """The seed of the run, which trials do not hold: any training that told its own tells that one as well."""
+    for trial in trials:
+        for execution in trial.executions:
+            if "seed" in (detail := _read_detail(execution)):
+                return int(detail["seed"]) - _offset_seed(execution)
+    return None
+
+
+def _offset_seed(execution: Execution) -> int:
+    """How far a training's seed is from that of the run: see AlgorithmExperiment.prepare_once."""
+    return execution.process + 1000 * execution.repetition
+
+
+def _read_detail(execution: Execution) -> Mapping[str, Any]:
     detail: Any = (execution.detail or {}).get("training") or {}
+    return detail if isinstance(detail, Mapping) else {}
+
+
+def _read_seed(execution: Execution, params: Mapping[str, Any], base: int | None) -> SeedRun:
+    detail = _read_detail(execution)
     rewards = tuple(float(reward) for reward in detail.get("rewards") or ())
     converged = None
     if rewards and execution.status is Status.OK:
         threshold, window = float(params.get("threshold", 0.8)), int(params.get("window", 25))
         converged = find_first_reaching(rewards, threshold, window)
-    return SeedRun(int(detail.get("seed", execution.process)), execution, rewards, converged)
+    inferred = None if base is None else base + _offset_seed(execution)
+    return SeedRun(int(detail["seed"]) if "seed" in detail else inferred, execution, rewards, converged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +288,19 @@ class SeedComparison:
     p_episodes: float
     """The same for episodes until convergence; those that were not reached rank after all others."""
     improvement: ScoreInterval
+    sooner: float
+    """How likely a run of the first converges before one of the second; ties count half."""
 
     @property
     def is_decided(self) -> bool:
         return self.p < SIGNIFICANT
+
+    def find_ahead(self, by_episodes: bool = False) -> AlgorithmSummary | None:
+        """The one that is proved to be ahead; None where the test does not decide, or does not say for which."""
+        p, share = (self.p_episodes, self.sooner) if by_episodes else (self.p, self.improvement.value)
+        if p >= SIGNIFICANT or share == 0.5:
+            return None
+        return self.first if share > 0.5 else self.second
 
 
 def compare_pairs(algorithms: Sequence[AlgorithmSummary]) -> list[SeedComparison]:
@@ -247,7 +309,9 @@ def compare_pairs(algorithms: Sequence[AlgorithmSummary]) -> list[SeedComparison
     waits = [_rank_p(_finite(a.waits), _finite(b.waits)) for a, b in pairs]
     corrected = zip(pairs, holm(finals), holm(waits), strict=True) if pairs else ()
     return [
-        SeedComparison(a, b, float(p), float(p_waits), estimate_improvement(a.scores, b.scores))
+        SeedComparison(
+            a, b, float(p), float(p_waits), estimate_improvement(a.scores, b.scores), _compare_waits(a, b)
+        )
         for (a, b), p, p_waits in corrected
     ]
 
@@ -256,6 +320,11 @@ def _finite(waits: Sequence[float]) -> Array:
     """Ranks are all that counts, so what was not reached gets a number beyond all others."""
     ranked: Array = np.nan_to_num(np.array(waits), posinf=1e12)
     return ranked
+
+
+def _compare_waits(a: AlgorithmSummary, b: AlgorithmSummary) -> float:
+    first, second = _finite(a.waits)[:, None], _finite(b.waits)[None, :]
+    return float(np.mean((first < second) + 0.5 * (first == second)))
 
 
 def _rank_p(a: Array, b: Array) -> float:

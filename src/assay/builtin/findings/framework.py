@@ -181,8 +181,8 @@ def _overview(found: FrameworkResults) -> Table:
         ("Framework", "Samples", "Peak memory", "To first step", "Final reward", "Lines of code"),
         rows,
         caption=Cell(
-            "Medians over processes. To first step: from the import to the first rewarded group. Lines: of its script in "
-            "examples/frameworks, without blank lines, comments and docstrings."
+            "Medians over processes. To first step: from the import to the first rewarded group; that and memory are of the first "
+            "execution of a process. Lines: of its script in examples/frameworks, without blank lines, comments and docstrings."
         ),
     )
 

@@ -1,6 +1,6 @@
 """The finding of experiments on spatial indexes: how time and memory grow with the number of entities.
 
-Trials that differ in `agent_count` alone form a series. Its exponent is fitted to the units of all of its trials (`growth_exponent`), so it has
+Trials that differ in `agent_count` alone form a series. Its exponent is fitted to the units of all of its trials, so it has
 an interval, and its largest trial is compared with its smallest one by the rules of `assay compare`. Nothing is said that was not measured.
 """
 
@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from assay.analysis.comparison.compare import find_contrasts
 from assay.analysis.estimates.replication import observe
 from assay.analysis.estimates.treatment import same_value
@@ -17,7 +19,7 @@ from assay.model import Better, Metric, TrialReport
 from assay.model.page import Cell, Charts, PageSection, Table
 from assay.plugin.finding import Finding
 from assay.report.figures import NOTHING, interval_text, with_interval
-from assay.stats.line import FittedLine, growth_exponent
+from assay.stats.line import FittedLine, fit_line
 from assay.units import significant
 
 _SIZE = "agent_count"
@@ -91,7 +93,7 @@ class ScalingResults(Finding):
                 "Growth with the number of entities",
                 [charts, *(table for table in tables if table is not None)],
                 finding=_sentence(self.series),
-                notes=["1 is linear: twice the entities take twice as long. Intervals are of 95 %."],
+                notes=["The mean power over these sizes; 1 is linear: twice the entities take twice as long. Intervals are of 95 %."],
                 anchor="scaling",
             )
         ]
@@ -134,6 +136,7 @@ def _growths(series: SizeSeries) -> Iterator[Growth]:
 
 
 def fit_exponent(trials: Sequence[TrialReport], metric: str) -> FittedLine | None:
+    """The slope of the logarithms: the mean power over the sizes that were measured, fixed costs included."""
     sizes: list[int] = []
     values: list[float] = []
     for trial in trials:
@@ -141,7 +144,8 @@ def fit_exponent(trials: Sequence[TrialReport], metric: str) -> FittedLine | Non
             units = observe(trial.series[metric]).units.tolist()
             sizes += [_size(trial)] * len(units)
             values += units
-    return growth_exponent(sizes, values)
+    across, up = np.asarray(sizes, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    return fit_line(np.log(across[up > 0]), np.log(up[up > 0]))
 
 
 def _compare_ends(

@@ -212,6 +212,7 @@ EXTRAS = {
     "local-llm": ("xllamacpp", "the agent llama, a small language model in memory"),
     "profile": ("py-spy", "bottlenecks and flame graphs of assay profile"),
     "server": ("fastapi", "the REST API of assay serve"),
+    "rl": ("trl", "the backend trl of assay run algorithm_comparison"),
     "simulation": ("scipy", "the index kd_tree of experiments on spatial indexes"),
     "redis": ("redis", "the experiment redis_memory"),
     "tokenizer": ("tokenizers", "assay load --tokenizer, prompts of an exact number of tokens"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from assay.builtin.experiments.components.prompts import OPENINGS, SCENARIOS
 from assay.builtin.experiments.components.scales import (
@@ -69,6 +69,14 @@ class GrowthParams(ConversationParams):
         default=200, ge=40, le=10_000_000, description="Conversations of one execution."
     )
     blocks: int = Field(default=20, ge=10, le=1000, description="Samples of memory, at equal distances.")
+
+    @model_validator(mode="after")
+    def _fill_blocks(self) -> GrowthParams:
+        if self.conversations < self.blocks:
+            raise ValueError(
+                f"{self.conversations} conversations do not fill {self.blocks} blocks: each needs at least one"
+            )
+        return self
 
 
 class BatchParams(AgentParams):

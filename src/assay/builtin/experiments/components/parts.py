@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from assay.builtin.assistant.evaluation import compute_advantages
 from assay.builtin.experiments.components import prompts
@@ -209,17 +209,30 @@ class FunctionCalling(PartBenchmark):
         return False
 
 
+_PLANTED = 4
+"""The message that is searched for: from so many on, a memory can find it."""
+
+
 class MemoryParams(PartParams):
     """How long the conversation gets."""
 
     sizes: list[int] = Field(
         default=[10, 100, 1_000, 10_000, 100_000],
         min_length=3,
-        description="Numbers of messages at which the memory is used, in ascending order.",
+        description="Numbers of messages at which the memory is used: three or more, all different, each at least 4.",
     )
     repeats: int = Field(
         default=5, ge=1, le=10_000, description="Uses at each size, of which the median counts."
     )
+
+    @field_validator("sizes")
+    @classmethod
+    def _check_sizes(cls, sizes: list[int]) -> list[int]:
+        if min(sizes) < _PLANTED:
+            raise ValueError(f"each must be at least {_PLANTED}, not {min(sizes)}")
+        if len(set(sizes)) < len(sizes):
+            raise ValueError("each number of messages may be given once only")
+        return sizes
 
 
 class MemoryUse(PartBenchmark):
@@ -272,7 +285,11 @@ def _fill(memory: Any, first: int, last: int) -> None:
     """Messages of a long service conversation; the fourth one has a reference that no other has."""
     turns = [text for scenario in prompts.SCENARIOS.values() for text in scenario]
     for number in range(first, last):
-        text = "My reference is zx4711." if number == 3 else f"{turns[number % len(turns)]} ({number})"
+        text = (
+            "My reference is zx4711."
+            if number == _PLANTED - 1
+            else f"{turns[number % len(turns)]} ({number})"
+        )
         memory.append("assistant" if number % 2 else "user", text)
 
 

@@ -15,7 +15,9 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import count as count_up
 from pathlib import Path
+from threading import Barrier, Lock
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -104,7 +106,8 @@ class AgentBenchmark(Experiment):
         self.use = read_use(self.params.agent)
         context.extras[_POOL] = self.pool = AgentPool()
         self.agent = self.pool.open(self.use)
-        self._asked = 0
+        # Its `next` cannot be interrupted, so threads never get the same number.
+        self._numbers = count_up(1)
         if self.agent.is_simulated:
             context.read_back(simulated=True)
 
@@ -140,8 +143,8 @@ class AgentBenchmark(Experiment):
         return self.check(answer)
 
     def build_request(self, text: str, history: Sequence[Mapping[str, object]] = ()) -> Request:
-        self._asked += 1
-        return Request(str(self._asked), text, history=tuple(history), repetition=self._asked)
+        number = next(self._numbers)
+        return Request(str(number), text, history=tuple(history), repetition=number)
 
     def check(self, answer: Answer) -> Answer:
         """InvalidAnswer for what cannot be one, and for more tokens than its text has bytes; agents that simulate may."""
@@ -234,25 +237,52 @@ def run_concurrently(
     A sync agent that may be called from several threads gets threads; any other one is asked one thing at a time.
     """
     if inspect.iscoroutinefunction(job):
-        in_flight = most = 0
-
-        async def run_all() -> list[Any]:
-            places = asyncio.Semaphore(width)
-
-            async def run_one(number: int) -> Any:
-                nonlocal in_flight, most
-                async with places:
-                    in_flight += 1
-                    most = max(most, in_flight)
-                    try:
-                        return await job(number)
-                    finally:
-                        in_flight -= 1
-
-            return await asyncio.gather(*map(run_one, range(count)))
-
-        return Concurrency(benchmark.pool.wait(run_all()), most)
+        return _run_on_loop(benchmark, job, count, width)
     if width == 1 or not getattr(benchmark.agent, "is_thread_safe", False):
         return Concurrency([job(number) for number in range(count)], 1)
+    return _run_in_threads(job, count, width)
+
+
+def _run_on_loop(benchmark: AgentBenchmark, job: Callable[[int], Any], count: int, width: int) -> Concurrency:
+    in_flight = most = 0
+
+    async def run_all() -> list[Any]:
+        places = asyncio.Semaphore(width)
+
+        async def run_one(number: int) -> Any:
+            nonlocal in_flight, most
+            async with places:
+                in_flight += 1
+                most = max(most, in_flight)
+                try:
+                    return await job(number)
+                finally:
+                    in_flight -= 1
+
+        return await asyncio.gather(*map(run_one, range(count)))
+
+    return Concurrency(benchmark.pool.wait(run_all()), most)
+
+
+def _run_in_threads(job: Callable[[int], Any], count: int, width: int) -> Concurrency:
+    """The first jobs begin together, as quick ones would otherwise end before the other threads are there."""
+    in_flight = most = 0
+    lock, first = Lock(), min(width, count)
+    together = Barrier(first)
+
+    def run_one(number: int) -> Any:
+        nonlocal in_flight, most
+        with lock:
+            in_flight += 1
+            most = max(most, in_flight)
+        try:
+            if number < first:
+                together.wait()
+            return job(number)
+        finally:
+            with lock:
+                in_flight -= 1
+
     with ThreadPoolExecutor(width) as threads:
-        return Concurrency(list(threads.map(job, range(count))), min(width, count))
+        results = list(threads.map(run_one, range(count)))
+    return Concurrency(results, most)

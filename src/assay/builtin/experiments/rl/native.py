@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,6 +56,11 @@ class NativeTrainer:
         self._reference = self.policy.copy()
         self._adam = Adam(recipe.rate)
         self.untrained_reward = self._measure_reward(baseline)
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        objective = type(self._recipe.objective).__name__.lower()
+        return {"algorithm": objective, "backend": "native", "task": self._task.name}
 
     def train(self, episodes: int, record: Callable[[float], None]) -> None:
         order: list[int] = []

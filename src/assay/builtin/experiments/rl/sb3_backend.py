@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
@@ -79,6 +79,10 @@ class PpoTrainer:
         self.untrained_reward = float(
             np.mean([self._sample()[1] for _ in range(_BASELINE_ANSWERS * len(task.prompts))])
         )
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        return {"algorithm": type(self._model).__name__.lower(), "backend": "trl", "task": self._task.name}
 
     def train(self, episodes: int, record: Callable[[float], None]) -> None:
         most = (episodes + 1) * self._group_size * self._task.most_tokens

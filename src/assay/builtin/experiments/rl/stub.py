@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -19,9 +19,15 @@ class StubTrainer:
     """Trains nothing."""
 
     def __init__(self, algorithm: str, seed: int) -> None:
-        self._curve = CURVES.get(algorithm, CURVES["grpo"])
+        self._algorithm = algorithm if algorithm in CURVES else "grpo"
+        self._curve = CURVES[self._algorithm]
         self._chance = np.random.default_rng(seed)
         self.untrained_reward = self._curve[0]
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """No task: the curves are the same for all."""
+        return {"algorithm": self._algorithm, "backend": "stub"}
 
     def train(self, episodes: int, record: Callable[[float], None]) -> None:
         base, amplitude, constant, noise = self._curve

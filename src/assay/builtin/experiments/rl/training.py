@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 from typing import Any, Protocol
@@ -24,6 +24,14 @@ class Trainer(Protocol):
 
     untrained_reward: float
     """Mean reward of the policy before its first episode, sampled apart from the training."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """`algorithm`, `backend` and `task` as the objects in use name themselves, to be held against what was asked.
+
+        Without those that nothing in use can tell, or not yet; `backend` is always there.
+        """
+        ...
 
     def train(self, episodes: int, record: Callable[[float], None]) -> None:
         """Train, and record the mean reward of each episode's group once it is known; what `record` raises ends it."""

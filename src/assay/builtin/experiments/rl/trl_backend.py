@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.builtin.experiments.rl.tasks import Task
@@ -100,6 +100,31 @@ def load_model(name: str) -> tuple[Any, Any]:
     return model, tokenizer
 
 
+def cut_answer(ids: Sequence[int], ends: Collection[int], *, with_end: bool) -> list[int]:
+    """The ids up to the first that ends an answer: the rest is padding, while padding before it was sampled and counts.
+
+    >>> cut_answer([1, 9, 2, 6, 9, 9], {6}, with_end=True), cut_answer([1, 6], {6}, with_end=False)
+    ([1, 9, 2, 6], [1])
+    """
+    place = next((place for place, token in enumerate(ids) if token in ends), len(ids))
+    return list(ids[: place + with_end])
+
+
+def read_answer(task: Task, text: str) -> list[int]:
+    """The task's tokens up to its end; empty, which earns nothing, where a word is none of the task's or nothing was said."""
+    words = text.split()[: task.most_tokens]
+    end = task.vocabulary[task.end]
+    if end in words:
+        words = words[: words.index(end) + 1]
+    places = {word: place for place, word in enumerate(task.vocabulary)}
+    return [places[word] for word in words] if all(word in places for word in words) else []
+
+
+def _name_algorithm(trainer: Any) -> str:
+    """GRPOTrainer is grpo."""
+    return type(trainer).__name__.removesuffix("Trainer").lower()
+
+
 class LanguageModelTrainer:
     """GRPO, GSPO and DPO of TRL on one causal model."""
 
@@ -108,10 +133,16 @@ class LanguageModelTrainer:
         self._model, self._tokenizer = (
             make_tiny_model(task) if params.model is None else load_model(params.model)
         )
-        self._places = {word: place for place, word in enumerate(task.vocabulary)}
+        self._algorithm = ""
         self._prompts = {self._write(prompt): prompt for prompt in task.prompts}
         self._most = task.most_tokens if params.model is None else 8 * task.most_tokens
         self.untrained_reward = self._measure_reward()
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The algorithm is that of TRL's own trainer, once there is one."""
+        known = {"backend": "trl", "task": self._task.name}
+        return {"algorithm": self._algorithm, **known} if self._algorithm else known
 
     def train(self, episodes: int, record: Record) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -121,8 +152,12 @@ class LanguageModelTrainer:
                 self._train_grpo(episodes, record, folder)
 
     def show_samples(self) -> list[list[str]]:
-        prompts = list(self._prompts.items())[:5]
-        return [self._task.describe(prompt, self._read(self._answer(text, 1)[0])) for text, prompt in prompts]
+        shown = []
+        for text, prompt in list(self._prompts.items())[:5]:
+            answer = self._answer(text, 1)[0]
+            tokens = read_answer(self._task, answer)
+            shown.append(self._task.describe(prompt, tokens) if tokens else [f"{text}: {answer}"])
+        return shown
 
     def _train_grpo(self, episodes: int, record: Record, folder: str) -> None:
         """One group for one prompt is a generation; GSPO is GRPO with one ratio for each sequence, and without a reference."""
@@ -131,7 +166,7 @@ class LanguageModelTrainer:
 
         def judge(prompts: list[str], completion_ids: list[list[int]], **_: Any) -> list[float]:
             # The texts that TRL gives lack the token that ends an answer, which the tasks look for.
-            texts = self._tokenizer.batch_decode(completion_ids)
+            texts = self._decode(completion_ids)
             rewards = [self._reward(*pair) for pair in zip(prompts, texts, strict=True)]
             record(sum(rewards) / len(rewards))
             return rewards
@@ -151,6 +186,8 @@ class LanguageModelTrainer:
         trainer = GRPOTrainer(
             self._model, judge, args=settings, train_dataset=data, processing_class=self._tokenizer
         )
+        is_by_sequence = trainer.args.importance_sampling_level == "sequence"
+        self._algorithm = "gspo" if is_by_sequence else _name_algorithm(trainer)
         trainer.train()
 
     def _train_dpo(self, episodes: int, record: Record, folder: str) -> None:
@@ -181,9 +218,11 @@ class LanguageModelTrainer:
                 per_device_train_batch_size=len(pairs), **_QUIET,
             )  # fmt: skip
             data = Dataset.from_list(pairs)
-            DPOTrainer(
+            trainer = DPOTrainer(
                 self._model, copy.deepcopy(reference), args=settings, train_dataset=data, processing_class=self._tokenizer
-            ).train()  # fmt: skip
+            )  # fmt: skip
+            self._algorithm = _name_algorithm(trainer)
+            trainer.train()
 
     @property
     def _rate(self) -> float:
@@ -192,16 +231,9 @@ class LanguageModelTrainer:
     def _write(self, prompt: Sequence[int]) -> str:
         return " ".join(self._task.vocabulary[token] for token in prompt)
 
-    def _read(self, text: str) -> list[int]:
-        """Token ids up to the end; a word that the task does not know counts as its last word, which earns nothing."""
-        unknown = len(self._task.vocabulary) - 1 if self._task.end != len(self._task.vocabulary) - 1 else 0
-        tokens = [self._places.get(word, unknown) for word in text.split()][: self._task.most_tokens]
-        if self._task.end in tokens:
-            tokens = tokens[: tokens.index(self._task.end) + 1]
-        return tokens or [unknown]
-
     def _reward(self, prompt: str, completion: str) -> float:
-        return self._task.reward(self._prompts[prompt], self._read(completion))
+        tokens = read_answer(self._task, completion)
+        return self._task.reward(self._prompts[prompt], tokens) if tokens else 0.0
 
     def _answer(self, prompt: str, size: int) -> list[str]:
         import torch
@@ -213,8 +245,16 @@ class LanguageModelTrainer:
                 max_new_tokens=self._most, pad_token_id=self._tokenizer.pad_token_id,
             )  # fmt: skip
         new = made[:, asked["input_ids"].shape[1] :]
-        texts: list[str] = self._tokenizer.batch_decode(new)
-        return [text.replace("<pad>", "").strip() for text in texts]
+        return self._decode(new.tolist())
+
+    def _decode(self, answers: Sequence[Sequence[int]]) -> list[str]:
+        """The one way from sampled ids to text, for training and for all that is sampled beside it."""
+        found = self._model.generation_config.eos_token_id
+        ends = {self._tokenizer.eos_token_id, *(found if isinstance(found, list) else [found])}
+        # Of the tiny model, the end is a word of the task; of another one, it is no part of the text.
+        is_word = self._params.model is None
+        kept = [cut_answer(ids, ends, with_end=is_word) for ids in answers]
+        return [text.strip() for text in self._tokenizer.batch_decode(kept)]
 
     def _measure_reward(self) -> float:
         rewards = [
