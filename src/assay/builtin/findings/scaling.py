@@ -93,7 +93,9 @@ class ScalingResults(Finding):
                 "Growth with the number of entities",
                 [charts, *(table for table in tables if table is not None)],
                 finding=_sentence(self.series),
-                notes=["The mean power over these sizes; 1 is linear: twice the entities take twice as long. Intervals are of 95 %."],
+                notes=[
+                    "The mean power over these sizes; 1 is linear: twice the entities take twice as long. Intervals are of 95 %."
+                ],
                 anchor="scaling",
             )
         ]

@@ -6,11 +6,12 @@ import gc
 import inspect
 import json
 import os
+import resource
 import tracemalloc
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
@@ -201,7 +202,9 @@ class CpuUse(ConversationBenchmark):
     """CPU time of conversations: of this process and its children, and of the agent's own processes where it tells."""
 
     Params: ClassVar[Any] = TalkParams
-    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(Metric("cpu_percent", "%"))
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        Metric("cpu_percent", "%"), Metric("cpu_seconds_per_conversation", "s", Better.LOWER)
+    )
 
     def measure(self, context: ExperimentContext) -> Mapping[str, Any]:
         before, began = self._cpu_seconds(), perf_counter()
@@ -219,7 +222,9 @@ class CpuUse(ConversationBenchmark):
         }
 
     def _cpu_seconds(self) -> float:
-        own = sum(os.times()[:4])
+        # Not os.times(), which counts in hundredths of a second: an execution may take less.
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        own = process_time() + children.ru_utime + children.ru_stime
         tell = getattr(self.agent, "cpu_seconds", None)
         return own + (float(tell()) if tell is not None else 0.0)
 

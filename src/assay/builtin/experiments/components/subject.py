@@ -147,11 +147,13 @@ class AgentBenchmark(Experiment):
         return Request(str(number), text, history=tuple(history), repetition=number)
 
     def check(self, answer: Answer) -> Answer:
-        """InvalidAnswer for what cannot be one, and for more tokens than its text has bytes; agents that simulate may."""
+        """InvalidAnswer for what cannot be one: nothing, or more tokens than its text has bytes. Agents that simulate may."""
         if self.agent.is_simulated or answer.is_simulated:
             return answer
         if not isinstance(answer.output, str | int | float | list | tuple | dict | type(None)):
             raise InvalidAnswer(f"The answer is neither text nor data but a {type(answer.output).__name__}.")
+        if answer.output in (None, "") and not answer.tool_calls:
+            raise InvalidAnswer("The answer is empty.")
         tokens = (answer.usage.output_tokens or 0) - (answer.usage.reasoning_tokens or 0)
         most = len(str(answer.output).encode("utf-8", "replace")) + _SPECIAL_TOKENS
         if isinstance(answer.output, str) and not answer.tool_calls and tokens > most:
