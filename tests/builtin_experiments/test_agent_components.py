@@ -166,8 +166,9 @@ def test_a_stream_of_known_gaps_is_found(project: AssayInline) -> None:
     found = measure(
         project, "agent_streaming", "--load", "agents.py", "--agent", "streamed", "--repetitions", "8"
     )
-    assert 0.005 <= found["ttft"]["median"] < 0.008
-    assert 0.005 <= found["itl"]["median"] < 0.008
+    # Sleeps never end early; on a busy machine they end late, but not by as much as another gap.
+    assert 0.005 <= found["ttft"]["median"] < 0.01
+    assert 0.005 <= found["itl"]["median"] < 0.01
     assert 100 < found["tokens_per_second"]["median"] <= 200
 
 

@@ -41,7 +41,7 @@ def missing(mistake: Mistake, names: str) -> list[str]:
 
 def short(found: Sequence[Mistake]) -> str:
     """Without the names of all experiments and keys that are known."""
-    return "\n".join(re.sub(r"(\w+, ){4,}\w+", "…", str(mistake)) for mistake in found)
+    return "\n".join(re.sub(r"(\w+, ){4,}\w+( and \d+ more)?", "…", str(mistake)) for mistake in found)
 
 
 def test_every_mistake_of_a_file_is_told_in_the_order_of_its_lines(mistakes, wording: Wording) -> None:
