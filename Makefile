@@ -1,4 +1,4 @@
-# Every target makes the virtual environment that it needs; a second call reuses it.
+# Every target creates the virtual environment that it needs, and later calls reuse it.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,31 +9,33 @@ INSIDE = PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo serve test test-fast test-costs check fix docs messages bench bench-load bench-server bench-packs bench-stats bench-rl rl faults clean
+.PHONY: help demo serve test test-fast test-costs check fix docs messages bench bench-load bench-server bench-packs bench-scale bench-stats bench-rl rl faults clean
 
-help:  ## Say what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+help:  ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.demo  ## Measure something small and show the result
+demo: $(VENV)/.demo  ## Run a small benchmark and show the result
 	@$(INSIDE) sh examples/demo.sh
 
-serve: $(VENV)/.demo  ## Open the dashboard on the results of the demo
-	@test -e demo/assay.toml || { echo 'There is nothing to show yet: make demo' >&2; exit 2; }
+serve: $(VENV)/.demo  ## Open the dashboard with the results of the demo
+	@test -e demo/assay.toml || { echo 'There is nothing to show yet. Run: make demo' >&2; exit 2; }
 	@cd demo && $(INSIDE) assay serve
 
 # Reading all tests writes their bytecode, on a processor that the checks leave idle; else each test process would compile them all.
-test: $(VENV)/.dev  ## Check, then run every test
-	@$(INSIDE) sh scripts/test.sh -n 0 --collect-only -qq >/dev/null & \
-	$(MAKE) --no-print-directory check; checked=$$?; wait; exit $$checked
+# In CI the packages of the backend trl are fetched meanwhile; its tests wait for the same lock.
+test: $(VENV)/.dev  ## Run all checks and all tests
+	@if [ -n "$$CI" ]; then flock $(VENV)-rl.lock $(MAKE) --no-print-directory rl >/dev/null 2>&1 & fi; \
+	$(INSIDE) sh scripts/test.sh -n 0 --collect-only -qq >/dev/null & \
+	$(MAKE) --no-print-directory check; checked=$$?; wait $$!; exit $$checked
 	@$(INSIDE) sh scripts/test.sh
 
-test-fast: $(VENV)/.dev  ## Run the quick tests: no servers, no browser, no processes (two minutes)
+test-fast: $(VENV)/.dev  ## Run the quick tests (two minutes): no servers, browser or processes
 	@$(INSIDE) sh scripts/test.sh -n 2 --fast
 
-test-costs: $(VENV)/.dev  ## Run every test and write tests/slow_tests.txt, the tests that test-fast leaves out
+test-costs: $(VENV)/.dev  ## Time all tests and write tests/slow_tests.txt, which test-fast skips
 	@$(INSIDE) sh scripts/test.sh --write-costs
 
-check: $(VENV)/.dev  ## Look for faults without running: style, types, layers, generated pages
+check: $(VENV)/.dev  ## Check style, types, layers and generated pages, without running anything
 	@$(BIN)/ruff check $(wildcard $(SOURCES))
 	@$(BIN)/ruff format --check $(wildcard $(SOURCES))
 	@$(BIN)/mypy
@@ -41,40 +43,43 @@ check: $(VENV)/.dev  ## Look for faults without running: style, types, layers, g
 	@$(BIN)/python scripts/check_names.py
 	@$(INSIDE) python docs/generate.py --check
 
-fix: $(VENV)/.dev  ## Repair what can be repaired automatically
+fix: $(VENV)/.dev  ## Apply automatic fixes and formatting
 	@$(BIN)/ruff check --fix $(wildcard $(SOURCES))
 	@$(BIN)/ruff format $(wildcard $(SOURCES))
 
-docs: $(VENV)/.dev  ## Write the reference pages from the code
+docs: $(VENV)/.dev  ## Generate the reference pages from the code
 	@$(INSIDE) python docs/generate.py
 
-messages: $(VENV)/.dev  ## Write tests/messages.txt, the wording that tests compare, from what the tests read
+messages: $(VENV)/.dev  ## Regenerate tests/messages.txt, the wording that tests compare
 	@$(INSIDE) sh scripts/test.sh --write-messages
 
-bench: $(VENV)/.bench  ## Measure Assay itself against its promises
+bench: $(VENV)/.bench  ## Check the overhead of Assay against its targets
 	@$(INSIDE) python benchmarks/run.py
 
-bench-load: $(VENV)/.bench  ## Hold the load engine against its promises, beside other load generators
+bench-load: $(VENV)/.bench  ## Check the load engine against its targets and other load generators
 	@$(INSIDE) PYTHONPATH=benchmarks python -m load.run
 
-bench-server: $(VENV)/.bench  ## Hold the server against its promises with a million executions
+bench-server: $(VENV)/.dev $(VENV)/.bench  ## Check the server against its targets with a million executions
 	@$(INSIDE) PYTHONPATH=benchmarks python -m server.run
 
-bench-packs: $(VENV)/.bench  ## Run the shipped experiments at full size, and hold the simulated world against its promises
+bench-packs: $(VENV)/.dev $(VENV)/.bench  ## Run the built-in experiments at full size; check the simulated world against its targets
 	@$(INSIDE) PYTHONPATH=benchmarks python -m packs.run
 
-bench-stats: $(VENV)/.dev  ## Hold the statistics against their promises by simulation
+bench-scale: $(VENV)/.dev $(VENV)/.bench  ## Check PostgreSQL with ten million executions, copies and clusters against their targets
+	@$(INSIDE) PYTHONPATH=benchmarks python -m scale.run
+
+bench-stats: $(VENV)/.dev  ## Check the error rates of the statistics by simulation
 	@$(INSIDE) PYTHONPATH=benchmarks python -m stats.run
 
 rl: $(VENV)-rl/.rl  ## Install torch and TRL in .venv-rl, for the tests of the backend trl and bench-rl (1.5 GB)
 
-bench-rl: $(VENV)/.bench $(VENV)-rl/.rl  ## Hold the native training against its promises, beside TRL
+bench-rl: $(VENV)/.bench $(VENV)-rl/.rl  ## Check the native training against its targets and TRL
 	@$(INSIDE) PYTHONPATH=benchmarks python -m rl.run
 
-faults: $(VENV)/.dev  ## Break everything on purpose and count what goes wrong (QUICK=1: five minutes; SEED=N)
+faults: $(VENV)/.dev  ## Inject faults and count what goes wrong (QUICK=1: five minutes; SEED=N)
 	@$(INSIDE) PYTHONPATH=benchmarks python -m faults.run --seed $(or $(SEED),1) --size $(if $(QUICK),quick,full)
 
-clean:  ## Remove the virtual environments and what tools left
+clean:  ## Remove the virtual environments and tool caches
 	@rm -rf $(VENV) $(VENV)-rl demo build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	@find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

@@ -11,6 +11,7 @@ from types import ModuleType
 import load.page
 import packs.page
 import rl.page
+import scale.page
 import server.page
 import stats.page
 from record import RESULTS, Result, in_unit, stored
@@ -18,7 +19,6 @@ from record import RESULTS, Result, in_unit, stored
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 ORDER = (
     "throughput",
-    "fixed-cost",
     "memory",
     "cases",
     "cases-memory",
@@ -35,6 +35,7 @@ ORDER = (
     "timing-overhead",
     "startup-help",
     "startup-list",
+    "startup-run",
     "import",
     "report-seconds",
     "report-size",
@@ -67,7 +68,6 @@ READING = """\
 - Every observation is a new process in a new folder, and every round calls all arms in a random order, so that drift hits all alike.
 - **Throughput**: 200,000 executions less 20,000, so that what a start costs cancels out. The bare loop times a call and writes one SQLite
   row for it, with a commit for every thousand: the floor under any program that stores executions one by one.
-- **Fixed cost**: the whole command with one execution, noise probe, database and worker process included.
 - **Memory**: peak resident memory as the kernel counts it, of the runner or its worker, whichever is larger.
 - **Figures for functions**: the same function given to each tool, which is asked for values of a millisecond; the median of the values of
   a process is one observation. The function of 10 µs allocates nothing. An earlier one did, and pyperf and pytest-benchmark then differed
@@ -76,7 +76,8 @@ READING = """\
 - **Costs**: the whole command as people type it, ten agents with 100,000 executions each.
 - **Sandbox**: from starting `/bin/true` to its end, 50 in a row; the difference within each round is judged.
 - **Profile**: an agent that parses, sorts, computes and waits for 0.1 s; sampled and unsampled executions alternate in one process.
-- **Start**: wall time of the command in a shell's place; `python -c pass` is the interpreter's own share.
+- **Start**: wall time of the command in a shell's place; `python -c pass` is the interpreter's own share. A run of one execution includes the
+  noise probe, a new database and the worker process.
 """
 
 
@@ -87,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, default=PAGE)
     asked = parser.parse_args(arguments)
     text = page(stored(asked.results))
-    for part in (load.page, server.page, packs.page, rl.page):
+    for part in (load.page, server.page, packs.page, rl.page, scale.page):
         if found := stored(asked.results / part.RESULTS.name):
             text = f"{text}\n{section(found, part)}"
     if statistics := stats.page.section(stored(asked.results / "stats")):

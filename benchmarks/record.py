@@ -141,11 +141,11 @@ class Result:
 
 def machine() -> dict[str, Any]:
     """Where and in what state the machine is; it goes to a public page, so no host name is in it."""
-    from assay.execute.environment import environment, machine_class
+    from assay.execute.environment import environment
 
     found = environment(Path(__file__).parent, packages=False)
     return {
-        "class": machine_class(found),
+        "class": found.machine_class,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "load": round(os.getloadavg()[0], 2),
         "doubts": list(found.doubts),

@@ -1,4 +1,4 @@
-"""How long a command takes that measures nothing, and what an import brings along."""
+"""How long a command takes that measures nothing, or next to nothing, and what an import brings along."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from functools import partial
 from arms import ASSAY, PYTHON, Ended, elsewhere, interleaved
 from record import Bound, Figure, Promise, Result, figure, ratio
 
-HELP = Promise("startup-help", "`assay --help`", Bound.AT_MOST, 10, "times", "`python -c pass`")
-LIST = Promise("startup-list", "`assay list --json`", Bound.AT_MOST, 10, "times", "`python -c pass`")
+HELP = Promise("startup-help", "`assay --help`", Bound.AT_MOST, 5, "times", "`python -c pass`")
+LIST = Promise("startup-list", "`assay list --json`", Bound.AT_MOST, 9, "times", "`python -c pass`")
+RUN = Promise(
+    "startup-run",
+    "`assay run noop --json`: a run of one execution, from the shell and back",
+    Bound.AT_MOST,
+    45,
+    "times",
+    "`python -c pass`",
+)
 LIGHT = Promise(
     "import", "Heavy packages (numpy, sqlalchemy, rich) that `import assay` loads", Bound.AT_MOST, 0, ""
 )
@@ -22,11 +30,17 @@ def measure(quick: bool) -> list[Result]:
         "python -c pass": partial(elsewhere, PYTHON, "-c", "pass"),
         "assay --help": partial(elsewhere, ASSAY, "--help"),
         "assay list --json": partial(elsewhere, ASSAY, "list", "--json"),
+        "assay run noop --json": partial(elsewhere, ASSAY, "run", "noop", "--json"),
         "pytest --version": partial(elsewhere, PYTHON, "-m", "pytest", "--version"),
         "pyperf --help": partial(elsewhere, PYTHON, "-m", "pyperf", "--help"),
     }
     found = interleaved(arms, 3 if quick else 21)
-    return [_start(HELP, found, "assay --help"), _start(LIST, found, "assay list --json"), _light()]
+    return [
+        _start(HELP, found, "assay --help"),
+        _start(LIST, found, "assay list --json"),
+        _start(RUN, found, "assay run noop --json"),
+        _light(),
+    ]
 
 
 def _start(promise: Promise, found: Ends, command: str) -> Result:

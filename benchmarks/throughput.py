@@ -1,4 +1,4 @@
-"""What one more stored execution costs, what a run costs before its first, and whether memory grows."""
+"""What one more stored execution costs, and whether memory grows."""
 
 from __future__ import annotations
 
@@ -6,20 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from arms import ASSAY, PYTHON, SUBJECTS, Ended, elsewhere, interleaved
-from record import Bound, Promise, Result, figure, ratio
+from record import Bound, Promise, Result, figure
 
 from assay.units import count, seconds
 
 RATE = Promise(
     "throughput", "Executions of a no-op, stored in SQLite, at the margin", Bound.AT_LEAST, 20_000, "1/s"
-)
-FIXED = Promise(
-    "fixed-cost",
-    "A run of one execution, from the shell and back (1 s where bare Python takes 15 ms)",
-    Bound.BELOW,
-    1.0 / 0.015,
-    "times",
-    "bare `python -c pass`",
 )
 MEMORY = Promise(
     "memory", "Growth of the peak memory over ten times the executions", Bound.WITHIN, 30e6, "bytes"
@@ -40,19 +32,16 @@ def measure(quick: bool) -> list[Result]:
     executions = Sizes(2_000, 20_000) if quick else Sizes(20_000, 200_000)
     tests = Sizes(100, 600) if quick else Sizes(200, 2_200)
     arms = {
-        "assay, 1 execution": partial(_assay, 1),
         f"assay, {count(executions.small)} executions": partial(_assay, executions.small),
         f"assay, {count(executions.large)} executions": partial(_assay, executions.large),
-        "python -c pass": partial(elsewhere, PYTHON, "-c", "pass"),
         f"bare loop, {count(executions.small)} rows": partial(_bare_loop, executions.small),
         f"bare loop, {count(executions.large)} rows": partial(_bare_loop, executions.large),
         f"pytest, {count(tests.small)} tests": partial(_pytest, tests.small),
         f"pytest, {count(tests.large)} tests": partial(_pytest, tests.large),
     }
-    one, small, large, bare, *peers = interleaved(arms, 2 if quick else 6).values()
+    small, large, *peers = interleaved(arms, 2 if quick else 6).values()
     return [
         _rate(executions, small, large, _per_second(executions, *peers[:2]), _per_second(tests, *peers[2:])),
-        _fixed(one, bare, peers[2], tests.small),
         _memory(executions, small, large),
     ]
 
@@ -96,23 +85,6 @@ def _rate(
             f"seconds of {sizes.small}": [one.seconds for one in small],
             f"seconds of {sizes.large}": [one.seconds for one in large],
         },
-    )
-
-
-def _fixed(one: list[Ended], bare: list[Ended], pytest: list[Ended], tests: int) -> Result:
-    """Nearly all of it is loading modules, so it is held against how fast this machine starts Python at all."""
-    times, starts = [end.seconds for end in one], [end.seconds for end in bare]
-    peers = {
-        "python -c pass": figure(starts),
-        f"pytest, {tests} tests": figure([end.seconds for end in pytest]),
-    }
-    return Result(
-        FIXED,
-        "s",
-        figure(times),
-        ratio(times, starts),
-        peers,
-        values={"seconds": times, "bare seconds": starts},
     )
 
 

@@ -10,23 +10,23 @@ export ASSAY_DB="sqlite:///$(pwd)/assay.db"
 if [ -t 1 ]; then ask() { printf '\n\033[1;36m%s\033[0m\n' "$1"; }; else ask() { printf '\n%s\n' "$1"; }; fi
 
 ask '1. How good are three agents and a simulated one? 110 puzzles, 3 times each'
-assay run "$here/puzzles/puzzles.yaml" --seed 42
+assay run puzzles --seed 42
 
-ask '2. Who leads, and who is really apart?'
+ask '2. Who leads, and which differences are real?'
 assay leaderboard --quiet
 
 ask '3. Is the exact solver better than the greedy one, or is it noise?'
 assay compare greedy exact --metric score --quiet
 
-ask '4. Where is everything in one file?'
+ask '4. Everything in one HTML file'
 assay report last --format html --out report --quiet
 
 if [ "${DASHBOARD:-yes}" = yes ]; then
-    ask '5. What else does the dashboard show? Another minute'
+    ask '5. More results for the dashboard (one more minute)'
     DEMO_DIR=. sh "$here/dashboard/fill.sh"
 fi
 
-ask 'Look next'
+ask 'What next'
 cat <<TEXT
   open $(pwd)/report/report.html
   export PATH=$(dirname "$(command -v assay)"):\$PATH ASSAY_DB=$ASSAY_DB

@@ -1,4 +1,4 @@
-"""Fail where a class name is defined in two modules: one word for one thing."""
+"""Fail where a class name is defined in two modules, or a loop variable is called `one` instead of what it holds."""
 
 from __future__ import annotations
 
@@ -25,10 +25,31 @@ def _classes_in(file: Path) -> Iterator[str]:
             yield node.name
 
 
+def nameless_loops(folder: Path) -> list[tuple[Path, int]]:
+    """File and line of each loop and comprehension whose variable is called `one`."""
+    return [
+        (file.relative_to(folder), line)
+        for file in sorted(folder.rglob("*.py"))
+        for line in _nameless_loops_in(file)
+    ]
+
+
+def _nameless_loops_in(file: Path) -> Iterator[int]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+            for target in ast.walk(node.target):
+                if isinstance(target, ast.Name) and target.id == "one":
+                    yield target.lineno
+
+
 def main() -> None:
     told = [
         f"The class name '{name}' is defined in {', '.join(map(str, files))}. Give each a name of its own."
         for name, files in sorted(shared_names(SOURCES).items())
+    ]
+    told += [
+        f"{file}:{line}: a loop variable is called 'one'. Name it after what it holds: trial, case, row."
+        for file, line in nameless_loops(SOURCES)
     ]
     sys.exit("\n".join(told) or None)
 

@@ -31,7 +31,9 @@ make_venv() {
         fail "No virtual environment can be made in '$venv'. On Debian: apt-get install python3-venv"
 }
 
+# Few of the thousands of files that come with torch are ever imported: they are compiled when they are.
 pip_install() {
+    if [ "$extra" = rl ]; then set -- --no-compile "$@"; fi
     if "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
         "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
     else

@@ -19,7 +19,7 @@ from tests import forking
 SLOW_TESTS = Path(__file__).parent / "slow_tests.txt"
 FAST = "--fast"
 WRITE_COSTS = "--write-costs"
-MOST_CPU_SECONDS = 0.2
+MOST_CPU_SECONDS = 0.1
 MOST_SECONDS = 2.0
 LEAST_CHILD_SECONDS = 0.01
 """A process that used less CPU time than this is `true` or `git`, not Python."""

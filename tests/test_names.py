@@ -1,4 +1,4 @@
-"""One word for one thing: the check behind `make check` finds a class name that two modules define."""
+"""Names that a reader understands: the checks behind `make check` find class names that two modules define, and nameless loops."""
 
 from __future__ import annotations
 
@@ -16,3 +16,10 @@ def test_a_class_name_that_two_modules_define_is_found(tmp_path: Path) -> None:
 
 def test_no_class_name_is_shared_here() -> None:
     assert CHECK["shared_names"](CHECK["SOURCES"]) == {}
+
+
+def test_a_loop_over_things_without_a_name_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "one = 1\nfor trial in []: ...\nfor key, one in []: ...\nkept = {one for (one, _) in []}\n"
+    )
+    assert CHECK["nameless_loops"](tmp_path) == [(Path("a.py"), 3), (Path("a.py"), 4)]

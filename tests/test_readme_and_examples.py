@@ -14,7 +14,10 @@ import pytest
 from tests import forking
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/README.md"))
+EXAMPLES = sorted(
+    path.parent.name for path in (ROOT / "examples").glob("*/README.md") if path.parent.name != "cluster"
+)
+"""The clusters are not started here."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -131,14 +134,19 @@ def test_every_command_of_the_page_about_indexes_and_databases_works(tmp_path: P
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
 
 
-def test_the_page_about_indexes_and_databases_names_every_metric_and_list() -> None:
+def test_the_page_about_indexes_and_databases_names_every_param_metric_and_list() -> None:
     from assay.plugin.lookup import find
+    from assay.plugin.params import param_model
 
     text = (ROOT / "docs" / "indexes-and-databases.md").read_text()
     slugs = re.findall(r"^### (\w+)$", text, re.MULTILINE)
     assert len(slugs) == 7
-    members = [find("experiments", slug) for slug in slugs if slug != "pragma_profile"]
-    names = {name for member in members for name in member.metrics}
+    members = [find("experiments", slug) for slug in slugs]
+    names = {
+        name
+        for member in members
+        for name in (*member.metrics, *param_model(member).model_fields, *getattr(member, "list_params", ()))
+    }
     names -= {f"{phase}_p{q}_seconds" for phase in ("read", "search") for q in (50, 95, 99)}
     assert [name for name in sorted(names) if f"`{name}`" not in text] == []
 
@@ -228,7 +236,7 @@ def test_the_demo_prints_at_most_80_lines_and_answers_its_questions(tmp_path: Pa
     assert done.returncode == 0, done.stdout[-3000:]
     # `make` adds a line when it installs, and a slow machine a few lines of progress.
     assert len(done.stdout.splitlines()) <= 76
-    answers = re.split(r"^\d\. .*\?.*$", done.stdout, flags=re.MULTILINE)[1:]
+    answers = re.split(r"^\d\. .*$", done.stdout, flags=re.MULTILINE)[1:]
     # On a busy machine three rounds may be too few to tell agents by speed, which overall includes.
     verdicts = (
         r"exact leads|exact(, \w+)* and \w+ are tied: overall exact",
@@ -238,7 +246,8 @@ def test_the_demo_prints_at_most_80_lines_and_answers_its_questions(tmp_path: Pa
         r"report/report\.html",
     )
     for answer, verdict in zip(answers, verdicts, strict=True):
-        assert re.search(verdict, answer), answer
+        # Where a sentence breaks depends on how long its words are.
+        assert re.search(verdict, " ".join(answer.split())), answer
     assert (tmp_path / "demo" / "report" / "report.html").exists()
 
 

@@ -14,14 +14,14 @@ import page
 from arms import ASSAY, CommandFailed, elsewhere, tell
 from record import Result, machine, save
 
-from load import bearing, costs, exactness, rates
+from load import costs, exactness, rates, saturation
 from load.page import RESULTS
 
 PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "rates": rates.measure,
     "exactness": exactness.measure,
-    "sustained": bearing.sustained,
-    "capacity": bearing.capacity,
+    "sustained": saturation.sustained,
+    "capacity": saturation.capacity,
     "start": costs.start,
     "memory": costs.memory,
 }

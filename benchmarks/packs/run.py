@@ -19,6 +19,7 @@ PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "world": world.measure,
     "indexes": indexes.measure,
     "specs": specs.measure,
+    "components": specs.time_stub,
 }
 
 

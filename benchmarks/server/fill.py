@@ -85,20 +85,29 @@ class PlannedRun:
     """Whether a third of its agents got worse in this version."""
 
 
-def plan_runs(now: datetime, scale: float = 1.0) -> Iterator[PlannedRun]:
-    """All runs, the oldest first; a scale below 1 leaves out days, groups of agents and large runs."""
-    suites = [make_suite(number) for number in range(SUITES - 1)]
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many agents are on how many suites; a scale below 1 leaves out days, groups of agents and large runs."""
+
+    agents: int = AGENTS
+    suites: int = SUITES
+    scale: float = 1.0
+
+
+def plan_runs(now: datetime, size: Size) -> Iterator[PlannedRun]:
+    """All runs, the oldest first."""
+    suites, scale = [make_suite(number) for number in range(size.suites - 1)], size.scale
     first = now - timedelta(days=60)
-    groups = range(0, AGENTS, TOGETHER)
-    for number, (suite, start) in enumerate(
-        (suite, start) for suite in suites for start in groups if not start or start / AGENTS < scale
-    ):
-        yield PlannedRun(suite, range(start, start + TOGETHER), "1.0", first + timedelta(hours=3.5 * number))
+    groups = [start for start in range(0, size.agents, TOGETHER) if not start or start / size.agents < scale]
+    apart = min(timedelta(hours=3.5), timedelta(days=38) / (len(suites) * len(groups)))
+    for number, (suite, start) in enumerate((suite, start) for suite in suites for start in groups):
+        agents = range(start, min(start + TOGETHER, size.agents))
+        yield PlannedRun(suite, agents, "1.0", first + apart * number)
     for day in range(max(2, round(DAYS * scale))):
         for number, suite in enumerate(suites[:DAILY_SUITES]):
             started = now - timedelta(days=DAYS - day, minutes=-20 * number)
             yield PlannedRun(suite, range(DAILY_AGENTS), f"1.{day + 1}", started, is_worse=day in (9, 18))
-    large = make_suite(SUITES - 1, LARGE, MANY_CASES)
+    large = make_suite(size.suites - 1, LARGE, MANY_CASES)
     for number in range(max(1, round(LARGE_RUNS * scale))):
         agents = range(number * LARGE_AGENTS, (number + 1) * LARGE_AGENTS)
         started = now - timedelta(days=22 - number, hours=-3)
@@ -256,11 +265,11 @@ def _rate(trial: Trial, columns: Columns) -> Ratings:
     return with_plan(rate(table, RUBRIC, Benchmark("", "", ()).limits), trial.number_of_planned_executions)
 
 
-def fill(urls: Sequence[str], scale: float = 1.0, now: datetime | None = None) -> int:
+def fill(urls: Sequence[str], size: Size, now: datetime | None = None) -> int:
     """Fill empty databases; how many executions each of them has then."""
     filler, started = Filler(urls), perf_counter()
     first_runs: dict[str, str] = {}
-    for number, planned in enumerate(plan_runs(now or datetime.now(UTC), scale)):
+    for number, planned in enumerate(plan_runs(now or datetime.now(UTC), size)):
         run_id = f"{number:04x}f1d0c7"
         filler.add(planned, run_id)
         first_runs.setdefault(planned.suite.name, run_id)
@@ -279,7 +288,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0)
     asked = parser.parse_args()
     os.environ.setdefault("ASSAY_DB", asked.urls[0])
-    print(f"{fill(asked.urls, asked.scale):,} executions")
+    print(f"{fill(asked.urls, Size(scale=asked.scale)):,} executions")
 
 
 if __name__ == "__main__":

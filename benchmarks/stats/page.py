@@ -25,6 +25,8 @@ ORDER = (
     "stopping-found",
     "stopping-pairs",
     "gate",
+    "nodes-false-claims",
+    "nodes-found",
     "equal-agents-separated",
     "no-change-flagged",
     "no-change-flagged-worst-family",

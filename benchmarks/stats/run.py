@@ -189,6 +189,24 @@ def rounds(quick: bool) -> list[Result]:
     ]  # fmt: skip
 
 
+def nodes(quick: bool) -> list[Result]:
+    """Times of two arms on three nodes, one of them half as fast again, in unequal shares."""
+    from stats.nodes import count_claims
+
+    times = 200 if quick else 4000
+    ways = ("processes", "rounds")
+    wrong = {f"{way}, {n} a side": count_claims(way, n, 1.0, times) for way in ways for n in (12, 20, 40)}
+    worst = max(wrong, key=lambda cell: wrong[cell])
+    naive = count_claims("processes, without blocks", 20, 1.0, times)
+    found = {way: count_claims(way, 20, 1.1, times) for way in ways}
+    return [
+        _rate("nodes-false-claims", f"Identical arms on unlike nodes in unequal shares: p < 0.05, worst ({worst})", "at most",
+              0.06, wrong[worst], times, f"Without the node as a block: {naive:.1%}.", wrong),
+        _rate("nodes-found", "10 % slower on unlike nodes, 20 processes or rounds a side: found", "at least", 0.7,
+              min(found.values()), times, _list(found), found),
+    ]  # fmt: skip
+
+
 def _list(shares: Mapping[str, float]) -> str:
     return "; ".join(f"{name} {share:.1%}" for name, share in shares.items()) + "."
 
@@ -375,6 +393,7 @@ PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "stopping": stopping,
     "families": families,
     "rounds": rounds,
+    "nodes": nodes,
     "lost-cases": lost_cases,
     "change-points": change_points,
     "short-drifts": short_drifts,

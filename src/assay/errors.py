@@ -56,7 +56,7 @@ class SpecError(AssayError):
 
 
 class LookupFailed(AssayError):
-    """A name that nobody registered; the message lists the known ones."""
+    """A name that is not registered; the message lists the known ones."""
 
 
 class MissingExtra(AssayError):

@@ -320,7 +320,7 @@ BROKEN: dict[str, tuple[str, bytes, type[AgentError], str]] = {
     "a list in sse": ("openai", events([1]), InvalidAnswer, "not a chat completion"),
     "an error in sse": ("openai", events({"error": {"message": "overloaded"}}), AgentError, "overloaded"),
     "an end too early": ("openai", events({"choices": [{"delta": {"content": "h"}}]}, ends=""), AgentError, "ended before"),
-    "a stream cut off": ("openai", broken_off(b"data: {}\n\n"), AgentError, "broke off half way"),
+    "a stream cut off": ("openai", broken_off(b"data: {}\n\n"), AgentError, "was cut off"),
     "invalid utf-8": ("openai", events(ends="") + b"data: \xff\xfe\n\n", InvalidAnswer, "not UTF-8"),
     "bad arguments": (
         "openai",
@@ -329,17 +329,17 @@ BROKEN: dict[str, tuple[str, bytes, type[AgentError], str]] = {
         "arguments for tool 'f'",
     ),
     "no http": ("openai", b"hello\r\n\r\n", InvalidAnswer, "HTTP"),
-    "a page instead of a stream": ("openai", response(b"<html>", kind="text/html"), InvalidAnswer, "part of a stream.*<html>"),
-    "text for a delta": ("openai", events({"choices": [{"delta": "x"}]}), InvalidAnswer, "shape of its protocol"),
+    "a page instead of a stream": ("openai", response(b"<html>", kind="text/html"), InvalidAnswer, "not a stream.*<html>"),
+    "text for a delta": ("openai", events({"choices": [{"delta": "x"}]}), InvalidAnswer, "follow its protocol"),
     "a number for calls": (
-        "openai", response({"choices": [{"message": {"content": "x", "tool_calls": 7}}]}), InvalidAnswer, "shape of its",
+        "openai", response({"choices": [{"message": {"content": "x", "tool_calls": 7}}]}), InvalidAnswer, "follow its protocol",
     ),
     "a number for a model": (
         "openai", response({"model": 7, "choices": [{"message": {"content": "x"}}]}), InvalidAnswer, "model .* must be text",
     ),
-    "anthropic's number for content": ("anthropic", response({"content": [7]}), InvalidAnswer, "shape of its protocol"),
+    "anthropic's number for content": ("anthropic", response({"content": [7]}), InvalidAnswer, "follow its protocol"),
     "ollama's number for calls": (
-        "ollama", lines({"message": {"content": "", "tool_calls": 7}, "done": True}), InvalidAnswer, "shape of its protocol",
+        "ollama", lines({"message": {"content": "", "tool_calls": 7}, "done": True}), InvalidAnswer, "follow its protocol",
     ),
     "anthropic's error": ("anthropic", events({"type": "error", "error": {"message": "overloaded"}}), AgentError, "overloaded"),
     "anthropic's end": ("anthropic", events({"type": "message_start", "message": {}}, ends=""), AgentError, "ended before"),

@@ -74,7 +74,7 @@ def test_an_error_of_the_agent_is_a_failure() -> None:
 
 @pytest.mark.parametrize(
     ("said", "problem"),
-    [({"answer": 1}, "no 'output'"), ({"id": "99", "output": 1}, "request '99'"), (3, "no 'output'")],
+    [({"answer": 1}, "no 'output'"), ({"id": "99", "output": 1}, "'99'"), (3, "no 'output'")],
 )
 def test_what_is_no_answer_is_invalid(said: object, problem: str) -> None:
     with ScriptedServer(response(said)) as server, pytest.raises(InvalidAnswer, match=problem):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
+from tests.command import AssayInline
 
 from assay.builtin.agents.llama import Llama
 from assay.model import Request
@@ -75,3 +76,13 @@ def test_being_interrupted_ends_the_answer(llama: Llama) -> None:
 def test_a_model_that_is_not_there_is_told() -> None:
     with pytest.raises(BadAgent, match="no model 'absent"):
         Llama(model="absent.gguf")
+
+
+def test_the_latency_of_a_real_model_is_measured_with_its_tokens(assay_inline: AssayInline) -> None:
+    settings = ("--set", "agent={type: llama, max_tokens: 3}", "--set", "prompt=Hi")
+    words = ("--repetitions", "1", "--warmup", "0", "--isolation", "inline", "--json", "--quiet")
+    (trial,) = assay_inline("run", "agent_latency", *settings, *words).json["trials"]
+    metrics = trial["metrics"]
+    assert (trial["agent"]["name"], trial["counts"]) == ("llama", {"ok": 1})
+    assert (metrics["seconds"]["kind"], metrics["seconds"]["median"] > 0.001) == ("measured", True)
+    assert 1 <= metrics["output_tokens"]["median"] <= 3

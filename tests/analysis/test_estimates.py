@@ -12,6 +12,7 @@ from tests.computing import at_most
 from tests.wording import Wording
 
 from assay.analysis.estimates.estimate import estimate
+from assay.analysis.estimates.few_units import estimate_lone_value, is_lone_value
 from assay.model import Series, metric_named
 
 SECONDS = metric_named("seconds")
@@ -232,3 +233,18 @@ def test_times_of_a_suite_have_an_interval_from_three_rounds_on_which_covers_the
     assert found.high == pytest.approx(math.exp(reach), rel=0.01)
     tokens = estimate(metric_named("tokens"), series)
     assert (tokens.low, tokens.high) == (1.0, 1.0)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(("process", "load")), st.booleans())
+def test_a_lone_value_is_estimated_as_any_series_is(value: float, unit: str, is_brief: bool) -> None:
+    for metric in (SECONDS, OTHER, metric_named("score")):
+        series = Series([3], [0], [value], unit)
+        assert is_lone_value(series)
+        lone = estimate_lone_value(metric, series, is_brief=is_brief)
+        assert lone == estimate(metric, series, is_brief=is_brief)
+
+
+def test_a_value_of_a_case_and_one_that_is_no_number_are_not_lone_values() -> None:
+    assert not is_lone_value(Series([0], [0], [1.0], "case"))
+    assert not is_lone_value(Series([0], [0], [math.nan]))
+    assert not is_lone_value(Series([0, 0], [0, 1], [1.0, 2.0]))

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import pytest
 from tests.wording import Wording
 
+from assay.analysis.estimates.treatment import treatment_failure
 from assay.analysis.estimates.trial import add_estimates
 from assay.analysis.findings import SEVERE
 from assay.model import Better, Execution, Isolation, Metric, Phase, Report, Status
+from assay.plugin.experiment import Experiment
 
 
 def codes(report: Report) -> list[str]:
@@ -125,6 +129,72 @@ def test_an_axis_read_back_under_its_own_name_does_not_hide_one_that_did_nothing
         for rows in (10, 1000)
     ]
     assert codes(lab.report(*arms)) == ["identical-arms"]
+
+
+def test_settings_that_were_asked_for_by_name_tell_nothing_of_an_axis_beside_them(lab) -> None:
+    arms = [
+        lab.trial(f"batch={n}", params={"ttl": 60}, axes={"batch": n}, applied={"ttl": 60}) for n in (1, 9)
+    ]
+    assert lab.report(*arms).doubts == ()
+
+
+def test_a_setting_that_nobody_asked_for_does_tell(lab) -> None:
+    arms = [
+        lab.trial(p, params={"num_ctx": None}, axes={"preset": p}, applied={"num_ctx": 512})
+        for p in ("small", "large")
+    ]
+    assert codes(lab.report(*arms)) == ["identical-arms"]
+
+
+def test_an_axis_that_some_arm_reads_back_is_judged_by_that(lab) -> None:
+    arms = [
+        lab.trial(
+            f"copy={copy}", axes={"copy": copy}, applied={"sync": 2, **({"copy": True} if copy else {})}
+        )
+        for copy in (True, False)
+    ]
+    assert lab.report(*arms).doubts == ()
+
+
+class Bulk(Experiment):
+    """Has work, facts and an agent, beside a treatment."""
+
+    workload_params: ClassVar[Sequence[str]] = ("rows",)
+    facts: ClassVar[Sequence[str]] = ("server_version",)
+    params_of: ClassVar[Any] = dict
+
+
+BULK = f"{__name__}:Bulk"
+
+
+@pytest.mark.parametrize("axis", ["rows", "agent"])
+def test_less_work_and_another_agent_are_no_treatments(lab, axis: str) -> None:
+    a, b = (
+        lab.trial(f"{n}", axes={axis: n}, applied={"sync": 2, "workers": 1}, benchmark=BULK)
+        for n in ("x", "y")
+    )
+    assert lab.report(a, b).doubts == ()
+    assert treatment_failure(a, b) == ""
+
+
+def test_facts_make_no_arms_identical(lab) -> None:
+    a, b = (
+        lab.trial(f"{n}", axes={"batch": n}, applied={"server_version": "7"}, benchmark=BULK) for n in (1, 2)
+    )
+    assert lab.report(a, b).doubts == ()
+    assert treatment_failure(a, b) == ""
+
+
+def test_an_ineffective_treatment_is_found_beside_an_axis_of_work(lab) -> None:
+    arms = [
+        lab.trial(name, axes={"rows": rows, "profile": name}, applied={"sync": 2}, benchmark=BULK)
+        for rows in (10, 1000)
+        for name in ("safe", "fast")
+    ]
+    (doubt,) = lab.report(*arms).doubts
+    assert doubt.code == "identical-arms"
+    assert re.findall(r"should differ in (.*?),", doubt.message) == ["'profile'"]
+    assert "'profile'" in treatment_failure(arms[0], arms[1])
 
 
 def test_arms_that_read_nothing_back_are_not_judged(lab) -> None:

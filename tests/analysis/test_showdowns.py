@@ -8,10 +8,10 @@ from tests.ratings.boards import ratings
 from tests.wording import Wording
 
 from assay.analysis.comparison.compare import compare_reports
-from assay.analysis.comparison.showdown import showdowns
+from assay.analysis.comparison.head_to_head import showdowns
 from assay.model import Rating, Report, Verdict
 from assay.model.metric import metric_named
-from assay.report.console.showdown import overall_text
+from assay.report.console.head_to_head import overall_text
 
 
 def rated(lab: Lab, seconds: float, skill: float, run_id: str) -> Report:

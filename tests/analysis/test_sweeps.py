@@ -93,3 +93,20 @@ def test_a_value_that_stands_for_several_points_has_no_interval_and_says_so(lab)
     (mode,) = (effect for effect in alone.axes if effect.axis == "mode")
     assert not mode.is_pooled
     assert None not in mode.lows
+
+
+def test_less_work_is_no_better_point(lab):
+    trials = [
+        lab.trial(f"{profile}-{workload}", lab.times(seconds, 10), axes=axes, benchmark="pragma_profile")
+        for profile, workload, seconds in (
+            ("balanced", "read_heavy", 2.0),
+            ("performance", "read_heavy", 1.0),
+            ("balanced", "write_heavy", 8.0),
+            ("performance", "write_heavy", 4.0),
+        )
+        for axes in [{"profile": profile, "workload": workload}]
+    ]
+    assert [(point.trial, point.others) for point in lab.report(*trials).best] == [
+        ("performance-read_heavy", 1),
+        ("performance-write_heavy", 1),
+    ]

@@ -97,7 +97,7 @@ def test_a_value_that_the_command_would_refuse_is_refused(project: Path, keyword
 def test_keywords_that_do_not_go_together_are_refused(project: Path) -> None:
     with pytest.raises(assay.PlanError, match="needs something to run"):
         assay.run()
-    with pytest.raises(assay.PlanError, match="scorer belongs to cases of your own"):
+    with pytest.raises(assay.PlanError, match="scorer works only with your own cases"):
         assay.run("suite.yaml", scorer="exact")
     with pytest.raises(assay.PlanError, match="needs agents"):
         assay.run(cases=CASES)

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import sqlite3
+from math import inf
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
+from assay.builtin.experiments import pragma_profile
 from assay.builtin.experiments.noop import Noop
-from assay.builtin.experiments.pragma_profile import PragmaProfile
+from assay.builtin.experiments.pragma_profile import DatabaseFailed, PragmaProfile
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.lookup import find
 from assay.plugin.params import check_params
@@ -23,8 +25,12 @@ def executed(context: ExperimentContext, times: int = 1, **params: object) -> li
     experiment = PragmaProfile()
     experiment.params = PragmaProfile.Params.model_validate({"num_records": 500, "db_size_mb": 0.5, **params})
     experiment.setup(context)
+    found = []
     try:
-        return [experiment.execute_once(context) for _ in range(times)]
+        for _ in range(times):
+            experiment.prepare_once(context)
+            found.append(experiment.execute_once(context))
+        return found
     finally:
         experiment.teardown(context)
 
@@ -84,6 +90,39 @@ def test_writing_writes_every_record_each_time(context: ExperimentContext):
         assert found["operations_per_second"] == pytest.approx(2500 / found["workload_seconds"])
 
 
+@pytest.mark.parametrize("workload", ["write_heavy", "mixed"])
+def test_the_time_is_that_of_the_workload_alone(
+    context: ExperimentContext, monkeypatch: pytest.MonkeyPatch, workload: str
+):
+    """The file is opened, and that of the execution before removed, before the clock starts."""
+    experiment = PragmaProfile()
+    experiment.params = PragmaProfile.Params.model_validate({"num_records": 100, "workload": workload})
+    experiment.setup(context)
+    try:
+        for _ in range(2):
+            experiment.prepare_once(context)
+            with monkeypatch.context() as timed:
+                for busy in ("open_database", "settings_of"):
+                    timed.delattr(f"assay.builtin.experiments.pragma_profile.{busy}")
+                found = experiment.execute_once(context)
+            assert list(context.run_dir.rglob("write.db"))
+            assert experiment.read(found).seconds == found["workload_seconds"]
+    finally:
+        experiment.teardown(context)
+
+
+@pytest.mark.parametrize(("workload", "number"), [("write_heavy", 7), ("mixed", 7), ("mixed", 42)])
+def test_the_rows_in_the_database_are_read_back(
+    context: ExperimentContext, monkeypatch: pytest.MonkeyPatch, workload: str, number: int
+):
+    executed(context, workload=workload, num_records=number)
+    assert context.applied["num_records"] == number
+    monkeypatch.setattr(pragma_profile, "write", lambda *_: 0)
+    monkeypatch.setattr(pragma_profile, "mix", lambda *_: 0)
+    executed(context, workload=workload, num_records=number)
+    assert context.applied["num_records"] == 0
+
+
 def test_reading_asks_a_database_of_the_size_that_was_asked_for(context: ExperimentContext):
     for found in executed(context, times=2, workload="read_heavy", db_size_mb=2.5):
         assert found["database_bytes"] >= 2.5 * 2**20
@@ -117,7 +156,8 @@ def test_teardown_after_a_setup_that_failed_is_fine(context: ExperimentContext):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"profile": "turbo"}, {"workload": "idle"}, {"num_records": 0}, {"db_size_mb": 0}]
+    "wrong",
+    [{"profile": "turbo"}, {"workload": "idle"}, {"num_records": 0}, {"db_size_mb": 0}, {"db_size_mb": inf}],
 )
 def test_wrong_params_are_refused(wrong: dict[str, object]):
     with pytest.raises(ValidationError):
@@ -128,3 +168,13 @@ def test_an_unknown_param_is_named():
     _, (mistake,) = check_params(PragmaProfile, {"profiles": ["balanced"]})
     assert mistake.name == "profiles"
     assert "'profile'" in mistake.hint
+
+
+@pytest.mark.parametrize("workload", ["write_heavy", "read_heavy", "mixed"])
+def test_a_full_disk_is_told(
+    context: ExperimentContext, monkeypatch: pytest.MonkeyPatch, workload: str
+) -> None:
+    monkeypatch.setitem(PROFILES, "balanced", {**PROFILES["balanced"], "max_page_count": 4})
+    with pytest.raises(DatabaseFailed) as failed:
+        executed(context, workload=workload, num_records=50_000, db_size_mb=1)
+    assert "no space left" in str(failed.value)

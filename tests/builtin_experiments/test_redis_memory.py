@@ -86,11 +86,63 @@ def test_an_entry_that_has_expired_is_forgotten_without_it(client: Any) -> None:
     assert client.zcard(agent.timeline) == 1
 
 
+def test_the_largest_batch_is_read_back_and_makes_arms_that_differ(
+    assay_inline: AssayInline, server: str, client: Any
+) -> None:
+    done = run(assay_inline, server, "--sweep", "batch_size=5,10,100")
+
+    assert [trial["applied"]["batch_size"] for trial in done["trials"]] == [5, 10, 40]
+    told = [warning["code"] for warning in done["warnings"]]
+    assert (told.count("setting-not-taken"), told.count("identical-arms")) == (1, 0)
+
+
+def test_an_axis_that_redis_does_not_tell_of_makes_no_arms_identical(
+    assay_inline: AssayInline, server: str, client: Any
+) -> None:
+    done = run(assay_inline, server, "--sweep", "cleanup_interval=10,20")
+    assert "identical-arms" not in {warning["code"] for warning in done["warnings"]}
+
+
+def test_entries_that_expire_are_counted_and_are_no_failure(
+    assay_inline: AssayInline, server: str, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every entry of the first agent is gone when it is read, as if the others had taken long to write."""
+    write = redis_memory.RedisMemory._write
+
+    def expire_before_the_second(self: Any, agent: Any) -> Iterator[float]:
+        if ":1:" in agent.timeline:
+            client.delete(*client.keys("*one:0:*"))
+            agents[0]._began -= 60
+        agents.append(agent)
+        yield from write(self, agent)
+
+    agents: list[Any] = []
+    monkeypatch.setattr(redis_memory.RedisMemory, "_write", expire_before_the_second)
+    done = run(assay_inline, server, "--set", "ttl=60")
+
+    [trial] = done["trials"]
+    assert trial["counts"] == {"ok": 1}
+    assert trial["metrics"]["entries_expired"]["median"] == 40
+    assert trial["applied"]["ttl"] == 60
+    assert [warning["code"] for warning in done["warnings"]].count("remark") == 1
+
+
+def test_an_entry_that_is_gone_before_its_time_fails_the_execution(
+    assay_inline: AssayInline, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_memory.AgentMemory, "recall", lambda *_: None)
+
+    done = assay_inline.run_inline("redis_memory", "--set", f"url={server}", *SMALL, "--json")
+
+    assert done.code == 1
+    assert "WrongMemory" in done.out
+
+
 @pytest.mark.parametrize("address", ["desk:h/u@sh@127.0.0.1:1/0", "127.0.0.1:1/0?password=h/u@sh"])
 def test_no_message_has_a_password(address: str) -> None:
-    with pytest.raises(redis_memory.RedisAway) as away:
+    with pytest.raises(redis_memory.RedisUnavailable) as away:
         redis_memory.connect(f"redis://{address}")
-    assert "No Redis server answers" in str(away.value) or "refuses" in str(away.value)
+    assert "127.0.0.1:1" in str(away.value)
     assert "u@sh" not in str(away.value)
 
 
@@ -134,3 +186,8 @@ def test_without_the_package_the_extra_is_named(
 def test_an_address_of_something_else_is_refused(assay_inline: AssayInline) -> None:
     refusal = assay_inline("run", "redis_memory", "--set", "url=http://127.0.0.1").refusal
     assert "--set: url:" in refusal
+
+
+def test_a_radius_without_end_is_refused(assay_inline: AssayInline) -> None:
+    refusal = assay_inline("run", "redis_memory", "--set", "search_radius=.inf").refusal
+    assert "search_radius" in refusal

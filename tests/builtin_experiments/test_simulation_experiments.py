@@ -6,20 +6,19 @@ import json
 import re
 import sys
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
 from tests.command import Assay, AssayInline
 from tests.wording import Wording
 
-from assay.builtin.experiments import memory_db
+from assay.builtin.experiments import memory_db, observation_flow
 from assay.builtin.experiments.memory_db import MemoryDb
-from assay.builtin.experiments.observation_flow import FLOW_METRICS
+from assay.builtin.experiments.observation_flow import FLOW_METRICS, read_settings
 from assay.builtin.experiments.observation_profiler import ObservationProfiler
 from assay.builtin.experiments.system_profiler import SystemProfiler, SystemProfilerParams, SystemWatch
 from assay.builtin.instruments.sampling import Samples
-from assay.simulation import SimulationConfig
+from assay.simulation import Perception, SimulationConfig, World
 from assay.simulation.run import SimulationResult, simulate
 
 TINY = ["--set", "num_agents=9", "--set", "width=20", "--set", "height=20"]
@@ -145,9 +144,11 @@ def test_observation_flow_has_every_figure(assay_inline: AssayInline) -> None:
     assert trial["applied"] == {
         "num_agents": 9,
         "radius": 3,
+        "fov_radius": 3,
         "storage_mode": "hybrid",
         "use_bilinear": True,
         "channels": 13,
+        "steps": 4,
     }
 
 
@@ -157,6 +158,41 @@ def test_storage_and_interpolation_are_read_back(assay_inline: AssayInline, mode
     words = ["--set", f"storage_mode={mode}", "--set", f"use_bilinear={bilinear}", "--set", "steps=1"]
     (trial,) = run(assay_inline, "observation_flow", *TINY, *words)
     assert (trial["applied"]["storage_mode"], trial["applied"]["use_bilinear"]) == (mode, bilinear == "true")
+
+
+@pytest.mark.parametrize(
+    ("experiment", "axis"),
+    [
+        ("observation_flow", "fov_radius=2,4"),
+        ("observation_flow", "steps=1,2"),
+        ("system_profiler", "sampling_interval=0.01,0.02"),
+    ],
+)
+def test_an_axis_that_nothing_tells_of_makes_no_arms_identical(
+    assay_inline: AssayInline, experiment: str, axis: str
+) -> None:
+    steps = [] if axis.startswith("steps") else ["--set", "steps=1"]
+    run(assay_inline, experiment, *TINY, *steps, "--sweep", axis, "--repetitions", "1")
+    assert {"setting-not-taken", "setting-not-told", "identical-arms"}.isdisjoint(codes(assay_inline))
+
+
+@pytest.mark.parametrize(("asked", "told"), [(1, 1), (2, 2), (3, 3), (4, 4), (5, None)])
+def test_how_far_is_seen_is_read_back_from_what_is_visible(asked: int, told: int | None) -> None:
+    """With a radius of 3, the whole window is visible from 5 on."""
+    world = World(SimulationConfig(width=20, height=20, num_agents=2, initial_resources=4))
+    assert read_settings(Perception(world, 3, asked))["fov_radius"] == told
+
+
+def test_a_field_of_view_that_has_no_effect_is_found_out(
+    assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        observation_flow,
+        "Perception",
+        lambda world, radius, fov_radius, *others: Perception(world, radius, None, *others),
+    )
+    run(assay_inline, "observation_flow", *TINY, "--set", "steps=1", "--sweep", "fov_radius=2,6")
+    assert codes(assay_inline).count("setting-not-taken") == 1
 
 
 def test_perception_metrics_covers_the_grid(assay_inline: AssayInline) -> None:
@@ -242,7 +278,9 @@ def test_too_few_samples_are_admitted_and_what_is_not_watched_is_left_out(assay_
         ("observation_flow", "width=wide", "width"),
         ("perception_metrics", "radii=[5, 0]", "radii"),
         ("perception_metrics", "agent_counts=[]", "agent_counts"),
+        ("perception_metrics", "agent_counts=[1000000]", "agent_counts"),
         ("observation_profiler", "agent_counts=[5]", "agent_counts"),
+        ("observation_profiler", "agent_counts=[5, 50000]", "agent_counts"),
         ("system_profiler", "sampling_interval=0", "sampling_interval"),
         ("system_profiler", "agents=5", "agents"),
     ],
@@ -253,66 +291,6 @@ def test_impossible_params_are_refused(
     refusal = assay_inline("run", experiment, "--set", setting).refusal
     assert named in refusal
     wording(refusal)
-
-
-SPECS = {
-    "memory_db_baseline": ("memory_db.num_steps=2", 1),
-    "memory_db_sweep": ("memory_db.num_steps=2", 6),
-    "observation_baseline": ("observation_flow.steps=1", 1),
-    "observation_sweep": ("observation_flow.steps=1", 4),
-    "observation_profiler_baseline": ("observation_profiler.steps=1", 1),
-    "perception_metrics_baseline": ("perception_metrics.steps=1", 1),
-    "perception_metrics_sweep": ("perception_metrics.steps=1", 16),
-    "system_profiler_baseline": ("system_profiler.steps=2", 1),
-}
-
-
-@pytest.mark.parametrize("name", SPECS)
-def test_a_shipped_spec_runs_and_every_setting_takes_effect(assay_inline: AssayInline, name: str) -> None:
-    setting, number = SPECS[name]
-    trials = run(assay_inline, name, "--set", setting, "--repetitions", "1")
-    assert [trial["counts"] for trial in trials] == [{"ok": 1}] * number
-    assert {"setting-not-taken", "identical-arms"}.isdisjoint(codes(assay_inline))
-
-
-ORIGINALS = {
-    "memory_db": """
-        experiment: memory_db
-        params:
-          num_agents: 10
-          num_steps: 2
-          parameters: {test_in_memory: true, test_disk_based: true, test_persistence: true,
-                       buffer_sizes: [100, 500, 1000], flush_frequencies: [100, 500, 1000]}
-        instrumentation: [timing, psutil]
-        output_dir: benchmarks/results/database_profiling
-        seed: 42
-        """,
-    "observation": """
-        experiment: observation_flow
-        params: {width: 50, height: 50, steps: 2, num_agents: 20, radius: 3, fov_radius: 3, device: cpu}
-        instrumentation: [timing, cprofile, psutil]
-        """,
-    "perception_metrics": """
-        experiment: perception_metrics
-        params: {steps: 1, device: "cpu"}
-        sweep: {agent_counts: [10, 20], radii: [2, 3], storage_modes: ["hybrid", "dense"], use_bilinear_list: [true, false]}
-        """,
-    "system_profiler": """
-        experiment: system_profiler
-        params: {monitor_cpu: true, monitor_memory: true, monitor_disk: true, monitor_network: false,
-                 sampling_interval: 1.0, num_agents: 20, steps: 5, use_in_memory_db: true, persist_db_on_completion: false}
-        """,
-}
-
-
-@pytest.mark.parametrize("name", ORIGINALS)
-def test_a_spec_with_the_params_of_the_original_project_runs_unchanged(
-    assay_inline: AssayInline, name: str
-) -> None:
-    assay_inline.write(f"{name}.yaml", dedent(ORIGINALS[name]))
-    done = assay_inline("run", f"{name}.yaml", "--isolation", "inline", "--json", "-q")
-    assert all(set(trial["counts"]) == {"ok"} for trial in done.json["trials"])
-    assert "setting-not-taken" not in codes(assay_inline)
 
 
 FULL = """

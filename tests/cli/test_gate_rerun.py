@@ -141,7 +141,7 @@ def test_without_a_change_it_passes_and_checks_nothing_out(project: Project) -> 
     commit = project.commit()
     before = project.set_baseline()
     after = project.run()
-    done = project.assay("gate", "--rerun-baseline")
+    done = project.assay("gate", "--rerun-baseline", "--metric", "score")
     assert done.code == 0, done.err
     assert before in done.out
     assert commit[:7] not in done.out
@@ -268,7 +268,8 @@ def test_an_agent_behind_http_is_asked_again_as_it_was_defined(
     project = Project(assay_inline, {"name": "web", "type": "http", "url": server, "price": "free"})
     project.set_baseline()
     project.run()
-    done = project.assay("gate", "--rerun-baseline", "--json")
+    # Times of the same server differ by chance, more so on a busy machine; its answers do not.
+    done = project.assay("gate", "--rerun-baseline", "--metric", "score", "--json")
     assert done.code == 0, done.err
     assert commits_of(done) == []
 

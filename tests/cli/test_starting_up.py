@@ -49,6 +49,13 @@ def test_help_and_lists_load_no_heavy_package(tmp_path: Path, arguments: list[st
     assert loaded(tmp_path, *arguments) == "[] 0"
 
 
+def test_a_run_of_one_execution_loads_neither_numpy_nor_what_people_look_at(tmp_path: Path) -> None:
+    assert (
+        loaded(tmp_path, "run", "noop", "--isolation", "inline", "--json", "-q")
+        == "['sqlalchemy', 'pydantic'] 0"
+    )
+
+
 def test_the_probe_sees_what_is_loaded(tmp_path: Path) -> None:
     assert "pydantic" in loaded(tmp_path, "schema", "spec")
 

@@ -231,3 +231,17 @@ def test_the_chart_holds_the_front_and_its_intervals() -> None:
     status = {row["trial"]: row["status"] for row in across["data"]["values"]}
     assert status == {"bad": "on the front", "good": "on the front", "dear": "off the front"}
     json.dumps(chart.spec, allow_nan=False)
+
+
+def test_of_too_many_configurations_the_chart_draws_those_on_the_front(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("assay.report.charts.cost._DRAWN", 2)
+    made = analysis(
+        planted("dear", 0.009), planted("bad", 0.001, lambda case: case < 10), planted("good", 0.004)
+    )
+    chart = front_chart(made)
+    assert chart is not None
+    drawn = {row["trial"] for layer in chart.spec["layer"] for row in layer["data"]["values"]}
+    assert drawn == {"bad", "good"}
+    assert "2 of 3" in json.dumps(chart.spec["title"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.cost.subjects import analysis, billed, found, planted
 
-from assay.analysis.cost.forecast import forecast_budget, forecast_month
+from assay.analysis.cost.analyse import forecast_budget, forecast_month
 from assay.stats.means import t_quantile
 
 PRICES = {"input": 2.0, "cached": 0.5, "output": 10.0}

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from assay import __version__
-from assay.execute.environment import doubts_about, environment, machine_class
+from assay.execute.environment import doubts_about, environment
 from assay.model import Environment
 
 QUIET = {"spread": 0.1, "lost": 0.01}
@@ -185,14 +185,14 @@ def test_the_machine_class_ignores_what_changes_between_runs():
     facts = {"cpu": cpu, "os": {"system": "Linux", "release": "6.1"}, "machine": "x86_64", "load": [0.1]}
     later = {**facts, "cpu": {**cpu, "mhz": 3600.0}, "load": [5.0], "hostname": "other"}
     expected = "Example 9, 8 cores, Linux x86_64"
-    assert machine_class(Environment(facts)) == machine_class(Environment(later)) == expected
+    assert Environment(facts).machine_class == Environment(later).machine_class == expected
 
 
 def test_another_processor_is_another_class():
     one, other = (Environment({"cpu": {"model": "E", "cores_logical": cores}}) for cores in (4, 8))
-    assert machine_class(one) != machine_class(other)
+    assert one.machine_class != other.machine_class
 
 
 def test_a_class_can_be_told_of_an_environment_without_facts():
     nothing = "?, ? cores, ? ?"
-    assert machine_class(Environment({})) == nothing
+    assert Environment({}).machine_class == nothing

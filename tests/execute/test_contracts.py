@@ -239,5 +239,5 @@ def build_team_trials() -> Sequence[TrialReport]:
 )
 def test_no_built_in_plug_in_is_left_out(kind: str, contract: type[Any], attribute: str) -> None:
     ours = {source.name for source in lookup.sources(kind) if source.origin == "assay"}
-
-    assert ours == {getattr(held, attribute) for held in contract.__subclasses__()}
+    # tests/cluster holds `ray` to the contract; whether that is loaded here depends on which tests run.
+    assert ours - {"ray"} == {getattr(held, attribute) for held in contract.__subclasses__()} - {"ray"}

@@ -149,7 +149,7 @@ def test_a_worker_that_cannot_start_is_the_fault_of_the_harness(
     carried = carry(trial(measured=3))
 
     assert carried.statuses == [Status.HARNESS_ERROR] * 3
-    assert "during starting" in (carried.executions[0].error or "")
+    assert "while starting" in (carried.executions[0].error or "")
 
 
 def test_an_interpreter_that_is_not_there_is_the_fault_of_the_harness(

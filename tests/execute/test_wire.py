@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.execute.wire import Garbled, decode_batches, decode_order, encode_batch, encode_order
+from assay.execute.wire import MalformedLine, decode_batches, decode_order, encode_batch, encode_order
 from assay.model import (
     AgentUse,
     Artifact,
@@ -23,6 +23,8 @@ from assay.model import (
     Job,
     Limits,
     Phase,
+    Placement,
+    ResourceRequest,
     ScorerUse,
     Status,
     Turn,
@@ -66,6 +68,8 @@ batches = st.builds(
     costs=st.dictionaries(text, finite, max_size=2),
     unmeasured=st.dictionaries(text, text, max_size=2),
     settled=st.lists(st.tuples(numbers, numbers), max_size=2).map(tuple),
+    placements=st.lists(st.builds(Placement, numbers, numbers, text), max_size=2).map(tuple),
+    nodes=st.dictionaries(text, st.dictionaries(text, plain, max_size=2), max_size=2),
 )
 options = st.dictionaries(text, plain, max_size=2)
 scorers = st.lists(st.builds(ScorerUse, text, finite, options, text), max_size=2).map(tuple)
@@ -113,6 +117,8 @@ jobs = st.builds(
     scorers=scorers,
     done=st.frozensets(numbers, max_size=3),
     concurrency=numbers,
+    resources=st.none()
+    | st.builds(ResourceRequest, finite, finite, st.dictionaries(text, finite, max_size=2)),
 )
 
 
@@ -139,6 +145,8 @@ def whole(sent: list[Batch]) -> tuple[object, ...]:
         [item for batch in sent for item in batch.costs.items()],
         [item for batch in sent for item in batch.unmeasured.items()],
         [pair for batch in sent for pair in batch.settled],
+        [placement for batch in sent for placement in batch.placements],
+        [item for batch in sent for item in batch.nodes.items()],
     )
 
 
@@ -152,11 +160,11 @@ def test_batches_arrive_as_they_were_and_in_their_order(sent: list[Batch]) -> No
 
 @given(st.binary(max_size=30).filter(lambda line: b"\n" not in line))
 def test_a_line_that_nobody_of_ours_wrote_is_found_out(line: bytes) -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedLine):
         decode_batches([line or b"[1]"])
 
 
 @pytest.mark.parametrize("line", [b"[]", b"[1,2,3]", b"{}", b"[" * 100_000, b"1", b'"text"', b"null"])
 def test_json_that_is_no_batch_is_found_out(line: bytes) -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedLine):
         decode_batches([line])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -39,6 +40,18 @@ def stream(status: int) -> Callable[[ServerConnection, HttpRequest], None]:
         client.finish()
 
     return answer
+
+
+@pytest.mark.parametrize("resets", [True, False])
+def test_a_server_that_closes_ends_a_connection_that_is_still_being_made(resets: bool) -> None:
+    class ClosingServer(HttpServer):
+        def connect(self) -> ServerConnection:
+            asyncio.get_running_loop().call_soon(
+                partial(self.close, resets=resets)
+            )  # before the connection is made
+            return super().connect()
+
+    assert talk(ClosingServer(echo), b"") == b""
 
 
 def test_requests_ahead_of_their_turn_are_answered_in_order() -> None:

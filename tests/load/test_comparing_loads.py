@@ -18,7 +18,7 @@ from tests.command import COMMAND, AssayInline
 from tests.load.results import result, times
 from tests.wording import Wording
 
-from assay.errors import Unlike
+from assay.errors import PlanError, Unlike
 from assay.load.build import LoadOptions
 from assay.model import Artifact, Batch, Environment, RunState
 from assay.model.figure import Figure
@@ -27,6 +27,7 @@ from assay.pipeline.compare import compare_refs
 from assay.pipeline.gate import gate_refs
 from assay.pipeline.load_record import execution_of, plan_load
 from assay.pipeline.report import report_of
+from assay.pipeline.rerun import rerun_gate
 from assay.report.console.run import print_unrated
 from assay.report.stored_loads import read_stored_loads
 from assay.spec.settings import find_settings
@@ -171,19 +172,20 @@ def test_two_servers_on_two_ports_are_told_apart_by_their_first_token(assay_inli
     assert assay_inline("gate", again, "--baseline", "main").code == 0
 
 
-def stored_search(store: Store, run: str, interval: Sequence[float | None]) -> str:
-    """A run of `assay load --find-capacity` with steps of 1, 2 and 4 in flight."""
+def begun_loads(store: Store, run: str, repetitions: int, tags: tuple[str, ...] = ()) -> str:
+    """A run of `assay load` with loads of 1, 2 and 4 in flight."""
     options = LoadOptions("http://127.0.0.1:9401/v1", model="m")
-    store.begin(
-        plan_load(options, find_settings(Path.cwd()), 200, ("capacity",)),
-        Environment({}),
-        run,
-        datetime.now(UTC),
-        "a test",
-    )
+    plan = plan_load(options, find_settings(Path.cwd()), repetitions, tags)
+    store.begin(plan, Environment({}), run, datetime.now(UTC), "a test")
     for step, concurrency in enumerate((0.998, 1.99, 3.97)):
         found = result(concurrency=concurrency, offered_rate=None)
         store.add(run, Batch((execution_of(found, 0, step, 0.0),)))
+    return run
+
+
+def stored_search(store: Store, run: str, interval: Sequence[float | None]) -> str:
+    """A run of `assay load --find-capacity` that found its answer."""
+    begun_loads(store, run, 200, ("capacity",))
     answer = {
         "sustained_rate": 100.0,
         "sustained_interval": list(interval),
@@ -244,3 +246,21 @@ def test_a_search_is_shown_without_a_median_of_its_steps(store: Store) -> None:
     assert "3: 4 " in shown
     assert "throughput_rps" not in shown
     assert "Only " not in shown
+
+
+def test_a_search_is_one_before_it_is_finished_and_a_load_with_its_tag_is_none(store: Store) -> None:
+    unfinished = begun_loads(store, "unfinished", 200, ("capacity",))
+    tagged, plain = begun_loads(store, "tagged", 3, ("capacity",)), begun_loads(store, "plain", 3)
+    searched = stored_search(store, "searched", (90, 110))
+    runs = [store.run(run) for run in (unfinished, searched, tagged, plain)]
+    assert [run.is_capacity_search for run in runs] == [True, True, False, False]
+    with pytest.raises(Unlike):
+        compare_refs(store, plain, unfinished)
+    assert compare_refs(store, plain, tagged).comparisons
+
+
+def test_loads_are_not_run_again_by_a_gate(store: Store) -> None:
+    run = begun_loads(store, "load", 3)
+    store.set_baseline("main", run)
+    with pytest.raises(PlanError, match="load"):
+        rerun_gate(store, run, "main", lambda *_: pytest.fail("judged"), lambda _: pytest.fail("ran"))

@@ -189,8 +189,10 @@ def test_requests_that_fail_after_the_end_of_the_sending_count_among_the_errors(
 
     with faulty(talk) as server:
         found = load(server.url, rate=50.0, duration="1s", timeout="1s", slo="error_rate<1%")
-    assert found.errors == {"timeout": 10}
-    assert found.error_rate.value == pytest.approx(0.2, abs=0.06)
+    # On a busy machine another answer may be late as well.
+    assert set(found.errors) == {"timeout"}
+    assert 10 <= found.errors["timeout"] <= 13
+    assert found.error_rate.value == pytest.approx(0.2, abs=0.08)
     assert [held.is_met for held in found.held] == [False]
 
 

@@ -52,7 +52,14 @@ def test_params_become_the_options_that_the_command_line_gives() -> None:
 @pytest.mark.parametrize("name", [option.name for option in load_options() if option.written.needs_server])
 def test_an_option_that_needs_a_server_is_refused_for_an_agent_without_one(name: str) -> None:
     values = {"header": ("X-Team: blue",), "insecure": True, "ignore_eos": True, "min_tokens": 1}
-    values |= {"shared_prefix": 1, "model": "m", "ca_file": "ca.pem", "cancel_after": "1s"}
+    values |= {
+        "shared_prefix": 1,
+        "model": "m",
+        "ca_file": "ca.pem",
+        "cancel_after": "1s",
+        "executor": "local",
+        "generators": 2,
+    }
     with pytest.raises(SpecError) as refused:
         build_prepared_agent_load(LoadOptions("nop", **{name: values[name]}), AgentUse("nop", "nop"), ())  # type: ignore[arg-type]
     assert [mistake.file for mistake in refused.value.mistakes] == [f"--{name.replace('_', '-')}"]

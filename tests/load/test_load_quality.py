@@ -12,7 +12,7 @@ from tests.suites.project import numbers, suite
 from tests.wording import Wording
 
 from assay.load import answer_text as keeping
-from assay.load.answer_text import LONGEST_JUDGED, Kept
+from assay.load.answer_text import LONGEST_JUDGED, Reservoir
 
 
 def asked(guest: Guest) -> str:
@@ -104,7 +104,7 @@ def test_the_same_holds_for_answers_in_one_piece(assay_inline: AssayInline, size
 
 def test_of_long_answers_fewer_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "MOST_CHARACTERS", 1000)
-    kept = Kept[int]()
+    kept = Reservoir[int]()
     for number in range(2_000):
         kept.add(number, 100)
         assert len(list(kept)) * 100 <= 1000
@@ -114,7 +114,7 @@ def test_of_long_answers_fewer_are_kept(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_of_too_many_answers_an_even_choice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "MOST_ANSWERS", 100)
-    kept = Kept[int]()
+    kept = Reservoir[int]()
     for number in range(10_000):
         kept.add(number, 1)
     numbers_kept = sorted(kept)

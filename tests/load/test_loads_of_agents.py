@@ -50,6 +50,14 @@ def stuck(text):
 async def stubborn(text):
     time.sleep(3600)
 
+CALLS = 0
+
+async def cold(text):
+    global CALLS
+    CALLS += 1
+    await asyncio.sleep(0.1 if CALLS <= 17 else 0.0)
+    return text
+
 async def counted(text):
     with Path("asked.txt").open("a") as file:
         file.write("x")
@@ -61,7 +69,7 @@ async def counted(text):
 @pytest.fixture
 def agents(assay_inline: AssayInline) -> AssayInline:
     assay_inline.write("own.py", AGENTS)
-    names = ("quick", "waiting", "loud", "broken", "stuck", "stubborn", "counted", "crowd", "queued")
+    names = ["quick", "waiting", "loud", "broken", "stuck", "stubborn", "counted", "crowd", "queued", "cold"]
     lines = "".join(f"  - {{name: {name}, type: python, target: 'own.py:{name}'}}\n" for name in names)
     file = assay_inline.write("agents.yaml", f"agents:\n{lines}")
     assert assay_inline("agent", "add", file).code == 0
@@ -80,6 +88,13 @@ def test_an_agent_is_asked_by_the_same_timetables(
     assert found["errors"] == {}
     assert found["ttft_ms"] is None
     assert found["latency_ms"]["n"] == 40
+
+
+def test_slow_first_answers_of_a_short_open_loop_are_counted(agents: AssayInline) -> None:
+    """The first 17 of 40 requests are slow, and all are due within 0.2 s."""
+    found = agents("load", "cold", "--requests", "40", "--rate", "200", "--json").json
+    assert found["latency_ms"]["n"] == 40
+    assert found["latency_ms"]["p90"] >= 99
 
 
 def test_a_plain_function_is_asked_as_often_at_a_time_as_it_was_asked_for(agents: AssayInline) -> None:

@@ -149,14 +149,12 @@ def test_turns_wait_for_the_answer_and_the_think_time(tmp_path: Path) -> None:
 
 
 def test_sessions_of_an_open_loop_begin_by_the_timetable(tmp_path: Path) -> None:
-    """Two sessions begin each second, each of 3 turns: 6 requests per second, however long an answer takes."""
-    file = rows(
-        tmp_path / "d.jsonl", {"turns": ["a", {"text": "b", "delay": 100}, {"text": "c", "delay": 0}]}
-    )
-    with SimServer(SimOptions(ttft=0.1, itl=0.0, tokens=2), in_thread=True) as server:
-        found = load(server.url + "/v1", dataset=file, rate=2.0, duration="3s")
-    # The last session begins at 2.5 s and its third turn is due at 2.8 s.
-    assert found.requests_completed == 18
+    """A session begins each second, each of 3 turns: 3 requests per second, however long an answer takes."""
+    file = rows(tmp_path / "d.jsonl", {"turns": ["a", {"text": "b", "delay": 50}, {"text": "c", "delay": 0}]})
+    with SimServer(SimOptions(ttft=0.05, itl=0.0, tokens=2), in_thread=True) as server:
+        found = load(server.url + "/v1", dataset=file, rate=1.0, duration="3s")
+    # The last session begins at 2 s and its third turn is due at 2.15 s, so a busy machine has time to spare.
+    assert found.requests_completed == 9
     assert found.offered_rate is None
     assert not [warning for warning in found.warnings if "asked for" in warning]
 
@@ -226,7 +224,8 @@ def test_think_times_are_distributed_as_written(text: str, mean: float, deviatio
 def test_users_think_by_the_distribution_that_was_asked_for() -> None:
     with SimServer(SimOptions(ttft=0.0, itl=0.0, tokens=1), in_thread=True) as server:
         found = load(server.url + "/v1", concurrency=20, duration="4s", think="0.1s..0.5s")
-    assert found.throughput.value == pytest.approx(20 / 0.3, rel=0.1)
+    # A user thinks for 0.3 s on average, and waits for an answer in between, which takes longer on a busy machine.
+    assert found.throughput.value == pytest.approx(20 / (0.3 + found.times["latency"].mean), rel=0.1)
 
 
 def test_think_times_need_a_closed_loop_or_sessions(tmp_path: Path) -> None:
@@ -258,7 +257,8 @@ def test_cancelled_requests_are_neither_answered_nor_failed() -> None:
     assert found.error_rate.value == 0.0
     assert all(held.is_met for held in found.held)
     assert stats["errors"]["abandoned"] == found.cancelled
-    assert found.times["latency"].p50 == pytest.approx(0.6, abs=0.06)
+    # Those that were given up have no latency; a busy machine can only add to that of the others.
+    assert 0.59 < found.times["latency"].p50 < 0.9
     assert load_document(found)["requests_cancelled"] == found.cancelled
 
 

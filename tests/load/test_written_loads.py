@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from pathlib import Path
@@ -182,6 +183,8 @@ def test_a_trace_that_is_wrong_throughout_is_told_in_short(tmp_path: Path, wordi
     ids=["empty", "no_time", "no_rows", "no_text", "no_csv"],
 )
 def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, text: str | bytes, wording: Wording) -> None:
+    # A limit of the whole process, which reading cases raises.
+    csv.field_size_limit(131_072)
     with pytest.raises(SpecError, match=r"trace\.csv") as wrong:
         read_trace(trace(tmp_path, text))
     wording(wrong.value)

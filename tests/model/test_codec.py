@@ -33,7 +33,7 @@ from assay.model import (
 from assay.model.codec import UnreadableData, from_json, from_plain, to_json, to_plain
 from assay.model.regression import Loss
 
-NO_DATA = {"Report", "Gate", "Trace", "Load", "Stretch"}
+NO_DATA = {"Report", "Gate", "Trace", "Load", "Stretch", "Compared", "ComparisonSides", "Boards"}
 """They hold, or nouns within them do, arrays, or what is read anew when it is needed."""
 
 text = st.text(max_size=5)
@@ -115,7 +115,7 @@ def test_plain_data_has_the_fields_in_their_order() -> None:
     use = AgentUse("greedy", "python", {"entry": "a.py:run"})
 
     assert json.dumps(to_plain(use)) == (
-        '{"name": "greedy", "type": "python", "options": {"entry": "a.py:run"}, "version": "", "price": null, "folder": ""}'
+        '{"name": "greedy", "type": "python", "options": {"entry": "a.py:run"}, "version": "", "price": null, "folder": "", "resources": null}'
     )
 
 

@@ -238,3 +238,7 @@ def test_no_text_makes_the_search_slow(part: str) -> None:
 def test_data_that_is_nested_deeply_is_redacted_all_the_same() -> None:
     written = "[" * 400 + json.dumps(SHAPED[0]) + "]" * 400
     assert SHAPED[0] not in Redaction().redact_json(written)
+
+
+def test_the_names_and_sums_of_every_document_are_no_reason_to_look_closer() -> None:
+    assert not Redaction().may_be_in('{"benchmark_id": "q1", "arithmetic": "1,000 tasks × $0.002 = $2"}')

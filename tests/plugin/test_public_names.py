@@ -33,6 +33,8 @@ CONTRACTS = {
     "experiment": (Experiment, ExperimentHooks, MeasuredFunction),
     "reporter": (Reporter,),
 }
+OURS_ALONE = {"lookup", "SESSION", "find_function", "VARIABLE", "NOISE"}
+"""How our own agent, executor and scenario work inside: functions of `assay.evaluate`, the operator's choice of a sandbox, a threshold."""
 CONTRACTS["member"] = (
     *(contract for kind in CONTRACTS.values() for contract in kind),
     Instrument,
@@ -41,7 +43,7 @@ CONTRACTS["member"] = (
 
 
 def test_every_public_name_can_be_had_and_is_documented() -> None:
-    assert assay.plugin.__all__ == sorted(assay.plugin.__all__)
+    assert len(assay.plugin.__all__) == len(set(assay.plugin.__all__))
     members = {name: getattr(assay.plugin, name) for name in assay.plugin.__all__ if name != "Attempt"}
     assert [name for name, member in members.items() if not inspect.getdoc(member)] == []
 
@@ -52,6 +54,19 @@ def test_type_checkers_see_the_same_names() -> None:
     imported = {name.name for node in checked.body if isinstance(node, ast.ImportFrom) for name in node.names}
 
     assert imported == set(assay.plugin.__all__)
+
+
+def test_our_plug_ins_use_only_names_that_anybody_may_import() -> None:
+    used = {
+        name.name
+        for file in (SOURCE / "builtin").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[:2] == ["assay", "plugin"]
+        for name in node.names
+    }
+
+    assert "Judged" in used
+    assert used - set(assay.plugin.__all__) == OURS_ALONE
 
 
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:

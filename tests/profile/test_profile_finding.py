@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from assay.builtin.findings.profile import ProfileResults
 from assay.model import Artifact, Execution, Phase, Status, TrialReport
@@ -44,12 +45,12 @@ class TestProfileFinding(FindingContract):
         return sampled_trials()
 
 
-def test_the_headline_is_the_largest_saving_and_beneath_it_stands_why() -> None:
+def test_the_headline_is_the_largest_saving_and_beneath_it_stands_why(wording: Any) -> None:
     finding = ProfileResults.read(sampled_trials())
     assert finding is not None
     headline = finding.headline()
     assert headline is not None
-    assert headline.title.startswith("Sleep: 800 ms of 1 s")
+    wording(headline.title)
     (found,) = finding.document()["profiles"][0]["optimization_opportunities"]
     assert (found["category"], found["location"], found["saved_ms"]) == ("sleep", "agent.py:7 answer", 800)
 

@@ -62,7 +62,7 @@ def test_profiles_are_in_show_markdown_and_html(assay: AssayInline) -> None:
         for told in (
             "Functions by their own time",
             "slowest (",
-            "Lines by the memory",
+            "Lines by memory",
             "code.py:16",
             "2.86 MiB",
         ):

@@ -29,8 +29,8 @@ from assay.model.standing import Contender
 from assay.report.console.board import print_board
 from assay.report.console.case import print_case
 from assay.report.console.run import print_report
-from assay.report.contests import contests, tokens_text, usd_text
 from assay.report.pages.markdown import report_page
+from assay.report.side_by_side import contests, tokens_text, usd_text
 
 
 def shown(print_it: Callable[..., None], *things: object, width: int = 80) -> str:

@@ -22,7 +22,7 @@ from assay.report.documents.junit import JUnit
 from assay.report.documents.result import case_document, read_result, result_schema, run_document, strict_json
 from assay.report.pages.markdown import report_page
 
-UNKNOWN_COST = "the cost is unknown (give the agent a price, or say price: free)"
+UNKNOWN_COST = "the cost is unknown (give the agent a price, or set price: free)"
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +234,7 @@ def test_markdown_shows_boards_reasons_and_missed_cases(desk):
     for part in (
         "suite support-desk 1.2 · reasoning · definition a1a1a1a1a1a1",
         "| exact-search | 1.00 [0.91, 1.00] | 0.98 [0.98, 0.99] | – | 1.00 [1.00, 1.00] |",
-        "tiny-llm: cost is unrated: the cost is unknown (give the agent a price, or say price: free)",
+        "tiny-llm: cost is unrated: the cost is unknown (give the agent a price, or set price: free)",
         "| cloud-sim (simulated) |",
         "### Cases not passed (the hardest 30 of 34)",
         WRONG_REASON,

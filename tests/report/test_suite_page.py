@@ -27,16 +27,16 @@ from tests.wording import Wording
 
 from assay.model import Doubt, Report, Status
 from assay.report.cases import case_rows
-from assay.report.charts.contests import CASES, contest_charts, matrix, outcomes, select_cases, tradeoff
 from assay.report.charts.png import Png
 from assay.report.charts.radar import radar
+from assay.report.charts.side_by_side import CASES, contest_charts, matrix, outcomes, select_cases, tradeoff
 from assay.report.charts.vega import apply_theme
-from assay.report.contests import contests
 from assay.report.documents.result import read_result, result_schema
 from assay.report.pages.html import Html, page
-from assay.report.pages.html_contests import Gallery, contest_views, details
+from assay.report.pages.html_side_by_side import Gallery, contest_views, details
 from assay.report.pages.markdown import report_page
 from assay.report.pages.tiles import tiles
+from assay.report.side_by_side import contests
 
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>{{ 7 * 7 }}"
 
@@ -158,7 +158,7 @@ def test_the_page_shows_suite_ratings_reasons_and_missed_cases(desk_page):
         "a1" * 32,
         "<b>1.00</b>",
         "[0.91, 1.00]",
-        "tiny-llm: cost is unrated: the cost is unknown (give the agent a price, or say price: free)",
+        "tiny-llm: cost is unrated: the cost is unknown (give the agent a price, or set price: free)",
         "overall rests on different dimensions here",
         "40 of 40",
         "pass^3",

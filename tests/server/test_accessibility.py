@@ -25,6 +25,7 @@ PATHS = (
     "/ui/alerts",
     "/ui/review",
     "/ui/coverage",
+    "/ui/coverage?suite=desk",
     "/ui/success",
     "/ui/settings",
     "/ui/nowhere",

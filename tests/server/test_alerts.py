@@ -153,12 +153,12 @@ def test_a_slow_webhook_moves_claims_and_retries_on(store: Store) -> None:
     def fail_slowly(alert: Alert) -> str:
         nonlocal now
         dues.append(min(one.due for one in store.alerts() if one.id == alert.id and one.due))
-        now += timedelta(seconds=50)
+        now += timedelta(seconds=20)
         return "no"
 
     assert len(deliver_alerts(store, fail_slowly, lambda: now)) == 2
-    second = NOW + timedelta(seconds=50)
-    assert dues == [NOW + timedelta(minutes=1), second + timedelta(minutes=1)]
+    second = NOW + timedelta(seconds=20)
+    assert dues == [NOW + timedelta(seconds=30), second + timedelta(seconds=30)]
     wait = timedelta(seconds=1)
     assert sorted(one.due for one in store.alerts() if one.due) == [second + wait, now + wait]
 
@@ -194,7 +194,8 @@ def test_slack_reads_text_in_which_no_name_can_call_a_channel(store: Store) -> N
         assert webhook is not None
         deliver_alerts(store, webhook.send, stopped(NOW))
     [document] = receiver.accepted
-    assert document["text"] == "It got &lt;!channel&gt; worse &amp; slower."
+    assert "<!channel>" not in document["text"]
+    assert {"&lt;!channel&gt;", "&amp;"} <= set(document["text"].split())
     assert document["blocks"][0]["text"]["text"] == document["text"]
     assert document["alert"]["kind"] == "regression"
     assert document["alert"]["agent_id"] == "a"

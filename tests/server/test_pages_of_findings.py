@@ -112,7 +112,7 @@ def test_two_runs_are_compared_with_their_answers_side_by_side(service: Service,
     page.get_by_role("link", name="All answers: answers, changing").click()
     assert page.locator("article.pair").count() == 10
     text = page.inner_text("main")
-    assert "B scores lower in 10" in " ".join(text.split()) or "lower in 10" in text
+    assert "lower in 10" in " ".join(text.split())
     # The answer is markup, and stands there as text.
     assert "window.broken=1" in text
     page.select_option("select[name=only]", "lower")
@@ -134,7 +134,7 @@ def test_cases_that_do_not_differ_can_be_paged_through(service: Service, open_ur
     assert len(seen) == len(set(seen)) == 30
     page.select_option("select[name=only]", "higher")
     page.wait_for_url("**only=higher**")
-    assert "No case matches this filter" in page.inner_text("main")
+    assert page.locator("article.pair").count() == 0
 
 
 @pytest.mark.parametrize("ref", ["/etc/passwd", "assay.toml", "../x.json", "nobody", "http://127.0.0.1/"])

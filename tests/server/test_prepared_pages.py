@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastapi import Request
+from tests.past import Past
 from tests.server.waiting import wait_for
 from tests.store.examples import small_suite
 from tests.store.test_store_standings import play, rated
@@ -26,10 +28,12 @@ from assay.model.page import (
     Timeline,
 )
 from assay.model.rating import Rating
+from assay.pipeline.ratings import rate_trials
 from assay.report.pages.page import Page, page_from_plain
 from assay.server.analyst import Analyst
-from assay.server.context import BeingComputed, Contexts, Prepared, ServerContext
-from assay.server.questions import AnalysisQuestion, answer_from_plain, answer_question
+from assay.server.context import CALLER, BeingComputed, Contexts, Prepared, RequestCaller, ServerContext
+from assay.server.pages.dashboard import show_dashboard
+from assay.server.questions import AnalysisQuestion, _shorten, answer_from_plain, answer_question
 from assay.server.queue import RunQueue
 from assay.server.recent import KeptByState
 from assay.spec.settings import Settings
@@ -99,6 +103,40 @@ def test_what_is_wrong_with_a_question_is_told_as_if_the_server_had_looked(conte
     assert "'nobody'" in wait_for(ask, bool)
 
 
+def test_the_dashboard_waits_neither_for_the_best_agents_nor_for_newer_results_on_them(
+    context: ServerContext,
+) -> None:
+    pasts = [Past(context.store, agent, made=10 * number) for number, agent in enumerate(("good", "bad"))]
+    for past in pasts:
+        for version in ("1", "2"):
+            rate_trials(context.store, past.run(version, wrong=5 * (past.agent == "bad")), past.suite)
+    request = Request({"type": "http", "headers": [], CALLER: RequestCaller(context)})
+    figures = ("Metrics over runs", "Overall")
+
+    def read_dashboard(**asked: str) -> str:
+        return bytes(show_dashboard(request, context, suite="desk", **asked).body).decode()  # type: ignore[arg-type]
+
+    assert "data-computing" in (first := read_dashboard())
+    assert not any(title in first for title in figures)
+    whole = wait_for(read_dashboard, lambda page: "data-computing" not in page)
+    assert "Timeline of good" in whole
+    assert all(title in whole for title in figures)
+
+    rate_trials(context.store, pasts[0].run("3"), pasts[0].suite)
+    old = read_dashboard()
+    assert "data-computing" in old
+    assert all(title in old for title in figures)
+    assert "newest 2" in old
+    assert "newest 3" in wait_for(read_dashboard, lambda page: "data-computing" not in page)
+
+
+def test_agents_that_somebody_chose_are_compared_at_once(context: ServerContext) -> None:
+    pair = AnalysisQuestion("head to head", "small", {"a": "a", "b": "b"})
+    assert context.prepare(pair, at_once=True).outdated_seconds is None
+    play(context.store, "run2", {"a": rated(accuracy=0.7)})
+    assert context.prepare(pair, at_once=True).outdated_seconds is not None
+
+
 def test_a_process_that_dies_is_not_asked_the_same_at_once(
     context: ServerContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,3 +172,13 @@ def test_what_is_kept_has_one_bound_and_the_oldest_goes_first() -> None:
     assert kept.recall(("two", "page")) is None
     assert kept.find(("one", "page"), 0) == b"1234"
     assert kept.find(("one", "page"), 1) is None
+
+
+def test_a_page_about_costs_has_as_many_rows_and_pieces_of_advice_as_asked_for() -> None:
+    advice = Points([ListItem(f"agent {n}") for n in range(5)])
+    section = PageSection("Costs", [Table(["Agent"], [[Cell(f"{n}")] for n in range(4)]), advice])
+    table, points = (found := _shorten(section, 3)).blocks
+    assert isinstance(table, Table)
+    assert isinstance(points, Points)
+    assert (len(table.rows), [one.text for one in points.points]) == (3, ["agent 0", "agent 1", "agent 2"])
+    assert [note.split()[0] for note in found.notes] == ["3"]

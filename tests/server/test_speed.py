@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from tests.command import Assay
 from tests.server.conftest import write_project
+from tests.services import Postgres
 
 from assay.model import RunState
 from assay.server.boards import BoardKeeper
+from assay.store.copying import copy_database
 from assay.store.results import ResultFilter
+from assay.store.standings import Filter
 from assay.store.store import Store
 
 
@@ -72,6 +76,78 @@ def test_no_list_scans_executions_or_measurements(store: Store, project: Path, n
                 plans += [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {statement}", values)]  # type: ignore[arg-type]
     assert plans
     assert not [step for step in plans if step.startswith(("SCAN executions", "SCAN measurements"))]
+
+
+@pytest.fixture(scope="module")
+def server_store(project: Path, postgres: Postgres) -> Iterator[Store]:
+    """The same results in PostgreSQL, which reads a whole table only where it has no index to use."""
+    url = postgres.empty()
+    copy_database(f"sqlite:///{project}/.assay/assay.db", url, lambda progress: None)
+    with Store.open(f"{url}%20-cenable_seqscan%3Doff") as opened:
+        yield opened
+
+
+def _trial(store: Store) -> int:
+    return store.agent_trials("good", "desk")[0].trial_id
+
+
+POSTGRES_READS: dict[str, Callable[[Store], object]] = {
+    **LISTS,
+    "leaderboard": lambda store: (store.entries(Filter("desk")), store.latest_trials(suite="desk")),
+    "kept leaderboards": lambda store: store.boards("overall"),
+    "case table": lambda store: store.case_table(_trial(store)),
+    "executions of a trial": lambda store: list(store.executions(_trial(store))),
+    "history": lambda store: [store.past_figures(one.trial) for one in store.run("last").trials],
+    "deviation": lambda store: store.deviation(_trial(store)),
+    "runs that may go": lambda store: store.prune(older_than_days=0, keep=1, dry_run=True),
+}
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("name", POSTGRES_READS)
+def test_postgresql_reads_long_tables_by_their_indexes(server_store: Store, name: str) -> None:
+    with statements(server_store) as seen:
+        POSTGRES_READS[name](server_store)
+    asked = [one for one in seen if one[0].lstrip().startswith(("SELECT", "WITH"))]
+    assert asked
+    assert not _find_scans(server_store, asked)
+
+
+@pytest.mark.postgres
+def test_postgresql_ranks_and_deletes_by_indexes(server_store: Store) -> None:
+    """The matrix is made from a view; rows of trials that are deleted are deleted by a trigger, whose statements are these."""
+    with server_store._engine.connect() as connection:
+        matrix = connection.exec_driver_sql("SELECT pg_get_viewdef('agent_comparison_matrix')").scalar_one()
+    gone = "trial_id = ANY (ARRAY(SELECT id FROM trials WHERE run_id = 'r'))"
+    asked = [(matrix.replace("%", "%%"), ()), ("SELECT * FROM benchmark_leaderboard", ())]
+    asked += [(f"DELETE FROM {name} WHERE {gone}", ()) for name in ("measurements", "executions")]
+    asked += [("DELETE FROM runs WHERE id = 'r'", ()), ("DELETE FROM trials WHERE run_id = 'r'", ())]
+    assert not _find_scans(server_store, asked)
+    assert _find_scans(server_store, [("SELECT COUNT(*) FROM executions WHERE status = 'ok'", ())])
+
+
+def _find_scans(store: Store, asked: Sequence[tuple[str, object]]) -> list[tuple[str, str]]:
+    """Steps that read all of a long table, whether in its own order or in that of an index, and the statements that have them."""
+    found = []
+    with store._engine.connect() as connection:
+        for statement, values in asked:
+            (plans,) = connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {statement}", values).scalars()  # type: ignore[arg-type]
+            for step in _walk(plans[0]["Plan"]):
+                is_long = step.get("Relation Name") in ("executions", "measurements")
+                is_whole = (
+                    not step.keys() & {"Index Cond", "Recheck Cond"} and step["Node Type"] != "ModifyTable"
+                )
+                if (is_long and is_whole) or (
+                    step.get("Relation Name") == "trials" and step["Node Type"] == "Seq Scan"
+                ):
+                    found.append((f"{step['Node Type']} {step['Relation Name']}", statement))
+    return found
+
+
+def _walk(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield step
+    for below in step.get("Plans", ()):
+        yield from _walk(below)
 
 
 def test_totals_of_a_run_that_has_ended_are_those_of_its_executions(store: Store) -> None:

@@ -77,7 +77,7 @@ def test_preparing_is_no_part_of_the_time(assay_inline: AssayInline) -> None:
 def test_a_model_that_stays_loaded_is_no_cold_start(
     assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
-    monkeypatch.setattr("assay.builtin.experiments.model_server._PATIENCE", 0.0)
+    monkeypatch.setattr("assay.builtin.experiments.model_server._UNLOAD_SECONDS", 0.0)
     listed = document('{"models": [{"model": "m:latest", "context_length": 5}]}')
     with ScriptedServer(listed) as server:
         run(assay_inline, server.url, "--set", "start=cold", "--isolation", "inline")

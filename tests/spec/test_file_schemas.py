@@ -41,7 +41,7 @@ FILES = [
     *builtin_specs().values(),
     *builtin_suites().values(),
     *builtin_teams().values(),
-    *sorted((ROOT / "examples").rglob("*.yaml")),
+    *sorted(set((ROOT / "examples").rglob("*.yaml")) - set((ROOT / "examples" / "cluster").glob("*.yaml"))),
 ]
 
 

@@ -23,6 +23,7 @@ from assay.model import (
     Order,
     Phase,
     Plan,
+    ResourceRequest,
     Rubric,
     Run,
     ScorerUse,
@@ -150,6 +151,7 @@ GPT = AgentUse(
     version="3",
     price={"input": 0.15, "output": 0.6},
     folder="agents",
+    resources=ResourceRequest(2, 1, {"large": 1}),
 )
 NOP = AgentUse("nop", "nop")
 

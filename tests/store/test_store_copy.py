@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,11 +24,14 @@ from tests.store.examples import (
 )
 
 from assay.errors import RunInUse, StoreError
-from assay.model import Artifact, Batch
+from assay.model import Artifact, Batch, RunState
 from assay.model.access import Scope
 from assay.model.database_copy import CopyProgress
 from assay.model.redaction import known_secrets
-from assay.store import copying
+from assay.store import copy_digests, copying, tables
+from assay.store.address import read_address
+from assay.store.copy_digests import find_differing_tables, read_digests
+from assay.store.digest_process import DigestProcess
 from assay.store.processes import current_owner
 from assay.store.store import Store
 
@@ -110,7 +118,7 @@ def test_an_interrupted_copy_is_completed_by_the_same_command(
     monkeypatch.setattr(copying, "EXECUTIONS_AT_ONCE", 1)
 
     def interrupt(progress: CopyProgress) -> None:
-        if progress.trials == 3:
+        if progress.trials == 1:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -141,7 +149,6 @@ def engine(ends: tuple[str, str]) -> Iterator[sa.Engine]:
         "UPDATE measurements SET value = value + 1 WHERE seq = 7",
         "DELETE FROM executions WHERE seq = 3",
         "UPDATE executions SET output = '{}' WHERE output IS NOT NULL",
-        "UPDATE runs SET name = 'another' WHERE id = 'r2'",
     ],
 )
 def test_a_copy_that_was_changed_is_found_out(ends: tuple[str, str], engine: sa.Engine, change: str) -> None:
@@ -149,8 +156,89 @@ def test_a_copy_that_was_changed_is_found_out(ends: tuple[str, str], engine: sa.
     copying.copy_database(*ends, _ignore)
     with engine.begin() as connection:
         connection.exec_driver_sql(change)
-    with pytest.raises(StoreError, match="does not hold what the source does"):
+    with pytest.raises(StoreError, match="does not match the source"):
         copying.copy_database(*ends, _ignore)
+
+
+def _copy_some(ends: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that ends after its first trials."""
+
+    def interrupt(progress: CopyProgress) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(copying, "EXECUTIONS_AT_ONCE", 1)
+        with pytest.raises(KeyboardInterrupt):
+            copying.copy_database(*ends, interrupt)
+
+
+def test_a_copy_is_resumed_although_small_rows_of_the_source_have_changed(
+    ends: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fill(ends[0])
+    with Store.open(ends[0]) as source:
+        key = source.keys()[0]
+        source.create_session(key, NOON + timedelta(hours=1), NOON)
+        source.finish("r1", RunState.COMPLETED, NOON)
+        _copy_some(ends, monkeypatch)
+        source.note_use(key, NOON + timedelta(hours=5))
+        source.create_session(key, NOON + timedelta(hours=9), NOON + timedelta(hours=5))
+        source.tag("r2", ["new"], [])
+        with source._writer.begin() as connection:
+            connection.exec_driver_sql("UPDATE trial_totals SET tokens = 4711")
+            connection.exec_driver_sql("UPDATE trials SET overall = 0.5")
+    copied = copying.copy_database(*ends, _ignore)
+    assert (copied.executions, copied.rows["sessions"]) == (55, 1)
+    with Store.open(ends[0]) as source, Store.open(ends[1]) as target:
+        assert target.keys() == source.keys()
+        assert target.keys()[0].last_used == NOON + timedelta(hours=5)
+        assert target.run("r2") == source.run("r2")
+        with target._engine.connect() as connection:
+            assert set(connection.exec_driver_sql("SELECT overall FROM trials").scalars()) == {0.5}
+            assert 4711 in connection.exec_driver_sql("SELECT tokens FROM trial_totals").scalars().all()
+
+
+def test_what_the_source_stores_meanwhile_is_copied_the_next_time(ends: tuple[str, str]) -> None:
+    """A copy is of the moment at which it began."""
+    _fill(ends[0])
+    with Store.open(ends[0]) as source:
+        source.begin(suite_plan(small_suite(), NOP), ENVIRONMENT, "owned", NOON, current_owner())
+        source.release("owned")
+
+        def work(progress: CopyProgress) -> None:
+            source.reopen("owned", current_owner())
+            source.add("owned", batch(map(execution, range(2))))
+            source.begin(elaborate_plan(), ENVIRONMENT, "late", NOON, current_owner())
+            source.add("late", batch(map(execution, range(3))))
+
+        copied = copying.copy_database(*ends, work)
+        assert (copied.executions, sorted(copied.later_runs)) == (55, ["late", "owned"])
+        with pytest.raises(RunInUse):
+            copying.copy_database(*ends, _ignore)
+        source.release("owned")
+        source.release("late")
+        again = copying.copy_database(*ends, _ignore)
+        assert (again.executions, again.found, again.later_runs) == (60, 55, [])
+
+
+def test_a_target_without_runs_keeps_its_own_rows(tmp_path: Path) -> None:
+    """Its rows have the numbers of those of the source, but no copy has brought them."""
+    source, target = (f"sqlite:///{tmp_path / name}" for name in ("a.db", "b.db"))
+    _fill(source)
+    insert = (
+        "INSERT INTO agents (id, workspace_id, name, version, definition) SELECT {} FROM workspaces LIMIT 1"
+    )
+    with Store.open(source) as opened, opened._engine.connect() as connection:
+        known = connection.exec_driver_sql("SELECT id, name, version FROM agents LIMIT 1").one()
+    with Store.open(target) as opened:
+        with opened._writer.begin() as connection:
+            connection.exec_driver_sql(
+                insert.format(f"{known.id}, id, '{known.name}', '{known.version}', '[4711]'")
+            )
+        with pytest.raises(StoreError):
+            copying.copy_database(source, target, _ignore)
+        with opened._engine.connect() as connection:
+            assert connection.exec_driver_sql("SELECT definition FROM agents").scalars().all() == ["[4711]"]
 
 
 def test_a_run_under_way_is_not_copied_in_half(tmp_path: Path) -> None:
@@ -181,3 +269,79 @@ def test_a_secret_that_the_source_still_holds_is_redacted_in_the_copy(ends: tupl
     with Store.open(ends[1]) as store:
         (copied,) = store.executions(store.run("r1").trials[0].id)
     assert "hush" not in f"{copied.output} {copied.error}"
+
+
+def test_a_metric_that_is_named_after_a_secret_is_redacted_in_the_copy(ends: tuple[str, str]) -> None:
+    with Store.open(ends[0]) as store:
+        begin(store, "r1")
+        store.add("r1", batch([execution(0, measurements={"seconds": 0.1, "of hush-hush-4712": 1.0})]))
+    known_secrets().learn("hush-hush-4712", "NAME")
+    for _ in range(2):  # the second finds what the first has brought
+        copying.copy_database(*ends, _ignore)
+    with Store.open(ends[1]) as store:
+        (copied,) = store.executions(store.run("r1").trials[0].id)
+    assert "hush" not in str(copied.measurements)
+    assert len(copied.measurements) == 2
+
+
+def test_a_long_trial_is_digested_in_parts(ends: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL could not hold all outputs of 20,000 executions in one string."""
+    monkeypatch.setattr(copy_digests, "_PART", 8)
+    with Store.open(ends[0]) as source, Store.open(ends[1]) as target:
+        begin(source, "r1")
+        source.add("r1", batch(map(execution, range(50))))
+        copying.copy_database(*ends, _ignore)
+        for side in (source, target):
+            with side._engine.begin() as connection:
+                known = read_digests(connection, 1, 1)
+                assert [key for key in sorted(known, key=str) if key[1] != "seconds"] == [
+                    (1, n) for n in range(7)
+                ]
+                connection.exec_driver_sql("UPDATE executions SET error = 'other' WHERE seq = 49")
+                changed = read_digests(connection, 1, 1)
+                assert {key for key in known if known[key] != changed[key]} == {(1, 6)}
+
+
+def test_another_process_reads_the_same_digests_of_a_file(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    _fill(url)
+    with Store.open(url) as store, closing(DigestProcess(read_address(url))) as process:
+        with store._engine.connect() as connection:
+            known = read_digests(connection, 1, 99)
+        assert process.read(1, 99) == known
+        with store._engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE measurements SET value = value + 1 WHERE seq = 7")
+        changed = process.read(1, 99)
+        assert changed is not None
+        assert find_differing_tables(known, changed) == [tables.measurements]
+
+
+def test_a_process_that_cannot_read_a_file_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    with closing(DigestProcess(read_address(f"sqlite:///{file}"))) as process:
+        assert process.read(1, 99) is None  # it has no tables
+
+
+def test_a_copy_that_is_killed_in_the_middle_of_a_trial_is_completed(ends: tuple[str, str]) -> None:
+    _fill(ends[0])
+    killed = subprocess.run([sys.executable, "-c", KILLED, *ends], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    copied = copying.copy_database(*ends, _ignore)
+    assert 0 < copied.found < copied.executions == 55
+
+
+KILLED = """
+import os, signal, sys
+from assay.store import copying, tables
+from assay.store.address import read_address
+from assay.store.copy_digests import find_differing_tables, read_digests
+from assay.store.digest_process import DigestProcess
+
+def insert(target, many, insert=copying.insert_series):
+    insert(target, many)
+    target.scalar(copying.sa.text("SELECT COUNT(*) FROM measurements")) > 10 and os.kill(os.getpid(), signal.SIGKILL)
+
+copying.EXECUTIONS_AT_ONCE, copying.insert_series = 1, insert
+copying.copy_database(*sys.argv[1:], lambda progress: None)
+"""
+"""Copies trial by trial, and ends without a word before the third of them is committed."""

@@ -72,6 +72,7 @@ def test_one_run_is_copied_with_all_that_is_its_own(store: Store, tmp_path: Path
         "rating_references": 0,
         "regressions": 0,
         "leases": 0,
+        "placements": 0,
         "queued_runs": 0,
         "api_keys": 0,
         "sessions": 0,

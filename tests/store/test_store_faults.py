@@ -225,7 +225,7 @@ def test_a_full_disk_keeps_what_was_stored_before(tmp_path: Path, wording: Wordi
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", place], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], capture_output=True)
     if mounted.returncode:
         pytest.skip("needs the right to mount a file system")
     yield place
@@ -241,7 +241,7 @@ def test_a_disk_that_is_really_full_keeps_what_was_stored_before(tiny_disk: Path
 
 def test_a_disk_that_is_full_from_the_start_is_a_clear_error(tiny_disk: Path) -> None:
     with contextlib.suppress(OSError), (tiny_disk / "other").open("wb") as other:
-        other.write(bytes(1 << 20))
+        other.write(bytes(2 << 20))
     with pytest.raises(StoreFull):
         Store.open(f"sqlite:///{tiny_disk / 'assay.db'}")
 

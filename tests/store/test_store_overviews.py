@@ -39,9 +39,12 @@ def test_overviews_count_runs_of_every_version_of_an_agent(store: Store) -> None
     found = {(cell.agent, cell.suite): cell.runs for cell in store.coverage()}
     assert found == {("careful", "desk"): 3, ("fast", "other"): 1}
     assert [cell.agent for cell in store.coverage(["fast", "nobody"])] == ["fast"]
-    assert [cell.agent for cell in store.coverage(suites=["desk"])] == ["careful"]
-    assert store.count_coverage(NOON - timedelta(days=1)) == (2, 2)
-    assert store.count_coverage(NOON + timedelta(days=1)) == (2, 0)
+    assert (store.agents_on("desk"), store.agents_on("nothing")) == (["careful"], [])
+    latest = store.latest_by_suite()
+    assert {(agent, suite): at for suite, of in latest.items() for agent, at in of.items()} == {
+        (cell.agent, cell.suite): cell.latest for cell in store.coverage()
+    }
+    assert store.latest_by_suite(["other", "nothing"]) == {"other": latest["other"]}
     assert store.latest_results().keys() == {"careful", "fast"}
     day = timedelta(days=1)
     activity = store.agent_activity([(NOON - day, NOON + day), (NOON + day, NOON + 2 * day)])
@@ -81,3 +84,14 @@ def test_an_alert_comes_back_as_it_was_raised(store: Store) -> None:
     [kept] = store.alerts(state=AlertState.PENDING)
     assert kept == replace(alert, id=kept.id, due=NOON)
     assert store.alerts(before=kept.id) == []
+
+
+def test_agents_with_trials_are_those_of_any_version_until_their_last_run_goes(store: Store) -> None:
+    past = Past(store, "careful")
+    past.run("1")
+    past.run("2")
+    Past(store, "fast", made=2).run()
+    for gone, left in (("run002", ["careful", "fast"]), ("run003", ["careful"]), ("run001", [])):
+        store.delete(gone)
+        assert (store.agents_with_trials(), store.agents_on("desk")) == (left, left)
+        assert store.count_agents("desk") == len(left)

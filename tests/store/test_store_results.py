@@ -3,9 +3,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 from tests.past import NOON, Past, suite_of
 
-from assay.store.results import ResultFilter
+from assay.model.redaction import known_secrets
+from assay.store.results import ResultFilter, _view
 from assay.store.store import Store
 
 
@@ -62,3 +64,32 @@ def test_a_result_has_values_of_the_right_types(past: Store) -> None:
     assert row["created_at"] == NOON + timedelta(hours=4)
     assert (row["agent_version"], row["workspace_id"], row["status"]) == ("9", "default", "success")
     assert row["simulated"] in (False, None)
+
+
+def test_rows_are_those_of_the_view_also_when_runs_have_gone(past: Store) -> None:
+    def read_view() -> dict[int, dict[str, object]]:
+        with past._engine.connect() as connection:
+            found = connection.execute(sa.select(_view)).mappings()
+            return {row["id"]: dict(row) for row in found}
+
+    for gone in ("run003", "run002"):
+        rows = {row["id"]: row for row in past.results(ResultFilter())}
+        assert rows.keys() == read_view().keys()
+        for number, expected in read_view().items():
+            assert {name: rows[number][name] for name in expected} == expected
+        past.delete(gone)
+    assert len(rows) == 5
+
+
+def test_rows_of_one_machine_share_its_facts_and_others_have_their_own(past: Store) -> None:
+    Past(past, made=4).run(facts={"os": {"system": "Plan 9"}})
+    first, *others = [row["execution_environment"] for row in past.results(ResultFilter())]
+    assert first == {"os": {"system": "Plan 9"}}
+    assert all(facts is others[0] for facts in others)
+
+
+def test_a_secret_that_was_learned_since_is_not_shown_among_the_facts(past: Store) -> None:
+    Past(past, made=4).run(facts={"host": "n0de-of-ann-77"})
+    known_secrets().learn("n0de-of-ann-77")
+    [row] = past.results(ResultFilter(run="run005"))
+    assert row["execution_environment"] == {"host": "[redacted]"}

@@ -4,7 +4,10 @@ import re
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -16,8 +19,9 @@ from alembic.script import ScriptDirectory
 from tests.services import Postgres
 from tests.store.examples import ENVIRONMENT, NOON, batch, begin, elaborate_plan, execution
 
-from assay.errors import NewerSchema, StoreError
+from assay.errors import NewerSchema, StoreAway, StoreError
 from assay.model import RunState
+from assay.store import schema
 from assay.store.revisions import REVISIONS, will_open
 from assay.store.store import Store, upgrade
 
@@ -73,6 +77,9 @@ def _postgres_schema(url: str) -> set[tuple[object, ...]]:
         "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()",
         "SELECT viewname, definition FROM pg_views WHERE schemaname = current_schema()",
         "SELECT matviewname, definition FROM pg_matviews WHERE schemaname = current_schema()",
+        "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = current_schema()::regnamespace",
+        "SELECT tgname, pg_get_triggerdef(pg_trigger.oid) FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid "
+        "WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace",
     )
     with _engine(url).connect() as connection:
         schema = connection.scalar(sa.text("SELECT current_schema()"))
@@ -262,3 +269,72 @@ def test_what_is_no_database_of_this_version_may_not_open(tmp_path: Path) -> Non
     assert not any(
         will_open(f"sqlite:///{file}") for file in (tmp_path, text, older, empty, text / "below.db")
     )
+
+
+def _wait_for_a_lock(connection: sa.Connection) -> None:
+    """Until somebody waits for a lock on one of the tables."""
+    query = sa.text(
+        "SELECT COUNT(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database "
+        "WHERE NOT granted AND datname = current_database()"
+    )
+    while not connection.scalar(query):
+        time.sleep(0.005)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(("first", "second"), [("measurements", "trials"), ("trials", "executions")])
+def test_writers_and_an_upgrade_do_not_end_each_other(postgres: Postgres, first: str, second: str) -> None:
+    """Whichever table a writer has, and whichever it needs next, both get through."""
+    url = postgres.empty()
+    _build(url, "0012")
+    with ThreadPoolExecutor(1) as beside, _engine(url).connect() as writer:
+        writer.exec_driver_sql(f"LOCK TABLE {first} IN ROW EXCLUSIVE MODE")
+        upgraded = beside.submit(upgrade, url)
+        _wait_for_a_lock(writer)
+        writer.exec_driver_sql(f"LOCK TABLE {second} IN ROW EXCLUSIVE MODE")
+        writer.commit()
+        assert upgraded.result() == ("0012", REVISIONS[-1])
+
+
+@pytest.mark.postgres
+def test_a_reader_and_a_writer_go_on_during_an_upgrade(postgres: Postgres) -> None:
+    """From the schema before the newest; neither meets an error, and nothing that was written is lost."""
+    url, before = postgres.empty(), REVISIONS[-2]
+    _build(url, before)
+    is_over = threading.Event()
+
+    def repeat(statement: str) -> int:
+        """How often it was carried out until the upgrade was over."""
+        done = 0
+        with _engine(url).connect() as connection:
+            while not is_over.is_set():
+                connection.exec_driver_sql(statement)
+                connection.commit()
+                done += 1
+        return done
+
+    with ThreadPoolExecutor(2) as beside:
+        read = beside.submit(repeat, "SELECT COUNT(*) FROM trials JOIN executions ON trial_id = trials.id")
+        insert = "INSERT INTO environments (facts, vcs, doubts) VALUES ('{}', '{}', '[]')"
+        written = beside.submit(repeat, insert)
+        try:
+            assert upgrade(url) == (before, REVISIONS[-1])
+        finally:
+            is_over.set()
+        assert read.result() > 0
+        with Store.open(url) as store, store._engine.connect() as connection:
+            assert connection.scalar(sa.text("SELECT COUNT(*) FROM environments")) == written.result() > 0
+
+
+@pytest.mark.postgres
+def test_an_upgrade_gives_up_where_tables_stay_locked(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres.empty()
+    _build(url, "0012")
+    monkeypatch.setattr(schema, "_LOCK_SECONDS", 0)
+    with _engine(url).connect() as other:
+        other.exec_driver_sql("LOCK TABLE trials IN ROW EXCLUSIVE MODE")
+        with pytest.raises(StoreAway, match="locked"):
+            upgrade(url)
+    assert upgrade(url) == ("0012", REVISIONS[-1])

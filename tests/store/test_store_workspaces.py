@@ -150,6 +150,7 @@ READS: dict[str, Callable[[Store, World], Any]] = {
     "execution_page": lambda store, world: store.execution_page(ExecutionFilter(world.trial)),
     "applied": lambda store, world: store.applied(world.trial),
     "artifacts": lambda store, world: store.artifacts(world.trial),
+    "placements": lambda store, world: store.placements(world.trial),
     "case_table": lambda store, world: store.case_table(world.trial),
     "deviation": lambda store, world: store.deviation(world.trial),
     "is_simulated": lambda store, world: store.is_simulated(world.trial),
@@ -207,8 +208,9 @@ READS: dict[str, Callable[[Store, World], Any]] = {
     "labels": lambda store, world: store.labels(LabelFilter()),
     "labelled_scores": lambda store, world: store.labelled_scores(LabelFilter()),
     "coverage": lambda store, world: store.coverage(),
+    "agents_on": lambda store, world: store.agents_on(SUITE.name),
     "search": lambda store, world: _found_names(store.search("n", 5)),
-    "count_coverage": lambda store, world: any(store.count_coverage(NOON)),
+    "latest_by_suite": lambda store, world: store.latest_by_suite(),
     "latest_results": lambda store, world: store.latest_results(),
     "agent_activity": lambda store, world: store.agent_activity([(NOON - timedelta(days=1), NOON)]),
     "found_regressions": lambda store, world: store.found_regressions(),
@@ -217,7 +219,8 @@ READS: dict[str, Callable[[Store, World], Any]] = {
     "regression_page": lambda store, world: store.regression_page(RegressionFilter()),
     "regression_changes": lambda store, world: store.regression_changes([FOUND.id]),
     "changes": lambda store, world: store.changes(),
-    "count_rated": lambda store, world: store.count_rated(),
+    "changes_and_baselines": lambda store, world: any(store.changes_and_baselines()),
+    "count_rated": lambda store, world: store.count_rated(10),
     "boards": lambda store, world: store.boards("overall"),
     "open_regressions": lambda store, world: store.open_regressions(),
     "find_runs_of": lambda store, world: store.find_runs_of(
@@ -357,7 +360,7 @@ def test_nothing_of_a_workspace_can_be_read_in_another(world: World) -> None:
     assert {name: here for name, (here, _) in seen.items() if isinstance(here, Exception)} == {}
     # Each of them finds something where it is.
     without = {name for name, (here, _) in seen.items() if not here}
-    assert without == {"is_abandoned", "require_idle"}
+    assert without == {"is_abandoned", "placements", "require_idle"}  # no node carried anything out
 
 
 def test_nothing_of_a_workspace_can_be_changed_in_another(world: World) -> None:

@@ -163,7 +163,7 @@ def test_a_leak_and_a_retry_that_does_not_wait_lower_the_score():
     bench.sampled = leak
     found = SustainedLoad(seconds=30.0).run(bench)
     score = score_of(found)
-    assert (score.share, score.bearing, score.recovering) == (1.0, 1.0, 0.5)
+    assert (score.share, score.sustained, score.recovering) == (1.0, 1.0, 0.5)
     assert (score.criteria_met, score.criteria_judged, score.faults, score.value) == (2, 3, 1, 0.5)
     drift = next(one for one in found.judgements if one.name == "memory_drift")
     assert drift.value == pytest.approx(60 * 47_000_000)

@@ -21,7 +21,7 @@ from assay.model import AgentUse
 from assay.model.load import Objective
 from assay.model.stress import ScenarioFinding
 from assay.pipeline.report import report_of, write_reports
-from assay.pipeline.stress import Sizes, Stressed, StressObserver, StressOptions, gauge_of, run_stress
+from assay.pipeline.stress import Sizes, StressObserver, StressOptions, StressOutcome, gauge_of, run_stress
 from assay.report.stress import stress_document
 from assay.spec.settings import find_settings
 from assay.store.store import Store
@@ -134,7 +134,7 @@ def test_a_program_that_ends_itself_is_told_with_its_exit_code_and_its_last_word
     assert sum(one.count for one in found.details) == found.errors["failed"]
 
 
-def stressed(folder: Path, name: str) -> Stressed:
+def stressed(folder: Path, name: str) -> StressOutcome:
     python(folder, name)
     definition = {"name": name, "type": "python", "target": f"agents.py:{name}"}
     (folder / "agents.yaml").write_text(json.dumps({"agents": [definition]}))

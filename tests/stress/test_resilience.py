@@ -37,7 +37,7 @@ def found(name: str = "high_load", **changes: object) -> ScenarioFinding:
 
 def test_what_did_not_break_and_had_nothing_to_recover_from_scores_its_share():
     score = score_of(found())
-    assert (score.share, score.bearing, score.recovering) == (0.9, 1.0, 1.0)
+    assert (score.share, score.sustained, score.recovering) == (0.9, 1.0, 1.0)
     assert score.value == pytest.approx(0.9)
 
 
@@ -56,7 +56,7 @@ def test_the_interval_is_that_of_the_share_by_wilson():
 
 def test_a_breach_that_is_our_own_fault_is_not_held_against_the_agent():
     ours = replace(BROKE, cause="generator")
-    assert score_of(found(breach=ours)).bearing == 1.0
+    assert score_of(found(breach=ours)).sustained == 1.0
 
 
 def test_what_never_answers_again_scores_nothing():

@@ -141,7 +141,7 @@ def test_an_agent_without_retries_loses_its_work():
 
 def test_a_server_is_there_again_after_every_kind_of_fault():
     with quick() as server:
-        found = FailureRecovery(seconds=0.6, rounds=1).run(real_bench(f"{server.url}/v1"))
+        found = FailureRecovery(seconds=1.0, rounds=1).run(real_bench(f"{server.url}/v1"))
     assert (found.load_asked, found.load_borne, found.breach) == (5.0, 5.0, None)
     assert found.recovery is not None
     assert {"http_503", "refused"} <= set(found.errors)
@@ -155,10 +155,10 @@ def test_a_server_with_its_own_certificate_is_cut_off_like_any_other(tmp_path: P
     certificate = make_certificate(tmp_path)
     answer = streamed([delta(content="hello"), FINISH, DONE])
     with faulty(lambda guest: guest.say(answer), certificate.server_context()) as server:
-        trusted = FailureRecovery(seconds=0.6, rounds=1).run(
+        trusted = FailureRecovery(seconds=1.0, rounds=1).run(
             real_bench(server.url, ca_file=str(certificate.file))
         )
-        anybody = FailureRecovery(seconds=0.6, rounds=1).run(real_bench(server.url, insecure=True))
+        anybody = FailureRecovery(seconds=1.0, rounds=1).run(real_bench(server.url, insecure=True))
     for found in (trusted, anybody):
         assert (found.load_borne, found.breach) == (5.0, None)
         assert found.completed > 0
@@ -175,7 +175,7 @@ def test_what_only_the_engine_can_send_leaves_scenarios_out_that_an_agent_asks_i
 def test_an_agent_that_retries_hides_faults_from_its_user():
     with quick() as server:
         bench = real_bench("", base=5.0, use=openai(server.url, retries=30, backoff=0.05))
-        found = FailureRecovery(seconds=0.6, rounds=1).run(bench)
+        found = FailureRecovery(seconds=1.0, rounds=1).run(bench)
     told = judged(found)
     assert told["first_success"][1] is True
     assert "lost" in told

@@ -23,9 +23,9 @@ from assay.model import Report
 from assay.pipeline.report import report_of, write_reports
 from assay.pipeline.stress import (
     Sizes,
-    Stressed,
     StressObserver,
     StressOptions,
+    StressOutcome,
     run_stress,
     strip_credentials,
 )
@@ -42,7 +42,7 @@ SMALL = Sizes(search=0.5, calm=0.5, sustain=0.5)
 
 def stressed(
     folder: Path, url: str, base: float | None = 20.0, slo: str | None = "latency_p95<30s"
-) -> Stressed:
+) -> StressOutcome:
     """Three scenarios in small, one of which does not apply."""
     options = StressOptions(LoadOptions(url, model="m", slo=slo), base=base, tags=("small",))
     scenarios = (
@@ -60,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(folder: Path) -> Stressed:
+def done(folder: Path) -> StressOutcome:
     """One stress test for all that only read it. Its processes are started for real, as in the tests of this file."""
     with pytest.MonkeyPatch.context() as patch, quick() as server:
         patch.setattr(forking, "is_on", False)
@@ -68,12 +68,12 @@ def done(folder: Path) -> Stressed:
 
 
 @pytest.fixture(scope="module")
-def report(done: Stressed, folder: Path) -> Report:
+def report(done: StressOutcome, folder: Path) -> Report:
     with Store.open(f"sqlite:///{folder}/x.db") as store:
         return report_of(store, done.run_id)
 
 
-def test_each_scenario_is_stored_as_a_trial_and_read_back_the_same(done: Stressed, report: Report):
+def test_each_scenario_is_stored_as_a_trial_and_read_back_the_same(done: StressOutcome, report: Report):
     assert [trial.name for trial in report.trials] == ["high_load", "large_inputs", "rate_limiting"]
     assert report.run.tags == ("small",)
     assert report.findings["stress"].document()["stress"] == json.loads(
@@ -82,7 +82,7 @@ def test_each_scenario_is_stored_as_a_trial_and_read_back_the_same(done: Stresse
     assert {estimate.metric.kind.value for estimate in report.trials[0].estimates} == {"simulated"}
 
 
-def test_what_does_not_apply_is_left_out_with_its_reason(done: Stressed, wording: Wording):
+def test_what_does_not_apply_is_left_out_with_its_reason(done: StressOutcome, wording: Wording):
     finding = done.finding
     assert [score.scenario for score in finding.scores] == ["high_load", "large_inputs"]
     assert [bool(one.skipped) for one in finding.scenarios] == [False, False, True]
@@ -109,7 +109,7 @@ def test_without_an_objective_one_is_derived_and_without_a_base_one_is_found(
     ("kind", "file"), [("html", "report.html"), ("md", "report.md"), ("json", "result.json")]
 )
 def test_reports_tell_of_the_stress_test(
-    done: Stressed, report: Report, tmp_path: Path, kind: str, file: str
+    done: StressOutcome, report: Report, tmp_path: Path, kind: str, file: str
 ):
     write_reports(report, [kind], tmp_path / "out")
     text = (tmp_path / "out" / file).read_text(encoding="utf-8").replace("\\_", "_")

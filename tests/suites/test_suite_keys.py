@@ -144,6 +144,18 @@ def test_a_registered_suite_shows_the_same_page_and_its_next_time_is_listed(assa
     assert "next: " in assay("suite", "list").out
 
 
+def test_a_schedule_is_read_in_the_time_zone_of_the_project_wherever_it_is_shown(assay: AssayInline) -> None:
+    # Tokyo has no daylight saving time, so the offset holds on every day.
+    assay.write("assay.toml", '[server]\ntimezone = "Asia/Tokyo"\n')
+    assay.write("suite.yaml", suite(numbers(2), benchmark=FACTS, **SOUND))
+    assert assay("suite", "add", "suite.yaml", "-q").code == 0
+    shown = assay("suite", "show", "s", "--json").json["next_due"]
+    assert shown.endswith("T03:00:00+09:00")
+    assert assay("suite", "list", "--json").json["schedules"]["s"]["next_due"] == shown
+    for command in ("list", "show s"):
+        assert "03:00 JST" in assay("suite", *command.split()).out, command
+
+
 def test_the_report_of_a_run_has_a_section_about_its_suite(assay: AssayInline) -> None:
     assay.write("suite.yaml", suite(numbers(2), [{"name": "o", "type": "oracle"}], benchmark=FACTS, **SOUND))
     assert assay("run", "suite.yaml", "-q").code == 0

@@ -188,9 +188,9 @@ def test_agents_that_share_one_slot_wait_for_each_other(assay: Assay) -> None:
     assert 0.3 * 0.9 < contention["delay_seconds"] < 0.6 * 1.2
     figures = {name: figure["value"] for name, figure in document["figures"].items()}
     assert figures["slowdown"] == pytest.approx(2.0, rel=0.15)
-    assert figures["speedup"] == pytest.approx(1.0, rel=0.15)
     # The slot is idle while an agent hands over to the next one. Agents at work at once save that time, and no other; it is next
     # to nothing unless the machine is busy.
     requests = sum(agent["figures"]["seconds_sequential"]["value"] for agent in document["agents"])
     handing_over = figures["sequential_seconds"] / requests - 1
+    assert figures["speedup"] == pytest.approx(1 + handing_over, rel=0.15)
     assert document["speedup_verdict"] in ("same", "unsure") or handing_over > document["tolerance"]

@@ -17,9 +17,6 @@ from tests.wording import Wording
 
 from assay.simulator import SimOptions, SimServer
 
-pytestmark = pytest.mark.real_starts
-"""How long agents take is the subject, and the memory of a fork is copied while they work."""
-
 
 def executions(document: dict[str, Any], leg: str) -> list[dict[str, Any]]:
     (trial,) = [trial for trial in document["trials"] if trial["axes"]["leg"] == leg]
@@ -195,6 +192,7 @@ def test_a_killed_team_resumes_and_ends_up_with_exactly_what_was_planned(tmp_pat
     assert running.state == "completed"
 
 
+@pytest.mark.real_starts  # How long agents take is the subject, and the memory of a fork is copied while they work.
 @pytest.mark.slow
 def test_slots_of_the_server_are_the_truth_that_is_found(assay: Assay) -> None:
     """Four agents on a server for one at a time gain nothing; on one for four nearly all that there is to gain."""
@@ -266,7 +264,8 @@ def test_the_files_of_seed_002_hold_true_figures_and_name_its_own(
     page = (folder / "summary.md").read_text()
     assert "(simulated)" in page
     wording(summary["delta_sign"])
-    wording(page, near="002")
+    # Measured times are on the page too, and one of them may well be 0.002.
+    wording(page, near="eed 002")
 
 
 def test_every_format_has_the_team(reported: tuple[AssayInline, str]) -> None:

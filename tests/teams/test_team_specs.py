@@ -204,7 +204,7 @@ def test_an_agent_that_cannot_be_made_is_told_before_anything_runs(
 
 def test_validate_checks_team_files_and_lists_name_them(assay_inline: AssayInline) -> None:
     assay_inline.write("team.yaml", "team: pair\nagents: [nop, nop]\ncases: [{input: A}]\n")
-    assert "fine, 2 trials" in assay_inline("validate", "team.yaml").out
+    assert "valid, 2 trials" in assay_inline("validate", "team.yaml").out
     names = {entry["name"] for entry in assay_inline("list", "teams", "--json").json}
     assert {"baseline_vs_chimera", "chimera_hetero", "chimera_homo", "team_sweep", "runtimes"} <= names
 

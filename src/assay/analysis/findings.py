@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from assay.analysis.estimates.nodes import count_by_node
 from assay.analysis.estimates.scorer_failures import scorer_doubts
 from assay.analysis.estimates.treatment import (
     alike_but_for,
+    find_twin,
     identical_arms,
     settings_not_taken,
     settings_not_told,
@@ -32,7 +34,7 @@ from assay.model import (
 from assay.model.metric import JUDGING
 from assay.plugin.experiment import find_trait
 from assay.plugin.finding import Finding, finding_class
-from assay.units import count
+from assay.units import count, format_count, show
 
 if TYPE_CHECKING:
     from assay.model.standing import Lead
@@ -67,7 +69,8 @@ def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None
         from assay.analysis.ranking.leaders import find_leads
 
         leads = find_leads(trials)
-    return Report(run, tuple(trials), axes, doubts, suite, best, findings=found, leads=leads)
+    nodes = count_by_node(run.environment, trials)
+    return Report(run, tuple(trials), axes, doubts, suite, best, findings=found, leads=leads, nodes=nodes)
 
 
 def read_findings(trials: Sequence[TrialReport]) -> tuple[list[TrialReport], dict[str, Finding]]:
@@ -114,12 +117,16 @@ def _of_sweep(
 def _about_run(run: Run) -> Iterator[Doubt]:
     """Warnings about the whole run: its machine, executions that shared it, a question that ended it, instruments that
     failed."""
+    nodes = run.environment.nodes
     for message in run.environment.doubts:
-        yield Doubt("environment", message)
+        yield Doubt("environment", f"Where the run was started: {message}" if nodes else message)
+    for name, node in sorted(nodes.items()):
+        yield from (Doubt("node", f"Node '{name}': {message}") for message in node.doubts)
     if run.parallelism > 1:
+        shared = format_count(len(nodes), "node") if nodes else "the machine"
         yield Doubt(
             "parallelism",
-            f"{run.parallelism} executions at a time shared the machine, so they slowed each other.",
+            f"{run.parallelism} concurrent executions shared {shared}, so they slowed each other down.",
             "Run with parallelism: 1 where times matter.",
         )
     if run.question is not None and run.question.is_decided:
@@ -150,11 +157,10 @@ def _about_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
     yield from _not_told(trials)
     for arms in identical_arms(trials):
         names = ", ".join(f"'{arm.name}'" for arm in arms[:_NAMED]) + (", …" if len(arms) > _NAMED else "")
-        other = next(arm for arm in arms if arm.stored.trial.axes != arms[0].stored.trial.axes)
         yield Doubt(
             "identical-arms",
-            f"The arms {names} are identical: {alike_but_for(arms[0], other)}",
-            "Check that the setting reaches what is measured, and read it back under its own name.",
+            f"The arms {names} are identical: {alike_but_for(arms[0], find_twin(arms))}",
+            "Check that the setting reaches the system under test, and read it back under its own name.",
         )
 
 
@@ -165,13 +171,14 @@ def _not_told(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
         told = ", ".join(f"'{name}'" for name in names)
         yield Doubt(
             "setting-not-told",
-            f"What was measured does not report {told}, so it is unknown whether the setting was applied.",
+            f"The system under test does not report {told}, so it is unknown whether the setting was applied.",
         )
 
 
 def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
-    """Warnings about one trial: failures, recorded times, an early end, and processes that were none."""
+    """Warnings about one trial: failures, wrong results, recorded times, an early end, and processes that were none."""
     yield from _failures(trial)
+    yield from _wrong_results(trial)
     yield from _check_recorded_times(trial)
     planned = trial.stored.trial
     if reason := trial.stored.cut_short:
@@ -207,13 +214,13 @@ def _check_recorded_times(trial: TrialReport) -> Iterator[Doubt]:
     if not trial.is_recorded or not trial.ok:
         return
     timed = len(trial.series["seconds"].values) if "seconds" in trial.series else 0
-    hint = "Add 'seconds' to the lines of the file of answers."
+    hint = "Add 'seconds' to the lines of the answers file."
     if not timed:
         yield Doubt(
             "recorded", "Its recorded answers have no seconds, so speed is unrated.", hint, trial.name
         )
     elif timed < trial.ok:
-        message = f"{timed} of {trial.ok} recorded answers have seconds: times and speed are those of these answers."
+        message = f"{timed} of {trial.ok} recorded answers have seconds: times and speed cover only those."
         yield Doubt("recorded", message, hint, trial.name)
 
 
@@ -244,6 +251,23 @@ def _failures(trial: TrialReport) -> Iterator[Doubt]:
         yield Doubt("failures", ended, "There is nothing to estimate.", trial.name)
 
 
+def _wrong_results(trial: TrialReport) -> Iterator[Doubt]:
+    """Counted over all executions: a median hides what is wrong in fewer than half of them."""
+    right: Mapping[str, float] = find_trait(trial.stored.trial.experiment, "right", {})
+    for estimate in trial.estimates:
+        name, unit = estimate.metric.name, estimate.metric.unit
+        if name not in right or estimate.mean == right[name]:
+            continue
+        wrong = sum(value != right[name] for value in trial.series[name].values)
+        yield Doubt(
+            "wrong-results",
+            f"'{name}' is {show(estimate.mean, unit)} on average, not {show(right[name], unit)}: {count(wrong)} of "
+            f"{count(estimate.n)} executions had wrong results.",
+            "Its times are not those of right work.",
+            trial.name,
+        )
+
+
 def _first_error(trial: TrialReport) -> str:
     error = next((failure.error for failure in trial.failures if failure.error), None)
     if not error:
@@ -254,14 +278,14 @@ def _first_error(trial: TrialReport) -> str:
 
 # A cost that nobody knows counts as nothing against the budget, so more may have been spent than it allowed.
 _CALLS, _TOKENS, _USD = JUDGING
-_PRICE = "Give its price (price: {input: X, output: Y}), or say that it costs nothing (price: free)."
+_PRICE = "Give its price (price: {input: X, output: Y}), or declare that it costs nothing (price: free)."
 
 
 def budget_doubts(run: Run, trials: Sequence[TrialReport]) -> Iterator[Doubt]:
     """Warnings about unknown costs and tokens of agents and judges; none without a budget."""
     if run.budget.usd is None and run.budget.tokens is None:
         return
-    for trial in (one for one in trials if one.stored.trial.agent_use is not None):
+    for trial in (candidate for candidate in trials if candidate.stored.trial.agent_use is not None):
         made = [(e.status is Status.OK, e.measurements) for e in trial.executions if e.status.is_settled]
         judged = [measured for _, measured in made if _CALLS in measured]
         if run.budget.usd is not None:
@@ -287,15 +311,15 @@ def _is_free(made: _Made) -> bool:
 
 
 def _lacking(metric: str, measured: Sequence[Mapping[str, float]]) -> int:
-    return sum(metric not in one for one in measured)
+    return sum(metric not in metrics for metrics in measured)
 
 
 def _doubt(trial: TrialReport, what: str, missing: int, total: int, hint: str = "") -> Iterator[Doubt]:
     if missing:
         yield Doubt(
             "budget",
-            f"In {count(missing)} of {count(total)} executions {what} is unknown and not counted: more than the "
-            "budget may have been spent.",
+            f"In {count(missing)} of {count(total)} executions {what} is unknown and not counted: the "
+            "run may have exceeded its budget.",
             hint,
             trial.name,
         )

@@ -23,7 +23,7 @@ from assay.pipeline.gate import gate_refs, gate_sides
 from assay.pipeline.requirements import gate_with_requirements
 from assay.report.console.board import print_all_pairs, print_boards
 from assay.report.console.gate import print_gate
-from assay.report.console.showdown import print_comparison, print_courses
+from assay.report.console.head_to_head import print_comparison, print_courses
 from assay.report.documents.comparison import comparison_document, gate_document, history_document
 from assay.report.documents.leaderboard import all_pairs_document, leaderboard_document
 from assay.spec.settings import find_settings
@@ -107,7 +107,7 @@ def gate(run: str | Path = "last", **options: Unpack[GateOptions]) -> GateResult
         name for name in ("repetitions", "progress") if name in given and not given.get("rerun_baseline")
     ]:
         raise PlanError(
-            f"gate(): {', '.join(extra)} belongs to rerun_baseline=True; without it nothing is run."
+            f"gate(): {', '.join(extra)} works only with rerun_baseline=True; without it nothing is run."
         )
     # With rerun_baseline a gate runs agents, and async ones need an event loop of their own.
     found = off_the_loop(lambda: _gate(str(run), given))

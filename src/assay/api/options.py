@@ -35,21 +35,21 @@ class RunOptions(TypedDict, total=False):
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
     agents: str | Function | Sequence[AgentGiven] | Mapping[str, Function | Mapping[str, Any]]
-    """Names, functions or definitions; or a mapping of names to functions or definitions. Default: all that the target names."""
+    """Names, functions or definitions; or a mapping of names to functions or definitions. Default: all agents of the target."""
     cases: str | Path | Sequence[str] | Sequence[CaseGiven]
     """With a target: ids of the cases to run. Without one: the cases themselves, or a file of them."""
     scorer: ScorerGiven | Sequence[ScorerGiven]
-    """Of `cases` of your own: names of scorers, definitions, or functions of the output and the expected one."""
+    """With your own `cases`: names of scorers, definitions, or functions of the output and the expected output."""
     suite: str
-    """Of `cases` of your own: the name under which leaderboards rank them."""
+    """With your own `cases`: the name under which leaderboards rank them."""
     limits: Mapping[str, float]
-    """Of `cases` of your own: `seconds`, `memory_mb`, `tokens` and `usd` that one execution may take."""
+    """With your own `cases`: limits of one execution, `seconds`, `memory_mb`, `tokens` and `usd`."""
     limit: Count
     """Only the first N cases of each benchmark."""
     tags: str | Sequence[str]
     """Only cases with one of these tags."""
     failed: str
-    """A run: only cases that were not passed in it."""
+    """Only cases that did not pass in this run."""
     repetitions: Count
     """Measured executions of each case, or in each process."""
     warmup: Annotated[int, Field(ge=0)]
@@ -59,39 +59,39 @@ class RunOptions(TypedDict, total=False):
     concurrency: Count
     """Cases that an agent answers at the same time."""
     isolation: Literal["process", "cold", "inline"]
-    """How far executions are kept apart; functions that only this process has run inline."""
+    """How executions are isolated from each other; functions that exist only in this process run inline."""
     executor: str
-    """Where workers live."""
+    """Executor that starts the workers."""
     sandbox: str
     """Sandbox for commands and code that a model wrote. Default: the variable ASSAY_SANDBOX, or auto."""
     seed: Annotated[int, Field(ge=0, lt=2**32)]
-    """Seed of order and experiments."""
+    """Seed for the order of executions and for experiments."""
     params: Mapping[str, Any]
     """Params of the experiment, or options of the agents."""
     sweep: Mapping[str, Sequence[Any]]
     """Axes: each name with its values."""
     budget_usd: Annotated[float, Field(gt=0)]
-    """End the run when it has cost this much."""
+    """Stop the run once it has cost this much."""
     budget_tokens: Count
-    """End the run when it has used this many tokens."""
+    """Stop the run once it has used this many tokens."""
     until_decided: str
-    """A metric: end as soon as it is decided which of two agents or trials is better."""
+    """With two agents or trials: stop as soon as this metric decides which is better."""
     tolerance: Share
-    """With `until_decided`: differences within it count as none."""
+    """With `until_decided`: treat differences within this share as no difference."""
     max_pairs: Annotated[int, Field(ge=10, le=100_000)]
     """With `until_decided`: the maximum number of pairs."""
     group: str
-    """Only the experiments of a spec that belong to this group."""
+    """Run only this group of the spec's experiments."""
     label: str | Sequence[str]
     """Labels of the run: all are its tags, and the first is its title in lists and reports."""
     load: str | Path | Sequence[str | Path]
-    """Python files whose experiments, agents and scorers are made known by name."""
+    """Python files whose experiments, agents and scorers can be used by name."""
     report: str | Sequence[str]
     """Formats of reports to write: html, md, json, csv, png, junit, or a plug-in's name."""
     out: str | Path
     """Folder for the result and the reports."""
     resume: str
-    """Instead of a target: a run that was interrupted, to do what is missing of it."""
+    """Instead of a target: an interrupted run to complete."""
     progress: bool
     """Show progress on standard error."""
     db: str | Path
@@ -106,9 +106,9 @@ class CompareOptions(TypedDict, total=False):
     metrics: str | Sequence[str]
     """Only these metrics."""
     suite: str
-    """Of agents: their results on this suite."""
+    """For agents: use their results on this suite."""
     type: Literal["head_to_head", "multi_agent", "time_series"]
-    """Default: by the number of sides."""
+    """Default: depends on the number of sides."""
     tolerance: Share
     """Differences within this share count as the same. Default: 0.03."""
     db: str | Path
@@ -123,11 +123,11 @@ class GateOptions(TypedDict, total=False):
     baseline: str
     """Name of the baseline, or a result file. Default: main."""
     tolerance: Share | Mapping[str, Share]
-    """What may be worse by no more than this share passes; for all metrics, or by metric."""
+    """Largest loss, as a share, that still passes: for all metrics, or by metric."""
     max_lost: int
     """Fail when more cases than this are lost: passed in every repetition before and in none now."""
     require: str | Sequence[str]
-    """Limits that every trial has to keep, as in "accuracy>=0.9,p95_seconds<2"; they need no baseline."""
+    """Limits that every trial must meet, as in "accuracy>=0.9,p95_seconds<2"; they need no baseline."""
     metrics: str | Sequence[str]
     """Judge only these metrics."""
     rerun_baseline: bool
@@ -135,7 +135,7 @@ class GateOptions(TypedDict, total=False):
     repetitions: Count
     """With rerun_baseline: rounds of a suite, or processes of an experiment. Default: as in the run."""
     progress: bool
-    """With rerun_baseline: show how far the new run has come, on standard error."""
+    """With rerun_baseline: show the progress of the new run on standard error."""
     db: str | Path
     """URL of the database, or the path of a SQLite file."""
 
@@ -146,9 +146,9 @@ class LeaderboardOptions(TypedDict, total=False):
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
     suite: str
-    """Only of this suite."""
+    """Only results of this suite."""
     category: str
-    """Only of suites of this category."""
+    """Only results of suites in this category."""
     metric: Literal["overall", "accuracy", "speed", "efficiency", "cost", "reliability"]
     """What to rank by. Default: overall."""
     limit: Count
@@ -156,7 +156,7 @@ class LeaderboardOptions(TypedDict, total=False):
     days: Count
     """Only runs of the last N days."""
     since: datetime
-    """Only runs since then; a time without a zone is UTC."""
+    """Only runs since this time; without a zone it is UTC."""
     tag: str
     """Only runs with this tag."""
     db: str | Path

@@ -31,7 +31,11 @@ _WIDTH = 110
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RunResult:
-    """One run with its findings."""
+    """One run with its findings, as `assay.run` returns it.
+
+    Its properties read from `report`; documents and tables are built when they are asked for. In a
+    notebook it shows itself as a page.
+    """
 
     report: Report
     """The findings as objects, as reporters get them."""

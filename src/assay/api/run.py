@@ -77,7 +77,7 @@ def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunR
     # A script that calls run() at its top level is imported by the workers of that very run, to find its functions.
     if (file := lookup.file_being_imported()) is not None:
         raise PlanError(
-            f"assay.run() was called while Assay imported '{file}', which would start runs without end. "
+            f"assay.run() was called while Assay imported '{file}', which would start runs endlessly. "
             'Put the call below: if __name__ == "__main__":'
         )
     _check_combination(target, given)
@@ -100,7 +100,7 @@ def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> N
         raise PlanError("run() needs something to run: a target such as 'suite.yaml', or cases=[…].")
     if target is not None and (extra := [name for name in _ONLY_WITH_CASES if name in given]):
         raise PlanError(
-            f"run(): {', '.join(extra)} belongs to cases of your own. '{target}' says that itself; leave one out."
+            f"run(): {', '.join(extra)} works only with your own cases; '{target}' sets this itself. Leave one of them out."
         )
     if target is None and "agents" not in given:
         raise PlanError('run(cases=…) needs agents to ask, such as agents={"mine": function}.')
@@ -126,7 +126,7 @@ def _run(target: str | None, given: Mapping[str, Any]) -> RunResult:
         files = write_reports(report, formats, folder) if formats else []
     # Results and reports are written by now. In Python, Ctrl-C is an exception, and a caller in a loop has to see it.
     if done.state is RunState.INTERRUPTED:
-        raise KeyboardInterrupt(f"Run '{done.id}' was interrupted. Go on with: run(resume='{done.id}')")
+        raise KeyboardInterrupt(f"Run '{done.id}' was interrupted. Resume it: run(resume='{done.id}')")
     return RunResult(report, tuple(files))
 
 

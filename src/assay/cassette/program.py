@@ -1,4 +1,4 @@
-"""Runs any program with its LLM traffic led through a local proxy, for `assay record` and `assay replay`.
+"""Runs any program with its LLM traffic routed through a local proxy, for `assay record` and `assay replay`.
 
 The program is given the addresses of the proxy in the environment variables that the SDKs of the providers read.
 """
@@ -54,7 +54,7 @@ def upstreams(environment: Mapping[str, str], given: str | None) -> dict[str, st
 def find_program(command: Sequence[str]) -> None:
     """Raise AssayError if there is no such program, before anything is written."""
     if shutil.which(command[0]) is None:
-        raise AssayError(f"There is no program '{command[0]}', or it may not be executed.")
+        raise AssayError(f"Program '{command[0]}' was not found or is not executable.")
 
 
 async def run_program(

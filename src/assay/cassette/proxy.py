@@ -1,4 +1,4 @@
-"""A local server that programs take for their LLM provider: it records what passes, or answers from a cassette.
+"""A local server that stands in for the LLM provider of a program: it records the traffic, or answers from a cassette.
 
 `Proxy` listens and hands each request to a `Serve` function: that of a `Recorder`, which forwards it and stores the exchange, or of
 a `Replayer`, which looks it up. Answers pass piece by piece, so a program that streams sees tokens as they come.
@@ -242,5 +242,8 @@ async def until(moment: float) -> None:
 
 
 def headers_at(pace: float, exchange: RecordedExchange) -> dict[str, str]:
-    """At another pace than the recorded one, times are made up, and whoever measures them is told."""
+    """Return the headers of a replayed answer.
+
+    At any pace but the recorded one the times are made up, and a header marks the answer as simulated.
+    """
     return dict(exchange.headers) | ({} if pace == 1 else {"x-assay-simulated": "1"})

@@ -99,7 +99,10 @@ class ExchangeRedaction:
         return tuple((at, text) for (at, _), text in zip(pieces, spread, strict=True))
 
     def _redact_binary(self, pieces: Sequence[tuple[float, str]]) -> tuple[tuple[float, str], ...]:
-        """Only known values, of which there are none by chance: whatever has the shape of a key may be a picture."""
+        """Redact only known secrets from binary data.
+
+        Whatever has the shape of a key may be part of a picture, so shapes are not looked for.
+        """
         texts = [text for _, text in pieces]
         whole = "".join(texts)
         cleaned = self._known.redact_values(self._sent.redact_values(whole))

@@ -51,7 +51,7 @@ def list_agents(session: Session) -> None:
     from assay.plan.target import Registry, known_agents
 
     with session.store() as store:
-        found = known_agents(session.settings, Registry(store.agents()))
+        found = known_agents(session.settings, Registry(store.agents))
     if session.is_json:
         from assay.report.documents.answers import agents_document
 

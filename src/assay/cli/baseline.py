@@ -23,7 +23,7 @@ def baseline() -> None:
 @click.argument("ref", metavar="RUN")
 @common
 def set_(session: Session, name: str, ref: str) -> None:
-    """Name RUN NAME. Ratings do not depend on baselines."""
+    """Save RUN as the baseline NAME. Ratings do not depend on baselines."""
     from assay.pipeline.baselines import name_baseline
 
     with session.store() as store:
@@ -41,7 +41,7 @@ def set_(session: Session, name: str, ref: str) -> None:
 @click.argument("name")
 @common
 def delete(session: Session, name: str) -> None:
-    """Delete the name NAME. The run itself is kept."""
+    """Delete the baseline NAME. Its run is kept."""
     chosen = name.removeprefix("@")
     with session.store() as store:
         run_id = store.delete_baseline(chosen)

@@ -22,7 +22,7 @@ from assay.cli.values import share_of
 from assay.text import shell_command
 
 if TYPE_CHECKING:
-    from assay.pipeline.compare import Compared
+    from assay.model.comparison import Compared
 
 TYPES = ("head_to_head", "multi_agent", "time_series")
 
@@ -41,9 +41,11 @@ TYPES = ("head_to_head", "multi_agent", "time_series")
     "--type",
     "kind",
     type=click.Choice(TYPES),
-    help="Two sides, all pairs of several agents, or several sides in chronological order. Default: by their number.",
+    help="Two sides, all pairs of several agents, or several sides in chronological order. Default: depends on how many there are.",
 )
-@click.option("--tolerance", metavar="X%", help="Differences within it count as the same. Default: 3%.")
+@click.option(
+    "--tolerance", metavar="X%", help="Differences within this share count as the same. Default: 3%."
+)
 @click.option("--fail-on", type=click.Choice(["worse"]), help="Exit with 1 when a metric got worse.")
 @click.option(
     "--lines",
@@ -67,7 +69,7 @@ def compare(session: Session, sides: tuple[str, ...], kind: str | None, lines: b
     if lines:
         return _compare_lines(sides, width)
     if len(sides) < 2:
-        raise click.UsageError("Name two sides, as in: assay compare A B. Or give samples with --lines.")
+        raise click.UsageError("Give two sides, as in: assay compare A B. Or pass samples with --lines.")
     kind = kind or ("head_to_head" if len(sides) == 2 else "multi_agent")
     if kind == "head_to_head" and len(sides) != 2:
         raise click.UsageError(
@@ -130,7 +132,7 @@ def _compare_two(session: Session, request: CompareRequest) -> int:
 
         session.emit(comparison_document(found))
     else:
-        from assay.report.console.showdown import print_comparison
+        from assay.report.console.head_to_head import print_comparison
 
         # Who asks for single metrics is not shown the ratings, which rest on all of them.
         print_comparison(found, request.sides, session.console(), has_ratings=not request.metrics)
@@ -158,7 +160,9 @@ def _may_be_worse(found: Compared) -> bool:
         any(flips.lost for showdown in found.showdowns for flips in showdown.flips)
         or have_scores_fallen(found.comparisons)
         or not any(trial.ok for trial in found.b.trials)
-        or any(one.metric.name == "score" and not one.value_b for one in found.comparisons)
+        or any(
+            comparison.metric.name == "score" and not comparison.value_b for comparison in found.comparisons
+        )
         or bool(find_missing(found.a, found.b))
     )
 
@@ -208,7 +212,7 @@ def _compare_over_time(session: Session, request: CompareRequest) -> int:
 
         session.emit(history_document(found, sides))
     else:
-        from assay.report.console.showdown import print_courses
+        from assay.report.console.head_to_head import print_courses
 
         print_courses(found, sides, session.console())
         session.next(shell_command("compare", str(sides[0]), str(sides[-1])))

@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("agents", metavar="[AGENT]...", nargs=-1)
-@click.option("--suite", metavar="S", help="Only of this suite.")
+@click.option("--suite", metavar="S", help="Only results of this suite.")
 @click.option(
     "--volume",
     type=click.IntRange(min=1),
     default=1000,
     show_default=True,
     metavar="N",
-    help="Tasks a month, for savings and forecasts.",
+    help="Tasks per month, for savings and forecasts.",
 )
 @click.option(
     "--budget",
     type=click.FloatRange(min=0, min_open=True),
     metavar="USD",
-    help="A monthly budget: how many tasks does it pay for, and when is it used up?",
+    help="Monthly budget: tasks it covers, and when it runs out.",
 )
 @click.option(
     "--tolerance",
     metavar="X%",
-    help="Mean scores that differ by no more than this are equal quality.  [default: 1%]",
+    help="Mean scores that differ by no more than this count as equal quality.  [default: 1%]",
 )
 @click.option(
     "--sweep",
     "axes",
     metavar="KEY=V1,V2",
     multiple=True,
-    help="First run the suite with every value of an option of the agents; may be repeated.",
+    help="First run the suite with each of these values of an agent option; may be repeated.",
 )
 @page_options
 @common
@@ -110,7 +110,7 @@ def _run_sweep(
         request = RunRequest(suite, {"sweep": dict(axis(text) for text in axes)}, agents)
         plan = prepare(request, session.settings, store)
     if plan.suite is None:
-        raise click.UsageError(f"--suite '{suite}' is no suite: --sweep needs one.")
+        raise click.UsageError(f"--suite '{suite}' is not a suite, which --sweep needs.")
     with watching(session, plan) as watch:
         run_plan(plan, store, watch)
     return plan.suite.name
@@ -119,8 +119,12 @@ def _run_sweep(
 def _name_next(session: Session, found: list[CostAnalysis]) -> None:
     """Compare the two agents that the first saving is about, else the first two; and the page with the chart."""
     first = found[0]
-    agents = {one.name: one.agent for one in first.configurations if one.place is not None}
-    saving = next((one for one in first.opportunities if one.alternative), None)
+    agents = {
+        configuration.name: configuration.agent
+        for configuration in first.configurations
+        if configuration.place is not None
+    }
+    saving = next((opportunity for opportunity in first.opportunities if opportunity.alternative), None)
     names = [saving.configuration, saving.alternative] if saving else list(agents)
     chosen = list(dict.fromkeys(agents[name] for name in names))[:2]
     page = shell_command("cost", options=["--suite", first.suite, "--format", "html"])

@@ -45,7 +45,7 @@ def report_crash(error: BaseException, arguments: Sequence[str] | None) -> int:
     echo(trace.rstrip(), err=True)
     echo(style_text("Internal error: ", fg="red"), summary, err=True)
     echo(
-        "This is a bug in Assay or in a plug-in, not a result. Please report it with the traceback above and these lines:\n"
+        "This is a bug in Assay or in a plug-in, not a benchmark result. Please report it with the traceback above and these lines:\n"
         f"  version: assay {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
         f"  command: {command}\n"
         f"  where:   {_place(error.__traceback__)}",
@@ -92,7 +92,7 @@ def describe_os_error(error: OSError) -> str:
     try:
         Path.cwd()
     except OSError:
-        return "The current folder does not exist any more. Change to another folder and try again."
+        return "The current folder no longer exists. Change to another folder and try again."
     names = [
         os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, (str, bytes))
     ]

@@ -7,7 +7,7 @@ nobody's data are changed by a command that only reads.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ def db() -> None:
 @db.command()
 @common
 def info(session: Session) -> None:
-    """Show the location, schema version and size of the database, and what the workspace has in it."""
+    """Show the location, schema version and size of the database, and the contents of the workspace."""
     with session.store() as store:
         facts: dict[str, Any] = store.info()
     if session.is_json:
@@ -71,7 +71,7 @@ def upgrade(session: Session) -> None:
         )
         if rated:
             session.say(
-                f"{format_count(rated, 'trial')} of suites rated again, by references that are fixed now."
+                f"{format_count(rated, 'trial')} of suites rated again with the references that are now fixed."
             )
         session.next("assay db info")
 
@@ -86,7 +86,7 @@ def upgrade(session: Session) -> None:
 def prune(session: Session, days: int | None, keep: int | None, dry_run: bool) -> None:
     """Delete old runs of the workspace. Baselines and unfinished runs are kept."""
     if days is None and keep is None:
-        raise click.UsageError("Say which: --older-than DAYS, --keep N, or both.")
+        raise click.UsageError("Choose what to delete: --older-than DAYS, --keep N, or both.")
     with session.store() as store:
         deleted = store.prune(older_than_days=days, keep=keep, dry_run=dry_run)
         place = store.workspace
@@ -108,7 +108,7 @@ def prune(session: Session, days: int | None, keep: int | None, dry_run: bool) -
 @click.option("--run", "ref", metavar="RUN", help="Only this run.")
 @common
 def export(session: Session, file: Path, ref: str | None) -> None:
-    """Write everything of the workspace, or one run, to a new file. Its extension decides the format.
+    """Export the workspace, or one run, to a new file. The file's extension decides the format.
 
     \b
     .parquet, .csv, .jsonl   a table: one row per execution, with its run, trial, agent,
@@ -138,12 +138,13 @@ def export(session: Session, file: Path, ref: str | None) -> None:
 @click.argument("target", metavar="TARGET")
 @common
 def copy(session: Session, source: str, target: str) -> None:
-    """Copy everything, in all workspaces, from the database at one URL to an empty one at another, and compare them.
+    """Copy all workspaces from the database SOURCE to the empty database TARGET, then compare the two.
 
     \b
     assay db copy sqlite:///.assay/assay.db postgresql://me@host/assay
 
-    If the copy is interrupted, the same command completes it.
+    If the copy is interrupted, the same command completes it. Once the source has changed,
+    it brings the copy up to date.
     """
     from assay.store.address import read_address
     from assay.store.copying import copy_database
@@ -161,7 +162,17 @@ def copy(session: Session, source: str, target: str) -> None:
             f"{f' ({count(copied.found)} were there already)' if copied.found else ''}. "
             f"All {count(sum(copied.rows.values()))} rows are the same on both sides."
         )
+        if copied.later_runs:
+            session.say(_describe_later_runs(copied.later_runs))
         session.next(shell_command("runs list", options=["--db", read_address(target).shown]))
+
+
+def _describe_later_runs(runs: Sequence[str]) -> str:
+    names = ", ".join(f"'{name}'" for name in runs[:3]) + ", …" * (len(runs) > 3)
+    return (
+        f"The copy is of the moment at which it began. Since then the source has started or continued {format_count(len(runs), 'run')} "
+        f"({names}). Wait until it has ended, then repeat the command to copy the rest."
+    )
 
 
 def _tell_copied(session: Session) -> Callable[[CopyProgress], None]:

@@ -99,13 +99,13 @@ def _detect_lines(file: str) -> int:
 
 def _answer(line: bytes, number: int) -> dict[str, Any]:
     """The change points of one line, or what is wrong with it; either way line n of the output answers line n of the input."""
-    from assay.report.documents.answers import change_points_document
+    from assay.report.documents.answers import bad_line_document, change_points_document
     from assay.stats import changepoint
 
     try:
         return change_points_document(changepoint.detect(_json_list(_decode_utf8(line))))
     except SeriesError as error:
-        return {"error": f"Line {number}: {error}"}
+        return bad_line_document(number, error)
 
 
 def read_series(text: str) -> list[float]:

@@ -6,6 +6,7 @@ packages. Only a database that cannot be opened makes the command fail (exit cod
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +17,42 @@ from assay.cli.session import Session, common
 
 
 @click.command()
+@click.option("--executor", metavar="NAME", help="Also check every node of this executor's cluster.")
+@click.option(
+    "--set", "settings", metavar="executor.KEY=VALUE", multiple=True, help="A setting of the executor."
+)
 @common
-def doctor(session: Session) -> int:
-    """Check versions, extras and how to install them, the database, the machine's noise and clock."""
+def doctor(session: Session, executor: str | None, settings: tuple[str, ...]) -> int:
+    """Check versions, extras and how to install them, the database, the machine's noise and clock, and the nodes of a cluster."""
     from assay.execute.environment import environment
-    from assay.report.documents.answers import machine_document
+    from assay.report.documents.answers import machine_document, sandbox_document
 
     # The same probe that every run makes, so that what is shown here is what results will be stored with.
     found = environment(Path.cwd(), packages=False)
-    document = machine_document(found, _database(session), _sandbox())
+    nodes = None if executor is None else _nodes(session, executor, settings)
+    document = machine_document(found, _database(session), sandbox_document(), nodes)
     if session.is_json:
         session.emit(document)
     else:
         _print(document)
         session.next("assay run noop", "assay list")
-    # Everything but the database is optional, or only limits what can be measured.
-    return 0 if document["database"]["ok"] else 2
+    # Everything but the database is optional, or only limits what can be measured; nodes are what was asked about.
+    is_fine = document["database"]["ok"] and all(node["ok"] for node in document.get("nodes", ()))
+    return 0 if is_fine else 2
+
+
+def _nodes(session: Session, executor: str, settings: Sequence[str]) -> list[dict[str, Any]]:
+    """What the executor finds out about the nodes of its cluster; PlanError where it has none."""
+    from assay.cli.run import executor_settings
+    from assay.errors import PlanError
+    from assay.plugin import lookup
+    from assay.plugin.executor import CheckedExecutor
+
+    kind = lookup.find("executors", executor)
+    if not isinstance(kind, CheckedExecutor):
+        raise PlanError(f"The executor '{executor}' has no nodes to check.")
+    own = session.settings.executors.get(executor, {})
+    return kind.check_nodes({**own, **executor_settings(settings)})
 
 
 def _database(session: Session) -> dict[str, Any]:
@@ -40,30 +61,13 @@ def _database(session: Session) -> dict[str, Any]:
     This creates it if it does not exist, as any command would.
     """
     from assay.errors import AssayError
+    from assay.report.documents.answers import database_document
 
     try:
         with session.store() as store:
-            return {"ok": True, **store.info()}
+            return database_document(store.info())
     except AssayError as error:
-        return {"ok": False, "error": str(error)}
-
-
-def _sandbox() -> dict[str, Any]:
-    """Whether a sandbox works here; without one, what runs commands and code of models refuses to."""
-    from assay.plugin import lookup
-    from assay.plugin.sandbox import UNCONFINED, Sandbox
-
-    found: dict[str, dict[str, Any]] = {}
-    for name in lookup.known("sandboxes"):
-        if name != UNCONFINED:
-            sandbox: Sandbox = lookup.find("sandboxes", name)()
-            problem = sandbox.problem()
-            found[name] = {"ok": not problem, "version": sandbox.version(), "error": problem or None}
-    ours = found["bubblewrap"]
-    if ours["ok"]:
-        return {"ok": True, "bubblewrap": ours["version"], "all": found}
-    install = "apt-get install bubblewrap"
-    return {"ok": False, "bubblewrap": None, "error": ours["error"], "install": install, "all": found}
+        return database_document(error=str(error))
 
 
 def _print(document: dict[str, Any]) -> None:
@@ -89,8 +93,20 @@ def _print(document: dict[str, Any]) -> None:
             extra["for"] if extra["installed"] else f"not installed: {extra['install']}",
             extra["installed"],
         )
+    for node in document.get("nodes", ()):
+        _row("node", _format_node(node), node["ok"])
     for warning in document["warnings"]:
         echo(style_text("  ! ", fg="yellow"), warning)
+
+
+def _format_node(node: Mapping[str, Any]) -> str:
+    if node["problems"]:
+        return f"{node['name']}: {'; '.join(node['problems'])}"
+    offset, error = 1000 * node["clock_offset_s"], 1000 * node["clock_error_s"]
+    return (
+        f"{node['name']}, {node['slots']} slots, Assay {node['assay']}, Python {node['python']}, Ray {node['ray']}, "
+        f"clock {offset:+.0f} ms (± {error:.0f} ms)"
+    )
 
 
 def _row(name: str, text: object, is_fine: bool) -> None:

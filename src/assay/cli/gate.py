@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "widths",
     metavar="[METRIC=]X%",
     multiple=True,
-    help="Worse by no more than this passes; for all metrics or for one. Default: 3%, for scores 1 point.",
+    help="Largest loss that still passes, for all metrics or for one. Default: 3%, for scores 1 point.",
 )
 @click.option(
     "--metric",
@@ -99,7 +99,7 @@ def gate(
     from assay.report.pages.gate_markdown import gate_markdown
 
     if options["repetitions"] is not None and not options["is_rerun"]:
-        raise click.UsageError("--repetitions belongs to --rerun-baseline; without it nothing is run.")
+        raise click.UsageError("--repetitions works only with --rerun-baseline; without it nothing is run.")
     tolerances = tolerances_of(widths)
     asked = (widths, options["metrics"], options["max_lost"] is not None, options["is_rerun"])
     with session.store() as store:

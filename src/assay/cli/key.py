@@ -29,23 +29,23 @@ def key() -> None:
 )
 @common
 def create(session: Session, name: str, scope: str, days: int | None) -> None:
-    """Create a key and print it. It is shown only now; NAME says what it is for.
+    """Create a key and print it, this once. NAME says what it is for.
 
-    It opens the workspace in which it is created, and no other: assay key create NAME --workspace WORKSPACE
+    It opens only the workspace in which it is created (--workspace).
 
-    As soon as there is a key, the server answers only requests with one: Authorization: Bearer KEY
+    Once a key exists, every request needs one: Authorization: Bearer KEY
     """
     from assay.model.access import Scope
-    from assay.report.documents.answers import key_document
+    from assay.report.documents.answers import new_key_document
 
     expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
     with session.store() as store:
         made, token = store.create_key(name, Scope(scope), expires)
     if session.is_json:
-        session.emit({**key_document(made), "key": token})
+        session.emit(new_key_document(made, token))
         return
     echo(token)
-    session.say("Keep it now: only its hash is stored, so it cannot be shown again.")
+    session.say("Copy it now: only its hash is stored, so it cannot be shown again.")
     session.next("assay key list", f"assay key revoke {made.prefix}")
 
 
@@ -53,18 +53,18 @@ def create(session: Session, name: str, scope: str, days: int | None) -> None:
 @common
 def list_keys(session: Session) -> None:
     """List the keys of the workspace: what each may do, until when, and when it was last used."""
-    from assay.report.documents.answers import key_document
+    from assay.report.documents.answers import keys_document
 
     with session.store() as store:
         found = store.keys()
     if session.is_json:
-        session.emit([key_document(one) for one in found])
+        session.emit(keys_document(found))
         return
     now = datetime.now(UTC)
-    for one in found:
-        state = "revoked" if one.revoked else "valid" if one.is_valid(now) else "expired"
-        used = f"used {one.last_used:%Y-%m-%d %H:%M}" if one.last_used else "never used"
-        echo(f"{one.prefix}  {one.scope:<5}  {state:<7}  {used}  {one.name}")
+    for key in found:
+        state = "revoked" if key.revoked else "valid" if key.is_valid(now) else "expired"
+        used = f"used {key.last_used:%Y-%m-%d %H:%M}" if key.last_used else "never used"
+        echo(f"{key.prefix}  {key.scope:<5}  {state:<7}  {used}  {key.name}")
     session.next("assay key create NAME --scope read")
 
 
@@ -72,7 +72,7 @@ def list_keys(session: Session) -> None:
 @click.argument("prefix")
 @common
 def revoke(session: Session, prefix: str) -> None:
-    """Refuse the key with this PREFIX from now on."""
+    """Revoke the key with this PREFIX."""
     from assay.report.documents.answers import key_document
 
     with session.store() as store:

@@ -13,10 +13,10 @@ from assay.cli.session import Session, common
 @click.command()
 @click.argument("ref", metavar="RUN")
 @click.argument("verdict", type=click.Choice(["pass", "fail"]))
-@click.option("--case", metavar="ID", required=True, help="The case whose answers you label.")
+@click.option("--case", metavar="ID", required=True, help="Case whose answers to label.")
 @click.option("--agent", metavar="A", help="The agent, if the run has several.")
 @click.option("--benchmark", metavar="B", help="The benchmark, if several have the case.")
-@click.option("--note", metavar="TEXT", default="", help="Why.")
+@click.option("--note", metavar="TEXT", default="", help="Reason for the label.")
 @common
 def label(
     session: Session, ref: str, verdict: str, case: str, agent: str | None, benchmark: str | None, note: str
@@ -29,7 +29,7 @@ def label(
     from assay.analysis.review.agreement import compute_agreements
     from assay.model.label import LabelVerdict
     from assay.pipeline.labels import label_case
-    from assay.report.documents.operations import agreement_document, label_document
+    from assay.report.documents.operations import labels_document
     from assay.store.labels import LabelFilter
     from assay.units import percent
 
@@ -39,19 +39,14 @@ def label(
         labelled = store.labelled_scores(LabelFilter(suite=suite.name if suite else ""))
     agreements = compute_agreements(labelled)
     if session.is_json:
-        session.emit(
-            {
-                "labels": [label_document(one) for one in given],
-                "agreements": [agreement_document(one) for one in agreements],
-            }
-        )
+        session.emit(labels_document(given, agreements))
         return
     session.say(f"Labelled {len(given)} answers to '{case}' as {verdict}.")
-    for one in agreements:
-        share = one.share
+    for agreement in agreements:
+        share = agreement.share
         if share.value is not None and share.low is not None and share.high is not None:
-            kappa = "not defined" if one.kappa is None else f"{one.kappa:.2f}"
+            kappa = "not defined" if agreement.kappa is None else f"{agreement.kappa:.2f}"
             echo(
-                f"{one.benchmark} · {one.scorer or 'score'}: agrees with {percent(share.value)} of {one.labels} labels "
+                f"{agreement.benchmark} · {agreement.scorer or 'score'}: agrees with {percent(share.value)} of {agreement.labels} labels "
                 f"[{percent(share.low)}, {percent(share.high)}], kappa {kappa}"
             )

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--suite", metavar="S", help="Only of this suite.")
-@click.option("--category", metavar="C", help="Only of suites of this category.")
+@click.option("--suite", metavar="S", help="Only results of this suite.")
+@click.option("--category", metavar="C", help="Only results of suites in this category.")
 @click.option(
     "--metric",
     metavar="M",
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     "--since",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
     metavar="DATE",
-    help="Only runs since then, UTC.",
+    help="Only runs since this date (UTC).",
 )
 @click.option("--tag", metavar="T", help="Only runs with this tag.")
 @page_options

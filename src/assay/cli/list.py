@@ -14,7 +14,7 @@ from assay.cli.output import echo, style_text
 from assay.cli.session import Session, common
 from assay.plugin.lookup import KINDS
 
-WHATS = (*KINDS, "specs", "teams", "runs")
+WHATS = (*KINDS, "specs", "suites", "teams", "runs")
 _LONGEST_DEFAULT = 60
 """Characters; a longer default would hide the other facts of its line."""
 
@@ -24,12 +24,12 @@ _LONGEST_DEFAULT = 60
 @click.option(
     "--params",
     is_flag=True,
-    help="Also options with types and defaults (this imports the plug-ins).",
+    help="Also list options with types and defaults (imports the plug-ins).",
 )
 @click.option("--load", metavar="FILE.py", multiple=True, help="Also list what this file defines.")
 @common
 def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...]) -> None:
-    """List experiments, agents, scorers, instruments and other plug-ins, specs, teams or runs.
+    """List experiments, agents, scorers, instruments and other plug-ins, specs, suites, teams or runs.
 
     \b
     assay list
@@ -66,6 +66,8 @@ def _next(what: str | None, params: bool) -> tuple[str, ...]:
     """What to do with the things that were listed."""
     if what == "teams":
         return ("assay team NAME",)
+    if what == "suites":
+        return "assay run NAME", "assay suite list"
     if what == "agents":
         return "assay agent list", "assay run SUITE --agent NAME"
     if what in ("experiments", None) and not params:

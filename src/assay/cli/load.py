@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from assay.load.engine import Watch, WatchChunk
     from assay.load.worker_report import Chunk
     from assay.model.load import Arrivals, Step
+    from assay.pipeline.capacity import CapacityRequest
+    from assay.spec.settings import Settings
     from assay.store.store import Store
 
 
@@ -89,6 +92,14 @@ def _build_option(option: LoadOption) -> Callable[[Callable[..., Any]], Callable
     metavar="N",
     help="Serve the running load's own metrics for Prometheus on 127.0.0.1:N; 0 takes a free port.",
 )
+@options_of("generators")
+@click.option(
+    "--set",
+    "executor_options",
+    metavar="executor.KEY=VALUE",
+    multiple=True,
+    help="A setting of the executor; may be repeated.",
+)
 @label_option
 @options_of("inputs")
 @options_of("requests")
@@ -101,6 +112,7 @@ def load(
     find_capacity: bool,
     raw: Path | None,
     metrics_port: int | None,
+    executor_options: tuple[str, ...],
     labels: tuple[str, ...],
     **given: Any,
 ) -> int:
@@ -115,8 +127,7 @@ def load(
     """
     # Prompts vary from run to run unless the user chose the seed: the default seed must not fix them.
     source = click.get_current_context().get_parameter_source("seed")
-    has_seed = source not in (None, click.core.ParameterSource.DEFAULT)
-    given["prompt_seed"] = given["seed"] if has_seed else None
+    given["prompt_seed"] = None if source in (None, click.core.ParameterSource.DEFAULT) else given["seed"]
     levels = _levels(given.pop("concurrency"))
     _check_combinations(targets, levels, find_capacity, given)
     if find_capacity:
@@ -124,15 +135,19 @@ def load(
         arrivals = _arrivals_of_search(given.pop("arrivals"))
     given["more_targets"] = targets[1:]
     options = _options(targets[0], {**given, "concurrency": levels[0] if levels else None})
+    settings = _add_executor_options(session.settings, options.executor or "local", executor_options)
     # Workers start while this process imports the modules below.
     with _start_workers_early(options) as ready, session.store_when_needed() as open_store:
         from assay.pipeline import load as loading
 
-        asked = ready or loading.prepare_load(options, session.settings, open_store())
+        asked = ready or loading.prepare_load(options, settings, open_store())
         if find_capacity:
+            from assay.pipeline.capacity import CapacityRequest
+
             if asked.load.has_sessions:
                 raise click.UsageError("--find-capacity sends single requests: leave out sessions.")
-            return _find_capacity(session, open_store(), options, asked, labels, arrivals)
+            request = CapacityRequest(options, asked, arrivals)
+            return _find_capacity(session, open_store(), request, settings, labels)
         with (
             _raw_records(raw) as keep,
             _serve_own_metrics(session, metrics_port) as count,
@@ -142,7 +157,7 @@ def load(
                 options,
                 asked,
                 open_store,
-                session.settings,
+                settings,
                 watch,
                 levels=levels if len(levels) > 1 else (),
                 repetitions=repetitions,
@@ -177,7 +192,7 @@ def _start_workers_early(options: LoadOptions) -> Iterator[PreparedLoad | None]:
         yield None
         return
     asked = build_prepared_load(options)
-    with start_ahead(workers_of(asked.load)):
+    with start_ahead(0 if options.executor or options.generators else workers_of(asked.load)):
         yield asked
 
 
@@ -226,6 +241,20 @@ def _options(target: str, given: dict[str, Any]) -> LoadOptions:
     if given.get("rate") is not None:
         given["rate"] = rate_of(given["rate"], "--rate")
     return LoadOptions(target, **given)
+
+
+def _add_executor_options(settings: Settings, executor: str, texts: Sequence[str]) -> Settings:
+    """The settings with those of the executor that `--set executor.KEY=VALUE` gives."""
+    if not texts:
+        return settings
+    from assay.cli.run import EXECUTOR, executor_settings
+    from assay.pipeline.executor import check_executor_options
+
+    if others := [text for text in texts if not text.startswith(EXECUTOR)]:
+        raise click.UsageError(f"'{others[0]}' is not {EXECUTOR}KEY=VALUE.")
+    options = {**settings.executors.get(executor, {}), **executor_settings(texts)}
+    check_executor_options(executor, options)
+    return replace(settings, executors={**settings.executors, executor: options})
 
 
 def _finish(session: Session, done: Any, asked: Any, options: LoadOptions, levels: tuple[int, ...]) -> int:
@@ -330,19 +359,14 @@ def looking_on(session: Session, load: Any) -> Iterator[Watch]:
 
 
 def _find_capacity(
-    session: Session,
-    store: Store,
-    options: LoadOptions,
-    asked: PreparedLoad,
-    labels: tuple[str, ...],
-    arrivals: Arrivals,
+    session: Session, store: Store, request: CapacityRequest, settings: Settings, labels: tuple[str, ...]
 ) -> int:
     """Run the search and print its answer. The exit code is 0 if a rate was sustained, else 1."""
     from functools import partial
 
     from assay.execute.signals import interrupt_exit_code
     from assay.model.load_document import capacity_document
-    from assay.pipeline.capacity import CapacityRequest, find_capacity
+    from assay.pipeline.capacity import find_capacity
     from assay.report.capacity import print_capacity, step_text
 
     # A search takes minutes, so every step is told when it ends; with --json only the answer is printed.
@@ -350,8 +374,7 @@ def _find_capacity(
         if not session.is_json:
             session.say(step_text(step))
 
-    request = CapacityRequest(options, asked, arrivals)
-    found = find_capacity(request, store, session.settings, tell, partial(looking_on, session), labels)
+    found = find_capacity(request, store, settings, tell, partial(looking_on, session), labels)
     if session.is_json:
         from assay.report.documents.answers import capacity_answer_document
 

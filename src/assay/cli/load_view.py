@@ -172,7 +172,7 @@ def view_lines(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight,
     history.forget_before(places.start * width)
     in_flight = [history.between(place * width, (place + 1) * width) for place in places]
     slices = [tally.slices.get(place, Slice()) for place in places]
-    rates = [one.completed / width for one in slices]
+    rates = [time_slice.completed / width for time_slice in slices]
     recent = rates[-_RECENT:]
     ended = pulse.completed + pulse.failed
     share_done = ended / load.count if load.count is not None else pulse.seconds / load.seconds
@@ -189,7 +189,7 @@ def view_lines(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight,
     if tally.errors:
         kinds = ", ".join(f"{kind} {count(n)}" for kind, n in tally.errors.most_common(4))
         share = percent(pulse.failed / max(1, pulse.failed + pulse.completed))
-        failed = [one.failed / width for one in slices]
+        failed = [time_slice.failed / width for time_slice in slices]
         lines.append(ViewLine("failed/s", significant(sum(failed[-_RECENT:]) / _RECENT), failed, "red"))
         lines.append(ViewLine("failed", count(pulse.failed), colour="red", note=f"{share}: {kinds}"))
     return lines

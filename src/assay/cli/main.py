@@ -37,7 +37,10 @@ COMMANDS = {
         "Measure speedup and contention of agents working in parallel.",
     ),
     "compare": ("assay.cli.compare:compare", "Compare runs or agents: is B better than A, or is it noise?"),
-    "power": ("assay.cli.power:power", "Estimate how many cases or processes detect an effect."),
+    "power": (
+        "assay.cli.power:power",
+        "Estimate how many cases or processes are needed to detect an effect.",
+    ),
     "noise": ("assay.cli.noise:noise", "Measure run-to-run noise (an A/A run)."),
     "load": ("assay.cli.load:load", "Load-test a server or an agent."),
     "stress": (
@@ -54,7 +57,7 @@ COMMANDS = {
     ),
     "leaderboard": (
         "assay.cli.leaderboard:leaderboard",
-        "Rank agents; agents without a certain difference share a rank.",
+        "Rank agents; agents that do not differ significantly share a rank.",
     ),
     "matrix": ("assay.cli.matrix:matrix", "Show every agent on every dimension, and head to head."),
     "serve": ("assay.cli.serve:serve", "Serve the dashboard and the REST API of this project."),

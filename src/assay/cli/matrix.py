@@ -16,14 +16,14 @@ from assay.text import shell_command
 
 
 @click.command()
-@click.option("--suite", metavar="S", help="Only of this suite.")
-@click.option("--head-to-head", is_flag=True, help="Every two agents: dimensions won, lost and undecided.")
+@click.option("--suite", metavar="S", help="Only results of this suite.")
+@click.option("--head-to-head", is_flag=True, help="Each pair of agents: dimensions won, lost and undecided.")
 @page_options
 @common
 def matrix(
     session: Session, suite: str | None, head_to_head: bool, formats: str | None, out: Path | None
 ) -> None:
-    """Show every agent on the five dimensions and overall. Agents that share a rank cannot be told apart."""
+    """Show every agent on the five dimensions and overall. Agents that share a rank do not differ significantly."""
     from assay.pipeline import leaderboard as standing
 
     names = format_names(formats, out)
@@ -37,18 +37,18 @@ def matrix(
     if session.is_json:
         from assay.report.documents.leaderboard import matrix_document
 
-        session.emit([matrix_document(one) for one in made])
+        session.emit([matrix_document(suite_matrix) for suite_matrix in made])
         return
     from assay.report.console.board import print_head_to_head, print_matrix
 
     console = session.console()
-    for number, one in enumerate(made):
+    for number, suite_matrix in enumerate(made):
         if number:
             console.print()
-        print_matrix(one, console)
+        print_matrix(suite_matrix, console)
         if head_to_head:
             console.print()
-            print_head_to_head(one, console)
+            print_head_to_head(suite_matrix, console)
     more = [] if head_to_head else ["assay matrix --head-to-head"]
     session.next(
         *more, shell_command("leaderboard", options=["--suite", made[0].suite, "--metric", "accuracy"])

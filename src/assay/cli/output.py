@@ -47,7 +47,10 @@ def echo(*parts: str | Styled, err: bool = False) -> None:
 
 
 def use_color() -> bool | None:
-    """None leaves it to click, which colours terminals only. NO_COLOR is a convention of many programs (no-color.org)."""
+    """Say whether to use color; None leaves it to click, which colors terminals only.
+
+    NO_COLOR is a convention of many programs (no-color.org).
+    """
     return False if os.environ.get("NO_COLOR") else None
 
 

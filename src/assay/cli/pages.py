@@ -27,7 +27,7 @@ def page_options(command: Command) -> Command:
         "--format",
         "formats",
         metavar="FMT,…",
-        help="Write a page instead: html, md, or both with a comma.",
+        help="Write a page instead: html, md, or both, separated by a comma.",
     )
     folder = click.option(
         "--out",
@@ -42,13 +42,13 @@ def format_names(formats: str | None, out: Path | None) -> list[str]:
     """The formats of `--format`. Empty means that the result is printed; an unknown format is a usage error."""
     if formats is None:
         if out is not None:
-            raise click.UsageError("--out names a folder for pages: give --format html, md or both, too.")
+            raise click.UsageError("--out is the folder for pages: also give --format html, md or both.")
         return []
     names = [name.strip() for name in formats.split(",") if name.strip()]
     if not names:
-        raise click.UsageError("--format names no format.")
+        raise click.UsageError("--format is empty.")
     if unknown := [name for name in names if name not in ("html", "md")]:
-        raise click.UsageError(f"There is no format '{unknown[0]}' here; there are html and md.")
+        raise click.UsageError(f"There is no format '{unknown[0]}' here; use html or md.")
     return names
 
 

@@ -71,7 +71,7 @@ def new(session: Session, name: str, kinds: tuple[str, ...], out: Path) -> None:
     _check_name(name, kinds)
     folder = out / name
     if folder.exists():
-        raise AssayError(f"'{folder}' exists already. Choose another name, or another folder with --out.")
+        raise AssayError(f"'{folder}' already exists. Choose another name, or another folder with --out.")
     files = build_files(name, kinds)
     try:
         for path, text in files.items():
@@ -148,7 +148,7 @@ def _check_name(name: str, kinds: Sequence[str]) -> None:
     # Each of these would only show much later: a package that cannot be imported, one that hides a module of Python, or a
     # plug-in that never runs because another one of its name is found first.
     if keyword.iskeyword(package) or package in sys.stdlib_module_names:
-        raise AssayError(f"'{name}' is a name of Python itself. Choose another one.")
+        raise AssayError(f"'{name}' is a Python keyword or standard module. Choose another name.")
     if taken := [kind for kind in kinds if package in lookup.known(group_of(kind))]:
         raise AssayError(
             f"The {taken[0]} '{package}' exists already: assay list {group_of(taken[0])}. Choose another name."
@@ -156,4 +156,4 @@ def _check_name(name: str, kinds: Sequence[str]) -> None:
     # A package that is installed would be imported in the place of the new one. Folders without code have no origin.
     found = find_spec(package)
     if found is not None and found.origin is not None:
-        raise AssayError(f"A Python package '{package}' is installed already. Choose another name.")
+        raise AssayError(f"A Python package '{package}' is already installed. Choose another name.")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     default="5%",
     show_default=True,
     metavar="X%",
-    help="The difference to find; for scores, in points.",
+    help="Difference to detect; for scores, in points.",
 )
 @click.option(
     "--agent", "agents", metavar="A", multiple=True, help="Use only this agent's results; may be repeated."
@@ -79,7 +79,7 @@ def power(
 
 @contextlib.contextmanager
 def _progress(session: Session) -> Iterator[Progress | None]:
-    """On a terminal, one line that says what is being simulated."""
+    """Show what is being simulated, in one line, if standard error is a terminal."""
     if session.is_quiet or not sys.stderr.isatty():
         yield None
         return

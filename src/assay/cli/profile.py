@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("target")
-@click.option(
-    "--suite", metavar="S", help="Suite to put the agent through; default: the only one of the project."
-)
+@click.option("--suite", metavar="S", help="Suite to run the agent on; default: the project's only suite.")
 @click.option("--input", "text", metavar="TEXT", help="Ask the agent this instead of a case of a suite.")
 @click.option("--case", metavar="ID", help="Case to profile; default: the first of each benchmark.")
 @click.option(

@@ -95,9 +95,13 @@ def record(
     help="File to answer from.",
 )
 @click.option("--match", type=click.Choice(["strict", "lenient"]), default="strict", show_default=True,
-              help="Strict: the whole request; lenient: its words.")  # fmt: skip
+              help="strict: match the whole request; lenient: match only its words.")  # fmt: skip
 @click.option(
-    "--delays", metavar="original|none|X", default="none", show_default=True, help="Recorded delays, times X."
+    "--delays",
+    metavar="original|none|X",
+    default="none",
+    show_default=True,
+    help="Delays of answers: as recorded, none, or as recorded times X.",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD…")
 @common
@@ -131,7 +135,10 @@ def replay(session: Session, cassette: Path, match: str, delays: str, command: t
 
 
 def pace_of(delays: str) -> float:
-    """By how much recorded delays are stretched; a mistake is one of the command line and not of the cassette."""
+    """Parse the factor by which recorded delays are stretched.
+
+    A mistake is reported as one of the command line and not of the cassette.
+    """
     from assay.cassette.tape import CassetteError, read_pace
 
     try:

@@ -35,9 +35,11 @@ STATES = ("detected", "investigating", "confirmed", "resolved", "false_positive"
     "metrics",
     metavar="M",
     multiple=True,
-    help="Look at only this metric; may be repeated. Default: score, seconds, cost and completed.",
+    help="Check only this metric; may be repeated. Default: score, seconds, cost and completed.",
 )
-@click.option("--mark", nargs=2, metavar="ID STATE", help=f"Give a regression a state: {', '.join(STATES)}.")
+@click.option(
+    "--mark", nargs=2, metavar="ID STATE", help=f"Set the state of a regression: {', '.join(STATES)}."
+)
 @click.option("--note", metavar="TEXT", help="With --mark: why.")
 @click.option("--all", "with_closed", is_flag=True, help="Also show resolved ones and false positives.")
 @common
@@ -53,7 +55,7 @@ def regressions(
     note: str | None,
     with_closed: bool,
 ) -> None:
-    """Find what got worse with AGENT, by comparison with a baseline and by change points in its history.
+    """Find what got worse in AGENT, by comparing it with a baseline and by change points in its history.
 
     Every regression has an id under which its state and your note are kept.
     """
@@ -62,9 +64,9 @@ def regressions(
         return
     # Options that would have no effect are refused, so that nobody believes a note was kept.
     if note is not None:
-        raise click.UsageError("--note belongs to --mark ID STATE.")
+        raise click.UsageError("--note works only with --mark ID STATE.")
     if baseline is not None and baseline_version is not None:
-        raise click.UsageError("--baseline and --baseline-version exclude each other.")
+        raise click.UsageError("Give either --baseline or --baseline-version, not both.")
     from assay.pipeline.regressions import Inquiry, regressions_of
 
     tolerance = None if threshold is None else share_of(threshold, "--threshold")

@@ -20,10 +20,10 @@ from assay.text import quote_word
 @click.option("--format", "formats", metavar="FMT,…",
               help="html, md, json, csv, png, junit, or a plug-in's name; several with commas. Default: html.")  # fmt: skip
 @click.option("--artifacts", is_flag=True,
-              help="Write the files that executions left (profiles, samples, logs); documents too with --format.")  # fmt: skip
+              help="Write the files that executions left (profiles, samples, logs); with --format, documents as well.")  # fmt: skip
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder; default: report-RUN.")
 @click.option(
-    "--load", metavar="FILE.py", multiple=True, help="Make reporters that this file defines known by name."
+    "--load", metavar="FILE.py", multiple=True, help="Python file whose reporters can be used by name."
 )
 @common
 def report(
@@ -45,7 +45,7 @@ def report(
     listed = formats if formats is not None else "" if artifacts else "html"
     names = [name.strip() for name in listed.split(",") if name.strip()]
     if not names and not artifacts:
-        raise click.UsageError("--format names no format.")
+        raise click.UsageError("--format is empty.")
     with session.store() as store:
         found = reporting.report_of(store, ref)
         folder = out or Path(f"report-{found.run.id}")

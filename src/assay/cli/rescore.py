@@ -47,7 +47,7 @@ def rescore(session: Session, ref: str) -> int:
         )
         return code
     from assay.report.console.run import print_report
-    from assay.report.contests import judging_text
+    from assay.report.side_by_side import judging_text
     from assay.units import count, format_count
 
     print_report(report, session.console())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from assay.plan.target import RunRequest
     from assay.store.store import Store
 
+EXECUTOR = "executor."
+"""Begins the keys of --set that are settings of the executor."""
 _MOST_NAMED = 12
 """Files that are named one by one when they are written."""
 FORMATS = ("html", "md", "json", "csv", "png", "junit")
@@ -48,7 +50,7 @@ FLAGS = {
     "settings",
     metavar="KEY=VALUE",
     multiple=True,
-    help="A param of the experiment or an option of the agents (NAME.OPTION: of one), typed as in YAML; may be repeated.",
+    help="Set an experiment param or agent option; NAME.OPTION for one agent, executor.KEY for the executor. Typed as in YAML; may be repeated.",
 )
 @click.option(
     "--sweep",
@@ -98,7 +100,7 @@ FLAGS = {
     "--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result and the reports."
 )
 @click.option(
-    "--group", metavar="G", help="Run only the experiments of this group of the spec; all: every one."
+    "--group", metavar="G", help="Run only this group of the spec's experiments; all: run them all."
 )
 @label_option
 @click.option(
@@ -135,24 +137,24 @@ FLAGS = {
     "--budget-usd",
     type=click.FloatRange(min=0, min_open=True),
     metavar="X",
-    help="End the run when it has cost this much.",
+    help="Stop the run once it has cost this much.",
 )
 @click.option(
     "--budget-tokens",
     type=click.IntRange(min=1),
     metavar="N",
-    help="End the run when it has used this many tokens.",
+    help="Stop the run once it has used this many tokens.",
 )
 @click.option(
     "--until-decided",
     "decided",
     metavar="METRIC",
-    help="With two agents or trials: end as soon as it is decided which is better by METRIC.",
+    help="With two agents or trials: stop as soon as METRIC decides which is better.",
 )
 @click.option(
     "--tolerance",
     metavar="SHARE",
-    help="With --until-decided: treat differences within this share as none (default: 3%).",
+    help="With --until-decided: treat differences within this share as no difference (default: 3%).",
 )
 @click.option(
     "--max-pairs",
@@ -189,26 +191,30 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
     if resumed is not None:
         return _resume(session, resumed, options)
     from assay.cli.progress import watching
-    from assay.pipeline import run as running
+    from assay.execute.worker_process import start_ahead
     from assay.pipeline.planning import prepare
 
     # Everything that can be refused comes before the first execution: the plan, the formats of reports, and what a user would
-    # want to know before paying.
-    with session.store() as store:
+    # want to know before paying. The store is opened after that, while the first worker starts: both take a while.
+    with session.store_when_needed() as opened:
         with flags_named(str(target)):
-            plan = prepare(_request(str(target), options, store), session.settings, store)
+            plan = prepare(_request(str(target), options, opened), session.settings, opened)
         formats = chosen_formats(options)
         _warn_of_blind_spots(session, plan)
         _warn_of_cases(session, plan)
         if dry_run:
-            return preview(session, plan, store)
-        _announce(session, plan, store)
-        with watching(session, plan) as watch:
-            done = running.run_plan(plan, store, watch)
+            return preview(session, plan, opened())
+        with start_ahead(plan):
+            from assay.pipeline import run as running
+
+            store = opened()
+            _announce(session, plan, store)
+            with watching(session, plan) as watch:
+                done = running.run_plan(plan, store, watch)
         return finish(session, store, done.id, formats, options["out"])
 
 
-def _request(target: str, options: dict[str, Any], store: Store) -> RunRequest:
+def _request(target: str, options: dict[str, Any], opened: Callable[[], Store]) -> RunRequest:
     """The options as `pipeline.planning` takes them; --failed becomes the cases that failed in that run."""
     from assay.model import Budget
     from assay.plan.suite import CaseFilter
@@ -218,7 +224,7 @@ def _request(target: str, options: dict[str, Any], store: Store) -> RunRequest:
     if options["failed"]:
         from assay.pipeline.ratings import find_failed_cases
 
-        failed = find_failed_cases(store, options["failed"])
+        failed = find_failed_cases(opened(), options["failed"])
     return RunRequest(
         target,
         changes(options),
@@ -228,6 +234,7 @@ def _request(target: str, options: dict[str, Any], store: Store) -> RunRequest:
         Budget(options["budget_usd"], options["budget_tokens"]),
         label=next(iter(options["labels"]), ""),
         group=options["group"],
+        executor_options=executor_settings(options["settings"]),
     )
 
 
@@ -240,9 +247,11 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
     # Anything else would make the second half of the run differ from the first. An option that is ignored would be worse
     # than one that is refused.
     taken = ("formats", "out", "budget_usd", "budget_tokens")
+    settings = options.pop("settings")
+    options["settings"] = tuple(text for text in settings if not text.startswith(EXECUTOR))
     if any(value not in ((), None) for name, value in options.items() if name not in taken):
         raise click.UsageError(
-            "A run is resumed as it was planned: only --report, --out and a larger budget can be combined with --resume."
+            "A run resumes as planned: --resume can be combined only with --report, --out, a larger budget and executor settings."
         )
     formats = chosen_formats(options)
     with session.store() as store:
@@ -253,7 +262,7 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
         plan = running.plan_of(found, store)
         _warn_of_blind_spots(session, replace(plan, budget=plan.budget.override_with(budget)))
         with watching(session, plan, done) as watch:
-            running.resume(found.id, store, watch, budget)
+            running.resume(found.id, store, watch, budget, executor_settings(settings))
         return finish(session, store, found.id, formats, options["out"])
 
 
@@ -294,7 +303,7 @@ def changes(options: dict[str, Any]) -> dict[str, Any]:
     """The keys of a spec that the options stand for."""
     from assay.cli.values import axis, setting
 
-    params = dict(setting(text) for text in options["settings"])
+    params = dict(setting(text) for text in options["settings"] if not text.startswith(EXECUTOR))
     sweep = dict(axis(text) for text in options["axes"])
     iterations = {key: options[name] for key, name in (("measured", "repetitions"), ("warmup", "warmup"))
                   if options[name] is not None}  # fmt: skip
@@ -313,6 +322,13 @@ def changes(options: dict[str, Any]) -> dict[str, Any]:
     if options["out"] is not None:
         named["output_dir"] = str(options["out"])
     return {key: value for key, value in named.items() if value not in ({}, None)}
+
+
+def executor_settings(texts: Sequence[str]) -> dict[str, Any]:
+    """What `--set executor.KEY=VALUE` says: settings of the executor, not of what is measured."""
+    from assay.cli.values import setting
+
+    return dict(setting(text.removeprefix(EXECUTOR)) for text in texts if text.startswith(EXECUTOR))
 
 
 def _until(options: dict[str, Any]) -> dict[str, Any]:
@@ -351,7 +367,7 @@ def _warn_of_blind_spots(session: Session, plan: Plan) -> None:
 
 
 def _announce(session: Session, plan: Plan, store: Store) -> None:
-    """Say what will run and what it may cost, so that whoever pays for it can still stop it."""
+    """Say what will run and what it may cost, while the user can still stop it."""
     # Code costs nothing but time on this machine, so only runs of agents are announced.
     if session.is_quiet or all(trial.agent_use is None for trial in plan.trials):
         return
@@ -399,8 +415,7 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
     from assay.execute.signals import interrupt_exit_code
     from assay.model import RunState
     from assay.pipeline import report as reporting
-    from assay.report.documents.answers import files_document
-    from assay.report.documents.result import run_document
+    from assay.report.documents.answers import finished_run_document
     from assay.units import format_count
 
     # The database may have gone away just now; the run is stored, so it is worth waiting to show it.
@@ -408,7 +423,7 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
     folder = out or Path(report.run.output_dir or f"report-{run_id}")
     files = reporting.write_reports(report, reporters, folder) if reporters else []
     if session.is_json:
-        session.emit({**run_document(report, with_executions=False), **files_document(files)})
+        session.emit(finished_run_document(report, files))
     elif session.is_quiet:
         _print_headline(session, report)
     else:
@@ -453,6 +468,6 @@ def _print_headline(session: Session, report: Report) -> None:
 
 
 def _format_doubled_budget(budget: Budget) -> str:
-    """The options with which a run that used up its budget can go on."""
+    """The options with which a run that used up its budget can continue."""
     ceilings = {"--budget-usd": budget.usd, "--budget-tokens": budget.tokens}
     return " ".join(f"{option} {2 * most:g}" for option, most in ceilings.items() if most is not None)

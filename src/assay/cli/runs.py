@@ -52,13 +52,13 @@ def print_list(session: Session, limit: int = 20, tag: str | None = None) -> Non
 
 @runs.command()
 @click.argument("refs", nargs=-1, required=True, metavar="RUN…")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
     "--force", is_flag=True, help="Also delete a run that a process is still writing; it then stops."
 )
 @common
 def delete(session: Session, refs: tuple[str, ...], yes: bool, force: bool) -> None:
-    """Delete runs with all their data. A run that is still going on is deleted only with --force."""
+    """Delete runs with all their data. Deleting a run in progress needs --force."""
     with session.store() as store:
         found = [store.run(ref) for ref in refs]
         # All runs are looked up before the first is deleted, so that a mistake in one name deletes nothing.

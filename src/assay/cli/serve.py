@@ -16,7 +16,7 @@ from assay.cli.session import Session, common
     "--port",
     type=click.IntRange(0, 65535),
     metavar="N",
-    help="Port to listen on; 0 chooses a free one.  [default: 8765]",
+    help="Port to listen on; 0 picks a free one.  [default: 8765]",
 )
 @common
 def serve(session: Session, host: str | None, port: int | None) -> None:

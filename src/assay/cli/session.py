@@ -179,7 +179,7 @@ def common(command: Command) -> Command:
         metavar="NAME",
         help="Part of the database; default: ASSAY_WORKSPACE, assay.toml, or 'default'.",
     )
-    @click.option("--json", "is_json", is_flag=True, help="One JSON document on standard output.")
+    @click.option("--json", "is_json", is_flag=True, help="Print one JSON document on standard output.")
     @click.option(
         "--quiet",
         "-q",
@@ -192,7 +192,7 @@ def common(command: Command) -> Command:
         "-v",
         "is_verbose",
         is_flag=True,
-        help="Log what happens to standard error (or LOG_LEVEL=DEBUG, INFO, …).",
+        help="Write a log to standard error (or set LOG_LEVEL=DEBUG, INFO, …).",
     )
     @functools.wraps(command)
     def wrapper(

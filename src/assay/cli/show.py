@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("ref", metavar="[RUN]", default="last")
-@click.option("--trial", metavar="T", help="Only the trial of this name or number.")
-@click.option("--case", metavar="ID", help="Of a suite: one case, with every output, score and span.")
-@click.option("--executions", is_flag=True, help="With --json: every execution, too.")
+@click.option("--trial", metavar="T", help="Only the trial with this name or number.")
+@click.option("--case", metavar="ID", help="For a suite: one case, with every output, score and span.")
+@click.option("--executions", is_flag=True, help="With --json: include every execution.")
 @common
 def show(session: Session, ref: str, trial: str | None, case: str | None, executions: bool) -> None:
     """Show results with intervals, warnings and the environment of RUN: an id, a prefix of one, `last`, or @BASELINE."""
     if executions and not session.is_json:
-        raise click.UsageError("--executions belongs to --json.")
+        raise click.UsageError("--executions works only with --json.")
     from assay.pipeline import report as reporting
     from assay.report.console.run import print_report
     from assay.report.documents.result import run_document
@@ -46,11 +46,13 @@ def show(session: Session, ref: str, trial: str | None, case: str | None, execut
         earlier = (
             run.id
             for run in store.runs()
-            if run.name == report.run.name and run.started < report.run.started and "capacity" not in run.tags
+            if run.name == report.run.name
+            and run.started < report.run.started
+            and not store.run(run.id).is_capacity_search
         )
         before = next(earlier, None)
     page = f"assay report {report.run.id} --format html"
-    if any(trial.stored.is_capacity_search for trial in report.trials):
+    if report.run.is_capacity_search:
         session.next(page)
         return
     session.next(

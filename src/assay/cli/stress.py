@@ -20,7 +20,7 @@ from assay.text import shell_command
 if TYPE_CHECKING:
     from assay.load.tally import LoadProgress
     from assay.model.load import Load
-    from assay.pipeline.stress import Stressed, StressObserver
+    from assay.pipeline.stress import StressObserver, StressOutcome
 
 _EVERY = 0.25
 """Seconds between two updates of the progress line."""
@@ -126,7 +126,7 @@ def _live_line(session: Session) -> tuple[Callable[[LoadProgress, Load], None], 
     return show, clear
 
 
-def _finish(session: Session, done: Stressed) -> int:
+def _finish(session: Session, done: StressOutcome) -> int:
     """Show the result and return the exit code: 0 if nothing broke, 1 if something did or nothing could be scored, and 128
     plus the number of the signal after an interruption."""
     from assay.execute.signals import interrupt_exit_code

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -19,10 +20,8 @@ from assay.text import shell_command
 from assay.units import format_count
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from assay.model import Suite
-    from assay.pipeline.references import ReferenceChange
+    from assay.model.rating import ReferenceChange
     from assay.store.store import Store
 
 _LISTED = 20
@@ -72,10 +71,11 @@ def show(session: Session, target: str) -> None:
         read = find_suite(target, session.settings, registry_of(store))
     if read.mistakes:
         raise SpecError(read.mistakes)
+    now = datetime.now(session.settings.zone)
     if session.is_json:
-        session.emit(suite_document(read.suite))
+        session.emit(suite_document(read.suite, now))
         return
-    print_suite(read.suite, session.console())
+    print_suite(read.suite, now, session.console())
     session.next(shell_command("suite check", str(target)), shell_command("run", str(target)))
 
 
@@ -84,24 +84,23 @@ def show(session: Session, target: str) -> None:
     "--due",
     "only_due",
     is_flag=True,
-    help="Only the names of suites whose scheduled time has come since their last run.",
+    help="Print only the names of suites that are due since their last run.",
 )
 @common
 def list_suites(session: Session, only_due: bool) -> None:
-    """Suites of the project, shipped ones, and those in the store; with the next time of those that have a schedule."""
+    """List suites of the project, of Assay and of the database, and when scheduled ones run next."""
     if only_due:
         _print_due(session)
         return
     from assay.plan.target import suite_names, suite_schedules
-    from assay.report.documents.suite import next_due, suites_document
+    from assay.report.documents.suite import suites_document
+    from assay.spec.cron import next_due
 
     with session.store() as store:
         stored = store.suites()
         schedules = suite_schedules(session.settings) | {
-            one.name: store.suite(one.name).schedule for one in stored
+            suite.name: store.suite(suite.name).schedule for suite in stored
         }
-    from datetime import datetime
-
     now = datetime.now(session.settings.zone)
     due = {name: next_due(schedule, now) for name, schedule in schedules.items() if schedule}
     names = suite_names(session.settings)
@@ -110,8 +109,8 @@ def list_suites(session: Session, only_due: bool) -> None:
         return
     for name in names:
         echo(f"{name}{_due_text(due.get(name))}")
-    for one in stored:
-        echo(f"{one.name} {one.version}  {one.category}  {one.hash}{_due_text(due.get(one.name))}")
+    for suite in stored:
+        echo(f"{suite.name} {suite.version}  {suite.category}  {suite.hash}{_due_text(due.get(suite.name))}")
     session.next("assay suite show NAME", "assay suite check NAME", "assay run NAME")
 
 
@@ -131,7 +130,9 @@ def _print_due(session: Session) -> None:
 
 
 def _due_text(moment: datetime | None) -> str:
-    return f"  next: {moment:%Y-%m-%d %H:%M %Z}" if moment else ""
+    from assay.report.figures import scheduled_time
+
+    return f"  next: {scheduled_time(moment)}" if moment else ""
 
 
 @suite.command()
@@ -139,10 +140,10 @@ def _due_text(moment: datetime | None) -> str:
 @sandbox_option
 @common
 def check(session: Session, target: str) -> int:
-    """Put right answers and empty ones to the scorers of SUITE, and find cases that tell nothing. Exit code 1: unsound.
+    """Check that the scorers of SUITE pass right answers and fail empty ones, and find uninformative cases. Exit 1: unsound.
 
-    A right answer is constructed from what is expected; where that is not possible, as for a pattern or tests, the case's
-    `solution` is taken, and without one the case is not checked.
+    A right answer is derived from the expected output. If that is impossible, as with a pattern or tests, the case's
+    `solution` is used; a case without one is not checked.
     """
     from assay.pipeline import leaderboard as standing
 
@@ -173,8 +174,8 @@ def check(session: Session, target: str) -> int:
 def reference(session: Session, target: str, ref: str | None) -> None:
     """Show what the ratings of SUITE are relative to: speed, efficiency and cost are 0.5 at the reference.
 
-    It comes from the rubric, else from the first completed run of the suite as it is defined now, else it is half of
-    the limit. With --set RUN the reference run changes, and with it the ratings of every run; it says which.
+    The reference comes from the rubric, else from the first completed run of the current definition of the suite, else
+    from half of the limit. --set RUN changes the reference run, and prints which ratings of earlier runs change with it.
     """
     from assay.pipeline import references
 
@@ -230,7 +231,7 @@ def _print_change(session: Session, change: ReferenceChange) -> None:
     """What a change of references did to ratings that people may have quoted already."""
     from assay.report.documents.references import change_table
 
-    runs = len({one.run_id for one in change.ratings})
+    runs = len({rating.run_id for rating in change.ratings})
     echo(
         f"Run {change.run_id} is the reference now. {format_count(change.rated, 'trial')} rated again; the ratings of "
         f"{format_count(len(change.ratings), 'trial')} in {format_count(runs, 'run')} changed."

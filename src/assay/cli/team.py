@@ -31,7 +31,9 @@ from assay.text import shell_command
     multiple=True,
     help="Run the team with each of these values of an option; may be repeated.",
 )
-@click.option("--repetitions", type=click.IntRange(min=1), metavar="N", help="Pairs of legs to measure.")
+@click.option(
+    "--repetitions", type=click.IntRange(min=1), metavar="N", help="Sequential/concurrent pairs to measure."
+)
 @click.option(
     "--warmup",
     type=click.IntRange(min=0),
@@ -45,13 +47,13 @@ from assay.text import shell_command
     help="Agents that may work at the same time; default: all.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of the order of legs and agents."
+    "--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed for the order of legs and agents."
 )
 @click.option(
     "--load",
     metavar="FILE.py",
     multiple=True,
-    help="Import this file, so that the agents it defines can be used by name.",
+    help="Python file whose agents can be used by name.",
 )
 @click.option(
     "--report",
@@ -67,9 +69,9 @@ from assay.text import shell_command
 def team(session: Session, spec: str, dry_run: bool, permits: int | None, **options: Any) -> int:
     """Measure what agents gain and lose by working at the same time.
 
-    SPEC is a team file, or the name of one that ships: see assay list teams. Each pair of legs does the same cases twice,
-    one agent after the other and all at once, in random order. The run is stored like any other; resume one
-    that was interrupted with assay run --resume RUN.
+    SPEC is a team file, or the name of a built-in team: see assay list teams. Each pair of legs runs the same cases twice,
+    one agent after the other and all at once, in random order. The run is stored like any other; if it is interrupted,
+    resume it with assay run --resume RUN.
 
     \b
     assay team homo.yaml

@@ -13,7 +13,7 @@ class Terminal(SafeConsole):
     """The console of commands. Names and outputs of whatever was measured cannot move its cursor or change its colours."""
 
     def on_broken_pipe(self) -> None:
-        """Whoever read has enough. The command goes on, as its exit code is still to come; rich would exit with 1."""
+        """The reader closed the pipe. The command continues, because its exit code is still to come; rich would exit with 1."""
         self.quiet = True
         discard(sys.stdout)
 

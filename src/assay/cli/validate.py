@@ -39,7 +39,7 @@ def validate(session: Session, files: tuple[str, ...]) -> int:
         session.emit(check_document(mistakes, warnings))
         return 2 if mistakes else 0
     for file, checked in fine.items() if not session.is_quiet else ():
-        echo(f"{file}: fine, {checked.summary}")
+        echo(f"{file}: valid, {checked.summary}")
     for warning in warnings:
         session.warn(str(warning))
     for mistake in mistakes:

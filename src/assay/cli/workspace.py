@@ -12,14 +12,14 @@ from assay.units import format_count
 
 @click.group()
 def workspace() -> None:
-    """Create and list workspaces: parts of one database that know nothing of each other."""
+    """Create and list workspaces: separate parts of one database."""
 
 
 @workspace.command()
 @click.argument("name")
 @common
 def create(session: Session, name: str) -> None:
-    """Create a workspace. It has runs, agents, suites, baselines and keys of its own.
+    """Create a workspace, with its own runs, agents, suites, baselines and keys.
 
     Commands work in it with --workspace NAME, ASSAY_WORKSPACE, or `workspace` under [assay] in assay.toml.
     """
@@ -39,7 +39,7 @@ def create(session: Session, name: str) -> None:
 @workspace.command("list")
 @common
 def list_workspaces(session: Session) -> None:
-    """List the workspaces of the database; a star marks the one that commands work in."""
+    """List the workspaces of the database; a star marks the current one."""
     from assay.model.workspace import DEFAULT
     from assay.report.documents.answers import workspace_document
 

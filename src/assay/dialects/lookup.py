@@ -17,7 +17,11 @@ class Endpoint(NamedTuple):
 
 
 def endpoint_at(parts: SplitResult) -> Endpoint:
-    """By the end of the address: `…/v1` and OpenAI's endpoints, Ollama's, Anthropic's `…/messages`; others are plain HTTP."""
+    """Find the API of a server by the end of its address.
+
+    `…/v1` and OpenAI's endpoints, Ollama's endpoints and Anthropic's `…/messages` have a dialect of their
+    own; everything else is plain HTTP.
+    """
     path, url = parts.path.rstrip("/"), parts.geturl()
     if path.endswith("/v1"):
         return Endpoint(parts._replace(path=path + openai.CHAT_PATH).geturl(), "openai")

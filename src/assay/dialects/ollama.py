@@ -54,7 +54,7 @@ def chat_body(
 def generate_body(
     model: str, prompt: str, options: Mapping[str, object], *, system: str | None, streams: bool
 ) -> dict[str, object]:
-    """Of a question without a conversation."""
+    """Build the request for a question without a conversation."""
     return {**_body(model, options, streams), **({"system": system} if system else {}), "prompt": prompt}
 
 

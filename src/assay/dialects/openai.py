@@ -55,7 +55,7 @@ def response_body(
     max_tokens: int | None,
     streams: bool,
 ) -> dict[str, object]:
-    """Of the Responses API; `given` is text or messages."""
+    """Build a request of the Responses API; `given` is text or messages."""
     body: dict[str, object] = {"model": model, **params, "input": given}
     if system:
         body["instructions"] = system

@@ -1,4 +1,4 @@
-"""Where the servers of a dialect are, and how they are told who asks."""
+"""The addresses of a dialect's servers, and how to authenticate with them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,16 @@ class Provider:
     optional_end: str = ""
     """What a base address may end in although `chat_path` begins with it."""
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables that address and key are read from."""
+        return (self.url_variable, *([self.key_variable] if self.key_variable else ()))
+
     def base_url(self, given: str | None, environment: Mapping[str, str]) -> str:
-        """As given, as the environment says, or the public address; without a slash at its end."""
+        """Choose the address of the provider, without a slash at its end.
+
+        An address that is given comes before that of the environment, which comes before the public one.
+        """
         named = environment.get(self.url_variable)
         base = given or (self.normalize(named) if named else self.public_url)
         return base.rstrip("/").removesuffix(self.optional_end)
@@ -37,6 +45,6 @@ class Provider:
         return str(known) if known else None
 
     def headers(self, key: str | None) -> dict[str, str]:
-        """Those that this provider demands; `key` as by `key()`."""
+        """Build the headers that this provider demands; `key` is as returned by `key()`."""
         name, before = self.key_header
         return {**self.fixed_headers, **({name: before + key} if key and name else {})}

@@ -71,7 +71,10 @@ def usage_in(text: bytes) -> TokenCounts:
 
 
 def usage_of_document(text: bytes) -> TokenCounts:
-    """Of an answer over plain HTTP: only a `usage` object in JSON is taken for one, whatever else it contains."""
+    """Read the usage from an answer over plain HTTP.
+
+    Only a `usage` object in JSON counts, whatever else the answer contains.
+    """
     if b'"usage"' not in text:
         return None, None, None
     try:

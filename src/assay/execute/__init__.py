@@ -1,1 +1,1 @@
-"""A Plan becomes executions: jobs, attempts, workers and what keeps them in bounds."""
+"""Turns a Plan into executions: jobs, attempts, workers and the limits on them."""

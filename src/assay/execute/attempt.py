@@ -14,51 +14,53 @@ from dataclasses import replace
 from pathlib import Path
 from time import time
 
-from assay.execute.early_stop import Enough, patience_for
+from assay.execute.early_stop import StoppingRule, failure_limit_for
 from assay.execute.error_text import format_error
 from assay.execute.job_progress import first_due
 from assay.execute.subject import INTERRUPTED, Subject, blame_for_start
 from assay.execute.teardown import can_run_alone, tidy_up
-from assay.execute.worker_channel import Pulse, WorkerStage
+from assay.execute.worker_channel import StatusBlock, WorkerStage
 from assay.model import Artifact, Batch, Execution, ExecutionRange, Isolation, Job, Phase, Status
 from assay.plugin.experiment import ExperimentContext
 
 LogReader = Callable[[], str | None]
 
 
-def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = None) -> Iterator[Batch]:
+def attempt(
+    job: Job, status_block: StatusBlock | None = None, read_log: LogReader | None = None
+) -> Iterator[Batch]:
     """Carry out a job, yielding each execution as it ends; whatever happens, teardown runs.
 
-    `pulse` tells the supervisor what is going on; `read_log` returns what was printed since it was last called. Both are
+    `status_block` tells the supervisor what is going on; `read_log` returns what was printed since it was last called. Both are
     absent where the job runs inline. The last batch names the job as settled: without it the job counts as broken off.
     """
-    pulse = pulse or Pulse()
+    status_block = status_block or StatusBlock()
     read_log = read_log or (lambda: None)
     if job.is_after_death:
-        yield from tidy_up(job, pulse)
+        yield from tidy_up(job, status_block)
         return
     if job.agent is not None:
         # Code experiments are spared the event loop and all that comes with it.
         from assay.execute.suite_job import run_suite_job
 
         seed_chance(job.seed)
-        yield from run_suite_job(job, pulse, read_log)
+        yield from run_suite_job(job, status_block, read_log)
         return
-    pulse.enter(WorkerStage.SETUP)
+    status_block.enter(WorkerStage.SETUP)
     started = time()
     settled = Batch(settled=((job.trial, job.process),))
     try:
-        subject = _build_subject(job, pulse)
+        subject = _build_subject(job, status_block)
     except BaseException as error:
         yield Batch((_instead(job, started, "could not be made", error, read_log()),))
         yield settled
         return
     try:
-        yield from _run_stretches(job, subject, pulse, read_log)
+        yield from _run_stretches(job, subject, status_block, read_log)
     finally:
-        pulse.enter(WorkerStage.TEARDOWN)
+        status_block.enter(WorkerStage.TEARDOWN)
         problem = subject.close()
-        pulse.end()
+        status_block.end()
     remarks = [remark(job, f"remark-{n}", text) for n, text in enumerate(subject.context.remarks)]
     yield replace(
         settled,
@@ -67,23 +69,32 @@ def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = N
     )
 
 
-def _build_subject(job: Job, pulse: Pulse) -> Subject:
+def _build_subject(job: Job, status_block: StatusBlock) -> Subject:
     """Seed the random generators before the experiment is imported, and again afterwards: it may have imported numpy."""
     seed_chance(job.seed)
     run_dir = Path(job.run_dir)
     run_dir.mkdir(parents=True, exist_ok=True)
-    context = ExperimentContext(job.run_id, run_dir, job.seed, process=job.process, params=job.params)
-    context.report_progress = pulse.write_note
+    context = ExperimentContext(
+        job.run_id,
+        run_dir,
+        job.seed,
+        process=job.process,
+        isolation=job.isolation.value,
+        params=job.params,
+    )
+    context.report_progress = status_block.write_note
     subject = Subject(job, context)
     seed_chance(job.seed)
     return subject
 
 
-def _run_stretches(job: Job, subject: Subject, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
+def _run_stretches(
+    job: Job, subject: Subject, status_block: StatusBlock, read_log: LogReader
+) -> Iterator[Batch]:
     """Set the experiment up and go through the stretches of the job: warm-up, measured and profiled executions.
 
     It ends early where an execution says nothing about the subject (it was cancelled, or the harness failed), and where
-    the subject has failed so often that `Patience` gives up; the batch then says why under `stopped`.
+    the subject has failed so often that `FailureLimit` gives up; the batch then says why under `stopped`.
     """
     started = time()
     had_numpy = "numpy" in sys.modules
@@ -96,14 +107,14 @@ def _run_stretches(job: Job, subject: Subject, pulse: Pulse, read_log: LogReader
         yield Batch((_instead(job, started, "setup failed", error, read_log()),))
         return
     yield about_instruments
-    patience = patience_for(job.experiment)
+    failure_limit = failure_limit_for(job.experiment)
     for stretch in job.stretches:
-        for execution in _run_stretch(job, stretch, subject, pulse, read_log):
+        for execution in _run_stretch(job, stretch, subject, status_block, read_log):
             if stretch.kept:
                 yield Batch((execution,))
             if execution.status is not Status.OK and not execution.status.is_settled:
                 return
-            if reason := patience.see(execution):
+            if reason := failure_limit.see(execution):
                 yield Batch(artifacts=subject.files.take(), stopped={job.trial: reason})
                 return
         if artifacts := subject.files.take():
@@ -111,24 +122,26 @@ def _run_stretches(job: Job, subject: Subject, pulse: Pulse, read_log: LogReader
 
 
 def _run_stretch(
-    job: Job, stretch: ExecutionRange, subject: Subject, pulse: Pulse, read_log: LogReader
+    job: Job, stretch: ExecutionRange, subject: Subject, status_block: StatusBlock, read_log: LogReader
 ) -> Iterator[Execution]:
     phase = Phase(stretch.phase)
     context = subject.context
     context.phase = phase
     earlier = job.process - job.iterations.warmup if job.isolation is Isolation.COLD else 0
-    is_enough = Enough(job.iterations.until) if phase is Phase.MEASURED and job.iterations.until else None
+    is_enough = (
+        StoppingRule(job.iterations.until) if phase is Phase.MEASURED and job.iterations.until else None
+    )
     for repetition in range(stretch.first, stretch.end):
         context.iteration_index = earlier + repetition if phase is Phase.MEASURED else None
         context.execution = repetition
-        pulse.begin(phase, repetition)
+        status_block.begin(phase, repetition)
         if subject.loops is None:
             subject.find_loops()
-            pulse.begin(phase, repetition)
-        execution = subject.execute(phase, repetition, pulse)
+            status_block.begin(phase, repetition)
+        execution = subject.execute(phase, repetition, status_block)
         if log := read_log():
             execution = replace(execution, log=log)
-        pulse.end()
+        status_block.end()
         yield execution
         if is_enough and is_enough(execution):
             return

@@ -114,7 +114,12 @@ class Bound:
 
 
 class FunctionBenchmark:
-    """A function to be measured. Calling it measures it, with the arguments that the call is given."""
+    """A function to be measured, as `@benchmark` returns it.
+
+    Calling it measures it, with the arguments that the call is given. The result has the time of every
+    measured call and the means of the metrics that the function returned. An async function is measured
+    in the loop that runs, or in a new one.
+    """
 
     metrics: Mapping[str, Metric] = {}
 

@@ -79,7 +79,11 @@ _WORST_FIRST = ("oracle", "unscored", "unchecked", "")
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """One answer of a case that is judged, and the scorers that judge it."""
+    """One made-up answer to a case, and the scorers that judge it.
+
+    A sound suite gives full marks to the expected answer and none to an empty one; what no answer can be
+    made up for is not checked.
+    """
 
     case: Case
     expected: Any

@@ -36,12 +36,12 @@ from assay.execute.budget import known_tokens
 from assay.execute.early_stop import DEFAULT_SECONDS
 from assay.execute.error_text import format_error, message_of
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
-from assay.execute.output_capture import Printed, capture_prints
+from assay.execute.output_capture import OutputBuffer, capture_prints
 from assay.execute.resource_usage import Peak, UsageMeter, peak_memory
 from assay.execute.scoring import Panel, score_detail, score_measurements
 from assay.execute.subject import INTERRUPTED
 from assay.execute.threads import CallingThread, describe_contention
-from assay.execute.worker_channel import Pulse, WorkerStage
+from assay.execute.worker_channel import StatusBlock, WorkerStage
 from assay.model import (
     Answer,
     Batch,
@@ -91,7 +91,7 @@ class _TimeIsUp(Exception):
 
 @dataclass(slots=True)
 class Talk:
-    """What came of putting one case to an agent: one answer for each turn, and what the clocks measured meanwhile.
+    """The outcome of asking an agent one case: one answer per turn, and the measured times.
 
     It is filled while the conversation goes on, so that what is there counts when the agent fails or runs out of time.
     """
@@ -169,7 +169,10 @@ class Asker:
         return cpu, getattr(self.agent, "peak_bytes", Peak(os.getpid()).read if is_local else None)
 
     def _peak_of_job(self) -> Callable[[], int | None] | None:
-        """Of the agent's own processes, or of this one where the agent lives in it and not in the runner's."""
+        """Choose what reads the peak memory: of the agent's own processes, or of this one.
+
+        This process counts only if the agent lives in it and it is not the runner's.
+        """
         if own := getattr(self.agent, "peak_bytes", None):
             peak: Callable[[], int | None] = own
             return peak
@@ -200,7 +203,7 @@ class Asker:
         return oldest is not None and perf_counter() - oldest > self._seconds_allowed + GRACE_SECONDS
 
     def one_by_one(
-        self, numbers: Iterator[tuple[Phase, int]], pulse: Pulse, read_log: LogReader
+        self, numbers: Iterator[tuple[Phase, int]], status_block: StatusBlock, read_log: LogReader
     ) -> Iterator[Execution]:
         """Sequential: a plain call for a sync agent, no thread and no event loop between it and the clock."""
         converse = self._converse_on_loop if self.is_async else self._converse
@@ -208,7 +211,7 @@ class Asker:
             case, repetition = self._job.case_at(phase, number)
             started, talk = now(), Talk(repetition=repetition)
             # From here on the supervisor counts the execution's time, and blames it if the process dies.
-            pulse.begin(phase, number)
+            status_block.begin(phase, number)
             try:
                 with self._watch_execution(phase, repetition, talk) if self._instruments.any else _UNWATCHED:
                     called = perf_counter()
@@ -221,19 +224,19 @@ class Asker:
             if phase is Phase.MEASURED:
                 self._meter_talk(talk)
             if ending is WELL:
-                pulse.enter(WorkerStage.JUDGING)
+                status_block.enter(WorkerStage.JUDGING)
                 judged = perf_counter()
                 waiting = self._panel.judge(case, talk.answers, talk.scores)
                 if waiting is not None:
-                    self._pool.wait(report_retries_of(waiting, pulse.count_judge_retry))
+                    self._pool.wait(report_retries_of(waiting, status_block.count_judge_retry))
                 talk.harness_seconds += perf_counter() - judged
-            pulse.end()
+            status_block.end()
             execution = self._execution(phase, case, repetition, started, talk, ending)
             log = read_log()
             yield replace(execution, log=log) if log else execution
 
     async def keep_asking(
-        self, numbers: Iterator[tuple[Phase, int]], ended: list[Execution], pulse: Pulse
+        self, numbers: Iterator[tuple[Phase, int]], ended: list[Execution], status_block: StatusBlock
     ) -> None:
         """Ask one case after the other; as many of these tasks as the trial allows run at a time and share the numbers.
 
@@ -243,7 +246,7 @@ class Asker:
         thread = CallingThread() if self.uses_threads else None
         for phase, number in numbers:
             case, repetition = self._job.case_at(phase, number)
-            started, talk, printed = now(), Talk(repetition=repetition), Printed()
+            started, talk, printed = now(), Talk(repetition=repetition), OutputBuffer()
             capture_prints(printed)
             try:
                 await self._converse_in_time(case, talk, thread)
@@ -260,13 +263,13 @@ class Asker:
                 self._meter_talk(talk)
             if ending is WELL:
                 judging = self._panel.judge_async(case, talk.answers, talk.scores)
-                await report_retries_of(judging, pulse.count_judge_retry)
+                await report_retries_of(judging, status_block.count_judge_retry)
                 if self.is_closing:
                     return
             execution = self._execution(phase, case, repetition, started, talk, ending)
             log = printed.text()
             ended.append(replace(execution, log=log) if log else execution)
-            pulse.again()
+            status_block.again()
             if self.needs_new_process and self._job.isolation is not Isolation.INLINE:
                 return
             if self.needs_new_process:
@@ -366,7 +369,7 @@ class Asker:
                 else:
                     await limit_case(self._converse_async(case, talk), self._seconds_allowed)
             if deadline.expired():
-                raise _TimeIsUp(f"took longer than {self._seconds_allowed:g} s; it answered all the same")
+                raise _TimeIsUp(f"took longer than {self._seconds_allowed:g} s, although it answered")
         except TimeoutError as error:
             if deadline.expired():
                 # Early releases of Python 3.11 set no cause, but always the context.

@@ -156,7 +156,10 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def _run_git(folder: Path, *words: str) -> subprocess.CompletedProcess[str] | None:
-    """None where git is missing, or takes too long."""
+    """Run git in the folder; None if git is missing or takes too long.
+
+    Variables that would point git elsewhere are left out of its environment.
+    """
     try:
         return subprocess.run(
             ["git", "-C", str(folder), *words],

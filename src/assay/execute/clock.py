@@ -1,4 +1,7 @@
-"""Timing one call: the timer is innermost, and its own cost is measured and taken off."""
+"""Timing one call: the timer is innermost, and its own cost is measured and taken off.
+
+Where a single call is too short for the clock, a loop of many calls is timed and divided by their number.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a program in a sandbox to its end: watched while it runs, ended where it takes too much, with what it used and said.
+"""Runs a program in a sandbox to its end, enforces its limits, and returns its output and resource usage.
 
 The kernel limits each process by itself, and does not count processes at all where Assay runs as root. So this module looks
 at all processes of the program together every few milliseconds. Memory and processes are those of the whole tree, CPU time
@@ -118,7 +118,7 @@ class _Watch:
         return max(self._sampled, self._accounted)
 
     def run(self) -> int:
-        """Until it has ended; returns its exit code."""
+        """Watch the program until it has ended, and return its exit code."""
         # A process that ends wakes the poll at once, so that short programs are timed well.
         descriptor = os.pidfd_open(self._process.pid) if hasattr(os, "pidfd_open") else None
         with _first_in_line(), contextlib.ExitStack() as opened:

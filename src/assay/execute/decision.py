@@ -1,4 +1,4 @@
-"""Decides the question of a run while it goes on: executions in, pair by pair, until a sequential test is sure.
+"""Decides the question of a run while it is running: feeds pairs of executions to a sequential test until it is sure.
 
 The runner passes every batch to `Deciding.see`. Executions arrive in any order, but the sequential test of
 `assay.stats.sequence` is valid only if pairs are looked at in an order that does not depend on their results: the order of
@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 from assay.execute.blocks import Block, blocks
-from assay.model import Batch, Execution, Phase, Plan, Ruling, Status, Trial, metric_named
+from assay.model import Batch, Execution, Phase, Placement, Plan, Ruling, Status, Trial, metric_named
+from assay.model.execution import BETWEEN_NODES
 from assay.model.metric import is_score
 from assay.stats.sequence import Decision, Look, PairSequence, ScoreSequence
 
@@ -56,6 +57,7 @@ class Deciding:
         self._measured = {trial.index: trial.iterations.measured for trial in plan.trials}
         self._sides: defaultdict[Unit, _SideSeen] = defaultdict(_SideSeen)
         self._settled: set[tuple[int, int]] = set()
+        self._nodes: dict[tuple[int, int], str] = {}
         self._look = Look(0, Decision.OPEN, is_over=False)
 
     @property
@@ -70,6 +72,7 @@ class Deciding:
         A trial that has ended takes its partner with it, as there is nothing to compare it with.
         """
         self.take(batch.executions)
+        self.place(batch.placements)
         self._settled.update(batch.settled)
         self._go_on(ended)
         ended.update([self._partners[trial] for trial in ended if trial in self._partners])
@@ -90,13 +93,27 @@ class Deciding:
             if value is not None:
                 side.values.append(value)
 
+    def place(self, placements: Iterable[Placement]) -> None:
+        """Note where jobs are carried out: times of two machines, or of a process that moved, are not comparable as a pair."""
+        for placement in placements:
+            before = self._nodes.setdefault((placement.trial, placement.process), placement.node)
+            if before != placement.node:
+                self._nodes[placement.trial, placement.process] = f"{before}{BETWEEN_NODES}{placement.node}"
+
+    def _are_apart(self, block: Block) -> bool:
+        nodes = {self._nodes.get((trial, block.process)) for trial in _trials(block)}
+        return len(nodes) > 1 and not self._by_score
+
     def _go_on(self, ended: set[int]) -> None:
         while not self.is_over:
             block, case = self._pairs[self._next]
             if self._is_made(block.first, block, case) and self._is_made(block.second, block, case):
                 average = fmean if self._by_score else median
                 sides = [self._sides[trial, block.process, case].values for trial in _trials(block)]
-                first, second = (average(values) if values else math.nan for values in sides)
+                is_left_out = self._are_apart(block)
+                first, second = (
+                    average(values) if values and not is_left_out else math.nan for values in sides
+                )
                 self._look = self._sequence.add(first, second)
             elif not ended.intersection(_trials(block)):
                 return

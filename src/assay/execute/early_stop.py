@@ -1,4 +1,4 @@
-"""When a trial needs no more executions: it was repeated often enough, fails again and again, or broke a limit.
+"""Decides when a trial needs no more executions: it was repeated often enough, keeps failing, or broke a limit.
 
 A worker keeps count within its job (`attempt.py`, `suite_job.py`), and the runner keeps count across the processes of a trial.
 """
@@ -21,7 +21,7 @@ _OF_A_LIMIT = (Status.TIMEOUT, Status.OVER_LIMIT)
 
 
 @dataclass(slots=True)
-class Patience:
+class FailureLimit:
     """Counts failures in a row. A broken limit is a reason to stop at once for an experiment, which would break it again, but
     not for an agent, whose next case may be shorter."""
 
@@ -40,19 +40,19 @@ class Patience:
         self.failures += 1
         if self.reason is None:
             if self.limit_ends_it and execution.status in _OF_A_LIMIT:
-                self.reason = f"a limit was broken: {execution.error}"
+                self.reason = f"a limit was exceeded: {execution.error}"
             elif self.failures >= self.allowed:
                 self.reason = f"{self.failures} executions in a row were not ok, the last {execution.status}"
         return self.reason
 
 
-def patience_for(experiment: str, *, is_suite: bool = False) -> Patience:
+def failure_limit_for(experiment: str, *, is_suite: bool = False) -> FailureLimit:
     if is_suite:
-        return Patience(FAILURES_OF_AN_AGENT, limit_ends_it=False)
-    return Patience(failures_are_results=has_trait(experiment, "failures_are_results"))
+        return FailureLimit(FAILURES_OF_AN_AGENT, limit_ends_it=False)
+    return FailureLimit(failures_are_results=has_trait(experiment, "failures_are_results"))
 
 
-class Enough:
+class StoppingRule:
     """Whether an experiment with `measured: auto` has been repeated often enough: called with each execution, True once it has.
 
     The rule: once there are `min` values, stop as soon as half the width of the 95 % confidence interval of the median is at

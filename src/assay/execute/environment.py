@@ -58,7 +58,12 @@ def environment(folder: Path, *, packages: bool = True, probe_seconds: float = 0
 
 
 def facts_after(environment: Environment, pace: PaceSummary) -> Environment:
-    """The environment with how fast and steady the machine was during the run, as `PaceSampler` measured it."""
+    """The environment with how fast and steady the machine was during the run, as `PaceSampler` measured it.
+
+    Where nodes made the executions, that of this machine says nothing about them and is left out.
+    """
+    if environment.nodes:
+        return environment
     doubts = list(environment.doubts)
     if pace.is_noisy and _noise(environment.facts) is None:
         doubts.append(
@@ -67,13 +72,6 @@ def facts_after(environment: Environment, pace: PaceSummary) -> Environment:
         )
     facts = {**environment.facts, "noise_during": asdict(pace)}
     return Environment(facts, environment.vcs, tuple(doubts))
-
-
-def machine_class(environment: Environment) -> str:
-    """A text for the kind of machine: runs with equal texts may be compared in time."""
-    cpu, system = _part(environment.facts, "cpu"), _part(environment.facts, "os")
-    machine = environment.facts.get("machine", "?")
-    return f"{cpu.get('model', '?')}, {cpu.get('cores_logical', '?')} cores, {system.get('system', '?')} {machine}"
 
 
 def doubts_about(facts: Mapping[str, object]) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class Instruments:
 
     @property
     def light(self) -> Watching | None:
-        """Those that may watch timed executions."""
+        """Return the instruments that may watch timed executions, or None without any."""
         return self._light if self._light.members else None
 
     @property

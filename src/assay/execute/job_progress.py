@@ -1,4 +1,4 @@
-"""What of a job is done, and what is due: by repetition, or by case where an agent is put through cases.
+"""Tracks which executions of a job are done and which are left: by repetition, or by case for suites.
 
 The supervisor keeps an `Account` of each worker. When the worker dies, the account says which execution was under way, what
 is recorded in its place, and which job a new worker goes on with. `jobs.py` uses it to leave out jobs that have nothing due.
@@ -85,6 +85,10 @@ class Account(ABC):
     def is_closed(self) -> bool:
         """Whether nothing is due any more."""
         return next(self._due(), None) is None
+
+    def count_due(self) -> int:
+        """How many executions are due."""
+        return sum(1 for _ in self._due())
 
     def stand_in(
         self,
@@ -210,6 +214,12 @@ class ByCase(Account):
 
     def is_rehearsal(self, phase: Phase) -> bool:
         return not any(s.kept for s in self._job.stretches if s.phase == phase)
+
+    def count_due(self) -> int:
+        # Asked while executions end, of jobs with many cases: counted without looking at each.
+        kept = [s for s in self._job.stretches if s.kept]
+        done = sum(len(self._done[phase]) for phase in {s.phase for s in kept})
+        return sum(s.end - s.first for s in kept) - done
 
     def _due(self) -> Iterator[tuple[Phase, int, str]]:
         for stretch in self._job.stretches:

@@ -18,6 +18,7 @@ from assay.execute.job_progress import account_of, select_remaining
 from assay.model import Benchmark, ExecutionRange, Isolation, Job, Order, Phase, Plan, Trial
 from assay.plugin import lookup
 from assay.plugin.agent_pool import make_agent
+from assay.plugin.experiment import find_trait
 
 Progress = Mapping[tuple[int, int, str], int]
 """How many executions are stored already, by trial, process and phase."""
@@ -81,7 +82,7 @@ def _order(plan: Plan) -> Iterator[tuple[Trial, int]]:
     if plan.question is not None:
         yield from _pairs(plan)
         return
-    counts = {trial.index: _process_count(trial, plan.order) for trial in plan.trials}
+    counts = {trial.index: count_processes(trial, plan.order) for trial in plan.trials}
     if plan.order is Order.SEQUENTIAL:
         yield from ((trial, process) for trial in plan.trials for process in range(counts[trial.index]))
         return
@@ -105,16 +106,19 @@ def _pairs(plan: Plan) -> Iterator[tuple[Trial, int]]:
 
 
 def _side_by_side(trials: Iterable[Trial]) -> list[list[Trial]]:
-    """Trials one by one; the legs of a team, which are compared pair by pair, next to each other."""
+    """Trials one by one; those that are compared pair by pair, such as the legs of a team, next to each other."""
     groups: dict[str, list[Trial]] = {}
     for trial in trials:
-        others = {name: value for name, value in trial.axes.items() if name != "leg"}
-        is_leg = trial.experiment == "team" and "leg" in trial.axes
-        groups.setdefault(f"{trial.benchmark} {others!r}" if is_leg else str(trial.index), []).append(trial)
+        paired = find_trait(trial.experiment, "paired_axis") if trial.axes else None
+        others = {name: value for name, value in trial.axes.items() if name != paired}
+        is_paired = len(others) < len(trial.axes)
+        groups.setdefault(f"{trial.benchmark} {others!r}" if is_paired else str(trial.index), []).append(
+            trial
+        )
     return list(groups.values())
 
 
-def _process_count(trial: Trial, order: Order) -> int:
+def count_processes(trial: Trial, order: Order) -> int:
     """How many processes a trial has.
 
     An agent in a suite has one for each repetition of all cases, or a single one with `order: sequential`. Cold executions
@@ -136,7 +140,7 @@ def _job(assignment: Assignment, trial: Trial, process: int) -> Job:
     }
     # Processes of a trial may run at the same time, so each has a folder of its own where there are several.
     folder = assignment.folders[trial.index]
-    is_alone = not plan.question and _process_count(trial, plan.order) == 1
+    is_alone = not plan.question and count_processes(trial, plan.order) == 1
     return Job(
         trial=trial.index,
         process=process,
@@ -154,6 +158,7 @@ def _job(assignment: Assignment, trial: Trial, process: int) -> Job:
         run_dir=folder if is_alone else f"{folder}/process-{process}",
         name=trial.name,
         temporary=assignment.temporary,
+        resources=trial.resources,
     )
 
 
@@ -200,7 +205,7 @@ def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job, shares:
 
 
 def count_recorded_repetitions(trial: Trial) -> dict[str, int]:
-    """For each case of a trial that replays recorded answers, how many of its repetitions were recorded."""
+    """Return, for each case of a trial that replays recorded answers, how many repetitions were recorded."""
     assert trial.agent_use is not None
     agent = make_agent(trial.agent_use)
     return {case: agent.count_repetitions(case) for case in trial.cases}  # type: ignore[attr-defined]

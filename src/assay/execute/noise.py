@@ -1,4 +1,4 @@
-"""How steady the machine is just now, and how fine its clock.
+"""Measures how steady the machine is at the moment, and the resolution of its clock.
 
 The probe does one fixed piece of work over and over for a moment and looks at the times. Three things disturb such
 times: other programs that take the processor away (`lost`), a pace that changes because of frequency or neighbours on
@@ -148,7 +148,7 @@ class PaceSampler:
         self._spent += now - begin
 
     def summary(self) -> PaceSummary | None:
-        """None before two looks."""
+        """Summarise how much equal work varied; None before two measurements."""
         n = len(self._logs)
         if n < 2:
             return None

@@ -19,7 +19,7 @@ from assay.execute.worker_log import KEPT_BYTES
 _HALF = KEPT_BYTES // 2
 
 
-class Printed:
+class OutputBuffer:
     """The text that one execution printed; if it is very long, only its beginning and its end.
 
     The tail is a queue of pieces, from which whole pieces are dropped as long as enough characters remain: writing stays
@@ -49,11 +49,11 @@ class Printed:
         return f"{self._head}{omission}{''.join(self._tail)}" or None
 
 
-_current: ContextVar[Printed | None] = ContextVar("printed", default=None)
+_current: ContextVar[OutputBuffer | None] = ContextVar("printed", default=None)
 
 
-def capture_prints(printed: Printed) -> None:
-    """From now on, what this thread or task prints goes to `printed`."""
+def capture_prints(printed: OutputBuffer) -> None:
+    """Collect what this thread or task prints from now on in `printed`."""
     _current.set(printed)
 
 

@@ -237,7 +237,10 @@ def find_descendants(pid: int) -> set[int]:
 
 
 def _running_parent(pid: int) -> int | None:
-    """None for one that has ended, also if nobody has asked for its exit code yet."""
+    """Return the parent of a process; None for a process that has ended.
+
+    A zombie counts as ended, although nobody has asked for its exit code yet.
+    """
     try:
         state, parent = _read_stat(pid)[:2]
     except (OSError, ValueError):

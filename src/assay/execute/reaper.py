@@ -20,7 +20,7 @@ from types import FrameType
 from assay.execute.process_tree import find_descendants, kill, receive_orphans
 
 # Imported before the fork, so that the worker need not import it again.
-from assay.execute.worker_channel import CANCEL, Pulse
+from assay.execute.worker_channel import CANCEL, StatusBlock
 
 IS_SUPPORTED = sys.platform == "linux"
 MODULE = "assay.execute.reaper"
@@ -76,12 +76,12 @@ def _reap(worker: int, report_fd: int, is_ready: int) -> None:
     _exit_as(os.waitstatus_to_exitcode(ended[1]))
 
 
-def _open_report(report_fd: int) -> Pulse | None:
-    """The pulse to report to, if there is one.
+def _open_report(report_fd: int) -> StatusBlock | None:
+    """The status block to report to, if there is one.
 
     All other files but standard error are closed: a pipe that the reaper held open would not end with the worker.
     """
-    report = Pulse(report_fd) if report_fd >= 0 else None
+    report = StatusBlock(report_fd) if report_fd >= 0 else None
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)

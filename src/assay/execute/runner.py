@@ -2,7 +2,7 @@
 
 `carry_out` is the main loop of every run. It stores nothing itself: `pipeline/run.py` iterates over it and writes each batch
 in one transaction. On the way, impossible figures are removed, and three observers see every batch: the spending of the
-budget, the patience with trials that fail, and the decision of the run's question. The last two end trials by adding them
+budget, the failure_limit with trials that fail, and the decision of the run's question. The last two end trials by adding them
 to the set `ended`, which `jobs` looks at before it gives out the next job.
 """
 
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from assay.execute.attempt import attempt
 from assay.execute.budget import Spending
-from assay.execute.early_stop import Patience, patience_for
+from assay.execute.early_stop import FailureLimit, failure_limit_for
 from assay.execute.jobs import Assignment, jobs
-from assay.model import Artifact, Batch, Execution, Status, Trial
+from assay.model import Artifact, Batch, Execution, Placement, Status, Trial
 from assay.model.execution import JobUsage
 from assay.plugin.executor import Executor
 
@@ -43,18 +43,24 @@ def carry_out(
     spending: Spending | None = None,
     deciding: Deciding | None = None,
 ) -> Iterator[Batch]:
-    """Carry out what is left of the plan, yielding batches as executions end; a trial in `ended` gets no further jobs.
+    """Run what is left of the plan, yielding batches as executions end; a trial in `ended` gets no further jobs.
 
-    `stop` is asked by the executor whether the user wants to end the run. What has arrived before an interrupt is yielded
-    before the interrupt is raised, so that it is stored.
+    This is a chain of generators, and the caller pulls. The executor draws a job from `jobs` when a worker is free, and this loop
+    draws batches from the executor when the caller has stored the last one. So nothing piles up if the database is slow: the
+    pipes of the workers fill, and the workers wait. Because a job is drawn so late, a trial that ends now gets no job after
+    those that are already running.
+
+    The executor asks `stop` whether the user wants to end the run. Whatever arrived before an interrupt is yielded before the
+    interrupt is raised again, so that the caller stores it. There is no timer: an executor yields an empty batch now and then, and
+    with it a pending batch that is old enough is passed on.
     """
-    pending, patience = _Pending(), _TrialPatience(ended, assignment.plan.trials)
+    pending, failure_limit = _Pending(), _TrialPatience(ended, assignment.plan.trials)
     try:
         for batch in map(check_figures, executor.map(attempt, jobs(assignment, ended), stop)):
             pending.add(batch)
             if spending is not None:
                 spending.add(batch.executions)
-            pending.stopped.update(patience.see(batch))
+            pending.stopped.update(failure_limit.see(batch))
             if deciding is not None:
                 deciding.see(batch, ended)
             if pending.is_due():
@@ -112,7 +118,7 @@ class _TrialPatience:
     def __init__(self, ended: set[int], trials: Sequence[Trial]) -> None:
         self._ended = ended
         self._trials = {trial.index: trial for trial in trials}
-        self._patience: dict[int, Patience] = {}
+        self._patience: dict[int, FailureLimit] = {}
 
     def see(self, batch: Batch) -> dict[int, str]:
         """The trials that are to be stopped, and why.
@@ -125,7 +131,7 @@ class _TrialPatience:
             if execution.trial not in self._patience:
                 trial = self._trials[execution.trial]
                 is_suite = trial.agent_use is not None
-                self._patience[execution.trial] = patience_for(trial.experiment, is_suite=is_suite)
+                self._patience[execution.trial] = failure_limit_for(trial.experiment, is_suite=is_suite)
             reason = self._patience[execution.trial].see(execution)
             if reason and execution.trial not in self._ended:
                 self._ended.add(execution.trial)
@@ -136,7 +142,12 @@ class _TrialPatience:
 
 @dataclass(slots=True)
 class _Pending:
-    """What has arrived, collected until it is worth a transaction."""
+    """What has arrived from the workers, collected until it is worth a transaction.
+
+    A transaction for each execution would take longer than a quick execution itself. A batch is due when
+    it has many executions or when something in it has waited for a while, so that little is lost if this
+    process dies. `take` returns everything in the order in which it arrived.
+    """
 
     executions: list[Execution] = field(default_factory=list)
     artifacts: list[Artifact] = field(default_factory=list)
@@ -148,9 +159,16 @@ class _Pending:
     usage: dict[int, JobUsage] = field(default_factory=dict)
     judge_retries: Counter[int] = field(default_factory=Counter)
     notes: dict[int, str] = field(default_factory=dict)
+    placements: list[Placement] = field(default_factory=list)
+    nodes: dict[str, Mapping[str, object]] = field(default_factory=dict)
+    lost_nodes: list[str] = field(default_factory=list)
     since: float = field(default_factory=monotonic)
 
     def add(self, batch: Batch) -> None:
+        """Add what a worker sent; usage of a trial is added up, other facts replace what was known.
+
+        A node that is there again has not been lost, as far as anybody saw.
+        """
         self.executions += batch.executions
         self.artifacts += batch.artifacts
         self.stopped.update(batch.stopped)
@@ -162,6 +180,11 @@ class _Pending:
             self.usage[trial] = used.together_with(self.usage.get(trial, JobUsage()))
         self.judge_retries.update(batch.judge_retries)
         self.notes.update(batch.notes)
+        self.placements += batch.placements
+        self.nodes.update(batch.nodes)
+        # One that is there again has not been lost, as far as anybody saw.
+        self.lost_nodes = [name for name in self.lost_nodes if name not in batch.nodes]
+        self.lost_nodes += batch.lost_nodes
 
     @property
     def is_empty(self) -> bool:
@@ -174,6 +197,9 @@ class _Pending:
             or self.settled
             or self.judge_retries
             or self.notes
+            or self.placements
+            or self.nodes
+            or self.lost_nodes
         )
 
     def is_due(self) -> bool:
@@ -193,4 +219,7 @@ class _Pending:
             self.usage,
             self.judge_retries,
             self.notes,
+            tuple(self.placements),
+            self.nodes,
+            tuple(self.lost_nodes),
         )

@@ -30,7 +30,7 @@ from assay.execute.clock import Timed, find_loop_count, time_await, time_call
 from assay.execute.error_text import format_error, summary
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.resource_usage import Peak, UsageMeter, cpu_time, peak_memory
-from assay.execute.worker_channel import Pulse, WorkerStage
+from assay.execute.worker_channel import StatusBlock, WorkerStage
 from assay.model import Batch, Execution, Isolation, Job, Phase, Span, Status
 from assay.plugin import lookup
 from assay.plugin.experiment import Experiment, ExperimentContext
@@ -118,13 +118,13 @@ class Subject:
         except BaseException:
             self.loops = None
 
-    def execute(self, phase: Phase, repetition: int, pulse: Pulse) -> Execution:
+    def execute(self, phase: Phase, repetition: int, status_block: StatusBlock) -> Execution:
         """One execution, from its preparation to its limits; it never raises for what the experiment does."""
         failed = None
         if self._prepare is not None:
-            pulse.enter(WorkerStage.PREPARING)
+            status_block.enter(WorkerStage.PREPARING)
             failed = self._try_prepare()
-            pulse.begin(phase, repetition)
+            status_block.begin(phase, repetition)
         started = time()
         try:
             watching = self._instruments.watching(phase, repetition) if failed is None else None

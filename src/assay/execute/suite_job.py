@@ -1,4 +1,4 @@
-"""Carries out one job of a suite: opens the agent, puts it through its cases, closes it.
+"""Runs one job of a suite: opens the agent, asks it the cases, closes it.
 
 `attempt.py` hands jobs that have an agent over to `run_suite_job`. The cases run one after the other, or many at a time on
 the event loop of the agent pool. In the second case the generator runs the loop in slices of `SLICE_SECONDS`, and between
@@ -14,16 +14,16 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 
 from assay.errors import AssayError
 from assay.execute.case_runner import Asker
-from assay.execute.early_stop import patience_for
+from assay.execute.early_stop import failure_limit_for
 from assay.execute.error_text import format_error
 from assay.execute.job_progress import account_of
 from assay.execute.output_capture import telling_prints_apart
 from assay.execute.subject import INTERRUPTED
-from assay.execute.worker_channel import MANY, Pulse, WorkerStage
+from assay.execute.worker_channel import MANY, StatusBlock, WorkerStage
 from assay.model import Artifact, Batch, Execution, Isolation, Job, Phase, Status
 from assay.plugin import lookup
 from assay.plugin.agent_pool import AgentPool
@@ -31,35 +31,37 @@ from assay.plugin.interruption import BY_USER, Cancelled, UserInterrupt
 
 LogReader = Callable[[], str | None]
 SLICE_SECONDS = 0.05
+SLOT_SECONDS = 0.005
+"""Between two looks whether a worker that was started ahead may begin."""
 BEAT_SECONDS = 0.2
 """How often a task on the event loop shows the supervisor that the loop is not held up."""
 
 
-def run_suite_job(job: Job, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
+def run_suite_job(job: Job, status_block: StatusBlock, read_log: LogReader) -> Iterator[Batch]:
     """Carry out a job of a suite, yielding executions as they end; whatever happens, the agent is closed.
 
     A worker in which a thread does not end stops early in the stage RENEWING, and the supervisor gives the rest of the job
     to a new process; the job is then not settled.
     """
-    pulse.enter(WorkerStage.SETUP)
+    status_block.enter(WorkerStage.SETUP)
     pool = AgentPool()
     is_supervised = job.isolation is not Isolation.INLINE
     needs_new_process = False
     try:
         with telling_prints_apart() if job.concurrency > 1 and is_supervised else nullcontext():
-            needs_new_process = yield from _open_and_run(job, pool, pulse, read_log)
+            needs_new_process = yield from _open_and_run(job, pool, status_block, read_log)
     finally:
-        pulse.enter(WorkerStage.TEARDOWN)
+        status_block.enter(WorkerStage.TEARDOWN)
         pool.close()
-        pulse.end()
+        status_block.end()
     if needs_new_process and is_supervised:
-        pulse.enter(WorkerStage.RENEWING)
+        status_block.enter(WorkerStage.RENEWING)
     else:
         yield Batch(settled=((job.trial, job.process),))
 
 
 def _open_and_run(
-    job: Job, pool: AgentPool, pulse: Pulse, read_log: LogReader
+    job: Job, pool: AgentPool, status_block: StatusBlock, read_log: LogReader
 ) -> Generator[Batch, None, bool]:
     """Open the agent and its scorers and run the cases; returns whether the rest of the job needs a new process."""
     try:
@@ -73,20 +75,29 @@ def _open_and_run(
     try:
         asker.call_scorers()
     except BaseException as error:
-        status, text = Status.HARNESS_ERROR, f"the scorers could not be made: {format_error(error)}"
+        status, text = Status.HARNESS_ERROR, f"the scorers could not be created: {format_error(error)}"
         if isinstance(error, BY_USER):
             status, text = Status.CANCELLED, INTERRUPTED
         yield Batch((account_of(job).stand_in(status, text, log=read_log()),))
         return False
     about = asker.about_instruments() if job.process == 0 else Batch()
     yield replace(about, versions={job.trial: version} if version else {})
+    yield from _wait_for_slot(job, status_block)
     start = perf_counter()
-    has_given_up = yield from _run_executions(job, asker, pool, pulse, read_log)
+    has_given_up = yield from _run_executions(job, asker, pool, status_block, read_log)
     artifacts = (*asker.files.take(), *_about_concurrency(job, asker, perf_counter() - start, read_log))
     yield Batch(artifacts=artifacts, usage={job.trial: asker.usage()})
     if asker.version != version:
         yield Batch(versions={job.trial: asker.version})
     return asker.needs_new_process and not has_given_up
+
+
+def _wait_for_slot(job: Job, status_block: StatusBlock) -> Iterator[Batch]:
+    """A worker may be started while another still has its slots, so that its start costs no time; it yields to see that it is cancelled."""
+    while not status_block.count_slots(job.concurrency):
+        status_block.end()
+        sleep(SLOT_SECONDS)
+        yield Batch()
 
 
 def _about_concurrency(job: Job, asker: Asker, elapsed: float, read_log: LogReader) -> tuple[Artifact, ...]:
@@ -110,12 +121,12 @@ def _build_open_failure(job: Job, error: BaseException, log: str | None) -> Batc
 
 
 def _run_executions(
-    job: Job, asker: Asker, pool: AgentPool, pulse: Pulse, read_log: LogReader
+    job: Job, asker: Asker, pool: AgentPool, status_block: StatusBlock, read_log: LogReader
 ) -> Generator[Batch, None, bool]:
     """Run the cases; returns whether the job was given up, because it was cancelled or failed too often."""
     warmups_kept = any(s.kept for s in job.stretches if s.phase == Phase.WARMUP)
-    patience = patience_for(job.experiment, is_suite=True)
-    for ended in _executions(job, asker, pool, pulse, read_log):
+    patience = failure_limit_for(job.experiment, is_suite=True)
+    for ended in _executions(job, asker, pool, status_block, read_log):
         yield Batch(tuple(e for e in ended if e.phase is not Phase.WARMUP or warmups_kept))
         if any(execution.status is Status.CANCELLED for execution in ended):
             return True
@@ -127,7 +138,7 @@ def _run_executions(
 
 
 def _executions(
-    job: Job, asker: Asker, pool: AgentPool, pulse: Pulse, read_log: LogReader
+    job: Job, asker: Asker, pool: AgentPool, status_block: StatusBlock, read_log: LogReader
 ) -> Iterator[list[Execution]]:
     """Executions as they end: many at a time for an async agent or one in threads, otherwise one after the other.
 
@@ -141,29 +152,29 @@ def _executions(
         if phase is not Phase.MEASURED or number not in job.done
     )
     if not (asker.is_async or asker.uses_threads):
-        yield from ([execution] for execution in asker.one_by_one(numbers, pulse, read_log))
+        yield from ([execution] for execution in asker.one_by_one(numbers, status_block, read_log))
         return
-    beating = pool.runner.get_loop().create_task(_beat(pulse, asker, job.limits.seconds))
+    beating = pool.runner.get_loop().create_task(_beat(status_block, asker, job.limits.seconds))
     try:
         alone = islice(numbers, job.cautious) if job.concurrency > 1 else numbers
-        yield from ([execution] for execution in asker.one_by_one(alone, pulse, read_log))
+        yield from ([execution] for execution in asker.one_by_one(alone, status_block, read_log))
         if job.concurrency > 1:
-            pulse.begin(Phase.MEASURED, MANY)
-            yield from _at_once(job, asker, numbers, pool, pulse)
+            status_block.begin(Phase.MEASURED, MANY)
+            yield from _at_once(job, asker, numbers, pool, status_block)
     finally:
         beating.cancel()
 
 
-async def _beat(pulse: Pulse, asker: Asker, limit: float | None) -> None:
-    """Renew the pulse as long as the loop runs; when an agent blocks the loop, the supervisor sees since when."""
+async def _beat(status_block: StatusBlock, asker: Asker, limit: float | None) -> None:
+    """Renew the status block as long as the loop runs; when an agent blocks the loop, the supervisor sees since when."""
     pause = min(BEAT_SECONDS, limit / 4) if limit is not None else BEAT_SECONDS
     while not asker.is_held_up:
-        pulse.again()
+        status_block.again()
         await asyncio.sleep(pause)
 
 
 def _at_once(
-    job: Job, asker: Asker, numbers: Iterator[tuple[Phase, int]], pool: AgentPool, pulse: Pulse
+    job: Job, asker: Asker, numbers: Iterator[tuple[Phase, int]], pool: AgentPool, status_block: StatusBlock
 ) -> Iterator[list[Execution]]:
     """Executions in slices of time: the event loop is left only now and then, to hand over what has ended."""
     # What is there already stays until the end: looking through it for garbage again and again costs a twentieth.
@@ -172,9 +183,10 @@ def _at_once(
     loop = pool.runner.get_loop()
 
     def ask() -> asyncio.Task[None]:
-        return loop.create_task(asker.keep_asking(numbers, ended, pulse))
+        return loop.create_task(asker.keep_asking(numbers, ended, status_block))
 
-    asking = [ask() for _ in range(job.concurrency)]
+    slots = status_block.count_slots(job.concurrency)
+    asking = [ask() for _ in range(slots)]
     try:
         while asking:
             _run_slice(pool, asking)
@@ -182,6 +194,10 @@ def _at_once(
             ended.clear()
             # An agent may cancel every task that it finds; others take the place of ours.
             asking = [ask() if task.cancelled() else task for task in asking if not _is_over(task)]
+            if asking and slots < job.concurrency:
+                more = status_block.count_slots(job.concurrency) - slots
+                asking += [ask() for _ in range(more)]
+                slots += max(0, more)
     except Cancelled:
         yield [*ended]
         raise

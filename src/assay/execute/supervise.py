@@ -1,13 +1,12 @@
 """Supervises one worker from outside: starts it, listens to it, keeps it within its limits, ends it.
 
 The local executor has one `SupervisedWorker` for each job under way and calls `listen` whenever its pipe has something to read,
-and `keep_within_limits` all the time. Four things connect them: a pipe for results, a file for what the worker prints,
-shared memory that says what it is doing (`Pulse`), and standard input with the job. The code under test runs in the worker
-and may do anything to them, so nothing that arrives is trusted: a line without the worker's secret, an execution that was
+and `keep_within_limits` all the time. The code under test runs in the worker and may do anything to what connects the two
+(`worker_process.py`), so nothing that arrives is trusted: a line without the worker's secret, an execution that was
 not asked for, or results of another trial end the worker.
 
-When a worker is gone, `close` works out from the pulse and from the account of its job what that means: which execution it
-stands for, which job a new worker goes on with, and whether a teardown has to be made up for. That is `Remains`.
+When a worker is gone, `close` works out from the status block and from the account of its job what that means: which execution it
+stands for, which job a new worker goes on with, and whether a teardown has to be made up for. That is `Handoff`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import logging
 import os
 import secrets
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -27,21 +25,12 @@ from assay.execute.attempt import build_skipped_teardown, build_teardown_failure
 from assay.execute.early_stop import DEFAULT_SECONDS
 from assay.execute.guardian import Guardian
 from assay.execute.job_progress import account_of
-from assay.execute.process_tree import MARK, descendants_rss, kill_all, kill_descendants, kill_tree, tree_rss
+from assay.execute.process_tree import descendants_rss, kill_all, kill_descendants, kill_tree, tree_rss
 from assay.execute.subject import INTERRUPTED
 from assay.execute.teardown import can_run_alone, cleanup_job, has_teardown, teardown_job
-from assay.execute.wire import Garbled, decode_batches, encode_order
-from assay.execute.worker import MODULE_FOLDERS
-from assay.execute.worker_channel import (
-    CANCEL,
-    MANY,
-    Beat,
-    Pulse,
-    WorkerStage,
-    create_shared_memory,
-    memory_file,
-)
-from assay.execute.worker_log import Log, log_file
+from assay.execute.wire import MalformedLine, decode_batches, encode_order
+from assay.execute.worker_channel import CANCEL, MANY, StatusReading, WorkerStage
+from assay.execute.worker_process import PIPE_BYTES, take_process
 from assay.model import Batch, Job, Status
 from assay.units import signal_name, size
 
@@ -53,8 +42,6 @@ EXIT_SECONDS = 1.0
 """How long a worker that has closed its pipe may take to exit."""
 LOOK_SECONDS = 0.02
 """Between two looks at the time and the memory that a worker takes."""
-_PIPE_BYTES = 1 << 20
-_F_SETPIPE_SZ = 1031
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +50,13 @@ class Ending:
 
     status: Status
     text: str
-    beat: Beat
+    reading: StatusReading
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Remains:
-    """What is left of a worker: its last batches, and the job that a new process should go on with."""
+class Handoff:
+    """What is left of a worker: its last batches, and the job that a new process should continue."""
 
     batches: list[Batch]
     job: Job | None = None
@@ -83,20 +70,22 @@ class SupervisedWorker:
     """One job in one process of its own, below a reaper that ends what the worker leaves behind (see reaper.py).
 
     The caller polls `fd`, calls `listen` until `is_done`, and then `close` exactly once. `may_restart` says whether a worker that
-    dies before it begins is reported as `failed_start`, to be started again, or as a failure of its job.
+    dies before it begins is reported as `failed_start`, to be started again, or as a failure of its job. Of the executions that
+    its job may have under way, `withheld` do not begin before `withhold` says so.
     """
 
-    def __init__(self, job: Job, attempt: str, guardian: Guardian, may_restart: bool = False) -> None:
+    def __init__(
+        self, job: Job, attempt: str, guardian: Guardian, may_restart: bool = False, withheld: int = 0
+    ) -> None:
         self.job = job
         self._may_restart = may_restart
         self.is_done = False
         """Whether nothing more will come from it."""
         self._guardian = guardian
-        self._mark = guardian.mark(job.temporary)
         self._ending: Ending | None = None
         self._account = account_of(job)
         self._is_settled = False
-        self._is_garbled = False
+        self._is_malformed = False
         self._was_reaper_killed = False
         self._unread: list[bytes] = []
         self._secret = secrets.token_hex(8)
@@ -105,70 +94,39 @@ class SupervisedWorker:
         self._retries_seen = 0
         self._note_seen = ""
         self._memory_limit = job.limits.memory_bytes or most_of_the_memory()
-        with contextlib.ExitStack() as opened:
-            self.fd = self._start(attempt, opened)
-            self._opened = opened.pop_all()
+        guardian.remove_at_end(job.temporary)
+        self._worker = take_process(attempt, guardian, job.seed)
+        self._process, self.fd = self._worker.process, self._worker.fd
+        self._status_block, self._log = self._worker.status_block, self._worker.log
+        self.withhold(withheld)
+        try:
+            self._worker.give_order(encode_order(job, self._secret))
+        except BaseException:
+            self._worker.dismiss()
+            raise
+        _log.info("worker %d started: %s, process %d", self._process.pid, job.name, job.process)
 
-    def _start(self, attempt: str, opened: contextlib.ExitStack) -> int:
-        """Start the process; returns the end of the pipe to read from. What has to be closed at the end goes to `opened`."""
-        # The job is handed over as a file in memory: a pipe would have to be fed while the worker starts, and is limited.
-        pulse_fd, job_fd = create_shared_memory(), memory_file(encode_order(self.job, self._secret))
-        with _closing(pulse_fd, job_fd):
-            self._pulse = Pulse(pulse_fd)
-            opened.callback(self._pulse.close)
-            self._pulse.enter(WorkerStage.STARTING)
-            log_fd = log_file()
-            opened.callback(os.close, log_fd)
-            self._log = Log(log_fd)
-            read, write = os.pipe()
-            opened.callback(os.close, read)
-            os.set_blocking(read, False)
-            with _closing(write):
-                _widen(write)
-                # Only these three: a process that held the write end of another worker's pipe would hide that one's end.
-                inherited = (write, log_fd, pulse_fd)
-                self._process = subprocess.Popen(
-                    [
-                        sys.executable,
-                        "-P",
-                        "-m",
-                        reaper.MODULE,
-                        str(pulse_fd),
-                        "assay.execute.worker",
-                        *map(str, inherited),
-                        attempt,
-                    ],
-                    stdin=job_fd,
-                    stdout=log_fd,
-                    stderr=log_fd,
-                    pass_fds=inherited,
-                    start_new_session=True,
-                    env={
-                        **os.environ,
-                        MARK: self._mark,
-                        MODULE_FOLDERS: os.pathsep.join(sys.path),
-                        "PYTHONHASHSEED": str(self.job.seed),
-                    },
-                )
-        self._guardian.watch(self._process.pid)
-        self._started = monotonic()
-        _log.info("worker %d started: %s, process %d", self._process.pid, self.job.name, self.job.process)
-        return read
+    def withhold(self, slots: int) -> None:
+        self._status_block.withhold(slots)
+
+    def count_busy_slots(self) -> int:
+        """How many executions it has under way, or may begin at any moment."""
+        return min(self.job.concurrency, self._account.count_due())
 
     def listen(self) -> list[Batch]:
         """All batches that have arrived, without waiting; after a line that the worker cannot have written, none."""
         lines = self._lines()
         batches: list[Batch] = []
-        if not self._is_garbled:
+        if not self._is_malformed:
             decoded, is_intact = self._decode(lines)
             batches = [batch for reported in decoded for batch in self._accept_batch(reported)]
             if not is_intact:
                 self._refuse("the experiment wrote into the pipe for results")
-        retries = self._pulse.judge_retries()
+        retries = self._status_block.judge_retries()
         if retries > self._retries_seen:
             batches.append(Batch(judge_retries={self.job.trial: retries - self._retries_seen}))
             self._retries_seen = retries
-        if (note := self._pulse.read_note()) != self._note_seen:
+        if (note := self._status_block.read_note()) != self._note_seen:
             batches.append(Batch(notes={self.job.trial: note}))
             self._note_seen = note
         return batches
@@ -176,7 +134,7 @@ class SupervisedWorker:
     def _accept_batch(self, batch: Batch) -> Iterator[Batch]:
         """The batch, as far as it is about this job. An execution that was not asked for, or comes a second time, ends the
         worker."""
-        if self._is_garbled:
+        if self._is_malformed:
             return
         for number, execution in enumerate(batch.executions):
             if not self._account.is_asked(execution):
@@ -192,7 +150,7 @@ class SupervisedWorker:
         yield batch
 
     def _refuse(self, why: str) -> None:
-        self._is_garbled = True
+        self._is_malformed = True
         self._end(Status.CRASHED, why)
 
     def _lines(self) -> list[bytes]:
@@ -202,7 +160,7 @@ class SupervisedWorker:
         has_exited = self._process.poll() is not None
         for _ in range(4):
             try:
-                data = os.read(self.fd, _PIPE_BYTES)
+                data = os.read(self.fd, PIPE_BYTES)
             except BlockingIOError:
                 self.is_done = has_exited
                 break
@@ -220,12 +178,12 @@ class SupervisedWorker:
         """The batches up to the first line that the worker cannot have written, and whether there is no such line."""
         try:
             return decode_batches(lines, self._secret), True
-        except Garbled:
+        except MalformedLine:
             batches: list[Batch] = []
         for line in lines:
             try:
                 batches += decode_batches([line], self._secret)
-            except Garbled:
+            except MalformedLine:
                 break
         return batches, False
 
@@ -237,14 +195,14 @@ class SupervisedWorker:
         self._next_look = now + LOOK_SECONDS
         self._log.drain_flood()
         # Time first: it is read from shared memory, while memory means a look at every process of the tree.
-        beat = self._pulse.read()
-        if beat.since_ns and beat.seconds() > (allowed := self._seconds_allowed(beat.stage)):
-            self._end(Status.TIMEOUT, f"took longer than {allowed:g} s", beat)
+        reading = self._status_block.read()
+        if reading.since_ns and reading.seconds() > (allowed := self._seconds_allowed(reading.stage)):
+            self._end(Status.TIMEOUT, f"took longer than {allowed:g} s", reading)
             return
         measure = descendants_rss if reaper.IS_SUPPORTED else tree_rss
         if (held := measure(self._process.pid)) > self._memory_limit:
             text = f"used {size(held)} of memory, more than {size(self._memory_limit)}"
-            self._end(Status.OVER_LIMIT, text, beat)
+            self._end(Status.OVER_LIMIT, text, reading)
 
     def _seconds_allowed(self, stage: WorkerStage) -> float:
         if stage is WorkerStage.STARTING:
@@ -252,19 +210,19 @@ class SupervisedWorker:
         limit = self.job.limits.seconds or DEFAULT_SECONDS
         return limit if stage is WorkerStage.EXECUTING else max(SETUP_SECONDS, 10 * limit)
 
-    def _end(self, status: Status, text: str, beat: Beat | None = None) -> None:
+    def _end(self, status: Status, text: str, reading: StatusReading | None = None) -> None:
         """Kill the worker and note why; the first reason stays. The reaper above it lives on, to end and count the rest."""
-        beat = beat or self._pulse.read()
-        self._ending = self._ending or Ending(status, text, beat, beat.seconds())
+        reading = reading or self._status_block.read()
+        self._ending = self._ending or Ending(status, text, reading, reading.seconds())
         kill_descendants(self._process.pid) if reaper.IS_SUPPORTED else self._process.kill()
 
     def ask_to_end(self) -> None:
         """Have the worker interrupt its subject where it is, and run its teardown."""
-        beat = self._pulse.read()
-        self._ending = Ending(Status.CANCELLED, INTERRUPTED, beat, beat.seconds())
+        reading = self._status_block.read()
+        self._ending = Ending(Status.CANCELLED, INTERRUPTED, reading, reading.seconds())
         self._process.send_signal(CANCEL)
 
-    def close(self) -> Remains:
+    def close(self) -> Handoff:
         """End the worker and all that it started; returns what is left of it and of its job."""
         # The order matters: first the worker, by itself or by force, then what is left of its tree, then the guardian is told,
         # which until then would end the same processes if we were killed. What the worker wrote last is still in the pipe.
@@ -272,19 +230,19 @@ class SupervisedWorker:
             self._let_exit()
         outlived = self._kill_all()
         code = self._process.wait()
-        seconds = monotonic() - self._started
+        seconds = monotonic() - self._worker.started
         _log.info("worker %d ended with code %d after %.2f s", self._process.pid, code, seconds)
         self._guardian.release(self._process.pid)
         batches: list[Batch] = []
         while not self.is_done:
             batches += self.listen()
         if self._is_settled:
-            remains = Remains([], teardown=self._cleanup_after_teardown())
+            handoff = Handoff([], teardown=self._cleanup_after_teardown())
         else:
-            remains = self._collect_remains(code)
+            handoff = self._hand_off(code)
         batches += self._about_leftovers(outlived)
-        self._opened.close()
-        return replace(remains, batches=batches + remains.batches)
+        self._worker.close()
+        return replace(handoff, batches=batches + handoff.batches)
 
     def _kill_all(self) -> int:
         """End all that is left of the worker; returns how many processes outlived one that had exited."""
@@ -292,21 +250,21 @@ class SupervisedWorker:
             kill_tree(self._process.pid)
             self._process.wait()
         elif reaper.IS_SUPPORTED:
-            self._was_reaper_killed = not self._pulse.leftovers().has_worker_exited
-        return kill_all(self._process.pid, self._mark)
+            self._was_reaper_killed = not self._status_block.leftovers().has_worker_exited
+        return kill_all(self._process.pid, self._worker.mark)
 
     def _about_leftovers(self, outlived: int) -> Iterator[Batch]:
         """Notes about processes that the worker left behind; `outlived` were found beside those that the reaper ended."""
-        left = self._pulse.leftovers()
+        left = self._status_block.leftovers()
         number = self.job.process
         if self._is_settled and (total := outlived + left.processes):
-            were = "process was" if total == 1 else "processes were"
-            text = f"{total} {were} ended that process {number} had started and that outlived it."
+            left_behind = "1 process behind; it was" if total == 1 else f"{total} processes behind; they were"
+            text = f"Process {number} left {left_behind} ended."
             yield Batch(artifacts=(remark(self.job, "outlived", text),))
         if left.survivors:
             text = f"Processes that process {number} had started could not be ended: {left.survivors}."
             yield Batch(artifacts=(remark(self.job, "survivors", text),))
-        if self._was_reaper_killed and self._pulse.read().stage is not WorkerStage.STARTING:
+        if self._was_reaper_killed and self._status_block.read().stage is not WorkerStage.STARTING:
             text = (
                 f"The supervisor of process {number} was killed, so programs that detached themselves from that process "
                 "may still run."
@@ -318,31 +276,34 @@ class SupervisedWorker:
         try:
             self._process.wait(EXIT_SECONDS)
         except subprocess.TimeoutExpired:
-            if self._pulse.leftovers().has_worker_exited:
+            if self._status_block.leftovers().has_worker_exited:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(2 * reaper.KILL_SECONDS)
                 return
             self._end(Status.CRASHED, describe_exit(0, WorkerStage.SEVERED))
 
-    def _collect_remains(self, code: int) -> Remains:
-        """What is left of a worker that died before its job was settled.
+    def _hand_off(self, code: int) -> Handoff:
+        """What is left of a worker that died before its job was settled.  The status block shows where it
+        died, and every execution that it finished has been read by now.
 
-        The pulse shows where it died, and every execution that it finished has been read by now.
+        The order of the questions matters: whether the worker may be started again, whether it only did a
+        teardown, then who is to blame for its death (`_after_death`), and last whether a teardown is
+        still due. A cancelled run gets no teardown in a new process.
         """
-        beat = self._pulse.read()
-        if beat.stage is WorkerStage.STARTING and self._ending is None and self._may_restart:
-            return Remains([], failed_start=describe_exit(code))
-        ending = self._ending or Ending(Status.CRASHED, describe_exit(code, beat.stage), beat, 0.0)
+        reading = self._status_block.read()
+        if reading.stage is WorkerStage.STARTING and self._ending is None and self._may_restart:
+            return Handoff([], failed_start=describe_exit(code))
+        ending = self._ending or Ending(Status.CRASHED, describe_exit(code, reading.stage), reading, 0.0)
         if self.job.is_after_death:
             failed = Batch(artifacts=(build_teardown_failure(self.job, ending.text),))
-            return Remains([failed], teardown=self._cleanup_after_teardown())
-        is_due = self._is_teardown_due(beat.stage)
-        following = self._following(beat.stage, is_due) if ending.status is not Status.CANCELLED else None
-        remains = self._after_death(beat, ending)
+            return Handoff([failed], teardown=self._cleanup_after_teardown())
+        is_due = self._is_teardown_due(reading.stage)
+        following = self._following(reading.stage, is_due) if ending.status is not Status.CANCELLED else None
+        handoff = self._after_death(reading, ending)
         if following is not None or not is_due:
-            return replace(remains, teardown=following)
+            return replace(handoff, teardown=following)
         skipped = Batch(artifacts=(build_skipped_teardown(self.job, ending.text),))
-        return replace(remains, batches=[*remains.batches, skipped])
+        return replace(handoff, batches=[*handoff.batches, skipped])
 
     def _is_teardown_due(self, stage: WorkerStage) -> bool:
         """Whether the worker died after it had begun with the experiment and before it came to the teardown."""
@@ -366,8 +327,8 @@ class SupervisedWorker:
     def _cleanup_after_teardown(self) -> Job | None:
         return cleanup_job(self.job) if self.job.is_teardown else None
 
-    def _after_death(self, beat: Beat, ending: Ending) -> Remains:
-        """What is recorded in place of the execution that was due, and the job that a new process goes on with.
+    def _after_death(self, reading: StatusReading, ending: Ending) -> Handoff:
+        """The record in place of the execution that was due, and the job that a new process continues.
 
         The stage in which the worker died decides. In EXECUTING the execution under way is to blame, and the rest goes on;
         in SETUP a new process would fail as well, so there is no rest; in STARTING all executions of the job count as
@@ -375,44 +336,53 @@ class SupervisedWorker:
         and the rest begins with them, one at a time.
         """
         if ending.status is Status.CANCELLED:
-            return Remains([self._instead(ending)] if beat.stage is WorkerStage.EXECUTING else [])
+            # Of many at a time, all may have ended without a chance to say so.
+            is_cut = reading.stage is WorkerStage.EXECUTING and not self._account.is_closed()
+            return Handoff([self._instead(ending)] if is_cut else [])
         settled = ((self.job.trial, self.job.process),)
-        if beat.stage is WorkerStage.RENEWING:
+        if reading.stage is WorkerStage.RENEWING:
             rest = self._account.rest(warm_up=False)
-            return Remains([], replace(rest, cautious=0)) if rest else Remains([Batch(settled=settled)])
-        if beat.stage is WorkerStage.TEARDOWN or self._account.is_closed():
-            return Remains(
+            return Handoff([], replace(rest, cautious=0)) if rest else Handoff([Batch(settled=settled)])
+        if reading.stage is WorkerStage.TEARDOWN or self._account.is_closed():
+            return Handoff(
                 [Batch(artifacts=(build_teardown_failure(self.job, ending.text),), settled=settled)]
             )
         # The worker goes on until the signal reaches it, so the execution under way may be another than the one that was judged.
-        killed_in = (ending.beat.since_ns, ending.beat.phase, ending.beat.repetition)
-        if ending.status is Status.TIMEOUT and killed_in != (beat.since_ns, beat.phase, beat.repetition):
+        killed_in = (ending.reading.since_ns, ending.reading.phase, ending.reading.repetition)
+        if ending.status is Status.TIMEOUT and killed_in != (
+            reading.since_ns,
+            reading.phase,
+            reading.repetition,
+        ):
             # The execution that took too long ended at the very moment it was to be killed; the next one is not to blame.
-            return Remains([], self._account.rest())
-        if beat.stage is WorkerStage.STARTING:
-            text = f"{ending.text}, during starting"
+            return Handoff([], self._account.rest())
+        if reading.stage is WorkerStage.STARTING:
+            text = f"{ending.text}, while starting"
             failed = self._account.stand_in_for_all(Status.HARNESS_ERROR, text, self._log.take())
-            return Remains([Batch(failed, settled=settled)])
-        if beat.stage is WorkerStage.BROKEN:
+            return Handoff([Batch(failed, settled=settled)])
+        if reading.stage is WorkerStage.BROKEN:
             broken = self._instead(replace(ending, status=Status.HARNESS_ERROR))
-            return Remains([broken], self._account.rest())
-        if beat.repetition == MANY:
+            return Handoff([broken], self._account.rest())
+        if reading.repetition == MANY:
             # Any of those under way may have ended the process: asked one by one, it shows which.
-            return Remains([], self._account.rest())
-        if beat.stage is WorkerStage.JUDGING:
-            return Remains(
+            return Handoff([], self._account.rest())
+        # Forged lines are the subject's, though the worker may have come to the scorers before it was ended for them.
+        if reading.stage is WorkerStage.JUDGING and not self._is_malformed:
+            return Handoff(
                 [self._instead(replace(ending, status=Status.HARNESS_ERROR))], self._account.rest()
             )
         # A warm-up is nobody's result; the new process does without, or it would die there again and again.
-        if self._account.is_rehearsal(beat.phase):
-            return Remains([], self._account.rest(warm_up=False))
+        if self._account.is_rehearsal(reading.phase):
+            return Handoff([], self._account.rest(warm_up=False))
         after = [self._instead(ending)]
-        return Remains(after, self._account.rest() if beat.stage is not WorkerStage.SETUP else None)
+        return Handoff(after, self._account.rest() if reading.stage is not WorkerStage.SETUP else None)
 
     def _instead(self, ending: Ending) -> Batch:
         """What is recorded in place of the execution that was due when the worker ended."""
         where = (
-            "" if ending.beat.stage is WorkerStage.EXECUTING else f", during {ending.beat.stage.name.lower()}"
+            ""
+            if ending.reading.stage is WorkerStage.EXECUTING
+            else f", during {ending.reading.stage.name.lower()}"
         )
         measurements = {"seconds": ending.seconds} if ending.status is Status.TIMEOUT else {}
         text = f"{ending.text}{where}"
@@ -422,13 +392,13 @@ class SupervisedWorker:
 def describe_exit(code: int, stage: WorkerStage = WorkerStage.EXECUTING) -> str:
     """
     >>> describe_exit(3), describe_exit(-11)
-    ('the process ended itself with exit code 3', 'the process died of SIGSEGV')
+    ('the process ended with exit code 3', 'the process was killed by SIGSEGV')
     """
     if stage is WorkerStage.SEVERED:
         return "the experiment closed the pipe for results"
     if code < 0:
-        return f"the process died of {signal_name(-code)}"
-    return f"the process ended itself with exit code {code}"
+        return f"the process was killed by {signal_name(-code)}"
+    return f"the process ended with exit code {code}"
 
 
 def most_of_the_memory() -> int:
@@ -439,21 +409,3 @@ def most_of_the_memory() -> int:
     except (ValueError, OSError):
         return 2**62
     return int(total * 0.8)
-
-
-@contextlib.contextmanager
-def _closing(*fds: int) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        for fd in fds:
-            os.close(fd)
-
-
-def _widen(fd: int) -> None:
-    """Enlarge the pipe, so that the worker is not held up while the runner stores."""
-    if sys.platform == "linux":
-        import fcntl
-
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(fd, _F_SETPIPE_SZ, _PIPE_BYTES)

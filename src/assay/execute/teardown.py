@@ -16,7 +16,7 @@ from typing import Any
 
 from assay.errors import AssayError
 from assay.execute.error_text import summary
-from assay.execute.worker_channel import Pulse, WorkerStage
+from assay.execute.worker_channel import StatusBlock, WorkerStage
 from assay.model import Batch, Cleanup, Job
 from assay.plugin import lookup
 from assay.plugin.experiment import Experiment, ExperimentContext, experiment_class
@@ -55,13 +55,13 @@ def cleanup_job(job: Job) -> Job | None:
     return replace(job, stretches=(), is_teardown=False, is_cleanup=True)
 
 
-def tidy_up(job: Job, pulse: Pulse) -> Iterator[Batch]:
+def tidy_up(job: Job, status_block: StatusBlock) -> Iterator[Batch]:
     """Carry out a job that is only a teardown or a cleanup; what goes wrong in it is a remark beside the trial."""
     from assay.execute.attempt import build_teardown_failure
 
-    pulse.enter(WorkerStage.TEARDOWN)
+    status_block.enter(WorkerStage.TEARDOWN)
     problem = _run_command(job.cleanup) if job.is_cleanup and job.cleanup else _tear_down(job)
-    pulse.end()
+    status_block.end()
     artifacts = (build_teardown_failure(job, problem),) if problem else ()
     yield Batch(artifacts=artifacts, settled=((job.trial, job.process),))
 

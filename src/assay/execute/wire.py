@@ -17,7 +17,7 @@ from assay.model import Batch, Case, Execution, Job, Phase, Status
 from assay.model.codec import from_json, from_plain, to_json
 
 
-class Garbled(Exception):
+class MalformedLine(Exception):
     """A line that no worker of ours can have written."""
 
 
@@ -39,21 +39,22 @@ def decode_order(content: bytes) -> tuple[Job, str]:
 def encode_batch(batch: Batch, secret: str = "") -> bytes:
     """One line for each execution, and one for the rest if there is any; each begins with the secret of the worker."""
     written = "".join([f"{secret}{to_json(_row(execution))}\n" for execution in batch.executions])
-    rest = (batch.artifacts, batch.stopped, batch.settled, batch.costs, batch.unmeasured, batch.versions)
-    if any(rest) or batch.usage:
+    rest = (batch.artifacts, batch.stopped, batch.settled, batch.costs, batch.unmeasured, batch.versions,
+            batch.usage, batch.judge_retries, batch.notes, batch.placements, batch.nodes, batch.lost_nodes)  # fmt: skip
+    if any(rest):
         written += f"{secret}{to_json(replace(batch, executions=()))}\n"
     return written.encode()
 
 
 def decode_batches(lines: Sequence[bytes], secret: str = "") -> list[Batch]:
-    """The batches of these lines; executions that follow each other share a batch. Raises Garbled.
+    """The batches of these lines; executions that follow each other share a batch. Raises MalformedLine.
 
     All lines are parsed in one go, which is several times faster than line by line.
     """
     if secret:
         mark = secret.encode()
         if not all(line.startswith(mark) for line in lines):
-            raise Garbled("a line without the secret of the worker")
+            raise MalformedLine("a line without the secret of the worker")
         lines = [line[len(mark) :] for line in lines]
     try:
         messages = json.loads(b"[" + b",".join(lines) + b"]")
@@ -65,7 +66,7 @@ def decode_batches(lines: Sequence[bytes], secret: str = "") -> list[Batch]:
             batches += [Batch(tuple(map(_execution, run)))] if is_row else map(_batch, run)
         return batches
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise Garbled(str(error)) from error
+        raise MalformedLine(str(error)) from error
 
 
 def _batch(message: dict[str, Any]) -> Batch:

@@ -1,13 +1,14 @@
-"""What passes between a worker and its supervisor beside results: the signal CANCEL, and the pulse.
+"""What passes between a worker and its supervisor beside results: the signal CANCEL, and the status block.
 
-The pulse is eight 64-bit numbers in shared memory that say what the worker is doing, and since when, and a short text in which an
+The status block is nine 64-bit numbers in shared memory that say what the worker is doing, and since when, and a short text in which an
 experiment says how far it has come. A pipe would not do:
 the supervisor needs to know even when the worker is stuck, and an execution of a microsecond must not wait for a system
 call. The numbers, by index:
 
 0 the phase, 1 the repetition, 2 the start of the stage in nanoseconds of the monotonic clock (0 while it changes), 3 the
 stage, 4 how often judges were asked again, and from the reaper: 5 whether the worker has exited, 6 how many processes it
-left, 7 how many of them could not be ended.
+left, 7 how many of them could not be ended. From the supervisor: 8 how many executions at a time the worker must do without, because
+the worker before it still has them under way.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from assay.model import Phase
 
 CANCEL: int = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
 """Asks a worker to end. Not SIGTERM, because an experiment may need that one for children of its own."""
+AHEAD = "ahead"
+"""The last argument of a worker that is started before its job is known: it imports what it will need, then waits."""
 
-_SIZE = 64
+_SIZE = 72
 _NOTE_SIZE = 128
 MANY = -1
 """Stands for the number of an execution where several are under way."""
@@ -60,8 +63,8 @@ _STAGES = frozenset(map(int, WorkerStage))
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
-    """What the pulse said at one moment."""
+class StatusReading:
+    """What the status block said at one moment."""
 
     stage: WorkerStage
     phase: Phase
@@ -69,7 +72,7 @@ class Beat:
     since_ns: int
 
     def seconds(self) -> float:
-        """How long the stage has lasted. Infinite if its start is in the future: an experiment that overwrote the pulse must
+        """How long the stage has lasted. Infinite if its start is in the future: an experiment that overwrote the status block must
         not escape its time limit."""
         if not self.since_ns:
             return 0.0
@@ -86,7 +89,7 @@ class Leftovers:
     survivors: int
 
 
-class Pulse:
+class StatusBlock:
     """The numbers in shared memory, written by the worker in well under a microsecond and read by the supervisor at any time.
 
     Without a descriptor it is private memory, for jobs that nobody supervises. There is no lock: the start (number 2) is 0
@@ -120,6 +123,10 @@ class Pulse:
         self._numbers[2] = 0
         self._numbers[3] = 3  # Stage.BETWEEN
 
+    def wait(self) -> None:
+        """Nothing is under way until the order comes."""
+        self._numbers[2] = 0
+
     def count_judge_retry(self) -> None:
         self._numbers[4] += 1
 
@@ -142,14 +149,22 @@ class Pulse:
         """Reported by the reaper: how many processes outlived the worker, and how many of them could not be ended."""
         self._numbers[6], self._numbers[7] = processes, survivors
 
+    def withhold(self, slots: int) -> None:
+        """Said by the supervisor: so many of the job's executions at a time may not begin yet."""
+        self._numbers[8] = slots
+
+    def count_slots(self, concurrency: int) -> int:
+        """How many executions may be under way now, of as many as the job allows."""
+        return min(concurrency, max(0, concurrency - self._numbers[8]))
+
     def leftovers(self) -> Leftovers:
         return Leftovers(bool(self._numbers[5]), max(0, self._numbers[6]), max(0, self._numbers[7]))
 
-    def read(self) -> Beat:
+    def read(self) -> StatusReading:
         """The state at this moment. An experiment may have overwritten it: values that make no sense are replaced."""
         code, repetition, since_ns, stage = self._numbers[:4].tolist()
         phase = _PHASES[code] if code in range(len(_PHASES)) else Phase.MEASURED
-        return Beat(
+        return StatusReading(
             WorkerStage(stage) if stage in _STAGES else WorkerStage.EXECUTING, phase, repetition, since_ns
         )
 

@@ -52,7 +52,12 @@ class _Stale(Exception):
 
 
 class HttpClient:
-    """Use it as `async with`, on one event loop; a request that is cancelled gives up its connection."""
+    """An HTTP/1.1 client for one event loop; use it as `async with`.
+
+    There is a pool of connections for each origin. A request that is cancelled gives up its connection,
+    since the rest of the answer may still arrive on it. A request on a kept-alive connection that was
+    closed before any byte of the answer is sent once more on a new one, as RFC 9112 allows.
+    """
 
     def __init__(
         self,

@@ -221,7 +221,7 @@ class Connection(asyncio.BufferedProtocol):
         self._exchange = None
 
     def close(self) -> None:
-        """At once: what is still unsent or unread does not matter any more."""
+        """Close the connection at once, without sending or reading what is left."""
         self.is_open = False
         if self._transport is not None:
             self._transport.abort()

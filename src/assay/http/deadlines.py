@@ -19,7 +19,11 @@ from assay.http.timerfd import open_timer
 
 
 class _Alarm(Protocol):
-    """Calls a function once at the time that was set last, on the monotonic clock in seconds; None means never."""
+    """Calls a function once, at the time that was set last.
+
+    The time is on the monotonic clock in seconds; None means never. Setting another time replaces the one
+    before, so an owner with many deadlines sets only the earliest.
+    """
 
     def set(self, when: float | None) -> None: ...
 

@@ -72,7 +72,11 @@ Parsed = TypeVar("Parsed")
 
 
 class Parser(Protocol[Parsed]):
-    """Turns the bytes of a stream into events or lines. It keeps what is incomplete until the next call."""
+    """Turns the bytes of a stream into events or lines, however the network cut them.
+
+    It keeps what is incomplete until the next call; `finish` returns what is left when the stream has
+    ended.
+    """
 
     def feed(self, data: bytes, at: float) -> list[Parsed]:
         """What these bytes complete; `at` is when they were read."""

@@ -21,7 +21,15 @@ _BUFFER_BYTES = 128 * 1024
 
 
 class ConnectionPool:
-    """Lends connections. Whoever takes one gives it back, whatever became of it: one that cannot be used again is closed."""
+    """Lends connections to one origin, at most `size` of them at a time.
+
+    The borrower always gives a connection back, and the pool closes one that cannot be used again.
+
+    Waiters are served in their order. They wait for either a connection or a place: if a lent connection
+    is lost, its place goes to the next waiter, which then connects by itself. A place becomes free only
+    when the connection is really gone, not when `close` was called on it, so the number of open sockets
+    never exceeds the limit.
+    """
 
     def __init__(
         self, origin: Origin, size: int, connect_timeout: float, tls: Callable[[], ssl.SSLContext]
@@ -60,6 +68,10 @@ class ConnectionPool:
                 return handed
 
     def give_back(self, connection: Connection) -> None:
+        """Take a connection back from its borrower; one that cannot be used again is closed.
+
+        Its place becomes free only when the connection is lost, which `_forget` is told.
+        """
         if connection.is_reusable:
             connection.rest()
             self._offer(connection)
@@ -75,7 +87,12 @@ class ConnectionPool:
             self._places += 1
 
     def _wake_next(self, handed: Connection | None) -> bool:
-        """Hand a connection or a place to the one who has waited longest; False where nobody waits. Cancelled ones are skipped."""
+        """Hand a connection or a place to the longest waiter; False if there is none. Cancelled waiters
+        are skipped.
+
+        It must be a waiter that still waits: one that was cancelled would take the connection with it,
+        and the place would be lost for good.
+        """
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
@@ -84,7 +101,11 @@ class ConnectionPool:
         return False
 
     async def _turn(self) -> Connection | None:
-        """A connection that somebody gave back, or None for the place of one that was lost."""
+        """A connection that somebody gave back, or None for the place of one that was lost.
+
+        A task may be cancelled after its turn has come and before it runs again. What it was given then
+        goes to the next waiter.
+        """
         waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         try:
@@ -130,7 +151,7 @@ class ConnectionPool:
         return connection
 
     def _forget(self, connection: Connection) -> None:
-        """A connection was lost, whoever closed it: only then is its place free. Closing alone does not free it."""
+        """A connection was lost, on either side: only now is its place free. Closing alone does not free it."""
         self._all.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)

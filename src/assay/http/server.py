@@ -57,7 +57,7 @@ class ServerConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_answers_half_closed", "_body", "_common", "_has_body", "_head", "_headers", "_is_busy",
+        "_answers_half_closed", "_body", "_common", "_ends_at_once", "_has_body", "_head", "_headers", "_is_busy",
         "_is_reading", "_keeps_alive", "_on_request", "_parts", "_request_line", "_size", "_transport",
         "_uses_chunks", "_waiting", "_writable", "is_gone", "on_gone",
     )  # fmt: skip
@@ -79,6 +79,7 @@ class ServerConnection(asyncio.Protocol):
         self._common = common
         self._answers_half_closed = answers_half_closed
         self._transport: asyncio.Transport
+        self._ends_at_once = False
         self._head = HeadReader()
         self._headers = _NO_HEADERS
         self._body: Body | None = None
@@ -96,6 +97,8 @@ class ServerConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        if self._ends_at_once:
+            self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_gone = True
@@ -242,7 +245,7 @@ class ServerConnection(asyncio.Protocol):
             raise ConnectionResetError("the client has gone")
 
     def finish(self) -> None:
-        """The answer is complete; go on to the next request."""
+        """The answer is complete; continue with the next request."""
         self._is_busy = False
         if not self._keeps_alive:
             self._transport.close()
@@ -253,14 +256,22 @@ class ServerConnection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close the connection once everything that was written has been sent."""
-        self._transport.close()
+        if self._has_transport():
+            self._transport.close()
 
     def reset(self) -> None:
         """Close at once: the client gets a TCP reset, and what was not sent yet is dropped."""
+        if not self._has_transport():
+            return
         with contextlib.suppress(OSError):
             place = self._transport.get_extra_info("socket")
             place.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()
+
+    def _has_transport(self) -> bool:
+        """False for a connection that is still being made, for example during a TLS handshake: it ends as soon as it is."""
+        self._ends_at_once = not hasattr(self, "_transport")
+        return not self._ends_at_once
 
     def _start(self, status: int, content_type: str, headers: Mapping[str, str]) -> bytes:
         start = _start_of(status, content_type, self._keeps_alive, self._common)
@@ -280,7 +291,11 @@ def _start_of(status: int, content_type: str, keeps_alive: bool, common: str) ->
 
 
 class HttpServer:
-    """Listens for connections, and closes those it has when it is closed. A subclass may override `connect`."""
+    """Listens for connections, and closes those it has when it is closed.
+
+    A subclass may override `connect` to make connections of its own kind. What a connection does with a
+    request is its handler's business; the server only admits and forgets connections.
+    """
 
     def __init__(
         self,

@@ -104,7 +104,7 @@ class AbortMonitor:
                 else:
                     measured = significant(value) if condition.statistic is None else seconds(value)
                 return (
-                    f"{condition.text} held: {measured} in the last {count(window.is_ok.size)} "
+                    f"{condition.text} was reached: {measured} in the last {count(window.is_ok.size)} "
                     f"requests ({seconds(window.seconds)}), {seconds(self._now)} after the start"
                 )
         return None

@@ -37,7 +37,7 @@ _NOT_KNOWN = float("nan")
 
 
 class AgentWorker:
-    """Sends one worker's share of a load to an agent, and reports what became of each request.
+    """Sends one worker's share of a load to an agent, and reports the outcome of each request.
 
     Each request is an asyncio task; an agent whose `answer` is not a coroutine function runs in a thread pool. In an open
     loop one task follows the timetable and starts a request when it is due. In a closed loop each virtual user is a task
@@ -95,7 +95,7 @@ class AgentWorker:
             task.cancel()
 
     async def _follow_timetable(self) -> None:
-        """The open loop. Where no place is free a request waits for one, and its time counts from when it was due all the same."""
+        """The open loop. If no place is free, a request waits for one, but its time still counts from when it was due."""
         give_up_at = self._begin + self._order["seconds"] + self._order["seconds_each"]
         for number, due in timetable(self._order):
             await self._sleep_until(self._begin + due)
@@ -138,7 +138,7 @@ class AgentWorker:
             await asyncio.sleep(left)
 
     async def _ask(self, number: int, due: float) -> bool:
-        """Send one request and write down what became of it; returns whether it was answered. Agents may raise anything."""
+        """Send one request and record its outcome; returns whether it was answered. Agents may raise anything."""
         self._in_flight += 1
         self._sent += 1
         begun = time.monotonic()
@@ -174,7 +174,10 @@ class AgentWorker:
         return Request(str(number), prompts[number % len(prompts)], told, max_tokens=most)
 
     async def _answer(self, request: Request) -> Answer:
-        """Of a plain function in a thread, which cannot be stopped: after its time limit it goes on and keeps its thread."""
+        """Ask the agent; a plain function runs in a thread.
+
+        A thread cannot be stopped: after its time limit the function goes on and keeps its thread.
+        """
         if self._threads is not None:
             answer: Any = await self._loop.run_in_executor(self._threads, self._agent.answer, request)
         else:

@@ -155,7 +155,10 @@ class Reply:
         return None
 
     def _plain(self, data: bytes, head: ResponseHead) -> bool:
-        """Without chunks: up to the length that the head gives, or until the connection is closed."""
+        """Read a body that is not chunked; returns whether it is complete.
+
+        It goes up to the length that the head gives, or until the connection is closed.
+        """
         self._keep(data)
         if head.length is None:
             return head.status in (204, 304)
@@ -255,7 +258,10 @@ class Reply:
             self._texts.append(text_of(part.decode("utf-8", "replace")))
 
     def to_be_judged(self) -> str:
-        """Of an answer that is whole, for `text_of`: as it came, or if it is long, what it says."""
+        """Return what scorers are to judge of a complete answer.
+
+        It is the body as it came for `text_of` to read, or what it says if it is long.
+        """
         rest = self.payload.decode("utf-8", "replace")
         if not self._texts and len(rest) <= _LOOKED_AT_BEYOND:
             return rest
@@ -266,11 +272,17 @@ class Reply:
         return so_far.with_more(text, self.reads, self.reach, self._gone)
 
     def plain_counts(self) -> PlainCounts | None:
-        """Of a streamed answer that is whole, as simple as most are, and not to be looked at closely; else None."""
+        """Count the tokens of a simple streamed answer the quick way.
+
+        None unless the answer is complete, as simple as most are, and not to be looked at closely.
+        """
         return _plain_counts(self._framed) if self._framed and not self._is_close_look else None
 
     def tokens(self) -> Tokens:
-        """Of a streamed answer that is whole; raises BadReply when it is not what was asked for."""
+        """Count the tokens of a complete streamed answer.
+
+        Raises BadReply if it is not what was asked for.
+        """
         plain = _plain_counts(self._framed) if self._framed else None
         if plain is not None and not self._is_close_look:
             pieces, (output, given, cached) = plain
@@ -417,7 +429,7 @@ def _tells_error(text: bytes) -> bool:
 
 
 def _ends(text: bytes) -> list[int]:
-    """Where pieces of content begin that are not empty."""
+    """Find the pieces of content in a stream that are not empty."""
     if _is_responses(text):
         return [piece.end() for piece in _DELTA.finditer(text)]
     ends = [piece.end() for piece in _PIECE.finditer(text)]
@@ -433,7 +445,10 @@ def _pieces_in(text: bytes) -> int:
 
 
 def _is_responses(text: bytes) -> bool:
-    """By the first event: parts of a stream begin where a line does."""
+    """Say whether this is a stream of the Responses API.
+
+    The first event decides, since each part of a stream begins at the start of a line.
+    """
     return _RESPONSES.search(text, 0, 256) is not None
 
 

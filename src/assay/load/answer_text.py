@@ -2,7 +2,7 @@
 
 Workers keep answers as they arrived, because reading them would take time from the load. When the load is over, `quality`
 and the stress bench read the text here and hand it to scorers. A load may bring back millions; a random sample of them, drawn
-as they come (`Kept`), is enough to estimate their quality.
+as they come (`Reservoir`), is enough to estimate their quality.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _documents(payload: str) -> Iterator[Any]:
                 continue
 
 
-class Kept(Generic[T]):
+class Reservoir(Generic[T]):
     """A random sample of bounded size: of more than can be kept, each answer has the same chance to be among them.
 
     This is reservoir sampling (Vitter's algorithm R), with a fixed seed. Where answers are so long that the sample would

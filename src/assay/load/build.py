@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -42,15 +43,23 @@ from assay.spec.load_settings import check_prompt
 
 if TYPE_CHECKING:
     from assay.load.abort import AbortMonitor
+    from assay.load.distributed import DistributedLoad
     from assay.load.quality import Checker
     from assay.load.server_metrics import MetricsReader, MetricsSource
+    from assay.load.tally import Tally
+    from assay.plugin.executor import GeneratorSite
+    from assay.spec.settings import Settings
 
 PROMPT = "Say in one sentence what a benchmark is."
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedLoad:
-    """A load with all that is needed to begin at once."""
+    """A load with all that is needed to begin at once.
+
+    Everything was checked and read before: prompts, target, certificates and objectives. The first
+    request so leaves as soon as the workers are up, and a mistake never ends a load that has begun.
+    """
 
     load: Load
     order: dict[str, object]
@@ -67,6 +76,8 @@ class PreparedLoad:
     """Numbers of the loads that are carried out with this."""
     targets: tuple[str, ...] = ()
     """URLs, where there are several."""
+    sites: tuple[GeneratorSite, ...] = ()
+    """Where load generators run, if it is not this process that starts the workers."""
 
     def measured(
         self,
@@ -80,7 +91,12 @@ class PreparedLoad:
         It ends early when `is_stopped` returns True or a condition of `abort_on` holds. `watch` and `watch_chunk` see what
         workers report while the load runs, and `once_begun` is called when requests are under way (see `engine.carry_out`).
         """
-        # Both import numpy or `ssl`, so only where they are asked for: the first request waits for every import.
+        # They import numpy or `ssl`, so only where they are asked for: the first request waits for every import.
+        spread: DistributedLoad | None = None
+        if self.sites:
+            from assay.load.distributed import DistributedLoad
+
+            spread = DistributedLoad(self.sites, self.load)
         monitor: AbortMonitor | None = None
         if self.load.abort_on:
             from assay.load.abort import AbortMonitor
@@ -99,17 +115,28 @@ class PreparedLoad:
                 watch_chunk(chunk)
 
         with metrics as reader:
-            tally = carry_out(
-                self.load,
+            run = partial(carry_out, self.load, module=self.module) if spread is None else spread.carry_out
+            tally = run(
                 # Another salt for each load: the server's prompt cache still holds the prompts of the one before.
                 {**self.order, "salt": salt_of(self.prompt_seed, next(self.loads))},
                 watch,
-                module=self.module,
                 bounds=bounds_of(self.load.objectives),
                 is_stopped=lambda: (monitor is not None and monitor.is_triggered()) or is_stopped(),
                 watch_chunk=watch_both,
                 once_begun=once_begun,
             )
+        result = self._summarise(tally)
+        if spread is not None:
+            result = spread.add_results(result, tally)
+        if reader is not None and tally.began is not None:
+            result = replace(result, server=reader.summarize(tally.began))
+        # A condition that holds only when all is over has ended nothing.
+        if monitor is not None and monitor.reason is not None and result.is_cut:
+            result = replace(result, aborted=monitor.reason)
+        return result
+
+    def _summarise(self, tally: Tally) -> LoadResult:
+        """The figures of what was sent and answered, and the scores of the answers where they are judged."""
         # What reads numpy, or scores answers, is not needed before the first request.
         from assay.load.summary import outcomes_of, summarise_load
 
@@ -118,20 +145,37 @@ class PreparedLoad:
             prompt_seed=self.prompt_seed if self.is_unique else None,
             targets=dict(zip(self.targets, outcomes_of(tally), strict=False)),
         )
-        if reader is not None and tally.began is not None:
-            result = replace(result, server=reader.summarize(tally.began))
-        # A condition that holds only when all is over has ended nothing.
-        if monitor is not None and monitor.reason is not None and result.is_cut:
-            result = replace(result, aborted=monitor.reason)
         if self.check is None:
             return result
-        answers = tally.answers
-        too_long = sum(payload == TOO_LONG for _, payload in answers)
-        return replace(result, quality=self.check(answers), too_long=too_long)
+        too_long = sum(payload == TOO_LONG for _, payload in tally.answers)
+        return replace(result, quality=self.check(tally.answers), too_long=too_long)
 
     def at(self, load: Load) -> PreparedLoad:
         """The same requests with other arrivals, such as another rate or concurrency."""
         return replace(self, load=load)
+
+
+def spread_load(
+    options: LoadOptions, asked: PreparedLoad, settings: Settings
+) -> contextlib.AbstractContextManager[PreparedLoad]:
+    """The load as its options divide it among load generators; without them, the same load, sent from here."""
+    if options.generators in (None, 1) and options.executor in (None, "local"):
+        return contextlib.nullcontext(asked)
+    from assay.load.distributed import spread_generators
+    from assay.plugin import lookup
+
+    name = options.executor or "local"
+    executor = lookup.find("executors", name)
+    return spread_generators(asked, executor, name, options.generators, settings.executors.get(name, {}))
+
+
+def check_division(loads: Sequence[Load], generators: int) -> None:
+    """Each generator sends some of the load, or there are too many of them."""
+    fewest = min((load.concurrency for load in loads if load.concurrency is not None), default=generators)
+    if fewest < generators:
+        raise wrong_option(
+            "--concurrency", f"{fewest} in flight cannot be divided among {generators} generators."
+        )
 
 
 def build_prepared_load_for(
@@ -150,7 +194,11 @@ def build_prepared_load_for(
 def build_prepared_load(
     options: LoadOptions, target: Target | None = None, data: Data | None = None
 ) -> PreparedLoad:
-    """A load of a server: that of the options, or `target`. Everything is checked here, before the first byte is sent."""
+    """Prepare the load of a server: that of the options, or `target`.
+
+    Everything is checked here, before the first byte is sent. Prompts of a suite are sent as they are
+    written: with a mark in each, their scores would not be those of `assay run`.
+    """
     server = target_for(options) if target is None else with_options(target, options)
     server = with_output_rules(server, options)
     check_allowed(server.url, options.allow_host)
@@ -196,7 +244,10 @@ def _has_sessions(data: Data | None) -> bool:
 
 
 def sessions_of(load: Load, data: Data | None, options: LoadOptions) -> tuple[UserSession, ...]:
-    """Those of a trace, or of the data set. Turns of a trace that give no length all send the same prompt."""
+    """Return the sessions of the trace or of the data set.
+
+    Turns of a trace that give no length all send the same prompt.
+    """
     if load.trace is None or not load.trace.sessions:
         assert data is not None
         return data.sessions
@@ -209,7 +260,10 @@ def sessions_of(load: Load, data: Data | None, options: LoadOptions) -> tuple[Us
 
 
 def metrics_source(options: LoadOptions, target: Target | None) -> MetricsSource | None:
-    """Where the server's own metrics are. The headers of the load, which may hold secrets, are sent only to its own server."""
+    """Find where to read the server's own metrics.
+
+    The headers of the load may hold secrets, so they are sent only to the server under load itself.
+    """
     url = options.server_metrics
     if url is None:
         return None
@@ -287,7 +341,7 @@ class Data:
 
 
 def prompts_of(options: LoadOptions, data: Data | None) -> Sequence[object]:
-    """Those of the data set, or the one prompt that is asked every time."""
+    """Return the prompts of the data set, or the one prompt that every request sends."""
     if data is not None:
         return data.prompts
     assert options.dataset is None, "whoever prepares a load reads its data set"

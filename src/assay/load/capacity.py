@@ -412,7 +412,7 @@ class Search:
     def _warnings(self, answer: SustainedRate) -> tuple[str, ...]:
         warnings = []
         if self._is_stopped():
-            warnings.append("The search was interrupted: this is the best estimate until then.")
+            warnings.append("The search was interrupted: this is the best estimate so far.")
         if not answer.is_stable:
             warnings.append(
                 "The steps disagree, so the server's capacity changes over time: the interval spans all of them."

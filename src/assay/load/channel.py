@@ -62,7 +62,7 @@ class KernelClock:
         self.follow()
 
     def follow(self) -> None:
-        """To be called now and then, as the wall clock is being corrected while it runs."""
+        """Follow the wall clock; to be called now and then, since it is corrected while the load runs."""
         before = time.monotonic_ns()
         wall = time.time_ns()
         offset = wall - (before + time.monotonic_ns()) // 2

@@ -4,6 +4,11 @@ The protocol with a worker, over its pipes: the engine writes an order (a line o
 it); the worker prepares itself and answers `ready`; the engine writes the moment on the monotonic clock at which the load
 begins, the same for all workers; the worker then sends chunks of results (`worker_report`) about ten times a second until
 one has `is_last`. Closing a worker's standard input ends its load early.
+
+Workers are processes, because one Python process can send and time only so many requests per second, and they never talk to each
+other: the engine divides the load beforehand (`part_of`), so that no lock or message delays a request. The engine itself sends
+nothing. While the load runs it reads reports and adds them up, with little use of the processor that a worker may need; the statistics of
+the result are computed after the last report.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from assay.errors import PlanError
@@ -50,11 +56,11 @@ THINK_TIMES = 1024
 _PIPE_BYTES = 2**20
 _SECONDS_TO_START = 600.0
 """An agent may have a model to read first."""
-_SECONDS_OF_SILENCE = 30.0
+SECONDS_OF_SILENCE = 30.0
 """Workers tell something ten times a second; one that is silent for so long beyond a request's limit is stuck."""
 _GRACE = 2.0
 _FEWEST_SLICES = 40
-_LOOK_AROUND = 0.1
+LOOK_AROUND = 0.1
 
 Order = Iterable[bytes | memoryview]
 """In parts, as it is sent to a worker."""
@@ -80,7 +86,11 @@ def order_for(
     places, targets = [], (target, *more_targets)
     for server in targets:
         place = place_of(server.url)
-        tls = {"name": place.host, "is_checked": server.is_checked, "ca_file": server.ca_file}
+        # As text: a worker may be on another machine, which does not have the file.
+        trusted = (
+            Path(server.ca_file).read_text(encoding="ascii", errors="replace") if server.ca_file else None
+        )
+        tls = {"name": place.host, "is_checked": server.is_checked, "trusted": trusted}
         places.append({"address": [place.family, place.address], "tls": tls if place.is_tls else None})
     is_get = bool(requests) and requests[0].startswith(b"GET ")
     return {
@@ -178,8 +188,8 @@ def carry_out(
     """
     workers = workers_of(load)
     whole = {**order, **timetable_of(load)}
-    orders = (_order_of_worker(whole, load.trace, worker, workers) for worker in range(workers))
-    with _Crew(module, workers, orders, _SECONDS_OF_SILENCE + load.seconds_each) as crew:
+    orders = (order_of_worker(whole, load.trace, worker, workers) for worker in range(workers))
+    with _Crew(module, workers, orders, SECONDS_OF_SILENCE + load.seconds_each) as crew:
         if workers == 1 and _ahead(load) <= _FEW_CONNECTIONS:
             crew.head_start = SHORT_HEAD_START
         # With one core, work beside the load would take it from the workers: it is done before the load begins.
@@ -210,7 +220,7 @@ def slice_width(load: Load) -> float:
     return min(SHORTEST, load.seconds / _FEWEST_SLICES)
 
 
-def _order_of_worker(order: dict[str, Any], trace: Trace | None, worker: int, workers: int) -> Order:
+def order_of_worker(order: dict[str, Any], trace: Trace | None, worker: int, workers: int) -> Order:
     """One worker's share of a load: of what may be in flight, and of the rows of a trace, which are dealt out in turn."""
     shared = {name: part_of(order[name], worker, workers) for name in ("in_flight", "ahead")}
     if trace is not None and workers > 1:
@@ -241,12 +251,16 @@ class _Crew:
         for process, order in zip(self._processes, self._orders, strict=True):
             with contextlib.suppress(BrokenPipeError):
                 for part in order:
-                    _stdin(process).write(part)
-                _stdin(process).flush()
+                    stdin_of(process).write(part)
+                stdin_of(process).flush()
         return self
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """Only agents start programs of their own, which are to end with the worker, and with us if we are killed."""
+        """Start a worker.
+
+        Only agents start programs of their own, which must end with the worker, and with this process if
+        it is killed. Their workers run below a reaper; the others need none.
+        """
         if self._module == SERVER_WORKER:
             return server_worker()
         mark = self._guardian.mark()
@@ -271,15 +285,10 @@ class _Crew:
             self._guardian.close()
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
-        try:
-            process.wait(_GRACE)
-        except subprocess.TimeoutExpired:
-            kill_tree(process.pid)
-            process.wait()
+        end_worker(process)
         if mark := self._marks.get(process.pid):
             kill_all(process.pid, mark)
             self._guardian.release(process.pid)
-        _stdout(process).close()
 
     def work(
         self, tally: Tally, watch: Watch, is_stopped: Callable[[], bool], watch_chunk: WatchChunk | None
@@ -306,27 +315,27 @@ class _Crew:
         """When the load begins, on the monotonic clock; None if it was stopped before all workers were ready."""
         deadline = time.monotonic() + _SECONDS_TO_START
         for process in self._processes:
-            _widen(_stdout(process))
+            widen_pipe(stdout_of(process))
             with selectors.DefaultSelector() as selector:
-                selector.register(_stdout(process), selectors.EVENT_READ)
+                selector.register(stdout_of(process), selectors.EVENT_READ)
                 while not selector.select(0.1) and time.monotonic() < deadline:
                     if is_stopped():
                         return None
-            if time.monotonic() >= deadline or _stdout(process).readline() != b"ready\n":
+            if time.monotonic() >= deadline or stdout_of(process).readline() != b"ready\n":
                 raise PlanError("A worker of the load engine could not start; its message is above.")
         # One moment for all workers: CLOCK_MONOTONIC is the same in every process of a machine.
         begin = time.monotonic() + self.head_start
         for process in self._processes:
             with contextlib.suppress(BrokenPipeError):
-                _stdin(process).write(f"{begin!r}\n".encode())
-                _stdin(process).flush()
+                stdin_of(process).write(f"{begin!r}\n".encode())
+                stdin_of(process).flush()
         return begin
 
     def _close_inputs(self) -> None:
         """Tell all workers to end."""
         for process in self._processes:
             with contextlib.suppress(BrokenPipeError):
-                _stdin(process).close()
+                stdin_of(process).close()
 
     def _chunks(self) -> Iterator[tuple[int, Chunk | None]]:
         """Chunks as they come, with the number of their worker, until each worker has sent its last or is gone.
@@ -337,12 +346,12 @@ class _Crew:
         heard = [time.monotonic()] * len(self._processes)
         with selectors.DefaultSelector() as selector:
             for number, process in enumerate(self._processes):
-                selector.register(_stdout(process), selectors.EVENT_READ, (number, Unpacker()))
+                selector.register(stdout_of(process), selectors.EVENT_READ, (number, Unpacker()))
             while selector.get_map():
                 asleep_since = time.monotonic()
                 # How late this returns shows how much of the processor is left for us: see `BackgroundPriority.adapt`.
-                ready = selector.select(_LOOK_AROUND)
-                self.priority.adapt(delay=time.monotonic() - asleep_since - _LOOK_AROUND)
+                ready = selector.select(LOOK_AROUND)
+                self.priority.adapt(delay=time.monotonic() - asleep_since - LOOK_AROUND)
                 if not ready:
                     yield 0, None
                 for key, _ in ready:
@@ -366,17 +375,27 @@ def _shares_its_only_core() -> bool:
     return sys.platform == "linux" and len(os.sched_getaffinity(0)) == 1
 
 
-def _stdin(process: subprocess.Popen[bytes]) -> IO[bytes]:
+def end_worker(process: subprocess.Popen[bytes]) -> None:
+    """A worker whose input is closed ends by itself; one that does not within the grace period is killed."""
+    try:
+        process.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        kill_tree(process.pid)
+        process.wait()
+    stdout_of(process).close()
+
+
+def stdin_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
     assert process.stdin is not None
     return process.stdin
 
 
-def _stdout(process: subprocess.Popen[bytes]) -> IO[bytes]:
+def stdout_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
     assert process.stdout is not None
     return process.stdout
 
 
-def _widen(pipe: IO[bytes]) -> None:
+def widen_pipe(pipe: IO[bytes]) -> None:
     """A worker must not wait for us in the middle of a measurement."""
     if sys.platform == "linux":
         import fcntl

@@ -52,7 +52,7 @@ class Failures:
 
 
 def message_of(error: BaseException) -> str:
-    """Redacted before it is cut: nobody recognises half of a secret."""
+    """Redact first, then cut: half of a secret would not be recognised."""
     text = str(error)
     if isinstance(error, AgentError):
         # The log stands by itself.

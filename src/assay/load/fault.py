@@ -127,7 +127,7 @@ class Traffic:
 
     @property
     def number_faulted(self) -> int:
-        """Those that a fault was chosen for."""
+        """Count the requests that a fault was chosen for."""
         return sum(passage.fault is not FaultKind.NONE for passage in self.passages)
 
     @property
@@ -171,7 +171,7 @@ class Traffic:
         return self.seen / needed
 
     def while_imposed(self, kind: FaultKind) -> tuple[tuple[float, float], ...]:
-        """From when to when each fault of this kind was there."""
+        """Return the beginning and the end of each fault of this kind."""
         nexts = (*(change.at for change in self.changes[1:]), inf)
         spans = zip(self.changes, nexts, strict=False)
         return tuple((change.at, end) for change, end in spans if change.fault.kind is kind)

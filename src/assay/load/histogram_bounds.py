@@ -1,4 +1,4 @@
-"""What is fixed before the first answer, apart from what adds answers up: that needs numpy, which takes a while to load."""
+"""Bounds of histograms, fixed before the first answer; separate from the tally, whose numpy takes a while to import."""
 
 from __future__ import annotations
 

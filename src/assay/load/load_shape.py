@@ -66,7 +66,7 @@ def _load(options: LoadOptions, has_sessions: bool) -> Load:
     )
     arrivals, _, trace = (options.arrivals or "").partition(":")
     if arrivals == "trace" and not trace:
-        raise wrong_option("--arrivals", "Name the file of the trace: --arrivals trace:FILE")
+        raise wrong_option("--arrivals", "Give the trace file: --arrivals trace:FILE")
     if arrivals == "trace":
         return _follow_trace(common, Path(trace), options)
     if options.speed is not None or options.window is not None:
@@ -75,7 +75,7 @@ def _load(options: LoadOptions, has_sessions: bool) -> Load:
         )
     if arrivals not in ("", "constant", "poisson"):
         raise wrong_option(
-            "--arrivals", f"'{options.arrivals}' is not known. There are constant, poisson and trace:FILE."
+            "--arrivals", f"'{options.arrivals}' is unknown. Use constant, poisson or trace:FILE."
         )
     if options.rate is None and options.stages is None:
         if arrivals:
@@ -87,15 +87,13 @@ def _load(options: LoadOptions, has_sessions: bool) -> Load:
 def _open(common: Load, options: LoadOptions, arrivals: Arrivals, seconds: float) -> Load:
     """An open loop by --rate or --stages."""
     if common.think_seconds and not common.has_sessions:
-        raise wrong_option(
-            "--think", "Think time belongs to a closed loop; with a rate the timetable decides."
-        )
+        raise wrong_option("--think", "Think time needs a closed loop; with a rate, the schedule decides.")
     if options.stages is not None:
         stages = stages_of(options.stages)
         if sum(stage[0] for stage in stages) > _LONGEST:
             raise wrong_option("--stages", "All stages together may last at most a week.")
         if options.duration is not None:
-            raise wrong_option("--duration", "The stages say how long it takes.")
+            raise wrong_option("--duration", "The stages set the duration.")
         return replace(common, arrivals=arrivals, stages=stages, seconds=sum(stage[0] for stage in stages))
     rate = rate_of(options.rate if options.rate is not None else 0, "--rate")
     if options.requests is not None and options.duration is None:
@@ -108,13 +106,11 @@ def _open(common: Load, options: LoadOptions, arrivals: Arrivals, seconds: float
 def _follow_trace(common: Load, path: Path, options: LoadOptions) -> Load:
     """An open loop whose requests are due when those of a recorded trace were."""
     if options.rate is not None or options.stages is not None:
-        raise wrong_option(
-            "--arrivals", "A trace says itself when requests are due: leave --rate and --stages out."
-        )
+        raise wrong_option("--arrivals", "A trace sets when requests are due: leave out --rate and --stages.")
     trace = _part_of_trace(read_trace(path), options)
     has_sessions = bool(trace.sessions)
     if common.think_seconds and not has_sessions:
-        raise wrong_option("--think", "Think time belongs to a closed loop; a trace decides by itself.")
+        raise wrong_option("--think", "Think time needs a closed loop; a trace sets its own times.")
     if common.has_sessions:
         raise wrong_option("--dataset", "Give either sessions in the data set, or a trace.")
     if options.requests is not None:
@@ -150,7 +146,7 @@ def _cancel_after(options: LoadOptions) -> float | None:
     """When requests are given up on purpose; a share of them without a time would do nothing, and is refused."""
     if options.cancel_after is None:
         if options.cancel_share is not None:
-            raise wrong_option("--cancel-share", "Say when they are cancelled: --cancel-after 500ms")
+            raise wrong_option("--cancel-share", "Set when they are cancelled: --cancel-after 500ms")
         return None
     after = seconds_of(options.cancel_after, "--cancel-after")
     if after <= 0:

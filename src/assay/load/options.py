@@ -13,14 +13,14 @@ from typing import Any, Literal, get_type_hints
 
 from assay.errors import Mistake, SpecError
 
-Group = Literal["traffic", "ending", "server", "inputs", "requests", "params"]
+Group = Literal["traffic", "ending", "server", "generators", "inputs", "requests", "params"]
 """Where an option stands in the help of `assay load`. `requests` are those of `assay stress` as well; `params` are no options of
 the command line: they can only be set as params of the experiment."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenOption:
-    """How people write an option, and what they are told about it."""
+    """How people write an option, and its help text."""
 
     group: Group
     help: str
@@ -77,7 +77,7 @@ class LoadOptions:
     prompt_seed: int | None = _option(
         None,
         "params",
-        "Seed of what makes prompts unique. Default: chosen at random, so that no load matches the prompt cache of another.",
+        "Seed for what makes prompts unique. Default: random, so that no load hits the prompt cache of another.",
     )
     concurrency: int | None = _option(
         None,
@@ -142,10 +142,26 @@ class LoadOptions:
         "Prometheus endpoint of the server, read once a second and shown with the load.",
         "URL",
     )
+    executor: str | None = _option(
+        None,
+        "generators",
+        "Executor that runs the load generators; default: local. See assay list executors.",
+        "NAME",
+        needs_server=True,
+    )
+    generators: int | None = _option(
+        None,
+        "generators",
+        "Divide the load among N load generators; default: 1, and with another executor one on each of its nodes.",
+        "N",
+        least=1,
+        most=10_000,
+        needs_server=True,
+    )
     prompt_cache: str | None = _option(
         None,
         "inputs",
-        "unique (default): each prompt has a prefix of its own, so that no prompt cache matches; keep: as written.",
+        "unique (default): each prompt has its own prefix, so that no prompt cache hits; keep: as written.",
         choices=("unique", "keep"),
     )
     shared_prefix: int | None = _option(
@@ -220,15 +236,17 @@ class LoadOptions:
         "FILE",
         needs_server=True,
     )
-    workers: int = _option(1, "requests", "Processes that send requests; default: 1.", "N")
+    workers: int = _option(
+        1, "requests", "Processes that send requests, per load generator; default: 1.", "N"
+    )
     seed: int = _option(
         1,
         "requests",
-        "Seed of random arrivals and lengths; when given, also of what makes prompts unique.",
+        "Seed for random arrivals and lengths and, if given, for what makes prompts unique.",
         "N",
         least=0,
         most=2**32 - 1,
-        param_help="Seed of random arrivals and lengths.",
+        param_help="Seed for random arrivals and lengths.",
     )
 
     def __post_init__(self) -> None:

@@ -1,4 +1,9 @@
-"""Priorities of what works beside a load and must not take the processor from its workers."""
+"""Priorities of what works beside a load and must not take the processor from its workers.
+
+Reading metrics, adding up results and drawing the live view are work that can wait, while a request that
+leaves late falsifies the measurement. Threads for such work therefore run at the lowest priority, and get
+the usual one back only when they fall behind.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,10 @@ _PILED_UP = 1 / 8
 
 
 def lower_priority() -> None:
-    """Of the thread that calls it and those that it starts, where the system knows priorities of threads."""
+    """Lower the priority of the calling thread and of those that it starts.
+
+    Only Linux knows priorities of threads; elsewhere nothing happens.
+    """
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST)
@@ -27,7 +35,10 @@ _IDLE_SECONDS = 2.0
 
 
 def take_usual_priority() -> None:
-    """For a thread that must not wait: it has the priority of the one that started it, which may have been idle."""
+    """Take the usual priority back, for a thread that must not wait.
+
+    It inherits the priority of the thread that started it, which may have been lowered.
+    """
     if sys.platform == "linux" and os.sched_getscheduler(0) in (os.SCHED_IDLE, os.SCHED_BATCH):
         _schedule(os.SCHED_OTHER)
 
@@ -72,7 +83,11 @@ class BackgroundPriority:
             _schedule(os.SCHED_BATCH)
 
     def adapt(self, delay: float = 0.0, backlog: float = 0.0) -> None:
-        """To how much later than asked for this thread woke up, and to how full a pipe of results was."""
+        """Adapt the priority to how late this thread woke up, and to how full a pipe of results is.
+
+        A thread that comes late or whose pipe fills up gets its share of the processor back at once; it
+        is lowered again only after a while without delay.
+        """
         if not self._is_possible:
             return
         is_short_of_time = delay > _LATE or backlog > _PILED_UP

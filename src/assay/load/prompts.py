@@ -81,9 +81,7 @@ def read_inputs(options: LoadOptions, *, is_unique: bool) -> Inputs:
 def _check(options: LoadOptions) -> None:
     """Refuse options that exclude each other; what each says by itself is checked where it is read."""
     if options.prompt_cache not in (None, "unique", "keep"):
-        raise wrong_option(
-            "--prompt-cache", f"'{options.prompt_cache}' is not known. There are unique and keep."
-        )
+        raise wrong_option("--prompt-cache", f"'{options.prompt_cache}' is unknown. Use unique or keep.")
     if options.prompt_cache == "keep" and options.shared_prefix is not None:
         raise wrong_option("--shared-prefix", "With --prompt-cache keep, prompts are sent as written.")
     if options.shared_prefix is not None and not 1 <= options.shared_prefix <= MOST_TOKENS:
@@ -96,7 +94,7 @@ def _check(options: LoadOptions) -> None:
 
 
 def _check_lengths(options: LoadOptions) -> None:
-    """Refuse lengths that exclude each other: the requests would be of a length that nobody asked for."""
+    """Refuse contradictory lengths: the requests would have a length that nobody asked for."""
     if options.shared_prefix is not None and options.input_tokens is not None:
         mean = tokens_of(options.input_tokens, "--input-tokens").mean
         if mean <= options.shared_prefix:

@@ -46,7 +46,7 @@ _NOT_PASSED_ON = frozenset(
 
 
 def request_key(request: HttpRequest) -> str:
-    """What tells a request from others: the name that the client gave it, else all that it asks."""
+    """What identifies a request: the name that the client gave it, else its whole content."""
     for name in _NAMES:
         if name in request.headers:
             return request.headers[name]
@@ -104,15 +104,18 @@ class FaultProxy:
 
     @property
     def url(self) -> str:
-        """Where to send what was meant for the upstream; its path is the same."""
+        """Return the address to use instead of the upstream's; its path is the same."""
         return f"http://127.0.0.1:{self._port}{self._place.path}"
 
     def impose(self, fault: Fault) -> float:
-        """From now on this fault and no other; when that was, on the proxy's clock. Requests under way end as they began."""
+        """Impose this fault and no other from now on, and return when that was, on the proxy's clock.
+
+        Requests under way end as they began.
+        """
         return self._thread.run(self._impose(fault), _CALL_SECONDS)
 
     def lift(self) -> float:
-        """From now on everything passes."""
+        """Lift the fault: from now on everything passes."""
         return self.impose(NOTHING)
 
     def traffic(self) -> Traffic:
@@ -148,7 +151,7 @@ class FaultProxy:
         await self._server.listen(sock=_bound(self._port), backlog=1024)
 
     async def _vanish(self) -> None:
-        """Resets and no orderly end: a server that is gone does not say goodbye."""
+        """Reset all connections instead of closing them: a server that is gone does not close them properly."""
         self._server.close(resets=True)
 
     def admit(self, connection: _ThrottledConnection) -> None:
@@ -273,7 +276,11 @@ def _bound(port: int) -> socket.socket:
 
 
 class _ThrottledConnection(ServerConnection):
-    """A client's connection whose requests may be read slowly; garbage on it is counted, and not answered."""
+    """A client's connection whose requests may be read slowly, as a fault of the network.
+
+    Reading is slowed by leaving bytes in the socket, so the client meets a full send buffer as it would
+    in reality. Garbage is counted, and not answered.
+    """
 
     __slots__ = ("_held", "_proxy", "_timer", "number")
 
@@ -433,7 +440,7 @@ class _Answer:
         return self._body.is_done
 
     async def begin(self) -> None:
-        """Until its head is complete; interim answers before it are dropped."""
+        """Read until the head is complete; interim answers (1xx) before it are dropped."""
         while not self.status or 100 <= self.status < 200:
             await self._head()
 

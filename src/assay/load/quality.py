@@ -23,7 +23,11 @@ from assay.stats.means import average_by_case, compute_mean_score
 
 @dataclass(frozen=True, slots=True)
 class Checker:
-    """Holds answers against the cases of a suite, which are asked in turn: request n asks case n modulo their number."""
+    """Holds answers of a load against the cases of a suite.
+
+    Cases are asked in turn: request n asks case n modulo their number, so the number of a request tells
+    what was expected.
+    """
 
     pairs: Sequence[tuple[Benchmark, Case]]
     output: str | None = None

@@ -202,7 +202,11 @@ def _totals(delivered: Yield) -> tuple[float, float, float]:
 
 
 def _relative_half_width(times: Histogram, n: float) -> float:
-    """Of the 95 % interval of the mean of so many latencies: a closed loop's rate is known no better."""
+    """Compute the relative half-width of the 95 % interval of the mean of so many latencies.
+
+    By Little's law a closed loop's rate is the concurrency ÷ the mean latency, so the rate is known no
+    better.
+    """
     if times.n < 2 or n < 1:
         return 0.0
     values, shares = times.curve()
@@ -221,5 +225,5 @@ def slices_between(tally: Tally, begin: float, end: float) -> list[Slice]:
 
 
 def blocks_of(parts: Sequence[T], size: int) -> list[Sequence[T]]:
-    """Of equal length; what does not fill one is left out."""
+    """Cut the parts into blocks of equal length; what does not fill a block is left out."""
     return [parts[at : at + size] for at in range(0, len(parts) - size + 1, size)]

@@ -76,7 +76,7 @@ class Prefix:
 
 
 def target_of(url: str, model: str | None, streams: bool, headers: Mapping[str, str] | None = None) -> Target:
-    """In the dialect that the end of the address stands for."""
+    """Build the target for an address, in the dialect that the end of the address stands for."""
     parts = check_address(url)
     endpoint = endpoint_at(parts)
     can_stream = streams and endpoint.can_stream
@@ -313,16 +313,16 @@ def place_of(url: str) -> ServerAddress:
 
 
 def is_allowed(url: str, allowed: Sequence[str]) -> bool:
-    """Only this machine, and hosts that the user has named, are ever put under load."""
+    """Say whether this address may be put under load: this machine, and hosts that the user has named."""
     host = urlsplit(url).hostname or ""
     return is_loopback(host) or host.lower() in {name.lower() for name in allowed}
 
 
 def check_allowed(url: str, allowed: Sequence[str]) -> None:
-    """Raise PlanError for a host that is neither this machine nor named by the user: nobody loads a server by a typing error."""
+    """Raise PlanError for a host that is neither this machine nor allowed by the user, so that a typo cannot load a foreign server."""
     if is_allowed(url, allowed):
         return
     host = urlsplit(url).hostname or ""
     raise PlanError(
-        f"'{host}' is not this machine, and a load may harm it. If it is yours to load: --allow-host {host}"
+        f"'{host}' is another machine, and a load test may disrupt it. If you are authorized to test it: --allow-host {host}"
     )

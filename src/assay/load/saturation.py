@@ -1,4 +1,4 @@
-"""A server that has more to do than it can: how fast it answers then, whether work piles up, and who is to blame (`breach`).
+"""Saturation: how fast a server answers at its limit, whether work piles up, and what the bottleneck is (`breach`).
 
 As long as every slot of a server is busy, the rate of its answers is its capacity, whatever the service times are: that is
 the figure to measure, with an interval, instead of narrowing down the rate at which a queue begins to grow by chance.
@@ -104,7 +104,11 @@ def _least_half(rate: float, seconds: float, spread: float) -> float:
 
 
 def sample_open(result: LoadResult, spread: float) -> RateSample | None:
-    """Of a timetable that asks for more than the server can do: what was answered once there was a queue."""
+    """Sample the rate of an open loop that asks for more than the server can do.
+
+    Only what was answered once there was a queue counts: before, the rate is that of the timetable and
+    not of the server.
+    """
     # The stretches in which requests were due, from the first answer on; the first quarter of them filled the queue.
     until = (result.measured_from + result.measured_seconds) * (1 + 1e-9)
     inside = [moment for moment in result.moments if moment.begin + moment.seconds <= until]
@@ -127,32 +131,49 @@ def sample_open(result: LoadResult, spread: float) -> RateSample | None:
 def estimate_spread(results: Sequence[LoadResult]) -> float:
     """Standard deviation ÷ mean of service times, from steps that kept no request waiting."""
     times = [result.times["latency"] for result in results if "latency" in result.times]
-    number = sum(one.n for one in times)
+    number = sum(distribution.n for distribution in times)
     if number < _FEWEST_TIMES:
         return 1.0
     mean = compute_pooled_mean(times)
-    many = [one for one in times if one.n >= _MANY_TIMES]
+    many = [distribution for distribution in times if distribution.n >= _MANY_TIMES]
     if many:
-        spread = sum(one.n * (one.p90 - one.p50) for one in many) / sum(one.n for one in many) / _P90 / mean
+        spread = (
+            sum(distribution.n * (distribution.p90 - distribution.p50) for distribution in many)
+            / sum(distribution.n for distribution in many)
+            / _P90
+            / mean
+        )
     else:
         # Percentiles of a few are these few themselves; tails count more than they should, which is on the safe side.
         spread = (
-            float(np.std([value for one in times for value in (one.p50, one.p90, one.max)], ddof=1)) / mean
+            float(
+                np.std(
+                    [
+                        value
+                        for distribution in times
+                        for value in (distribution.p50, distribution.p90, distribution.max)
+                    ],
+                    ddof=1,
+                )
+            )
+            / mean
         )
     # Of few times the spread itself is hardly known.
     return max(_LEAST_SPREAD, spread * t_quantile(0.975, number - 1) / 1.96)
 
 
 def compute_pooled_mean(times: Sequence[Distribution]) -> float:
-    """Of all times together."""
-    return sum(one.n * one.mean for one in times) / max(1, sum(one.n for one in times))
+    """Compute the mean of all times together, each distribution weighted by its number of values."""
+    return sum(distribution.n * distribution.mean for distribution in times) / max(
+        1, sum(distribution.n for distribution in times)
+    )
 
 
 def requests_wait(result: LoadResult, before: Sequence[LoadResult]) -> bool:
     """Whether answers took longer than `before`, with fewer in flight, by more than chance explains."""
     now = result.times.get("latency")
-    times = [one.times["latency"] for one in before if "latency" in one.times]
-    number = sum(one.n for one in times)
+    times = [earlier.times["latency"] for earlier in before if "latency" in earlier.times]
+    number = sum(distribution.n for distribution in times)
     if now is None or not number:
         return False
     by_chance = _SURELY * estimate_spread(before) * math.sqrt(1 / now.n + 1 / number)
@@ -164,7 +185,7 @@ def is_piling_up(result: LoadResult, seconds: float, spread: float) -> bool | No
 
     Seen by those who wait in it: a latency that grows by d means that d × rate more requests wait, whenever they are answered.
     """
-    due = [one for one in result.moments if one.begin < seconds and one.latency_p50 is not None]
+    due = [moment for moment in result.moments if moment.begin < seconds and moment.latency_p50 is not None]
     third = len(due) // 3
     if not third:
         return None
@@ -174,13 +195,13 @@ def is_piling_up(result: LoadResult, seconds: float, spread: float) -> bool | No
         * result.requests_completed
         / result.duration
     )
-    between = sum(one.sent for one in due) * 2 / 3
+    between = sum(moment.sent for moment in due) * 2 / 3
     return grown > max(_SHORT * between, _BY_CHANCE * spread * math.sqrt(between), 1.0)
 
 
 def _mean_latency(moments: Sequence[Moment]) -> float:
-    sent = sum(one.sent for one in moments)
-    return sum((one.latency_p50 or 0.0) * one.sent for one in moments) / max(1, sent)
+    sent = sum(moment.sent for moment in moments)
+    return sum((moment.latency_p50 or 0.0) * moment.sent for moment in moments) / max(1, sent)
 
 
 def breach(result: LoadResult, load: Load, spread: float = 1.0) -> tuple[str | None, str]:
@@ -198,7 +219,11 @@ def breach(result: LoadResult, load: Load, spread: float = 1.0) -> tuple[str | N
     if (servers > MOST_ERRORS and not has_own_limit) or (
         _is_about_errors(broken) and servers > result.error_rate.value / 2
     ):
-        kind = max((one for one in failed if one not in OWN_LIMITS), key=lambda one: failed[one], default="")
+        kind = max(
+            (error for error in failed if error not in OWN_LIMITS),
+            key=lambda error: failed[error],
+            default="",
+        )
         return "errors", f"{servers:.1%} of the requests failed, most of them as {kind}"
     is_short = _is_short(result, load, spread)
     if own and (broken or is_short or result.error_rate.value > MOST_ERRORS):

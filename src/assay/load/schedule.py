@@ -74,7 +74,9 @@ def timetable(order: dict[str, Any]) -> Iterator[tuple[int, float]]:
         # A worker is given no rows but its own.
         turns: Iterator[tuple[int, float]] = zip(count(order["worker"], order["workers"]), order["due"])
     elif order["stages"] is not None:
-        moments = arrivals([RateStage(*one) for one in order["stages"]], order["is_poisson"], order["seed"])
+        moments = arrivals(
+            [RateStage(*stage) for stage in order["stages"]], order["is_poisson"], order["seed"]
+        )
         turns = share(moments, order["worker"], order["workers"])
     else:
         turns = share([0.0] * order["concurrency"], order["worker"], order["workers"])

@@ -32,7 +32,7 @@ _SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{[^\n]*\})?[ \t]+(\S+)")
 
 @dataclass(frozen=True, slots=True)
 class KnownMetric:
-    """A metric that is shown under a title that servers share: "waiting at the server", whoever calls it what."""
+    """A metric shown under a common title, such as "waiting at the server", whatever each server calls it."""
 
     name: str
     software: str
@@ -109,7 +109,12 @@ class MetricsSource:
 
 
 class MetricsReader:
-    """Reads in a thread of the lowest priority from `with` on; `summarize` puts it on the time axis of the load."""
+    """Reads the server's own metrics in a thread while the load runs, from `with` on.
+
+    The thread has the lowest priority: a scrape must not delay requests of the load on the same machine.
+    A failed reading is counted and the next one is tried. There is one last reading after the load, for
+    what it left behind. `summarize` puts the samples on the time axis of the load.
+    """
 
     def __init__(self, source: MetricsSource) -> None:
         self._source = source
@@ -137,7 +142,11 @@ class MetricsReader:
             self._is_abandoned = True
 
     def _read_on(self) -> None:
-        """The thread's loop: a reading every second, and one more when the load has ended."""
+        """Read the metrics every second, and once more when the load has ended.
+
+        The times are those of a schedule, so that a slow reading does not delay all that follow it. A
+        thread that was abandoned reads no more.
+        """
         lower_priority()
         due = time.monotonic()
         while True:
@@ -188,7 +197,7 @@ class MetricsReader:
 
 
 def _fetch(source: MetricsSource) -> str:
-    """Redirects are not followed: they may lead to a host that nobody allowed."""
+    """Redirects are not followed: they may lead to a host that is not allowed."""
     parts = urlsplit(source.url)
     host = parts.hostname or ""
     connection: http.client.HTTPConnection

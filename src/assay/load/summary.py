@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from assay.load.cancellation import CANCELLED
+from assay.load.histogram_bounds import SHORTEST
 from assay.load.rates import (
     FEWEST_BLOCKS,
     LATENCIES_OF_A_LONG_WINDOW,
@@ -40,14 +41,14 @@ _SHORTEST = 1e-6
 
 
 def summarise_load(tally: Tally, load: Load) -> LoadResult:
-    """The figures alone; `analysis.load` says what to make of them."""
+    """Compute the figures of a load; `analysis.load` says what to make of them."""
     if load.trace is not None and load.trace.sessions:
         load = replace(load, seconds=max(load.seconds, _whole_slices(tally.last_due, tally.width)))
     # From here on a load that was cut short is one that was meant to be as short as that.
     if tally.stopped_at is not None:
         load = until(load, _known_until(tally, tally.stopped_at))
     window = find_measured_window(tally, load)
-    # Rates end where fewer requests are in flight than were asked for; times and errors are those of every request.
+    # Rates end where fewer requests are in flight than asked for; times and errors also count slow answers (coordinated omission).
     times_until = window.end
     if tally.stopped_at is None and not tally.lost:
         times_until = max(window.end, _whole_slices(tally.last_due, tally.width))
@@ -78,7 +79,7 @@ def summarise_load(tally: Tally, load: Load) -> LoadResult:
         moments=_moments(tally),
         curve=_curve(inside.times["latency"]),
         lag_p99=tally.lag.quantile(0.99) if tally.lag.n else 0.0,
-        cpu_share=_busiest_cpu_share(tally),
+        cpu_share=busiest_cpu_share(tally, tally.cpu),
         is_valid=True,
         is_saturated=False,
         is_simulated=tally.is_simulated,
@@ -114,7 +115,7 @@ def _known_until(tally: Tally, stopped_at: float) -> float:
 
 
 def _whole_slices(seconds: float, width: float) -> float:
-    """To the end of the slice that it is in."""
+    """Round the seconds up to the end of the slice that they are in."""
     return (math.floor(seconds / width + 1e-9) + 1) * width
 
 
@@ -123,7 +124,7 @@ def _without_cancelled(errors: Mapping[str, int]) -> dict[str, int]:
 
 
 def outcomes_of(tally: Tally) -> list[dict[str, int]]:
-    """Of several targets: how often each outcome came up at each, at all workers together."""
+    """Count how often each outcome came up at each of several targets, over all workers."""
     added: list[Counter[str]] = [Counter() for _ in next(iter(tally.outcomes.values()), ())]
     for by_target in tally.outcomes.values():
         for total, outcomes in zip(added, by_target, strict=True):
@@ -162,7 +163,10 @@ def _find_end_of_count(tally: Tally, load: Load) -> float:
 
 
 def find_measured_window(tally: Tally, load: Load) -> MeasuredWindow:
-    """Without what came before the load had settled; whole if its rate was meant to change."""
+    """Find the measured window of the load: without what came before the load had settled.
+
+    It is the whole load if its rate was meant to change, since then there is no steady state to wait for.
+    """
     end = _sending_ends(tally, load)
     if load.warmup is not None:
         begin = math.ceil(load.warmup / tally.width - 1e-9) * tally.width
@@ -175,10 +179,15 @@ def find_measured_window(tally: Tally, load: Load) -> MeasuredWindow:
 
 
 def _open_window(tally: Tally, end: float) -> MeasuredWindow:
-    """Nothing comes back before an answer takes its time: that is no rise, and no reason to leave requests out."""
+    """Nothing comes back before an answer takes its time: that is no rise, and no reason to leave requests out.
+
+    Nor is anything left out of a load of less than a second: slow first answers are results there, and no rise to a level.
+    """
+    if end < FEWEST_BLOCKS * SHORTEST:
+        return MeasuredWindow(0.0, end, True, 0.0)
     times = together(tally.slices.values()).times["latency_from_send"]
     before_answers = math.ceil(times.quantile(0.5) / tally.width) if times.n else 0
-    ended = [one.completed + one.failed for one in slices_between(tally, 0.0, end)]
+    ended = [time_slice.completed + time_slice.failed for time_slice in slices_between(tally, 0.0, end)]
     begin, is_steady = find_steady_start(ended[before_answers : max(1, int(end / tally.width + 1e-9))])
     return MeasuredWindow(begin * tally.width, end, is_steady, begin * tally.width)
 
@@ -188,7 +197,7 @@ def _find_closed_window(tally: Tally, end: float) -> MeasuredWindow:
     latency = mean_latency(tally)
     size = max(1, math.ceil(2 * latency / tally.width))
     rates = [
-        sum(one.by_life.answers + one.failed for one in block) / size
+        sum(time_slice.by_life.answers + time_slice.failed for time_slice in block) / size
         for block in blocks_of(slices_between(tally, 0.0, end)[: max(1, int(end / tally.width + 1e-9))], size)
     ]
     begin, is_steady = find_steady_start(rates)
@@ -306,12 +315,13 @@ def _bin_times(times: Histogram) -> TimeHistogram | None:
     return TimeHistogram(tuple(edges.tolist()), tuple(counts.tolist()), beyond, is_log)
 
 
-def _busiest_cpu_share(tally: Tally) -> float:
+def busiest_cpu_share(tally: Tally, workers: Iterable[int]) -> float:
     """CPU time ÷ time of the worker that used most of its core."""
+    readings = [tally.cpu[worker] for worker in workers if worker in tally.cpu]
     return max(
         (
             (used_last - used_first) / (last - first)
-            for (first, used_first), (last, used_last) in tally.cpu.values()
+            for (first, used_first), (last, used_last) in readings
             if last > first
         ),
         default=0.0,

@@ -77,7 +77,11 @@ class Openings:
 
 
 class SyntheticText:
-    """Prompts of so many tokens: each begins in its own way or, where they are to share a prefix, all in the same."""
+    """Makes prompts of so many tokens.
+
+    Each begins in its own way, so that no server can answer from its prefix cache; prompts that are to
+    share a prefix all begin in the same way.
+    """
 
     __slots__ = ("_block_openings", "_filler", "_openings")
 
@@ -118,7 +122,10 @@ class SyntheticText:
         return b"".join(parts)[:-1]
 
     def _words(self, begin: int, number: int) -> bytes:
-        """So many words from a place on, each with the space after it; from the first again after the last."""
+        """Return so many words of the filler from a place on, each with the space after it.
+
+        After the last word the first one follows again.
+        """
         at = begin % _FILLER_WORDS * 5
         text = self._filler[at : at + 5 * number]
         missing = 5 * number - len(text)

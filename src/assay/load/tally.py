@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.load.answer_text import Kept
+from assay.load.answer_text import Reservoir
 from assay.load.cancellation import CANCELLED
 from assay.load.failures import failures_in
 from assay.load.histogram_bounds import SHORTEST
@@ -79,6 +79,24 @@ class Slice:
 
 
 @dataclass(slots=True)
+class WorkerShare:
+    """What one worker did of a load."""
+
+    completed: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    lag: Histogram = NOTHING
+    schedule_delay: Histogram = NOTHING
+
+    def add_times(self, times: Mapping[str, Values], is_ok: NDArray[np.bool_]) -> None:
+        """Add the times of the requests that were answered."""
+        self.completed += int(is_ok.sum())
+        self.lag = merge_histograms([self.lag, histogram(times["lag"][is_ok])])
+        self.schedule_delay = merge_histograms(
+            [self.schedule_delay, histogram(times["schedule_delay"][is_ok])]
+        )
+
+
+@dataclass(slots=True)
 class LoadProgress:
     """The last that was heard, for those who look on."""
 
@@ -130,7 +148,7 @@ class Tally:
         """Of the requests that were due at the very start: when they were sent, their numbers, and when they were answered."""
         self.unfinished_from = math.inf
         """When the first of the requests was due of which nobody knows how they would have ended."""
-        self._lag = NOTHING
+        self._shares: dict[int, WorkerShare] = {}
         self.last_end = 0.0
         self.last_due = 0.0
         self.reconnects: dict[int, int] = {}
@@ -143,7 +161,7 @@ class Tally:
         """Of each worker, where there are several targets: how often each outcome came up at each."""
         self.usage: dict[int, tuple[int, int, int]] = {}
         """Of each worker: answers that reported their input tokens, the sum of those, and how many of them were cached."""
-        self._kept: Kept[tuple[int, str]] = Kept()
+        self._kept: Reservoir[tuple[int, str]] = Reservoir()
         self._tls_failures: dict[int, Mapping[str, int]] = {}
         self._failures: tuple[ErrorDetail, ...] = ()
         self.began: float | None = None
@@ -195,7 +213,7 @@ class Tally:
         """Sort the waiting rows into slices: seldom, as it takes the processor from workers that have to be on time."""
         waiting, self._waiting, self._waiting_values = self._waiting, [], 0
         for worker in sorted({worker for worker, _ in waiting}):
-            self._fold([chunk for sender, chunk in waiting if sender == worker and len(chunk)])
+            self._fold(worker, [chunk for sender, chunk in waiting if sender == worker and len(chunk)])
         gaps: defaultdict[int, list[Histogram]] = defaultdict(list)
         for _, chunk in waiting:
             if chunk.gaps or chunk.zero_gaps:
@@ -242,8 +260,13 @@ class Tally:
 
     @property
     def lag(self) -> Histogram:
+        return merge_histograms([share.lag for share in self.shares.values()])
+
+    @property
+    def shares(self) -> dict[int, WorkerShare]:
+        """Return the share of each worker that has reported a request."""
         self._settle_waiting()
-        return self._lag
+        return self._shares
 
     @property
     def error_reasons(self) -> dict[str, dict[str, int]]:
@@ -257,24 +280,31 @@ class Tally:
 
     @property
     def answers(self) -> list[tuple[int, str]]:
-        """To be scored, each with the number of its request."""
+        """Return the answers to be scored, each with the number of its request."""
         return list(self._kept)
 
-    def end(self, workers: int, is_stopped: bool) -> None:
-        """No more chunks will come; requests that a worker which did not finish had in flight are counted as well."""
+    def end(self, workers: int, is_stopped: bool, died: Collection[int] = ()) -> None:
+        """No more chunks will come; requests that a worker which did not finish had in flight are counted as well.
+
+        A worker that did not finish is lost, unless the load was stopped; with `died`, it was stopped because of those workers,
+        and counts up to what was last heard of them: afterwards it was not the load that was asked for.
+        """
         for worker in set(range(workers)) - self.done:
+            is_lost = not is_stopped or worker in died
             if left := self.in_flight.get(worker, 0):
-                kind = "cut_off" if is_stopped else "worker_lost"
+                kind = "worker_lost" if is_lost else "cut_off"
                 self.errors[kind] += left
+                self.shares.setdefault(worker, WorkerShare()).errors[kind] += left
                 self._ended += left
                 place = max(0, int(self.seconds / self.width))
                 self.slices.setdefault(place, Slice()).errors[kind] += left
             self.in_flight[worker] = 0
-            self.lost += not is_stopped
+            self.lost += is_lost
         if is_stopped:
-            self.stopped_at = self.seconds
+            heard = [self.cpu[worker][1][0] if worker in self.cpu else 0.0 for worker in died]
+            self.stopped_at = min([self.seconds, *heard])
 
-    def _fold(self, chunks: Sequence[Chunk]) -> None:
+    def _fold(self, worker: int, chunks: Sequence[Chunk]) -> None:
         """Sort the requests of one worker's chunks into slices.
 
         The last chunk has all kinds of errors of the earlier ones, because a worker adds kinds and removes none. Counts go
@@ -301,11 +331,12 @@ class Tally:
                 :, is_ok & (columns["due"] < 1e-6)
             ]
         )
-        self._lag = merge_histograms([self._lag, histogram(columns["lag"][is_ok])])
         ended = (columns["end"] / self._width).astype(int)
         due = np.maximum(columns["due"] / self._width, 0).astype(int)
         begun = np.maximum(columns["begun"] / self._width, 0).astype(int)
         times = times_of(columns)
+        share = self._shares.setdefault(worker, WorkerShare())
+        share.add_times(times, is_ok)
         good = is_ok & _keep_to(times, self.bounds)
         self._spread_over_time(columns, is_ok, good)
         for place, rows in _by_place(ended):
@@ -314,8 +345,8 @@ class Tally:
             here.good += int(good[rows].sum())
             numbers = columns["kind"][rows[~is_ok[rows]]]
             for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
-                here.errors[kinds[int(number)]] += int(count)
-                self._errors[kinds[int(number)]] += int(count)
+                for errors in (here.errors, self._errors, share.errors):
+                    errors[kinds[int(number)]] += int(count)
         for place, rows in _by_place(begun):
             self._slices.setdefault(place, Slice()).begun += rows.size
         for place, rows in _by_place(due):
@@ -429,7 +460,7 @@ def spread(begin: Values, end: Values, amounts: Values, width: float) -> tuple[i
     is_short = first == last
     shares = np.bincount(first[is_short], amounts[is_short], minlength=size).astype(float)
     if not is_short.all():
-        begin, end, first, last = (one[~is_short] for one in (begin, end, first, last))
+        begin, end, first, last = (column[~is_short] for column in (begin, end, first, last))
         rates = amounts[~is_short] / (end - begin)
         shares += np.bincount(first, rates * ((origin + first + 1) * width - begin), minlength=size)
         shares += np.bincount(last, rates * (end - (origin + last) * width), minlength=size)

@@ -67,7 +67,11 @@ def target_for(options: LoadOptions, environment: Mapping[str, str] = os.environ
 
 
 def target_of_agent(use: AgentUse, options: LoadOptions, environment: Mapping[str, str]) -> Target:
-    """Where the agent's server is and how `assay run` would speak to it; headers may hold secrets from the environment."""
+    """Build the target from the definition of an agent: its server, and how `assay run` would speak to
+    it.
+
+    Headers may hold secrets from the environment, so the target is never stored.
+    """
     given: dict[str, Any] = expand_variables(dict(use.options), environment, use.name)
     headers = {str(name): str(value) for name, value in (given.get("headers") or {}).items()}
     if use.type == "http":
@@ -117,7 +121,7 @@ def _check_tls(file: str, target: Target, options: LoadOptions) -> None:
         raise wrong_option("--ca-file", "Give either --ca-file or --insecure, which takes any certificate.")
     if urlsplit(target.url).scheme != "https":
         raise wrong_option(
-            "--ca-file", f"There is no TLS at '{target.url}': an address with TLS begins with https://"
+            "--ca-file", f"'{target.url}' does not use TLS: such an address begins with https://"
         )
     check_ca_file(file)
 

@@ -14,9 +14,10 @@ import time
 from assay.load.channel import READ_BYTES, Channel, KernelClock, State, TlsError
 
 
-def trusting(ca_file: str | None, is_checked: bool = True) -> ssl.SSLContext:
-    """A context that trusts the certificates of the file, else those of the system, or any; OSError where the file is no use."""
-    context = ssl.create_default_context(cafile=ca_file)
+def trusting(ca_file: str | None, is_checked: bool = True, trusted: str | None = None) -> ssl.SSLContext:
+    """A context that trusts the certificates of the file, or those of a text in PEM format, else those of the system, or any;
+    OSError where the file is no use."""
+    context = ssl.create_default_context(cafile=ca_file, cadata=trusted)
     if not is_checked:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

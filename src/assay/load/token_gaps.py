@@ -72,7 +72,7 @@ class FirstReads:
         self._seen = self._suspicious = self.censored = 0
 
     def is_exact(self, stamps: list[float], reads: int) -> bool:
-        """Of an answer whose tokens came in several reads."""
+        """Say whether the gaps between tokens are exact, for an answer that came in several reads."""
         self._seen += 1
         together = 1
         while stamps[together] == stamps[0]:

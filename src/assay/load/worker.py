@@ -127,7 +127,11 @@ class LoadWorker:
         self._is_simulated = False
 
     def _target_of(self, number: int) -> int:
-        """In turn; all requests of a session go to the same."""
+        """Choose the target of a request: in turn, but all requests of a session go to the same one.
+
+        A server caches the conversation of a session; spreading its turns over servers would measure
+        something else.
+        """
         if self._conversations is not None:
             number = self._conversations.position_of(number).session
         return number % self._targets
@@ -142,7 +146,7 @@ class LoadWorker:
         from assay.load.tls import TlsChannel, trusting
 
         tls = place["tls"]
-        context = trusting(tls["ca_file"], tls["is_checked"])
+        context = trusting(None, tls["is_checked"], tls["trusted"])
         return lambda: TlsChannel(address, self._kernel, context, tls["name"])
 
     def run(self, begin: float, send: Callable[[Chunk, bool], None]) -> None:
@@ -573,7 +577,11 @@ class LoadWorker:
         return True
 
     def _go_on(self, conversations: Conversations, number: int, kind: str | None) -> None:
-        """With the next turn, if there was an answer and there is one; else, in a closed loop, with another session."""
+        """Go on after an answer.
+
+        The next turn of the session follows, if the request was answered and there is one. Otherwise a
+        closed loop begins another session.
+        """
         now, think = time.monotonic(), self._thinks[number % len(self._thinks)]
         following = conversations.next_turn(number, now, think) if kind is None else None
         if following is not None and self._plan(*following):
@@ -623,7 +631,7 @@ class LoadWorker:
 
 
 def raise_limit_of_files() -> None:
-    """As far as the system lets everybody: each request under way needs a descriptor."""
+    """Raise the limit of open files as far as the system allows: each request under way needs a descriptor."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 

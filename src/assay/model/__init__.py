@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from assay.model.case import Case, Score, ScorerUse, Turn
     from assay.model.dimension import DIMENSIONS, WEIGHTS
     from assay.model.estimate import Comparison, Estimate, Verdict
-    from assay.model.execution import Artifact, Batch, Execution, Phase, Status
+    from assay.model.execution import Artifact, Batch, Execution, Phase, Placement, Status
     from assay.model.job import ExecutionRange, Job
     from assay.model.metric import Better, Kind, Metric, metric_named
     from assay.model.plan import AgentVersion, Order, Plan, Question, Ruling, Trial
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Isolation,
         Iterations,
         Limits,
+        ResourceRequest,
         Until,
     )
     from assay.model.standing import Contender, Leaderboard, Standing
@@ -72,12 +73,14 @@ __all__ = [
     "Metric",
     "Order",
     "Phase",
+    "Placement",
     "Plan",
     "Question",
     "Rating",
     "Ratings",
     "Report",
     "Request",
+    "ResourceRequest",
     "Rubric",
     "Ruling",
     "Run",
@@ -106,14 +109,14 @@ _NAMES = {
     "case": "Case Score ScorerUse Turn",
     "dimension": "DIMENSIONS WEIGHTS",
     "estimate": "Comparison Estimate Verdict",
-    "execution": "Artifact Batch Execution Phase Status",
+    "execution": "Artifact Batch Execution Phase Placement Status",
     "job": "ExecutionRange Job",
     "metric": "Better Kind Metric metric_named",
     "plan": "AgentVersion Order Plan Question Ruling Trial",
     "rating": "CaseTable Rating Ratings",
     "report": "AxisEffect BestPoint Doubt Report Series TrialReport",
     "run": "Environment Run RunState StoredTrial SuiteRef",
-    "settings": "AgentUse Budget Cleanup InstrumentUse Isolation Iterations Limits Until",
+    "settings": "AgentUse Budget Cleanup InstrumentUse Isolation Iterations Limits ResourceRequest Until",
     "standing": "Contender Leaderboard Standing",
     "suite": "Benchmark Rubric Suite",
 }

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from assay.model.load import LoadResult
+from assay.model.load_generator import GeneratorResult
 
 BUSY = 0.9
 """Of a core: a worker that uses more may be the limit itself."""
@@ -57,7 +58,22 @@ FOR_STRESS = LagTolerance(0.2, ("latency_from_send",), "p95")
 
 def is_generator_limit(result: LoadResult, tolerance: LagTolerance) -> bool:
     """Whether it was this machine that could not keep up: then nothing is said about the server."""
-    return is_busy(result) or result.lag_p99 > tolerance.limit(result)
+    return (
+        is_busy(result)
+        or result.lag_p99 > tolerance.limit(result)
+        or any(is_behind(generator, result, tolerance) for generator in result.generators)
+    )
+
+
+def is_behind(generator: GeneratorResult, result: LoadResult, tolerance: LagTolerance) -> bool:
+    """Whether one of several generators was the limit. Among the answers of the others, its late ones may not show."""
+    limit = tolerance.limit(result)
+    return generator.cpu_share > BUSY or generator.lag_p99 > limit or sends_late(generator, limit)
+
+
+def sends_late(generator: GeneratorResult, limit: float) -> bool:
+    """Whether requests that had nothing to wait for left later than they were due, as where others use the node's cores."""
+    return not generator.may_wait and (generator.schedule_delay_p99 or 0.0) > limit
 
 
 def falls_behind(result: LoadResult, offered: float) -> bool:

@@ -54,7 +54,7 @@ class Case:
 
     @property
     def shown_metadata(self) -> Mapping[str, object]:
-        """Without that by which answers are judged, which is not for the eyes of the agent."""
+        """Return the metadata without the expected answers, which the agent must not see."""
         if self.metadata.keys().isdisjoint(ANSWERS):
             return self.metadata
         return {key: value for key, value in self.metadata.items() if key not in ANSWERS}

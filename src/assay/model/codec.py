@@ -70,7 +70,7 @@ def from_json(kind: type[Noun], written: str | bytes) -> Noun:
 
 
 def _convert_unknown(value: object) -> object:
-    """For `json`, which calls it with every value that it does not know."""
+    """Convert a value that `json` does not know."""
     plain = to_plain(value)
     return str(value) if plain is value else plain
 
@@ -80,7 +80,11 @@ _dumps = json.JSONEncoder(separators=(",", ":"), check_circular=False, default=_
 
 @cache
 def _field_types(kind: type) -> dict[str, Any]:
-    """In the order of the fields; looked up when the first value comes, for a worker meets few of the nouns."""
+    """Return the types of the fields, in their order.
+
+    They are looked up when the first value comes: a worker needs few of the types, and each lookup costs
+    time at its start.
+    """
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
 
@@ -92,7 +96,7 @@ def _of_fields(kind: type, choose: Callable[[Any], Convert | None]) -> list[tupl
 
 
 def _of_optional(hint: Any, choose: Callable[[Any], Convert | None]) -> Convert | None:
-    """Of `X | None`; a value that may be of several types stays as it is."""
+    """Build the converter for `X | None`; a value that may be of several other types stays as it is."""
     kinds = [kind for kind in get_args(hint) if kind is not types.NoneType]
     convert = choose(kinds[0]) if len(kinds) == 1 else None
     return convert and (lambda value: None if value is None else convert(value))

@@ -214,5 +214,5 @@ class CostAnalysis:
     @property
     def optimal(self) -> tuple[ConfigurationCost, ...]:
         """Best efficiency first."""
-        found = [one for one in self.configurations if one.is_optimal]
-        return tuple(sorted(found, key=lambda one: -(one.efficiency or 0.0)))
+        found = [configuration for configuration in self.configurations if configuration.is_optimal]
+        return tuple(sorted(found, key=lambda configuration: -(configuration.efficiency or 0.0)))

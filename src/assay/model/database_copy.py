@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -17,3 +17,5 @@ class CopyProgress:
     """Executions that an earlier, interrupted copy had brought."""
     rows: Mapping[str, int] = field(default_factory=dict)
     """Of each table, on both sides, once everything is compared."""
+    later_runs: Sequence[str] = ()
+    """Runs that were started, or went on, in the source since the copy began; what they stored since is not in it."""

@@ -115,6 +115,21 @@ class JobUsage:
         )
 
 
+BETWEEN_NODES = " + "
+"""Joins the names, in alphabetical order, of the nodes that carried out one process: a round whose cases were spread over several,
+or a process that moved after its first execution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which machine carries out a job, or a share of it: sent when it begins there, and again when it moves to another."""
+
+    trial: int
+    process: int
+    node: str
+    """Its name: stable, short, unique in a cluster, and no secret."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What reached the runner at one time; stored in one transaction.
@@ -140,3 +155,9 @@ class Batch:
     """Trial to the requests of its judges that were sent again since the last batch; for the progress line, not stored."""
     notes: Mapping[int, str] = field(default_factory=dict)
     """Trial to how far its execution under way has come, in its own words; for the progress line, not stored."""
+    placements: tuple[Placement, ...] = ()
+    """Jobs that began on a node of a cluster; none where all workers are on this machine."""
+    nodes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """Name of a node to its environment as plain data, when it joins the run."""
+    lost_nodes: tuple[str, ...] = ()
+    """Nodes that the run goes on without; for the progress line, not stored."""

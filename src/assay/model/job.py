@@ -14,6 +14,7 @@ from assay.model.settings import (
     Isolation,
     Iterations,
     Limits,
+    ResourceRequest,
 )
 
 
@@ -38,6 +39,8 @@ class Job:
 
     trial: int
     process: int
+    """The number of the round. Jobs of equal number are compared pair by pair, so an executor with several nodes puts them on the
+    same node wherever it has room: then the difference of two arms is one within a node."""
     experiment: str
     params: Mapping[str, object]
     stretches: tuple[ExecutionRange, ...]
@@ -75,6 +78,10 @@ class Job:
     """Whether the executions of code are rated, and so what CPU and memory each of them took."""
     checkout: Checkout | None = None
     """Where its code comes from, if that is not what is on disk now."""
+    resources: ResourceRequest | None = None
+    """What it needs of the node that it runs on; None: one slot."""
+    gpus: tuple[str, ...] = ()
+    """The GPUs that its worker may see, where an executor gives each job its own; empty: as this machine has set it."""
 
     @property
     def is_after_death(self) -> bool:
@@ -83,7 +90,7 @@ class Job:
 
     @property
     def case_id(self) -> str:
-        """Of the one case that all executions of code are of; empty where there is none."""
+        """Return the id of the one case that code is executed on; empty without one."""
         return self.cases[0].id if self.agent is None and self.cases else ""
 
     def case_at(self, phase: str, number: int) -> tuple[Case, int]:

@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from assay.model.conversation import UserSession
 from assay.model.figure import Figure
+from assay.model.load_generator import GeneratorResult
 from assay.model.server_metrics import ServerMetrics
 from assay.model.variate import Variate
 
@@ -188,7 +189,7 @@ class Distribution:
     """95 % of each percentile, by the ranks around it, of those for which there are enough values."""
 
     def at(self, statistic: str) -> float:
-        """By its name: `mean`, `p95`, `max`."""
+        """Return a statistic by its name: `mean`, `p95`, `max`."""
         value: float = getattr(self, statistic)
         return value
 
@@ -337,6 +338,8 @@ class LoadResult:
     """Requests that the client gave up, as it was asked to: neither answered nor failed."""
     targets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Where there are several: how many requests to each were answered (`ok`), cancelled, and failed by kind."""
+    generators: tuple[GeneratorResult, ...] = ()
+    """Where there were several: the share of each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from assay.model.load import (
     Step,
     TimeHistogram,
 )
+from assay.model.load_generator import GeneratorResult
 from assay.model.load_verdict import verdict_of
 from assay.model.server_metrics import ServerMetrics
 
@@ -111,6 +112,7 @@ def _figures_document(result: LoadResult) -> dict[str, Any]:
         "steady": result.is_steady,
         "simulated": result.is_simulated,
         "generator": {"lag_p99_ms": result.lag_p99 * 1e3, "cpu_share": result.cpu_share},
+        "generators": [generator_document(generator) for generator in result.generators],
         "warnings": list(result.warnings),
         "over_time": [_moment(moment) for moment in result.moments],
         "latency_curve_ms": [[value * 1e3, share] for value, share in result.curve],
@@ -151,7 +153,7 @@ def _server(server: ServerMetrics | None) -> dict[str, Any] | None:
 
 
 def target_document(url: str, outcomes: Mapping[str, int]) -> dict[str, Any]:
-    """Of several targets, what became of the requests that went to one of them."""
+    """Build the document of one of several targets: what became of the requests that went to it."""
     return {
         "url": url,
         "requests_sent": sum(outcomes.values()),
@@ -161,8 +163,31 @@ def target_document(url: str, outcomes: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
+def generator_document(generator: GeneratorResult) -> dict[str, Any]:
+    """Build the document of one of several load generators: what it sent, and whether it kept up."""
+    delay = generator.schedule_delay_p99
+    return {
+        "node": generator.node,
+        "workers": generator.workers,
+        "requests_sent": generator.requests_sent,
+        "requests_completed": generator.requests_completed,
+        "errors": dict(generator.errors),
+        "schedule_delay_p99_ms": None if delay is None else delay * 1e3,
+        "lag_p99_ms": generator.lag_p99 * 1e3,
+        "cpu_share": generator.cpu_share,
+        "bottleneck": generator.is_limit,
+        "clock_offset_ms": generator.clock_offset * 1e3,
+        "clock_uncertainty_ms": generator.clock_uncertainty * 1e3,
+        "late_start_ms": generator.late_start * 1e3,
+        "lost": generator.lost,
+    }
+
+
 def input_tokens_document(result: LoadResult) -> dict[str, Any]:
-    """As the server counted them, of all answered requests; null where it does not tell."""
+    """Build the document of input tokens, as the server counted them over all answered requests.
+
+    Values are null where the server does not report them.
+    """
     given, cached = result.input_tokens, result.cached_tokens
     mean = None if given is None else given / result.counted_requests
     return {
@@ -210,7 +235,7 @@ def _moment(moment: Moment) -> dict[str, Any]:
 
 
 def times_document(times: Distribution | None) -> dict[str, Any] | None:
-    """In milliseconds; an interval is null where there are too few values for one."""
+    """Build the document of times, in milliseconds; an interval is null if there are too few values for one."""
     if times is None:
         return None
     known = {name: [low * 1e3, high * 1e3] for name, (low, high) in times.intervals.items()}

@@ -1,4 +1,4 @@
-"""What a stored load came to, read from its document."""
+"""The verdict on a stored load, read from its document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class LoadVerdict(StrEnum):
     """The worst that is to be said of a load or a stress test; the first that applies, in this order."""
 
     BROKE = "broke"
-    """Of a stress test: the target did not bear a scenario."""
+    """Of a stress test: the target broke in a scenario."""
     ABORTED = "aborted"
     NO_ANSWERS = "no_answers"
     SLO_BROKEN = "slo_broken"
@@ -63,15 +63,16 @@ FAILURES = frozenset(
 
 def verdicts_of(document: Mapping[str, Any]) -> list[LoadVerdict]:
     """Everything that is to be said of a load, the worst first; never empty."""
-    met = [one["met"] for one in document["slo"]]
+    met = [objective["met"] for objective in document["slo"]]
     is_interrupted = bool(document.get("interrupted"))
     is_answered = bool(document["requests_completed"])
     applies = {
         LoadVerdict.ABORTED: bool(document.get("aborted")),
         # Who interrupts a load before the first answer can be there has not shown that there is none.
         LoadVerdict.NO_ANSWERS: not is_answered and (not is_interrupted or bool(failures(document))),
-        LoadVerdict.SLO_BROKEN: any(one is False for one in met),
-        LoadVerdict.SLO_NOT_MEASURED: any(one is None for one in met) and (is_answered or not is_interrupted),
+        LoadVerdict.SLO_BROKEN: any(is_met is False for is_met in met),
+        LoadVerdict.SLO_NOT_MEASURED: any(is_met is None for is_met in met)
+        and (is_answered or not is_interrupted),
         LoadVerdict.UNAVAILABLE: bool(document.get("unavailable")),
         LoadVerdict.INTERRUPTED: is_interrupted,
         LoadVerdict.INVALID: not document["valid"],
@@ -89,7 +90,7 @@ def worst_verdict(verdicts: Iterable[str]) -> LoadVerdict | None:
     """The worst of several loads; None where there are none."""
     known = {verdict.value for verdict in LoadVerdict}
     order = list(LoadVerdict)
-    return min((LoadVerdict(one) for one in verdicts if one in known), key=order.index, default=None)
+    return min((LoadVerdict(text) for text in verdicts if text in known), key=order.index, default=None)
 
 
 def failures(document: Mapping[str, Any]) -> dict[str, int]:
@@ -97,4 +98,4 @@ def failures(document: Mapping[str, Any]) -> dict[str, int]:
     from assay.model.load import UNFINISHED  # late: every command that shows runs imports this module
 
     found = {kind: number for kind, number in document["errors"].items() if kind not in UNFINISHED}
-    return dict(sorted(found.items(), key=lambda one: -one[1]))
+    return dict(sorted(found.items(), key=lambda entry: -entry[1]))

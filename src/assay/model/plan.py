@@ -20,6 +20,7 @@ from assay.model.settings import (
     Isolation,
     Iterations,
     Limits,
+    ResourceRequest,
 )
 from assay.model.suite import Suite
 
@@ -47,7 +48,7 @@ class Ruling:
     """`higher`, `lower` or `same`: of the second arm, against the first; `open` where it stayed undecided."""
     pairs: int
     left_out: int = 0
-    """Pairs that told nothing, as where one arm failed."""
+    """Pairs without a result, for example because one arm failed."""
     effect: float | None = None
     """B ÷ A, or of scores B − A; None before the first look."""
     low: float | None = None
@@ -103,6 +104,8 @@ class Trial:
     concurrency: int = 1
     """Cases put to the agent at a time."""
     cleanup: Cleanup | None = None
+    resources: ResourceRequest | None = None
+    """What each of its jobs needs of a node."""
 
     @property
     def is_recorded(self) -> bool:
@@ -141,7 +144,10 @@ class Plan:
     seed: int
     order: Order = Order.INTERLEAVED
     parallelism: int = 1
+    """Workers at a time; 0 where the user did not say, until the executor says how many it has."""
     executor: str = "local"
+    executor_options: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the executor, such as the address of a cluster; of this installation, so not stored."""
     load: tuple[str, ...] = ()
     """Python files that define experiments and the like, as absolute paths; a worker loads them too."""
     output_dir: str | None = None

@@ -246,6 +246,8 @@ class Ratings:
     """None where it was not kept, by an earlier version of Assay."""
     planned: int = field(default=0, compare=False)
     """Measured executions that were planned; 0 where that is not known."""
+    nodes: Mapping[int, str] = field(default_factory=dict, compare=False)
+    """Round to the node that carried it out; empty where the executor has no nodes."""
 
     @property
     def without_result(self) -> int:
@@ -304,3 +306,47 @@ class Judging:
     tokens: float | None
     """None is unknown: of some call nobody said."""
     usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReference:
+    """The reference of one quantity of a benchmark; None if there is none yet."""
+
+    scope: RatingScope
+    quantity: str
+    reference: ReferenceValue | None
+
+    @property
+    def dimension(self) -> str:
+        return QUANTITIES[self.quantity]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedReference:
+    before: ReferenceValue | None
+    after: ShownReference
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRating:
+    """A trial's ratings before and after its reference was changed: the five dimensions and `overall`."""
+
+    run_id: str
+    agent: str
+    benchmark: str
+    before: Mapping[str, float | None]
+    after: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceChange:
+    """What `assay suite reference --set` did."""
+
+    run_id: str
+    references: tuple[ChangedReference, ...]
+    ratings: tuple[ChangedRating, ...]
+    """Only those that are different now."""
+    rated: int
+    """Trials that were rated again."""
+    left_out: tuple[str, ...]
+    """Benchmarks that the run did not run as the suite defines them now, or without an ok execution."""

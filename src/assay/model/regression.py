@@ -13,10 +13,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from assay.model.estimate import Comparison, Verdict, have_scores_fallen
+from assay.model.head_to_head import Flips
 from assay.model.metric import Metric
 from assay.model.report import Doubt, Report
 from assay.model.requirement import CheckedRequirement
-from assay.model.showdown import Flips
 
 
 class Severity(StrEnum):
@@ -130,7 +130,7 @@ class Regression:
 
     @property
     def percentage(self) -> float | None:
-        """Of the baseline; None where the baseline is zero."""
+        """Return the loss in percent of the baseline; None if the baseline is zero."""
         return None if self.baseline_value == 0 and self.loss.value else self.loss.value * 100
 
     @property
@@ -152,7 +152,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast the machine itself was just before a run, by a fixed piece of work."""
+    """How fast the machine itself was just before a run, by a fixed workload."""
 
     seconds: float
     spread: float

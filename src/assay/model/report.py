@@ -19,8 +19,8 @@ from assay.model.run import Run, StoredTrial
 from assay.model.suite import Benchmark, Suite
 
 if TYPE_CHECKING:
+    from assay.model.finding import Finding
     from assay.model.standing import Lead
-    from assay.plugin.finding import Finding
 
 _LOOKED_AT = 500
 """Executions that are asked whether they are simulated: an agent is it throughout, or not at all."""
@@ -130,6 +130,8 @@ class TrialReport:
     """Hash of the benchmark of a suite as it was asked; empty where that is code, or not known."""
     has_simulated_executions: bool | None = None
     """As the store recorded it; None where only the executions themselves tell."""
+    nodes: Mapping[int, str] = field(default_factory=dict)
+    """The node that carried out each process; empty where the executor has no nodes."""
 
     @property
     def name(self) -> str:
@@ -161,9 +163,27 @@ class TrialReport:
         return any(execution.detail and execution.detail.get("simulated") for execution in first)
 
     @property
+    def is_code(self) -> bool:
+        """Whether code is the thing under test, so that a process of it is one unit of replication."""
+        return self.stored.trial.agent_use is None
+
+    @property
     def is_recorded(self) -> bool:
         """Whether its answers and times were recorded earlier, so that nothing was measured here."""
         return self.stored.trial.is_recorded
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShare:
+    """What one node of a cluster carried out of a run."""
+
+    node: str
+    kind: str
+    """Its kind of machine, as `Environment.machine_class` tells it."""
+    processes: int
+    executions: int
+    """Measured ones that were ok."""
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +204,15 @@ class Report:
     """Of agents on a suite: who leads on each benchmark, and on all of them together."""
     sources: Mapping[int, Run] = field(default_factory=dict, hash=False)
     """Id of a trial to the run that it is from, where not all are from `run`."""
+    nodes: tuple[NodeShare, ...] = ()
+    """The nodes that carried out the run, by name; empty where its executor has none."""
 
     def finding_of(self, trial: TrialReport) -> Finding | None:
         """What the trial and the others of its experiment show together; None where that is nothing."""
         return self.findings.get(trial.stored.trial.experiment)
 
     def benchmark(self, name: str) -> Benchmark | None:
-        """As the suite defines it; None where the suite is not known, or has none of that name."""
+        """Return the benchmark as the suite defines it; None if the suite is unknown or has none of that name."""
         defined = self.suite.benchmarks if self.suite else ()
         return next((benchmark for benchmark in defined if benchmark.id == name), None)
 
@@ -199,7 +221,7 @@ class Report:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Those that its trials are from, in their order."""
+        """Return the runs that the trials are from, in the order of the trials."""
         by_id = {self.run_of(trial).id: self.run_of(trial) for trial in self.trials}
         return tuple(by_id.values()) or (self.run,)
 

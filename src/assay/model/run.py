@@ -53,9 +53,34 @@ class Environment:
     """commit, branch, dirty; empty outside a repository."""
     doubts: tuple[str, ...] = ()
 
+    @property
+    def nodes(self) -> dict[str, Environment]:
+        """The nodes of a cluster that took part, by name; empty where all executions were made on the machine of these facts."""
+        known = self.facts.get("nodes")
+        return {
+            str(name): Environment(
+                node.get("facts") or {}, node.get("vcs") or {}, tuple(node.get("doubts") or ())
+            )
+            for name, node in (known.items() if isinstance(known, Mapping) else ())
+        }
+
+    @property
+    def machine_class(self) -> str:
+        """A text for the kind of machine: runs with equal texts may be compared in time. Of a cluster, the kinds of its nodes."""
+        if nodes := self.nodes:
+            return " + ".join(sorted({node.machine_class for node in nodes.values()}))
+        cpu, system = (
+            part if isinstance(part := self.facts.get(name), Mapping) else {} for name in ("cpu", "os")
+        )
+        machine = self.facts.get("machine", "?")
+        return f"{cpu.get('model', '?')}, {cpu.get('cores_logical', '?')} cores, {system.get('system', '?')} {machine}"
+
 
 SEARCH_COMPLETE = "search complete"
 """Stored as the reason why a capacity search made no further steps."""
+CAPACITY_TAG = "capacity"
+MOST_SEARCH_STEPS = 200
+"""Executions that a capacity search plans: more than any search takes. It marks the others as not needed when it ends."""
 _ENDS_OF_SEARCHES = frozenset({SEARCH_COMPLETE, "the search came to its end"})
 """The second was written by earlier versions."""
 
@@ -70,14 +95,14 @@ class StoredTrial:
     """Why it ended before its plan was done."""
 
     @property
-    def is_capacity_search(self) -> bool:
-        """Whether its executions are the steps of a search, each with a load of its own, and not repetitions."""
+    def has_searched(self) -> bool:
+        """Whether it is a capacity search that found its answer."""
         return self.stopped in _ENDS_OF_SEARCHES
 
     @property
     def cut_short(self) -> str | None:
         """Why it has fewer executions than it should; None for a search, which ends when it has its answer."""
-        return None if self.is_capacity_search else self.stopped
+        return None if self.has_searched else self.stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +131,17 @@ class Run:
     suite: SuiteRef | None = None
     question: Question | None = None
     label: str = ""
+
+    @property
+    def is_capacity_search(self) -> bool:
+        """Whether its executions are the steps of a search, each with a load of its own, and not repetitions; finished or not.
+
+        The tag alone does not tell, because users can set and remove tags.
+        """
+        return any(stored.has_searched for stored in self.trials) or (
+            CAPACITY_TAG in self.tags
+            and all(
+                stored.trial.experiment == "load" and stored.trial.iterations.measured == MOST_SEARCH_STEPS
+                for stored in self.trials
+            )
+        )

@@ -45,10 +45,13 @@ class ScheduleStatus:
 
     @property
     def outcome(self) -> str | None:
-        """Of the latest time: running, completed, cancelled or failed; None where none has come yet."""
+        """Return the outcome of the latest scheduled time: running, completed, cancelled or failed.
+
+        None if no time has come yet. With several agents it is completed only if all of them are.
+        """
         if not self.latest:
             return None
-        outcomes = {one.outcome for one in self.latest}
+        outcomes = {run.outcome for run in self.latest}
         if "" in outcomes:
             return "running"
         bad = outcomes - {"completed"}

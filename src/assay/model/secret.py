@@ -1,4 +1,9 @@
-"""Which values are secrets, as their names, their places and their shapes say."""
+"""Which values are secrets, as their names, their places and their shapes say.
+
+Three signs are combined, because each alone misses some: a name such as `api_key`, a place such as the
+password of a URL, and a shape such as the prefix of a provider's keys. Nothing is stored, logged or shown
+before it went through them.
+"""
 
 from __future__ import annotations
 

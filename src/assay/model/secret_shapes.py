@@ -38,7 +38,8 @@ _SHAPES: dict[str, dict[str, str]] = {
         r"(?:(?:[\w+/=\s\\:,.]|-(?!-))*-----END [A-Z ]*PRIVATE KEY-----|[A-Za-z0-9+/=\s\\]*)",
     },
     "_": {
-        "k_": rf"(){_START}(?:[sr]k_(?:live|test)|gsk)_[A-Za-z0-9]{{16,}}",
+        **{f"k_{kind}_": rf"(){_START}[sr]k_{kind}_[A-Za-z0-9]{{16,}}" for kind in ("live", "test")},
+        "gsk_": rf"(){_START}gsk_[A-Za-z0-9]{{16,}}",
         **{f"gh{kind}_": rf"(){_START}gh{kind}_[A-Za-z0-9]{{20,}}" for kind in "pousr"},
         "github_pat_": rf"(){_START}github_pat_[A-Za-z0-9_]{{20,}}",
         "hf_": rf"(){_START}hf_[A-Za-z0-9]{{20,}}",
@@ -53,9 +54,9 @@ _SHAPES: dict[str, dict[str, str]] = {
         "eyJ": rf"(){_START}eyJ{_WORD}{{8,400}}\.eyJ{_WORD}{{8,}}\.{_WORD}*",
     },
     "@": {"://": r"(://[^/@:\s\"'\\]*:)(?!\$\{|\*+@|\[redacted\])[^/@\s\"'\\]+(?=@)"},
-    "=": {
-        "=": rf"([?&;](?i:{_PARAMETER})=)"
-        r"(?!\$\{|\[redacted\])[^&\s\"'#\\<>]{8,}"
+    **{
+        sign: {"=": rf"([{sign}](?i:{_PARAMETER})=)" r"(?!\$\{|\[redacted\])[^&\s\"'#\\<>]{8,}"}
+        for sign in "?&;"
     },
 }
 """By a sign and a part that every such secret has: text without them needs no pattern."""

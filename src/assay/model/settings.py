@@ -20,6 +20,25 @@ class Isolation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ResourceRequest:
+    """What one job needs of the node that it runs on. An executor with nodes chooses one that has them."""
+
+    cpu: float = 1.0
+    gpu: float = 0.0
+    custom: Mapping[str, float] = field(default_factory=dict)
+    """Resources that the operator of a cluster has given a name, and how much of each."""
+
+    def together_with(self, other: ResourceRequest) -> ResourceRequest:
+        """
+        >>> ResourceRequest(1, 0, {"tpu": 1}).together_with(ResourceRequest(2, 1))
+        ResourceRequest(cpu=3, gpu=1, custom={'tpu': 1.0})
+        """
+        names = {**self.custom, **other.custom}
+        custom = {name: self.custom.get(name, 0.0) + other.custom.get(name, 0.0) for name in names}
+        return ResourceRequest(self.cpu + other.cpu, self.gpu + other.gpu, custom)
+
+
+@dataclass(frozen=True, slots=True)
 class AgentUse:
     """How to make an agent: its type and options as written, with `${NAME}` for what only the environment knows."""
 
@@ -31,6 +50,8 @@ class AgentUse:
     """usd per million tokens, `input` and `output`, and `request`; goes before the price list."""
     folder: str = ""
     """Of the file that defines it: relative paths in its options count from here."""
+    resources: ResourceRequest | None = None
+    """What it needs of a node; None where it asks for nothing in particular."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +77,7 @@ class Iterations:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Ceilings for one execution; None is no ceiling."""
+    """Limits of one execution; None is no ceiling."""
 
     seconds: float | None = None
     memory_bytes: int | None = None

@@ -7,9 +7,10 @@ on, simulated agents are ranked apart from measured ones, and results of differe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from assay.model.rating import Rating, Ratings
 
@@ -212,3 +213,32 @@ class Lead:
     @property
     def is_tie(self) -> bool:
         return len(self.leaders) > 1
+
+
+@dataclass(frozen=True)
+class Boards:
+    """A leaderboard for each suite with results, the suite that ran last first, and one across all their benchmarks."""
+
+    each: list[Leaderboard]
+    contenders: Mapping[str, Sequence[Contender]]
+    """By suite."""
+    metric: str
+    rank_across: Callable[[Mapping[str, Sequence[Contender]], str], Across | None] = field(repr=False)
+
+    @cached_property
+    def across(self) -> Across | None:
+        """Rank the agents across suites; None with fewer than three benchmarks.
+
+        This is computed on demand: it takes longer than the leaderboards themselves.
+        """
+        return self.rank_across(self.contenders, self.metric)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedSuite:
+    """A board with the same agents by dimension, without their duels."""
+
+    board: Leaderboard
+    matrix: Matrix
+    expires: datetime
+    """When the first of its results becomes stale, or a day older than the board says."""

@@ -222,7 +222,7 @@ class Stretch:
 
     @property
     def errors(self) -> dict[str, int]:
-        """Without what was still under way when we left."""
+        """Count the errors without the requests that were still under way when the load ended."""
         return {kind: n for kind, n in self.result.errors.items() if kind not in UNFINISHED}
 
     @property
@@ -236,7 +236,7 @@ class ScenarioFinding:
     """What one scenario showed. Where it does not apply, only `skipped` is filled in.
 
     Counts are over all of its loads. `load_asked` is the most pressure that the scenario meant to apply, `load_borne` how much of it the
-    agent bore before it broke; both are in `unit`.
+    agent sustained before it broke; both are in `unit`. The names of the fields are those of stored findings.
     """
 
     scenario: str
@@ -296,8 +296,8 @@ class ScenarioScore:
     scenario: str
     share: float
     """Of the offered requests, those answered within the objective and, where there is a suite to tell, correctly."""
-    bearing: float
-    """1 if it did not break, else load borne ÷ load asked."""
+    sustained: float
+    """1 if it did not break, else the load that it sustained ÷ the load that was offered."""
     recovering: float
     """1 / (1 + recovery time ÷ scenario time + faults)."""
     value: float
@@ -319,7 +319,7 @@ class StressFinding:
 
     target: str
     base: float | None
-    """The rate that it bears comfortably, in requests per second."""
+    """The rate that it sustains comfortably, in requests per second."""
     base_text: str
     objective: str
     scenarios: tuple[ScenarioFinding, ...]

@@ -113,3 +113,30 @@ class CheckedCase:
     reason: str = ""
     rewards_nothing: bool = False
     """Whether an empty answer gets points."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFault:
+    """A fault of some cases of a benchmark. Faults that are not severe are only worth a look."""
+
+    code: str
+    benchmark: str
+    cases: tuple[str, ...]
+    message: str
+    is_severe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteHealth:
+    suite: str
+    cases: int
+    faults: tuple[CaseFault, ...]
+
+    @property
+    def number_of_unchecked(self) -> int:
+        """Cases without a known right answer."""
+        return sum(len(fault.cases) for fault in self.faults if fault.code == "unchecked")
+
+    @property
+    def is_sound(self) -> bool:
+        return not any(fault.is_severe for fault in self.faults)

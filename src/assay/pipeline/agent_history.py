@@ -25,7 +25,6 @@ from assay.analysis.estimates.treatment import same_value
 from assay.analysis.findings import findings
 from assay.analysis.history.change_points import typical
 from assay.errors import LookupFailed, MissingExtra, no_such
-from assay.execute.environment import machine_class
 from assay.model import Doubt, Environment, Metric, Report, Run, Series, Suite
 from assay.model.regression import MetricHistory, Point
 from assay.pipeline.report import trial_report_of
@@ -54,7 +53,7 @@ class Record:
 
     @property
     def versions(self) -> list[str]:
-        """In the order in which they first ran."""
+        """Return the versions in the order in which they first ran."""
         return list(dict.fromkeys(trial.version for trial in self.trials))
 
     @property
@@ -100,7 +99,7 @@ def unlikeness(first: AgentTrial, second: AgentTrial) -> str:
 
 
 def machine_of(trial: AgentTrial) -> str:
-    return machine_class(Environment(trial.facts))
+    return Environment(trial.facts).machine_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +134,7 @@ def report_on(
             lookup.load_file(Path(file))
     reports = []
     for trial in chosen:
-        stored = next(one for one in runs[trial.run_id].trials if one.id == trial.trial_id)
+        stored = next(candidate for candidate in runs[trial.run_id].trials if candidate.id == trial.trial_id)
         reports.append(trial_report_of(store, stored, suites[trial.run_id], is_brief=True))
     newest = chosen[-1].run_id
     sources = {trial.trial_id: runs[trial.run_id] for trial in chosen}
@@ -155,10 +154,10 @@ def past_of(store: Store, record: Record, current: Chosen, metrics: Mapping[str,
     histories: list[MetricHistory] = []
     doubts: list[Doubt] = []
     for label, newest in current.items():
-        trials = [one for one in record.trials if label_of(one) == label]
-        alike = [one for one in trials if not unlikeness(one, newest)]
+        trials = [trial for trial in record.trials if label_of(trial) == label]
+        alike = [trial for trial in trials if not unlikeness(trial, newest)]
         # Times and memory have a history only on one kind of machine; scores and tokens have one everywhere.
-        here = [one for one in alike if machine_of(one) == machine_of(newest)]
+        here = [trial for trial in alike if machine_of(trial) == machine_of(newest)]
         chosen = metrics[label]
         values = _values(store, alike, chosen)
         for metric in chosen:
@@ -179,7 +178,9 @@ def _values(store: Store, trials: Sequence[AgentTrial], metrics: Sequence[Metric
     values: dict[int, dict[str, float]] = {}
     for trial_id, columns in store.columns(list(in_suite), [metric.name for metric in metrics]):
         series = case_series(columns.table) if in_suite[trial_id] else _series(columns)
-        values[trial_id] = {one.name: typical(one, series[one.name]) for one in metrics if one.name in series}
+        values[trial_id] = {
+            metric.name: typical(metric, series[metric.name]) for metric in metrics if metric.name in series
+        }
     return values
 
 
@@ -226,16 +227,16 @@ def read_histories(store: Store, report: Report) -> TrialHistories:
     trials = {trial.stored.id: trial for trial in report.trials}
     for agent in dict.fromkeys(trial.stored.trial.agent.name for trial in report.trials):
         record = Record(agent, suite, tuple(store.agent_trials(agent, suite)))
-        others = Counter(label_of(one) for one in record.trials if one.run_id != report.run.id)
+        others = Counter(label_of(trial) for trial in record.trials if trial.run_id != report.run.id)
         here = {
-            label: one
-            for label, one in record.of_run(report.run.id).items()
-            if one.trial_id in trials and others[label] >= FEWEST_SESSIONS
+            label: trial
+            for label, trial in record.of_run(report.run.id).items()
+            if trial.trial_id in trials and others[label] >= FEWEST_SESSIONS
         }
-        names = {label: trials[one.trial_id].name for label, one in here.items()}
+        names = {label: trials[trial.trial_id].name for label, trial in here.items()}
         metrics: dict[str, list[Metric]] = {}
-        for label, one in here.items():
-            known = [estimate.metric for estimate in trials[one.trial_id].estimates]
+        for label, agent_trial in here.items():
+            known = [estimate.metric for estimate in trials[agent_trial.trial_id].estimates]
             metrics[label] = [metric for metric in known if metric.name in judgeable(known)]
         past = past_of(store, record, here, metrics).histories
         found += [(names[history.benchmark], history) for history in past]
@@ -248,9 +249,7 @@ def _describe_excluded_trials(label: str, unlike: int, elsewhere: int) -> list[D
     doubts = []
     if unlike:
         excluded = format_count(unlike, "earlier trial")
-        doubts.append(
-            Doubt("unlike", f"{excluded} of {label} asked something else: not part of its history.")
-        )
+        doubts.append(Doubt("unlike", f"{excluded} of {label} ran different cases: not part of its history."))
     if elsewhere:
         excluded = f"{format_count(elsewhere, 'earlier trial')} of {label} ran on another kind of machine"
         theirs = "its times and memory" if elsewhere == 1 else "their times and memory"

@@ -28,16 +28,18 @@ class ChosenResults:
 def trials_of(store: Store, ref: str, suite: str | None = None) -> list[AgentTrial]:
     """The trials of `agent` or `agent@version`, the oldest first: on this suite, or on the one that it ran last."""
     name, _, version = ref.partition("@")
-    done = [one for one in store.agent_trials(name, suite) if version in ("", one.version)] if name else []
+    done = (
+        [trial for trial in store.agent_trials(name, suite) if version in ("", trial.version)] if name else []
+    )
     wanted = suite if suite is not None or not done else done[-1].suite
-    return [one for one in done if one.suite == wanted]
+    return [trial for trial in done if trial.suite == wanted]
 
 
 def find_shared_suite(store: Store, refs: Sequence[str]) -> str | None:
     """The newest suite that all of these agents ran; None if there is none, or if one of the words is no agent."""
     names = [ref.partition("@") for ref in refs]
     done = [
-        [one.suite for one in store.agent_trials(name) if one.suite and version in ("", one.version)]
+        [trial.suite for trial in store.agent_trials(name) if trial.suite and version in ("", trial.version)]
         if name
         else []
         for name, _, version in names
@@ -72,18 +74,20 @@ def _choose_at_point(done: Mapping[str, Sequence[AgentTrial]], *, are_all: bool)
     """The trial of each reference at one point, by the rules of `choose_results`; `are_all` if all have results here."""
     definition = _find_shared_definition(done.values()) if are_all else None
     usable = {
-        ref: [one for one in trials if definition in (None, one.benchmark_hash)]
+        ref: [trial for trial in trials if definition in (None, trial.benchmark_hash)]
         for ref, trials in done.items()
     }
     standing = {ref: _standing(trials) for ref, trials in usable.items()}
     # Rule 3, newest run first. It is enough to go through the runs of one reference, since the run must have all of them.
     if are_all:
-        for run_id in dict.fromkeys(one.run_id for one in reversed(next(iter(usable.values())))):
+        for run_id in dict.fromkeys(trial.run_id for trial in reversed(next(iter(usable.values())))):
             in_run = {
-                ref: next((one for one in reversed(trials) if one.run_id == run_id), None)
+                ref: next((trial for trial in reversed(trials) if trial.run_id == run_id), None)
                 for ref, trials in usable.items()
             }
-            found = {ref: one for ref, one in in_run.items() if one and _is_as_good(one, standing[ref])}
+            found = {
+                ref: trial for ref, trial in in_run.items() if trial and _is_as_good(trial, standing[ref])
+            }
             if len(found) == len(done):
                 return found
     return standing
@@ -94,9 +98,9 @@ def _find_shared_definition(done: Iterable[Sequence[AgentTrial]]) -> str | None:
     first, *others = done
     return next(
         (
-            one.benchmark_hash
-            for one in reversed(first)
-            if all(any(other.benchmark_hash == one.benchmark_hash for other in trials) for trials in others)
+            trial.benchmark_hash
+            for trial in reversed(first)
+            if all(any(other.benchmark_hash == trial.benchmark_hash for other in trials) for trials in others)
         ),
         None,
     )
@@ -105,9 +109,9 @@ def _find_shared_definition(done: Iterable[Sequence[AgentTrial]]) -> str | None:
 def _standing(trials: Sequence[AgentTrial]) -> AgentTrial:
     """Rule 2, from the oldest to the newest. A changed definition always counts as newer: its cases are other ones."""
     kept = trials[0]
-    for one in trials[1:]:
-        is_part = kept.benchmark_hash == one.benchmark_hash and len(one.cases) < len(kept.cases)
-        kept = kept if is_part else one
+    for trial in trials[1:]:
+        is_part = kept.benchmark_hash == trial.benchmark_hash and len(trial.cases) < len(kept.cases)
+        kept = kept if is_part else trial
     return kept
 
 
@@ -124,7 +128,7 @@ def _about_newer(
     ref: str, used: AgentTrial, done: Sequence[AgentTrial], beside: Mapping[str, AgentTrial]
 ) -> Iterable[Doubt]:
     """A warning about the newest result if it is not used, and why."""
-    newer = [one for one in done if one.started > used.started]
+    newer = [trial for trial in done if trial.started > used.started]
     if not newer:
         return
     newest = newer[-1]

@@ -16,14 +16,14 @@ from assay.model.alert import Alert, AlertKind, AlertState
 from assay.model.coverage import STALE_DAYS
 from assay.model.regression import HIGH, Regression, RegressionState, Severity
 from assay.model.schedule import ScheduledRun
-from assay.pipeline.registered import registered_agents
+from assay.pipeline.registry import registered_agents
 from assay.pipeline.regressions import Inquiry, regressions_of
 from assay.spec.settings import Settings
 from assay.store.store import Store
 from assay.text import make_line
 from assay.units import show
 
-_CLAIM = timedelta(minutes=1)
+_CLAIM = timedelta(seconds=30)
 """So long nobody else sends an alert that a server has claimed; longer than a request may take."""
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=1), timedelta(hours=1)
 _GIVE_UP = timedelta(days=1)
@@ -32,7 +32,10 @@ _GOOD = ("completed", "cancelled")
 
 
 def first_state(settings: Settings) -> AlertState:
-    """Without a webhook, alerts are listed and not sent, also not when there is one later."""
+    """Return the state in which an alert begins.
+
+    Without a webhook it is listed and never sent, not even if a webhook is configured later.
+    """
     return AlertState.PENDING if settings.server.get("webhook") else AlertState.UNSENT
 
 
@@ -49,9 +52,15 @@ def tell_regressions(store: Store, settings: Settings, run: Run, now: datetime) 
             continue  # nothing to compare with
         # By when it was found, and not by what was known before: if this process ends before the alert is stored, the next
         # one finds the same.
-        new = [one for one in found if one.state is RegressionState.DETECTED and _is_since(one, run)]
+        new = [
+            regression
+            for regression in found
+            if regression.state is RegressionState.DETECTED and _is_since(regression, run)
+        ]
         raised += [
-            _build_regression_alert(one, first_state(settings), now) for one in new if one.severity in HIGH
+            _build_regression_alert(regression, first_state(settings), now)
+            for regression in new
+            if regression.severity in HIGH
         ]
     return store.raise_alerts(raised)
 
@@ -60,27 +69,29 @@ def _is_since(regression: Regression, run: Run) -> bool:
     return regression.changed is not None and regression.changed >= run.started
 
 
-def _build_regression_alert(one: Regression, state: AlertState, now: datetime) -> Alert:
-    before, after = (show(value, one.metric.unit) for value in (one.baseline_value, one.current_value))
-    changed = one.changed or now
+def _build_regression_alert(regression: Regression, state: AlertState, now: datetime) -> Alert:
+    before, after = (
+        show(value, regression.metric.unit) for value in (regression.baseline_value, regression.current_value)
+    )
+    changed = regression.changed or now
     return Alert(
-        key=f"regression:{one.id}:{changed.isoformat()}",
+        key=f"regression:{regression.id}:{changed.isoformat()}",
         kind=AlertKind.REGRESSION,
-        severity=one.severity.value,
+        severity=regression.severity.value,
         text=make_line(
-            f"Regression ({one.severity}) of '{one.agent}' on {one.suite or 'its experiment'}, {one.benchmark}: "
-            f"{one.metric.name} went from {before} (version {one.before or 'without a name'}) to {after} "
-            f"(version {one.after or 'without a name'})."
+            f"Regression ({regression.severity}) of '{regression.agent}' on {regression.suite or 'its experiment'}, {regression.benchmark}: "
+            f"{regression.metric.name} went from {before} (version {regression.before or 'without a name'}) to {after} "
+            f"(version {regression.after or 'without a name'})."
         ),
         facts={
-            "regression_id": one.id,
-            "agent_id": one.agent,
-            "suite_id": one.suite,
-            "benchmark_id": one.benchmark,
-            "metric": one.metric.name,
-            "baseline_value": one.baseline_value,
-            "current_value": one.current_value,
-            "versions": [one.before, one.after],
+            "regression_id": regression.id,
+            "agent_id": regression.agent,
+            "suite_id": regression.suite,
+            "benchmark_id": regression.benchmark,
+            "metric": regression.metric.name,
+            "baseline_value": regression.baseline_value,
+            "current_value": regression.current_value,
+            "versions": [regression.before, regression.after],
         },
         created=now,
         state=state,

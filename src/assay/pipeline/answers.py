@@ -67,9 +67,9 @@ def compare_answers(
 
 
 def _read_source(store: Store, trial_id: int) -> tuple[AnswerSource, Mapping[str, Case]]:
-    """Where the answers of a trial come from, and its cases by id."""
+    """Read where the answers of a trial come from, and its cases by id."""
     run = store.run(store.run_of_trial(trial_id))
-    stored: StoredTrial = next(one for one in run.trials if one.id == trial_id)
+    stored: StoredTrial = next(trial for trial in run.trials if trial.id == trial_id)
     planned = stored.trial
     benchmark = _find_benchmark(store, run.id, planned.benchmark)
     source = AnswerSource(
@@ -128,7 +128,7 @@ def find_review_queue(
     if ranked:
         answer, reason = ranked[min(skip, len(ranked) - 1)]
         current = _read_item(store, answer, reason, sources[answer.trial_id])
-    is_labelled = sum((one.trial_id, one.seq) in labelled for one in judged)
+    is_labelled = sum((candidate.trial_id, candidate.seq) in labelled for candidate in judged)
     return ReviewQueue(suite, Counter(reason for _, reason in ranked), is_labelled, current)
 
 
@@ -157,15 +157,17 @@ def _build_source(store: Store, entry: RankedTrial) -> AnswerSource:
 
 
 def _find_benchmark(store: Store, run_id: str, name: str) -> Benchmark | None:
-    """As the run was made with it."""
+    """Find the benchmark as it was when the run was made."""
     suite = store.suite_of(run_id)
-    return next((one for one in suite.benchmarks if one.id == name), None) if suite else None
+    return (
+        next((benchmark for benchmark in suite.benchmarks if benchmark.id == name), None) if suite else None
+    )
 
 
 def _read_item(store: Store, answer: JudgedAnswer, reason: Uncertainty, source: AnswerSource) -> ReviewItem:
     # The queue may name any repetition of a case.
     found = store.answers(answer.trial_id, [answer.case], most=10**9)[answer.case]
-    shown = next(one for one in found if one.seq == answer.seq)
+    shown = next(candidate for candidate in found if candidate.seq == answer.seq)
     benchmark = _find_benchmark(store, source.run_id, source.benchmark)
     cases = benchmark.cases if benchmark else ()
     return ReviewItem(shown, source, next((case for case in cases if case.id == answer.case), None), reason)

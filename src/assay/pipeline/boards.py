@@ -40,7 +40,7 @@ def compute_boards(
     `wanted` comes from `find_boards`, so changes were counted before results are read: whatever happens in between is in the board
     although it is not in its count, and has it computed once more.
     """
-    current = {one.key for one in known if one.is_current(wanted.get(one.key, -1), now)}
+    current = {board.key for board in known if board.is_current(wanted.get(board.key, -1), now)}
     for key, changes in wanted.items():
         if key not in current:
             yield _compute(store, key, changes, now)

@@ -33,7 +33,7 @@ def _blind_spots(budget: Budget, use: AgentUse, role: str) -> Iterator[str]:
     if budget.usd is not None and price.is_unknown:
         yield (
             f"The budget in usd cannot see {role} '{use.name}': its cost is unknown unless its answers report it. Give its "
-            "price in usd per million tokens (price: {input: X, output: Y}), or say that it costs nothing (price: free)."
+            "price in usd per million tokens (price: {input: X, output: Y}), or declare that it costs nothing (price: free)."
         )
     if budget.tokens is not None and not price.sees_tokens:
         yield (

@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from assay.analysis.load.judgement import judge_load
+from assay.errors import PlanError
 from assay.execute.environment import environment
 from assay.execute.signals import interruptible
-from assay.load.build import LoadOptions, PreparedLoad
+from assay.load.build import LoadOptions, PreparedLoad, spread_load
 from assay.load.capacity import Search
 from assay.load.engine import Watch
 from assay.model import Artifact, Batch, Execution, Plan, Run, RunState
 from assay.model.load import Arrivals, Capacity, Load, LoadResult, Step
 from assay.model.load_document import CAPACITY_FILE, capacity_document
-from assay.model.run import SEARCH_COMPLETE
+from assay.model.run import CAPACITY_TAG, MOST_SEARCH_STEPS, SEARCH_COMPLETE
 from assay.pipeline.lifecycle import ActiveRun, open_run, reopen_run
 from assay.pipeline.load import prepare_load
 from assay.pipeline.load_record import execution_of, plan_load
@@ -35,9 +36,6 @@ from assay.store.store import Store
 from assay.units import format_count
 
 STEP_SECONDS = 4.0
-MOST_STEPS = 200
-"""Executions that a search plans: more than any search takes. It marks the others as not needed when it ends."""
-CAPACITY_TAG = "capacity"
 _STEP = "step"
 """Key in the detail of an execution. Its value has the load and the result of the step, which a resumed search reads."""
 Watching = Callable[[Load], AbstractContextManager[Watch]]
@@ -82,19 +80,15 @@ def find_capacity(
     """Search for the highest sustained rate. `watching` is entered for each step, and `tell` is called with its result."""
     plan = _plan(request, settings, tags)
     here = environment(Path.cwd())
-    with interruptible() as interrupt, open_run(plan, store, interrupt, here) as active:
-        probe = _StoringProbe(active, request.asked, watching)
+    with (
+        interruptible() as interrupt,
+        spread_load(request.options, request.asked, settings) as asked,
+        open_run(plan, store, interrupt, here) as active,
+    ):
+        probe = _StoringProbe(active, asked, watching)
         capacity = Search(request.base, request.step_seconds, probe, interrupt, tell).run()
         _finish(active, capacity)
     return CapacitySearchResult(active.id, capacity, interrupt())
-
-
-def is_capacity_search(run: Run) -> bool:
-    """Whether the run is a search, of this version or an earlier one, finished or not."""
-    return CAPACITY_TAG in run.tags and all(
-        stored.trial.experiment == "load" and stored.trial.iterations.measured == MOST_STEPS
-        for stored in run.trials
-    )
 
 
 def resume_capacity(
@@ -108,13 +102,14 @@ def resume_capacity(
     request = CapacityRequest(options, prepare_load(options, settings, store), arrivals)
     with (
         interruptible() as interrupt,
+        spread_load(options, request.asked, settings) as asked,
         reopen_run(run.id, store, interrupt, stays_open_on_error=True) as active,
     ):
         if (throughput := _read_throughput(active)) is not None:
             # The answer was stored, but not that the search has ended: the process died between the two.
             active.finish(lambda: RunState.COMPLETED if throughput > 0 else RunState.FAILED)
             return
-        probe = _StoringProbe(active, request.asked, lambda load: nullcontext(lambda pulse, tally: None))
+        probe = _StoringProbe(active, asked, lambda load: nullcontext(lambda pulse, tally: None))
         probe.stored = watch
         probe.take_up(list(store.executions(active.run.trials[0].id)))
         capacity = Search(request.base, request.step_seconds, probe, interrupt).run()
@@ -173,6 +168,10 @@ class _StoringProbe:
         self._active.add(batch)
         self._number += 1
         self.stored(batch)
+        if any(generator.lost for generator in result.generators):
+            raise PlanError(
+                f"The search ended: {result.aborted}. Resume it: assay run --resume {self._active.id}"
+            )
         return result
 
     def warnings(self) -> tuple[str, ...]:
@@ -183,7 +182,7 @@ class _StoringProbe:
             texts.append(f"The search was resumed and reuses {steps} from before the interruption.")
         if unused := self._usable - self._used:
             steps = format_count(unused, "stored step")
-            texts.append(f"The search was resumed, but cannot use {steps} and measures anew instead.")
+            texts.append(f"The search was resumed, but cannot use {steps} and measures them again.")
         return tuple(texts)
 
 
@@ -229,7 +228,7 @@ def _plan(request: CapacityRequest, settings: Settings, tags: tuple[str, ...]) -
 
     The trial is marked as stopped at the end, so that the steps that were not needed do not count as missing.
     """
-    plan = plan_load(request.options, settings, MOST_STEPS, tags)
+    plan = plan_load(request.options, settings, MOST_SEARCH_STEPS, tags)
     plan = replace(plan, tags=(*plan.tags, CAPACITY_TAG))
     if request.arrivals is Arrivals.CONSTANT:
         return plan

@@ -19,11 +19,7 @@ from assay.units import significant
 
 def refuse_searches(refs: Sequence[str], sides: Sequence[Report]) -> None:
     """Raise `Unlike` with the sustained rates and the load that would compare, where a side is a capacity search."""
-    found = [
-        (ref, side)
-        for ref, side in zip(refs, sides, strict=True)
-        if any(trial.stored.is_capacity_search for trial in side.trials)
-    ]
+    found = [(ref, side) for ref, side in zip(refs, sides, strict=True) if side.run.is_capacity_search]
     if not found:
         return
     names = " and ".join(f"'{ref}'" for ref, _ in found)
@@ -61,7 +57,11 @@ def _overlap_text(answers: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _command(side: Report, answers: Sequence[tuple[str, Mapping[str, Any] | None]]) -> str:
-    """At nine tenths of the lowest sustained rate, which every side should keep up with."""
+    """Build the command that compares the sides under one load.
+
+    Its rate is nine tenths of the lowest sustained rate: at that rate itself one side may be on the edge,
+    and its latencies would differ from run to run.
+    """
     # At the sustained rate itself one side may be on the edge, and its latencies would differ wildly from run to run.
     rates = [answer["sustained_rate"] for _, answer in answers if answer and answer["sustained_rate"]]
     params = side.trials[0].stored.trial.params

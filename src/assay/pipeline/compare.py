@@ -1,4 +1,4 @@
-"""Finds what the words on the command line stand for, and compares two or more sides.
+"""Resolves the sides named on the command line, and compares two or more of them.
 
 A side is a result file, an agent, a version of an agent, or a run; each becomes a `Report`. Two sides are compared metric by
 metric, several as all pairs or in their order as a history. The statistics are in `analysis/comparison`.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from assay.analysis.comparison.comparable import by_runs, comparable
 from assay.analysis.comparison.compare import compare_reports, matching_trials
+from assay.analysis.comparison.head_to_head import contender, over_time, showdowns
 from assay.analysis.comparison.policy import Tolerances
-from assay.analysis.comparison.showdown import contender, over_time, showdowns
 from assay.analysis.estimates.case_results import case_series, tally_of
 from assay.analysis.estimates.completion import incomplete_trials
 from assay.analysis.estimates.trial import add_estimates
@@ -24,11 +24,11 @@ from assay.analysis.ranking.matrix import matrix
 from assay.errors import AssayError, RunNotFound, Unlike
 from assay.model import (
     Comparison,
-    Doubt,
     Report,
     TrialReport,
 )
-from assay.model.showdown import Course, Showdown
+from assay.model.comparison import Compared, ComparisonSides
+from assay.model.head_to_head import Course
 from assay.model.standing import Matrix
 from assay.pipeline.agent_history import LoadedRun, report_on
 from assay.pipeline.agent_results import choose_results, find_shared_suite, trials_of
@@ -38,28 +38,6 @@ from assay.pipeline.tolerances import about_floors, about_hours, read_noise
 from assay.report.cases import case_table
 from assay.report.documents.result import read_result
 from assay.store.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """The result of comparing two sides."""
-
-    a: Report
-    b: Report
-    comparisons: tuple[Comparison, ...]
-    doubts: tuple[Doubt, ...]
-    showdowns: tuple[Showdown, ...] = ()
-    """Who wins, dimension by dimension; only for suites."""
-    incomplete: tuple[str, ...] = ()
-    """Trials of B that were compared although too many of their executions have no result."""
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonSides:
-    """What the words on the command line stand for, and which results of agents were left out for them."""
-
-    reports: tuple[Report, ...]
-    doubts: tuple[Doubt, ...] = ()
 
 
 def compare_refs(
@@ -102,23 +80,23 @@ def all_pairs(
     """Compare every two of several agents on one suite; corrected over all pairs and dimensions."""
     sides = sides or find_sides(store, refs, suite)
     rated = [
-        (ref, [t for t in one.trials if t.ratings is not None])
-        for ref, one in zip(refs, sides.reports, strict=True)
+        (ref, [t for t in report.trials if t.ratings is not None])
+        for ref, report in zip(refs, sides.reports, strict=True)
     ]
     if bare := [ref for ref, trials in rated if not trials]:
         raise Unlike(
             f"'{bare[0]}' has no rated results of a suite, and several sides are compared by ratings."
         )
-    suites = {one.run.suite.name for one in sides.reports if one.run.suite is not None}
+    suites = {report.run.suite.name for report in sides.reports if report.run.suite is not None}
     if len(suites) > 1:
         raise Unlike(
             f"The sides are of different suites ({', '.join(sorted(suites))}). Choose one: --suite NAME"
         )
     contenders = [
-        replace(contender(trials, side), agent=ref, is_simulated=any(one.is_simulated for one in trials))
+        replace(contender(trials, side), agent=ref, is_simulated=any(trial.is_simulated for trial in trials))
         for (ref, trials), side in zip(rated, sides.reports, strict=True)
     ]
-    benchmarks = list(dict.fromkeys(name for one in contenders for name in one.ratings))
+    benchmarks = list(dict.fromkeys(name for agent in contenders for name in agent.ratings))
     return matrix(next(iter(suites), ""), contenders, benchmarks)
 
 
@@ -173,7 +151,7 @@ def _run_side(store: Store, ref: str, suite: str | None) -> Report:
         where = f" in suite '{suite}'" if suite else ""
         raise RunNotFound(
             f"There is no run '{ref}', and no agent '{ref}' with results{where}. "
-            "See what there is: assay runs list, assay leaderboard"
+            "List them: assay runs list, assay leaderboard"
         ) from None
 
 
@@ -185,6 +163,6 @@ def _estimate_again(trial: TrialReport) -> TrialReport:
     table = case_table(trial.executions)
     # A file has no references, so only ratings that need none get marks of their cases.
     tally = tally_of(table, trial.ratings.pass_mark)
-    marks = {name: array("f", one.tolist()) for name, one in marks_of(tally, {}).items()}
+    marks = {name: array("f", values.tolist()) for name, values in marks_of(tally, {}).items()}
     ratings = replace(trial.ratings, names=tuple(tally.names), marks=marks)
     return add_estimates(replace(trial, series=case_series(table), ratings=ratings), metrics)

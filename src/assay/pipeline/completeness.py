@@ -21,7 +21,11 @@ Counts = Mapping[int, Mapping[str, int]]
 
 
 def final_state(store: Store, run_id: str, assignment: Assignment) -> RunState:
-    """Of a run that was carried out to its end: completed only if nothing is missing of it."""
+    """Determine the final state of a run that reached its end: completed only if nothing is missing.
+
+    The store is read again, because what this process believes to have stored may differ from what
+    arrived.
+    """
     # Everything is read from the store again: what this process believes to have done may differ from what arrived.
     run = store.run(run_id)
     counts = {stored.trial.index: store.counts(stored.id) for stored in run.trials}

@@ -1,4 +1,4 @@
-"""Reads what configurations cost and came to from the store, and analyses it suite by suite.
+"""Reads costs and scores of configurations from the store, and analyses them suite by suite.
 
 Nothing here looks at executions: the figures of each case and the tokens of each trial are stored with its ratings, so a store of a
 million executions is answered as quickly as a small one.
@@ -56,7 +56,9 @@ def _select_entries(store: Store, agents: Sequence[str], suite: str | None) -> l
     """The trials that count; refuses names that match nothing."""
     categories = store.categories()
     if not categories:
-        raise PlanError("There are no results of suites yet. Make some: assay run SUITE --agent A --agent B")
+        raise PlanError(
+            "There are no results of suites yet. Run a suite first: assay run SUITE --agent A --agent B"
+        )
     if suite is not None and suite not in categories:
         raise LookupFailed(no_such(suite, "suites with results", categories))
     entries = store.entries(Filter(suite))

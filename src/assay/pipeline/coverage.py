@@ -2,29 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
+from typing import Protocol
 
-from assay.model.coverage import STALE_DAYS, Coverage, Covered
-from assay.pipeline.registered import registered_agents, registered_suites
+from assay.model.coverage import Coverage, CoverageAges, Covered
+from assay.pipeline.registry import registered_agents, registered_suites
 from assay.spec.settings import Settings
+from assay.store.search import CoverageCell
 from assay.store.store import Store
 
 
+class CoverageSource(Protocol):
+    """Where coverage is read.
+
+    A store reads it from the database each time; a server hands in a source that remembers it as long as
+    nothing has changed.
+    """
+
+    def coverage(self, agents: Collection[str] | None = None) -> list[CoverageCell]: ...
+
+    def latest_by_suite(self) -> Mapping[str, Mapping[str, datetime]]: ...
+
+
+def read_coverage_ages(
+    store: Store, settings: Settings, now: datetime, source: CoverageSource | None = None
+) -> CoverageAges:
+    """Read the ages of results for every agent and suite that is registered or has results."""
+    latest = (source or store).latest_by_suite()
+    agents = {*registered_agents(settings, store), *store.agents_with_trials()}.union(*latest.values())
+    suites = {*registered_suites(settings, store), *store.categories(), *latest}
+    return CoverageAges(tuple(sorted(agents)), tuple(sorted(suites)), latest, now)
+
+
 def measure_coverage(
-    store: Store, settings: Settings, now: datetime, after: str = "", limit: int = 1000
+    store: Store,
+    settings: Settings,
+    now: datetime,
+    after: str = "",
+    limit: int = 1000,
+    source: CoverageSource | None = None,
 ) -> Coverage:
     """A page of agents, those behind `after` by name, on all suites."""
-    agents = sorted({*registered_agents(settings, store), *store.agents_with_trials()})
-    suites = sorted({*registered_suites(settings, store), *store.categories()})
-    page = [agent for agent in agents if agent > after][:limit]
-    found = {(one.agent, one.suite): one for one in store.coverage(page)}
+    ages = read_coverage_ages(store, settings, now, source)
+    page = tuple(agent for agent in ages.agents if agent > after)[:limit]
+    found = {(cell.agent, cell.suite): cell for cell in (source or store).coverage(page)}
     cells = []
     for agent in page:
-        for suite in suites:
+        for suite in ages.suites:
             one = found.get((agent, suite))
             age = (now - one.latest) / timedelta(days=1) if one else None
             cells.append(Covered(agent, suite, one.runs, one.latest, age) if one else Covered(agent, suite))
-    covered, fresh = store.count_coverage(now - timedelta(days=STALE_DAYS))
-    counts = {"fresh": fresh, "stale": covered - fresh, "never": len(agents) * len(suites) - covered}
-    has_more = bool(page) and page[-1] != agents[-1]
-    return Coverage(tuple(page), tuple(suites), tuple(cells), counts, page[-1] if has_more else None)
+    has_more = bool(page) and page[-1] != ages.agents[-1]
+    return Coverage(page, ages.suites, tuple(cells), ages.count_states(), page[-1] if has_more else None)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from assay.errors import SpecError
 from assay.plan.target import find_suite, suite_schedules
-from assay.report.documents.suite import next_due
+from assay.spec.cron import next_due
 from assay.spec.settings import Settings
 from assay.store.store import Store
 

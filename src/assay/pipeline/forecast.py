@@ -26,7 +26,7 @@ def forecast(plan: Plan, store: Store | None = None) -> Forecast:
     trials = tuple(_forecast_trial(trial, past) for trial in plan.trials)
     seconds = add_up([(trial.trial, trial.seconds) for trial in trials])
     if seconds.value is not None:
-        seconds = Expected(seconds.value / plan.parallelism, seconds.basis, seconds.reason)
+        seconds = Expected(seconds.value / max(1, plan.parallelism), seconds.basis, seconds.reason)
     usd = add_up([(trial.trial, trial.usd) for trial in trials])
     return Forecast(sum(trial.executions for trial in trials), seconds, usd, trials)
 

@@ -33,7 +33,6 @@ from assay.analysis.estimates.completion import (
 )
 from assay.analysis.estimates.treatment import differing_params
 from assay.errors import LookupFailed, Unlike, no_such
-from assay.execute.environment import machine_class
 from assay.model import Doubt, Metric, Report, RunState
 from assay.model.regression import Gate
 from assay.pipeline.capacity_comparison import refuse_searches
@@ -207,13 +206,13 @@ def _benchmarks(report: Report) -> str:
 
 def _other_machine(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
     """That times or memory would be compared across kinds of machines."""
-    there, here = machine_class(a.run.environment), machine_class(b.run.environment)
+    there, here = a.run.environment.machine_class, b.run.environment.machine_class
     bound = [metric.name for metric in metrics if depends_on_machine(metric)]
     if there == here or not bound:
         return ""
     free = [metric.name for metric in metrics if not depends_on_machine(metric)]
     hint = (
-        f", or judge what a machine does not change: {' '.join(f'--metric {n}' for n in free)}"
+        f", or judge only what does not depend on the machine: {' '.join(f'--metric {n}' for n in free)}"
         if free
         else ""
     )
@@ -233,7 +232,7 @@ def _about_lost_metrics(a: Report, b: Report, asked: Sequence[str]) -> Iterator[
         listed = ", ".join(f"'{name}'" for name in lost)
         yield Doubt(
             "unjudged",
-            f"The baseline has {listed}, the run does not, so that is not judged.",
+            f"The baseline has {listed}, the run does not, so it is not judged.",
             f"See why: assay show {b.run.id}",
             second.name,
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from assay.analysis.comparison.pairing import Pairings
@@ -18,12 +17,12 @@ from assay.analysis.ranking.leaderboard import leaderboard
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model import DIMENSIONS, CaseTable, Contender, Leaderboard, Ratings
 from assay.model.coverage import STALE_DAYS
-from assay.model.standing import Across, Matrix, Unranked
+from assay.model.standing import Across, Boards, Matrix, RankedSuite, Unranked
 from assay.store.standings import Filter, RankedTrial
 from assay.store.store import Store
 
 if TYPE_CHECKING:
-    from assay.analysis.estimates.suite_health import SuiteHealth
+    from assay.model.suite import SuiteHealth
     from assay.spec.settings import Settings
 
 METRICS = ("overall", *DIMENSIONS)
@@ -44,23 +43,6 @@ def check_suite(target: str, settings: Settings, store: Store) -> SuiteHealth:
     for latest in store.latest_trials(suite=plan.suite.name):
         history.setdefault(latest.agent, {})[latest.benchmark] = store.case_table(latest.trial_id)
     return suite_health(plan.suite, checks, list(history.values()))
-
-
-@dataclass(frozen=True)
-class Boards:
-    """A leaderboard for each suite with results, the suite that ran last first, and one across all their benchmarks."""
-
-    each: list[Leaderboard]
-    contenders: Mapping[str, Sequence[Contender]]
-    """By suite."""
-    metric: str
-
-    @cached_property
-    def across(self) -> Across | None:
-        """None with fewer than three benchmarks. Computed on demand: it takes longer than the boards."""
-        from assay.analysis.ranking.across_suites import across
-
-        return across(self.contenders, self.metric)
 
 
 def filter_of(
@@ -90,17 +72,13 @@ def overview(
 ) -> Boards:
     suites = _read_contests(store, chosen, metric, now)
     boards = [_board(suite, metric, Pairings()) for suite in suites]
-    return Boards(boards, {suite.name: suite.contenders for suite in suites}, metric)
+    return Boards(boards, {suite.name: suite.contenders for suite in suites}, metric, _rank_across)
 
 
-@dataclass(frozen=True, slots=True)
-class RankedSuite:
-    """A board with the same agents by dimension, without their duels."""
+def _rank_across(contenders: Mapping[str, Sequence[Contender]], metric: str) -> Across | None:
+    from assay.analysis.ranking.across_suites import across
 
-    board: Leaderboard
-    matrix: Matrix
-    expires: datetime
-    """When the first of its results becomes stale, or a day older than the board says."""
+    return across(contenders, metric)
 
 
 def rank_suite(store: Store, suite: str, metric: str, now: datetime) -> RankedSuite | None:
@@ -187,7 +165,7 @@ def _contests(store: Store, chosen: Filter, now: datetime) -> list[_Contest]:
         for name, category in categories.items()
         if name in by_suite
     )
-    return [one for one in found if one.contenders]
+    return [contest for contest in found if contest.contenders]
 
 
 def _contest(
@@ -196,7 +174,7 @@ def _contest(
     """The contenders of one suite, and why others have no rank on some of its benchmarks."""
     done = [entry for entry in entries if entry.ok]
     unranked = _find_unranked(store, [entry for entry in entries if not entry.ok])
-    left_out = {(one.agent, one.benchmark) for one in unranked}
+    left_out = {(missing_agent.agent, missing_agent.benchmark) for missing_agent in unranked}
     failed: dict[str, list[str]] = {}
     for entry in entries:
         if not entry.ok and (entry.contender, entry.benchmark) not in left_out:
@@ -207,11 +185,12 @@ def _contest(
         store.benchmarks(name),
         _contenders(store, done, now) if done else [],
         [
-            f"{agent} has no ok and scored execution on {', '.join(names)}, so it is not ranked there."
+            f"{agent} has no successful, scored execution on {', '.join(names)}, so it is not ranked there."
             for agent, names in failed.items()
         ]
         + [
-            f"{one.agent} on {one.benchmark}: {one.reason}. See why: assay show {one.run}" for one in unranked
+            f"{missing_agent.agent} on {missing_agent.benchmark}: {missing_agent.reason}. See why: assay show {missing_agent.run}"
+            for missing_agent in unranked
         ],
         min((_find_next_age(entry, now) for entry in done), default=now + timedelta(days=1)),
         unranked,
@@ -247,10 +226,10 @@ def _nothing(chosen: Filter, failed: Sequence[str]) -> str:
     ]
     missing = f"There are no results{''.join(filters)} to rank."
     if failed:
-        return f"{missing} {', '.join(failed)}: incomplete, or no execution was ok and scored. See why: assay show last"
+        return f"{missing} {', '.join(failed)}: incomplete, or no execution was successful and scored. See why: assay show last"
     if chosen.tag or chosen.since:
-        return f"{missing} Ask for more: without --tag, --days and --since."
-    return f"{missing} Make some: assay run SUITE --agent A --agent B"
+        return f"{missing} Remove --tag, --days or --since."
+    return f"{missing} Run a suite first: assay run SUITE --agent A --agent B"
 
 
 def _contenders(store: Store, entries: Sequence[RankedTrial], now: datetime) -> list[Contender]:
@@ -294,8 +273,8 @@ def _why_stale(entry: RankedTrial, now: datetime) -> str:
     if not entry.is_current:
         return "the benchmark has changed since, so it does not count for the rank"
     if entry.given_up is not None and entry.given_up > entry.started:
-        return "a newer run was given up half way"
+        return "a newer run was abandoned halfway"
     if entry.failed is not None and entry.failed > entry.started:
-        return "a newer run is incomplete, or has no ok and scored execution"
+        return "a newer run is incomplete, or has no successful, scored execution"
     days = (now - entry.ended).days
     return f"{days} days old" if days > STALE_DAYS else ""

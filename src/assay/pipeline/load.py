@@ -1,4 +1,4 @@
-"""A load from the command line: prepared, carried out while somebody looks on, judged, and stored like any other run.
+"""A load from the command line: prepared, run with a live view, judged, and stored like any other run.
 
 The store, the planner and all that reads results are loaded by the functions that need them: the first request does not wait
 for them.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from assay.execute.environment import environment
 from assay.execute.signals import interruptible
-from assay.load.build import Data, LoadOptions, PreparedLoad
+from assay.load.build import Data, LoadOptions, PreparedLoad, check_division, spread_load
 from assay.load.engine import Watch, WatchChunk
 from assay.load.worker_report import Chunk
 from assay.model.load import Load, LoadResult
@@ -80,7 +80,13 @@ def run_load(
     here = environment(Path.cwd(), probe_seconds=_PROBE_SECONDS)
     results: list[LoadResult] = []
     loads = [replace(asked.load, concurrency=level) for level in levels] or [asked.load]
-    with interruptible() as interrupt, ExitStack() as until_done:
+    with (
+        interruptible() as interrupt,
+        spread_load(options, asked, settings) as asked,
+        ExitStack() as until_done,
+    ):
+        check_division(loads, len(asked.sites))
+
         # Called by the engine once the first requests are under way, and again whenever the run is needed: the cache makes
         # it begin once. Opening a database before would delay the first request by as long as importing SQLAlchemy takes.
         @cache
@@ -120,7 +126,11 @@ def _judge_and_record(
 def _decide_state(results: Sequence[LoadResult]) -> RunState:
     from assay.model import RunState
 
-    return RunState.COMPLETED if any(result.requests_completed for result in results) else RunState.FAILED
+    is_done = any(
+        result.requests_completed and not any(generator.lost for generator in result.generators)
+        for result in results
+    )
+    return RunState.COMPLETED if is_done else RunState.FAILED
 
 
 def _number_chunk(watch_chunk: WatchChunk, number: int, chunk: Chunk) -> None:

@@ -55,17 +55,21 @@ def select_changed_options(options: LoadOptions) -> dict[str, object]:
 
 
 def execution_of(result: LoadResult, trial: int, repetition: int, started: float) -> Execution:
-    """One load as an execution. It is ok if at least one request was answered, and only then has measurements."""
-    is_ok = result.requests_completed > 0
+    """One load as an execution. It is ok if at least one request was answered, and only then has measurements.
+
+    Figures of a load that lost a generator are in its document alone: nobody asked for the load that was left of it.
+    """
+    is_lost = any(generator.lost for generator in result.generators)
+    is_ok = result.requests_completed > 0 and not is_lost
     return Execution(
         trial=trial,
         process=0,
         phase=Phase.MEASURED,
         repetition=repetition,
-        status=Status.OK if is_ok else Status.FAILED,
+        status=Status.HARNESS_ERROR if is_lost else Status.OK if is_ok else Status.FAILED,
         started=started,
         measurements=load_metrics(result) if is_ok else {},
         output=load_document(result),
-        error=None if is_ok else next(iter(result.warnings), "no request was answered"),
+        error=None if is_ok else result.aborted or next(iter(result.warnings), "no request was answered"),
         detail={"simulated": True} if result.is_simulated else None,
     )

@@ -13,12 +13,13 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import AssayError, Mistake, PlanError
 from assay.model import AgentUse, Plan, Suite, Trial
 from assay.model.settings import RECORDED
 from assay.model.suite import SUITE_ITERATIONS
+from assay.pipeline.executor import check_executor_options
 from assay.plan.codebase import forget_commits
 from assay.plan.suite import scorers_of
 from assay.plan.target import (
@@ -29,15 +30,25 @@ from assay.plan.target import (
     load_suite,
     plan_target,
 )
+from assay.plugin import lookup
+from assay.plugin.executor import BoundedExecutor
+from assay.plugin.experiment import find_trait
 from assay.spec.agents import read_agents
 from assay.spec.settings import Settings
-from assay.store.store import Store
+
+if TYPE_CHECKING:
+    from assay.store.store import Store
 
 _log = logging.getLogger(__name__)
 
 
-def prepare(request: RunRequest | str, settings: Settings, store: Store | None = None) -> Plan:
-    """Plan what is asked for: every name is known to exist, and every agent can be made, before anything runs."""
+def prepare(
+    request: RunRequest | str, settings: Settings, store: Store | Callable[[], Store] | None = None
+) -> Plan:
+    """Plan what is asked for: every name is known to exist, and every agent can be made, before anything runs.
+
+    The store, or what opens it, is asked only for agents and suites that are registered there.
+    """
     # `module:attribute` in a spec means a module of the user's project. At the end of the path, so that a file of the project
     # that is called like a package does not take its place.
     if str(Path.cwd()) not in sys.path:
@@ -46,8 +57,13 @@ def prepare(request: RunRequest | str, settings: Settings, store: Store | None =
     forget_commits()
     request = RunRequest(request) if isinstance(request, str) else request
     start = perf_counter()
-    plan = plan_target(request, settings, replace(registry_of(store), default_warmup=default_warmup))
-    plan = replace(_with_load_targets(plan, settings, store), label=request.label)
+    registry = replace(registry_of(store), default_warmup=default_warmup)
+    plan = plan_target(request, settings, registry)
+    options = {**settings.executors.get(plan.executor, {}), **request.executor_options}
+    plan = replace(
+        _with_registered_agents(plan, settings, registry), label=request.label, executor_options=options
+    )
+    check_executor_options(plan.executor, options)
     check_makeable(plan)
     plan = _with_recorded_repetitions(plan)
     _log.info(
@@ -86,24 +102,25 @@ def _format_few_recorded(counts: Mapping[str, int], asked: int) -> str:
     )
 
 
-def _with_load_targets(plan: Plan, settings: Settings, store: Store | None) -> Plan:
-    """Targets of loads are known before anything runs; registered agents are defined for workers, which have no store."""
-    if not any(trial.experiment == "load" for trial in plan.trials):
+def _with_registered_agents(plan: Plan, settings: Settings, registry: Registry) -> Plan:
+    """Agents that params name are known before anything runs; registered ones are defined for workers, which have no store."""
+    params = {name: find_trait(name, "agent_name_param") for name in {t.experiment for t in plan.trials}}
+    if not any(params.values()):
         return plan
     from assay.plan.load import find_agent
 
-    registered = store.agents() if store is not None else {}
+    registered = registry.agents()
 
-    def resolve_target(trial: Trial) -> Trial:
-        target, is_defined = trial.params.get("target"), trial.params.get("agent") is not None
-        if trial.experiment != "load" or is_defined or not isinstance(target, str):
+    def define_agent(trial: Trial) -> Trial:
+        name = trial.params.get(params[trial.experiment] or "")
+        if not isinstance(name, str) or trial.params.get("agent") is not None:
             return trial
-        found = find_agent(target, settings, registered)
-        if found is None or target not in registered:
+        found = find_agent(name, settings, registered)
+        if found is None or name not in registered:
             return trial
         return replace(trial, params={**trial.params, "agent": asdict(found.use)})
 
-    return replace(plan, trials=tuple(map(resolve_target, plan.trials)))
+    return replace(plan, trials=tuple(map(define_agent, plan.trials)))
 
 
 def default_warmup(use: AgentUse) -> int:
@@ -119,26 +136,43 @@ def default_warmup(use: AgentUse) -> int:
     return 0 if is_remote or Price(use, agent).is_priced else SUITE_ITERATIONS.warmup
 
 
-def registry_of(store: Store | None) -> Registry:
-    """Agents and suites that are registered in a store."""
+def registry_of(store: Store | Callable[[], Store] | None) -> Registry:
+    """Agents and suites that are registered in a store, which is opened when one of them is asked for."""
     if store is None:
         return Registry()
+    opened = store if callable(store) else lambda: store
 
     def find_registered(name: str) -> Suite | None:
-        return store.suite(name) if any(suite.name == name for suite in store.suites()) else None
+        suites = opened().suites()
+        return opened().suite(name) if any(suite.name == name for suite in suites) else None
 
-    return Registry(store.agents(), find_registered)
+    return Registry(lambda: opened().agents(), find_registered)
 
 
 def check_makeable(plan: Plan) -> None:
     """Make each agent and scorer once, unopened, so that what is wrong with any of them is told before anything runs."""
     uses = [t.agent_use for t in plan.trials if t.agent_use is not None]
-    if any(trial.experiment == "team" for trial in plan.trials):
-        from assay.plan.team import team_agents
-
-        uses += team_agents(plan.trials)
+    for trial in plan.trials:
+        if agents_in := find_trait(trial.experiment, "agents_in"):
+            uses += agents_in(trial.params)
     if uses or plan.suite is not None:
         _check_agents_and_scorers(uses, plan.suite)
+    _check_resources(plan)
+
+
+def _check_resources(plan: Plan) -> None:
+    """PlanError for trials that ask for more than the executor can ever give."""
+    asking = [trial for trial in plan.trials if trial.resources is not None]
+    executor = lookup.find("executors", plan.executor) if asking else None
+    if not isinstance(executor, BoundedExecutor):
+        return
+    shortages = [
+        f"'{trial.name}' asks for {shortage}. Change its 'resources', or run it where there is enough, as on a cluster."
+        for trial in asking
+        if trial.resources and (shortage := executor.find_shortage(trial.resources))
+    ]
+    if shortages:
+        raise PlanError("\n".join(shortages))
 
 
 def _check_agents_and_scorers(uses: Sequence[AgentUse], suite: Suite | None) -> None:

@@ -68,7 +68,7 @@ def compute_needs(
 ) -> list[Need]:
     """What it takes to find a difference of size `effect`, from stored results of a suite (by name or file) or a run."""
     report = _only_agents(_read_report(store, settings, target), agents)
-    known = {one.metric.name for trial in report.trials for one in trial.estimates if one.n}
+    known = {estimate.metric.name for trial in report.trials for estimate in trial.estimates if estimate.n}
     for name in metrics:
         if name not in known:
             raise LookupFailed(no_such(name, f"metrics of '{target}'", known))
@@ -97,7 +97,7 @@ def _only_agents(report: Report, agents: Sequence[str]) -> Report:
     for name in agents:
         if name not in there:
             raise LookupFailed(f"--agent: {no_such(name, 'agents with stored results', there)}")
-    trials = tuple(one for one in report.trials if not agents or one.stored.trial.agent.name in agents)
+    trials = tuple(trial for trial in report.trials if not agents or trial.stored.trial.agent.name in agents)
     return replace(report, trials=trials)
 
 
@@ -111,12 +111,12 @@ def _read_report(store: Store, settings: Settings, target: str) -> Report:
     latest = store.latest_trials(suite=name) if name else []
     if not latest:
         return _of_run(store, settings, target)
-    runs = {run_id: store.run(run_id) for run_id in dict.fromkeys(one.run_id for one in latest)}
+    runs = {run_id: store.run(run_id) for run_id in dict.fromkeys(summary.run_id for summary in latest)}
     trials, sources = [], {}
-    for one in latest:
-        stored = next(trial for trial in runs[one.run_id].trials if trial.id == one.trial_id)
-        trials.append(trial_report_of(store, stored, store.suite_of(one.run_id)))
-        sources[stored.id] = runs[one.run_id]
+    for summary in latest:
+        stored = next(trial for trial in runs[summary.run_id].trials if trial.id == summary.trial_id)
+        trials.append(trial_report_of(store, stored, store.suite_of(summary.run_id)))
+        sources[stored.id] = runs[summary.run_id]
     return Report(next(iter(runs.values())), tuple(trials), (), (), sources=sources)
 
 

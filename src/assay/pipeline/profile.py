@@ -83,9 +83,7 @@ def _only_suite(agent: str, settings: Settings, store: Store) -> str:
     command = shell_command("profile", agent, options=["--suite", "SUITE"])
     if not found:
         either = shell_command("profile", agent, options=["--input", "TEXT"])
-        raise PlanError(
-            f"There is no suite to put agent '{agent}' through. Name one: {command}. Or: {either}"
-        )
+        raise PlanError(f"There is no suite to run agent '{agent}' on. Name one: {command}. Or: {either}")
     names = ", ".join(format_path(Path(name)) for name in found[:5])
     raise PlanError(f"There are several suites ({names}). Name one: {command}")
 

@@ -76,7 +76,7 @@ def rate_by_latest_rubric(
     suite = store.suite_of(rated[-1][0]) if rated else None
     if suite is None:
         return
-    rubric = next(one.rubric for one in suite.benchmarks if one.id == scope.benchmark)
+    rubric = next(benchmark.rubric for benchmark in suite.benchmarks if benchmark.id == scope.benchmark)
     for run_id, group in groupby(trials, lambda trial: trial[0]):
         own = store.suite_of(run_id)
         assert own is not None
@@ -173,6 +173,7 @@ def ratings_of(
     return replace(
         with_plan(ratings, trial.number_of_planned_executions if trial.is_plan_known else 0),
         baseline_overall=baseline_score(suite, benchmark.id, trial.agent.name),
+        nodes=store.placements(stored.id),
     )
 
 
@@ -206,7 +207,7 @@ def baseline_score(suite: Suite, benchmark: str, agent: str) -> float | None:
 
 
 def benchmark_of(stored: StoredTrial, suite: Suite) -> Benchmark:
-    return next(one for one in suite.benchmarks if one.id == stored.trial.benchmark)
+    return next(benchmark for benchmark in suite.benchmarks if benchmark.id == stored.trial.benchmark)
 
 
 def find_failed_cases(store: Store, ref: str) -> dict[str, frozenset[str]]:
@@ -224,7 +225,7 @@ def find_failed_cases(store: Store, ref: str) -> dict[str, frozenset[str]]:
             if status != "ok" or (score is not None and not is_pass(score, marks[stored.trial.benchmark])):
                 failed.setdefault(stored.trial.benchmark, set()).add(case)
     if not failed:
-        raise PlanError(f"Every case of run '{found.id}' was passed.")
+        raise PlanError(f"Every case of run '{found.id}' passed.")
     return {benchmark: frozenset(cases) for benchmark, cases in failed.items()}
 
 
@@ -272,7 +273,7 @@ def rescore(store: Store, ref: str) -> Rescored:
 def _select_judgeable(
     executions: Iterable[tuple[int, Execution]], kept: list[int]
 ) -> Iterator[tuple[int, Execution]]:
-    """Those that can be judged again; the numbers of the others are added to `kept`."""
+    """Yield the executions that can be judged again, and add the numbers of the others to `kept`."""
     from assay.execute.answer_limits import is_judgeable
 
     for number, execution in executions:

@@ -8,13 +8,21 @@ changes, all trials of its scope are rated again, so that stored ratings are alw
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model import DIMENSIONS, Ratings, Run, RunState, Suite
-from assay.model.rating import QUANTITIES, RatingScope, Reference, ReferenceOrigin, ReferenceValue
+from assay.model.rating import (
+    QUANTITIES,
+    ChangedRating,
+    ChangedReference,
+    RatingScope,
+    Reference,
+    ReferenceChange,
+    ReferenceOrigin,
+    ShownReference,
+)
 from assay.pipeline.ratings import (
     Watch,
     benchmark_of,
@@ -66,7 +74,7 @@ def rate_after_upgrade(store: Store, watch: Watch = ignore_progress) -> int:
     outdated = set(store.read_outdated_ratings())
     for scope in scopes:
         rate_by_latest_rubric(
-            store, [one for one in store.read_rated_trials(scope) if one in outdated], scope, count
+            store, [trial for trial in store.read_rated_trials(scope) if trial in outdated], scope, count
         )
     if rated:
         store.refresh()
@@ -75,7 +83,11 @@ def rate_after_upgrade(store: Store, watch: Watch = ignore_progress) -> int:
 
 def _establish(store: Store, scope: RatingScope, ending: Sequence[CompletedTrial], watch: Watch) -> None:
     """Store references that are still missing or partial, by the earliest runs that can set them; then rate again."""
-    known = {one.quantity: one for one in store.references(scope.suite) if one.scope == scope}
+    known = {
+        reference.quantity: reference
+        for reference in store.references(scope.suite)
+        if reference.scope == scope
+    }
     # If there are references, earlier runs have already been looked at.
     candidates = list(ending) if known else [*store.read_completed_trials(scope), *ending]
     # Runs of all cases come before runs of some, and within both the earliest: the sort is stable. Each quantity takes its
@@ -115,19 +127,6 @@ def _quantities(store: Store, run_id: str, trial_ids: Sequence[int]) -> dict[str
 # Shown
 
 
-@dataclass(frozen=True, slots=True)
-class ShownReference:
-    """The reference of one quantity of a benchmark; None if there is none yet."""
-
-    scope: RatingScope
-    quantity: str
-    reference: ReferenceValue | None
-
-    @property
-    def dimension(self) -> str:
-        return QUANTITIES[self.quantity]
-
-
 def find_definition(store: Store, name: str) -> Suite:
     """The definition of the suite in its latest run."""
     suite = store.latest_suite(name)
@@ -157,39 +156,13 @@ def list_references(store: Store, suite: Suite) -> list[ShownReference]:
 # Changed
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedReference:
-    before: ReferenceValue | None
-    after: ShownReference
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedRating:
-    """A trial's ratings before and after its reference was changed: the five dimensions and `overall`."""
-
-    run_id: str
-    agent: str
-    benchmark: str
-    before: Mapping[str, float | None]
-    after: Mapping[str, float | None]
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceChange:
-    """What `assay suite reference --set` did."""
-
-    run_id: str
-    references: tuple[ChangedReference, ...]
-    ratings: tuple[ChangedRating, ...]
-    """Only those that are different now."""
-    rated: int
-    """Trials that were rated again."""
-    left_out: tuple[str, ...]
-    """Benchmarks that the run did not run as the suite defines them now, or without an ok execution."""
-
-
 def set_references(store: Store, suite: Suite, ref: str, watch: Watch = ignore_progress) -> ReferenceChange:
-    """Make a run the reference of every benchmark that it ran as the suite defines it, and rate all their trials again."""
+    """Make a run the reference of every benchmark that it ran as the suite defines it, and rate all their
+    trials again.
+
+    References and ratings are read before anything is stored, so that the user is shown what the change
+    did. PlanError if none of the run's executions succeeded.
+    """
     run = store.run(ref)
     chosen = {
         scope: values
@@ -201,7 +174,10 @@ def set_references(store: Store, suite: Suite, ref: str, watch: Watch = ignore_p
             f"Run '{run.id}' cannot be a reference: none of its executions succeeded. Name another run."
         )
     # Read before anything is stored, so that the user is shown what the change did to references and ratings.
-    shown = {(one.scope, one.quantity): one.reference for one in list_references(store, suite)}
+    shown = {
+        (reference.scope, reference.quantity): reference.reference
+        for reference in list_references(store, suite)
+    }
     trials = [trial for scope in chosen for trial in store.read_rated_trials(scope)]
     ratings = store.ratings([trial_id for _, trial_id in trials])
     origin, ended = ReferenceOrigin.CHOSEN, run.ended or run.started
@@ -213,14 +189,14 @@ def set_references(store: Store, suite: Suite, ref: str, watch: Watch = ignore_p
     for scope in chosen:
         rate_by_latest_rubric(store, store.read_rated_trials(scope), scope, watch)
     store.refresh()
-    after = [one for one in list_references(store, suite) if one.scope in chosen]
+    after = [reference for reference in list_references(store, suite) if reference.scope in chosen]
     put = {scope.benchmark for scope in chosen}
     return ReferenceChange(
         run.id,
         tuple(
-            ChangedReference(before, one)
-            for one in after
-            if (before := shown.get((one.scope, one.quantity))) != one.reference
+            ChangedReference(before, reference)
+            for reference in after
+            if (before := shown.get((reference.scope, reference.quantity))) != reference.reference
         ),
         tuple(_find_changed_ratings(store, trials, ratings)),
         len(trials),

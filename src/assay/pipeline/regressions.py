@@ -55,19 +55,25 @@ def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) 
     compared = compare_against(store, record, current, against, measure) if against else GateFindings()
     search = search_histories(past.histories, inquiry.tolerance)
     found = merge_regressions((*compared.regressions, *by_history(record.agent, search.shifts)))
-    known = {one.id: one for one in store.regressions(record.agent) if one.suite == record.suite}
+    known = {
+        regression.id: regression
+        for regression in store.regressions(record.agent)
+        if regression.suite == record.suite
+    }
     # The newest version may have undone open regressions that were not found again, and steps of the past.
-    ids = {one.id for one in found}
-    candidates = [one for one in known.values() if one.id not in ids and one.state.is_open]
-    candidates += [one for one in found if "baseline" not in one.found_by]
+    ids = {regression.id for regression in found}
+    candidates = [
+        regression for regression in known.values() if regression.id not in ids and regression.state.is_open
+    ]
+    candidates += [regression for regression in found if "baseline" not in regression.found_by]
     undone = find_undone(Newest(store, record, current, past.histories, inquiry.tolerance), candidates)
-    found = [one for one in found if one.id not in undone]
+    found = [regression for regression in found if regression.id not in undone]
     regressions = update_regression_states(found, known, undone, now or datetime.now(UTC))
     store.keep_regressions(regressions)
     judged = {history.metric.name for history in past.histories} | {COMPLETED}
     shown = _select_shown(
-        [one for one in regressions if one.metric.name in (inquiry.metrics or judged)],
-        {one.id: (one.benchmark, one.metric.name) for one in found},
+        [regression for regression in regressions if regression.metric.name in (inquiry.metrics or judged)],
+        {regression.id: (regression.benchmark, regression.metric.name) for regression in found},
         inquiry.tolerance,
     )
     nothing = "" if compared.comparisons or search.is_possible else _nothing_to_judge_by(record, against)
@@ -78,7 +84,7 @@ def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) 
         baseline=against.told if against else "",
         comparisons=compared.comparisons,
         regressions=shown,
-        improvements=tuple(one for one in search.shifts if one.loss.value < 0 and not one.is_over),
+        improvements=tuple(shift for shift in search.shifts if shift.loss.value < 0 and not shift.is_over),
         patterns=compared.patterns,
         histories=past.histories,
         unsearched=search.unsearched,
@@ -96,10 +102,13 @@ def _select_shown(
     """Regressions found now, and earlier ones at other points that are larger than the tolerance."""
     places = set(found.values())
     return tuple(
-        one
-        for one in regressions
-        if one.id in found
-        or ((one.benchmark, one.metric.name) not in places and one.loss.value > (tolerance or 0))
+        regression
+        for regression in regressions
+        if regression.id in found
+        or (
+            (regression.benchmark, regression.metric.name) not in places
+            and regression.loss.value > (tolerance or 0)
+        )
     )
 
 
@@ -125,7 +134,7 @@ def _nothing_to_judge_by(record: Record, against: Against | None) -> str:
     if against is not None:
         return f"Nothing can be compared with {against.told}, and there are too few runs for a history."
     return (
-        f"There is nothing to judge by: '{record.agent}' has one version, no baseline, and too few runs "
+        f"There is nothing to compare with: '{record.agent}' has one version, no baseline, and too few runs "
         "for a history."
     )
 
@@ -151,7 +160,7 @@ def _version(record: Record, version: str) -> Against:
     if version not in record.versions:
         raise LookupFailed(no_such(version, f"versions of '{record.agent}' that ran", record.versions))
     if version == record.version:
-        others = ", ".join(f"'{one}'" for one in record.versions if one != version)
+        others = ", ".join(f"'{other}'" for other in record.versions if other != version)
         raise Unlike(
             f"'{version}' is the latest version of '{record.agent}' itself. "
             + (f"Name an earlier one: {others}" if others else "There is no other yet.")
@@ -188,9 +197,12 @@ class HistorySearch:
 
 def search_histories(histories: tuple[MetricHistory, ...], tolerance: float | None = None) -> HistorySearch:
     """Search all histories for shifts."""
-    found = {f"{one.benchmark} · {one.metric.name}": find_shifts(one, tolerance) for one in histories}
+    found = {
+        f"{history.benchmark} · {history.metric.name}": find_shifts(history, tolerance)
+        for history in histories
+    }
     return HistorySearch(
         histories,
-        tuple(shift for one in found.values() for shift in one.shifts),
-        {name: one.reason for name, one in found.items() if one.reason},
+        tuple(shift for search in found.values() for shift in search.shifts),
+        {name: search.reason for name, search in found.items() if search.reason},
     )

@@ -96,6 +96,7 @@ def trial_report_of(
         judging=store.judging(stored.id) if table is not None else None,
         definition=benchmark.hash if benchmark is not None else "",
         has_simulated_executions=store.is_simulated(stored.id),
+        nodes=store.placements(stored.id),
     )
     if report.ratings is not None and suite is not None:
         report = replace(report, scorer_failures=_scorer_failures(report, suite))
@@ -120,19 +121,14 @@ def find_declared_metrics(stored: StoredTrial) -> dict[str, Metric]:
         *(("instruments", use.name) for use in stored.trial.instruments),
     ]
     for kind, name in members:
-        try:
-            declared.update(getattr(lookup.find(kind, name), "metrics", {}))
-        except (LookupFailed, MissingExtra):
-            continue
+        declared.update(getattr(lookup.find_available(kind, name), "metrics", {}))
     return declared
 
 
 def metrics_of_experiment(stored: StoredTrial) -> frozenset[str]:
     """Metrics that the experiment of a trial declares, where it can still be found."""
-    try:
-        return frozenset(getattr(lookup.find("experiments", stored.trial.experiment), "metrics", {}))
-    except (LookupFailed, MissingExtra):
-        return frozenset()
+    experiment = lookup.find_available("experiments", stored.trial.experiment)
+    return frozenset(getattr(experiment, "metrics", {}))
 
 
 def only_trial(report: Report, wanted: str) -> Report:
@@ -149,10 +145,7 @@ def find_instrument_metrics(stored: StoredTrial) -> set[str]:
     """Metrics that instruments measured. Reports show them after those of the experiment itself."""
     found: set[str] = set()
     for use in stored.trial.instruments:
-        try:
-            found |= set(getattr(lookup.find("instruments", use.name), "metrics", {}))
-        except (LookupFailed, MissingExtra):
-            continue
+        found |= set(getattr(lookup.find_available("instruments", use.name), "metrics", {}))
     return found - {"seconds"}
 
 

@@ -106,10 +106,10 @@ def _parse(written: str | Sequence[str], place: str) -> list[Requirement]:
 def _refuse_unknown(asked: Sequence[Requirement], report: Report) -> None:
     benchmarks = {trial.stored.trial.benchmark for trial in report.trials}
     metrics = {estimate.metric.name for trial in report.trials for estimate in trial.estimates}
-    for one in asked:
-        if {one.name, split_name(one.name)[1]} & metrics:
+    for requirement in asked:
+        if {requirement.name, split_name(requirement.name)[1]} & metrics:
             continue
-        if problem := unknown_name(one.name, metrics):
+        if problem := unknown_name(requirement.name, metrics):
             raise LookupFailed(f"--require: {problem}")
     if problem := unknown_benchmark(asked, benchmarks):
         raise LookupFailed(f"--require: {problem}")

@@ -28,14 +28,13 @@ from assay.pipeline.run import plan_of, run_plan
 from assay.plan.codebase import code_base, code_file, forget_commits
 from assay.plan.expand import distribution_of
 from assay.plugin import lookup
+from assay.plugin.finding import finding_class
 from assay.store.store import Store
 
 Watching = Callable[[Plan], AbstractContextManager[Callable[[Batch], None]]]
 Judge = Callable[[Store, tuple[Report, Report], str], Gate]
 """`gate_sides` with the user's options: takes the store, both sides and the name of the baseline."""
 BASELINE, CURRENT = "baseline", "current"
-_NOT_ALONE = frozenset({"load", "team", "stress", "capacity"})
-"""Experiments that put agents under load: nobody knows whether the code of those agents is still the same."""
 _DIRTY = "-dirty"
 
 
@@ -73,17 +72,20 @@ def rerun_gate(
 def _read_sides(store: Store, ref: str, baseline: str) -> tuple[Report, Report]:
     """Both sides as they were measured; refuses what cannot be run again or compared."""
     refs = baseline_ref(store, baseline), ref
-    if files := [one for one in refs if Path(one).suffix == ".json"]:
+    if files := [side for side in refs if Path(side).suffix == ".json"]:
         raise PlanError(
             f"--rerun-baseline takes stored runs, which say how to run their agents again; '{files[0]}' is a result file."
         )
-    before, after = (report_of(store, one) for one in refs)
+    before, after = (report_of(store, side) for side in refs)
     for report in (before, after):
         if RERUN_TAG in report.run.tags:
             raise PlanError(
                 f"Run '{report.run.id}' has both sides of a gate that was run again. Name the run that was judged instead."
             )
-        if kinds := {trial.stored.trial.experiment for trial in report.trials} & _NOT_ALONE:
+        experiments = {trial.stored.trial.experiment for trial in report.trials}
+        if kinds := {
+            name for name in experiments if (kind := finding_class(name)) is not None and not kind.can_rerun
+        }:
             raise PlanError(
                 f"--rerun-baseline runs suites and code experiments again; run '{report.run.id}' is a {min(kinds)} test."
             )

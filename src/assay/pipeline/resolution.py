@@ -1,4 +1,4 @@
-"""Decides which regressions the newest version has undone, and by what evidence.
+"""Decides which regressions the newest version has fixed, and on what evidence.
 
 There are three kinds of evidence, tried in this order: a comparison with the versions before and after the regression, a
 rollback to the version that was well, and a history whose newest points are back at the old level. The reason becomes part
@@ -32,7 +32,10 @@ class Newest:
 
     def history_of(self, regression: Regression) -> MetricHistory | None:
         wanted = regression.benchmark, regression.metric.name
-        return next((one for one in self.histories if (one.benchmark, one.metric.name) == wanted), None)
+        return next(
+            (history for history in self.histories if (history.benchmark, history.metric.name) == wanted),
+            None,
+        )
 
     def trials_of(self, name: str) -> Chosen:
         """The latest trials of a version, or of `VERSION run RUN`, but for those that are the newest version's own."""
@@ -49,70 +52,83 @@ def find_undone(newest: Newest, regressions: Sequence[Regression]) -> dict[str, 
     """The id of each regression that is no more, with what the newest data show instead."""
     against = _compare_with_both_ends(newest, regressions)
     undone: dict[str, str] = {}
-    for one in regressions:
-        reason = _refute_by_comparison(one, newest.record.version, against) or _refute_by_rollback(
-            one, newest
+    for regression in regressions:
+        reason = _refute_by_comparison(regression, newest.record.version, against) or _refute_by_rollback(
+            regression, newest
         )
-        past = newest.history_of(one)
-        if not reason and "baseline" not in one.found_by and past and is_back(past, one.baseline_value):
+        past = newest.history_of(regression)
+        if (
+            not reason
+            and "baseline" not in regression.found_by
+            and past
+            and is_back(past, regression.baseline_value)
+        ):
             reason = "The newest runs are back where it was before."
         if reason:
-            undone[one.id] = reason
+            undone[regression.id] = reason
     return undone
 
 
 def _compare_with_both_ends(newest: Newest, regressions: Sequence[Regression]) -> Mapping[str, GateFindings]:
     """The newest version against the last that was well and the first that was worse, of every regression."""
-    metrics = tuple(dict.fromkeys(one.metric.name for one in regressions))
+    metrics = tuple(dict.fromkeys(regression.metric.name for regression in regressions))
     measure = Measure(newest.tolerance, newest.histories, metrics)
     found: dict[str, GateFindings] = {}
-    for name in dict.fromkeys(end for one in regressions for end in (one.before, one.after)):
+    for name in dict.fromkeys(
+        end for regression in regressions for end in (regression.before, regression.after)
+    ):
         if trials := newest.trials_of(name):
             other = Against(_version_in(name), f"version {name}", trials)
             found[name] = compare_against(newest.store, newest.record, newest.current, other, measure)
     return found
 
 
-def _refute_by_comparison(one: Regression, version: str, against: Mapping[str, GateFindings]) -> str:
+def _refute_by_comparison(regression: Regression, version: str, against: Mapping[str, GateFindings]) -> str:
     """Whether the newest version is no worse than the last good one, or has left the worse level; the reason in words.
 
     Few repetitions never prove two scores to be the same. So a version that is certainly better than the one that was
     worse, and has figures no worse than the one that was well, is well again.
     """
-    well, worse = against.get(one.before), against.get(one.after)
-    then = well.of(one.benchmark, one.metric.name) if well else None
-    if well and then is None and one.metric.name == COMPLETED and well.has(one.benchmark):
+    well, worse = against.get(regression.before), against.get(regression.after)
+    then = well.of(regression.benchmark, regression.metric.name) if well else None
+    if well and then is None and regression.metric.name == COMPLETED and well.has(regression.benchmark):
         return f"Nothing fails in {version}."
     if then is not None and then.verdict in (Verdict.SAME, Verdict.BETTER):
-        if one.before == version:
-            return f"{version} runs again, {_as(then.verdict)} before {one.after}."
-        return f"{version} is {_as(then.verdict)} {one.before}."
-    since = worse.of(one.benchmark, one.metric.name) if worse else None
+        if regression.before == version:
+            return f"{version} runs again, {_as(then.verdict)} before {regression.after}."
+        return f"{version} is {_as(then.verdict)} {regression.before}."
+    since = worse.of(regression.benchmark, regression.metric.name) if worse else None
     if since is None or since.verdict is not Verdict.BETTER:
         return ""
     loss = None if then is None else loss_of(then)
-    if then is not None and loss is not None and loss.value > max(one.tolerance, then.tolerance):
+    if then is not None and loss is not None and loss.value > max(regression.tolerance, then.tolerance):
         return ""
-    return f"{version} is better than {one.after}, and by its figures no worse than {one.before}."
+    return (
+        f"{version} is better than {regression.after}, and by its figures no worse than {regression.before}."
+    )
 
 
 def _as(verdict: Verdict) -> str:
     return "the same as" if verdict is Verdict.SAME else "better than"
 
 
-def _refute_by_rollback(one: Regression, newest: Newest) -> str:
+def _refute_by_rollback(regression: Regression, newest: Newest) -> str:
     """Whether the newest run is of the version that was well, and nearer to the old level than to the worse one."""
-    version, past = newest.record.version, newest.history_of(one)
-    if _version_in(one.before) != version or _version_in(one.after) == version or past is None:
+    version, past = newest.record.version, newest.history_of(regression)
+    if _version_in(regression.before) != version or _version_in(regression.after) == version or past is None:
         return ""
     latest = max(past.points, key=lambda point: point.started, default=None)
     if latest is None or latest.version != version:
         return ""
-    before = one.baseline_value
+    before = regression.baseline_value
     left = loss_of_difference(
-        one.metric, latest.value - before, 0, 0, reach_of(one.metric, before, latest.value)
+        regression.metric, latest.value - before, 0, 0, reach_of(regression.metric, before, latest.value)
     )
-    return f"{version} runs again, as before {one.after}." if left.value < one.loss.value / 2 else ""
+    return (
+        f"{version} runs again, as before {regression.after}."
+        if left.value < regression.loss.value / 2
+        else ""
+    )
 
 
 def _version_in(name: str) -> str:

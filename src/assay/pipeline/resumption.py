@@ -36,7 +36,7 @@ def read_spending(run: Run, budget: Budget, store: Store) -> Spending:
 
 def read_progress(store: Store, run: Run) -> StoredProgress:
     """What is stored; a process of `measured: auto` that had seen enough counts as having done all it may."""
-    from assay.execute.early_stop import Enough
+    from assay.execute.early_stop import StoppingRule
 
     # The rule of `measured: auto` is replayed over the stored values, with the same code that applied it in the worker.
     progress = dict(store.progress(run.id))
@@ -45,7 +45,7 @@ def read_progress(store: Store, run: Run) -> StoredProgress:
         series = store.series(stored.id).get(until.metric) if until else None
         if until is None or series is None:
             continue
-        watches = {process: Enough(until) for process in set(series.processes)}
+        watches = {process: StoppingRule(until) for process in set(series.processes)}
         for process, value in zip(series.processes, series.values, strict=True):
             if watches[process].is_reached(value):
                 progress[stored.trial.index, process, Phase.MEASURED] = stored.trial.iterations.measured
@@ -90,8 +90,8 @@ class AgentVersions:
             return version
         if version not in (before, *before.split("+")):
             text = (
-                f"the agent changed before the run was resumed: {self._done[index]:,} executions are of version {before}, "
-                f"the others of {version}, and the figures of all of them; run it anew for figures of one"
+                f"the agent changed before the run was resumed: {self._done[index]:,} executions used version {before}, "
+                f"the others {version}, and the figures mix both; start a new run for figures of one version"
             )
             remark = Artifact(index, f"versions-{secrets.token_hex(3)}.txt", "mixed-versions", text.encode())
             self._active.add(Batch(artifacts=(remark,)))

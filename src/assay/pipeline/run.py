@@ -29,10 +29,13 @@ from assay.execute.jobs import Assignment
 from assay.execute.noise import PaceSampler
 from assay.execute.runner import carry_out
 from assay.execute.signals import interruptible
-from assay.model import Artifact, Batch, Budget, Order, Plan, Run, RunState, Status, Suite
+from assay.execute.worker_process import wait_until_quiet
+from assay.model import Artifact, Batch, Budget, Order, Placement, Plan, Run, RunState, Status, Suite
 from assay.model.redaction import known_secrets, redact
 from assay.model.run import RERUN_TAG
+from assay.pipeline.executor import check_executor_options, open_executor
 from assay.pipeline.lifecycle import ActiveRun, open_run, reopen_run
+from assay.pipeline.placements import PlacementLog
 from assay.pipeline.planning import check_makeable
 from assay.pipeline.resumption import (
     NO_BUDGET,
@@ -44,6 +47,7 @@ from assay.pipeline.resumption import (
 )
 from assay.pipeline.sandboxes import record_sandbox
 from assay.plugin import lookup
+from assay.plugin.executor import Executor
 from assay.plugin.private_files import make_folder
 from assay.plugin.steady_clock import SteadyClock
 from assay.report.documents.file_names import trial_folder
@@ -70,9 +74,11 @@ def run_plan(plan: Plan, store: Store, watch: Watch = ignore_batch, *, run_id: s
     # The clock starts before the environment is recorded, which takes a while: the run began when the user asked for it.
     clock = SteadyClock()
     code_folder = Path(plan.load[0]).parent if plan.load else Path.cwd()
+    wait_until_quiet()
     here = record_sandbox(environment(code_folder), plan)
     with (
         interruptible() as interrupt,
+        open_executor(plan) as (plan, executor),
         open_run(plan, store, interrupt, here, clock, run_id=run_id, stays_open_on_error=True) as active,
     ):
         if plan.remarks:
@@ -81,11 +87,17 @@ def run_plan(plan: Plan, store: Store, watch: Watch = ignore_batch, *, run_id: s
                 for index, text in plan.remarks.items()
             )
             active.add(Batch(artifacts=tuple(remarks)))
-        _execute_plan(active, plan, {}, watch, Spending(plan.budget))
+        _execute_plan(active, plan, executor, {}, watch, Spending(plan.budget))
     return _read_finished(active, plan)
 
 
-def resume(ref: str, store: Store, watch: Watch = ignore_batch, budget: Budget = NO_BUDGET) -> Run:
+def resume(
+    ref: str,
+    store: Store,
+    watch: Watch = ignore_batch,
+    budget: Budget = NO_BUDGET,
+    executor_options: Mapping[str, object] | None = None,
+) -> Run:
     """Do what is missing of a run that was cut short; ceilings of `budget` take the place of those it was planned with.
 
     The plan comes from the database and not from the files of the spec, which may have changed since. Everything that can
@@ -100,24 +112,33 @@ def resume(ref: str, store: Store, watch: Watch = ignore_batch, budget: Budget =
         resume_own(found, store, find_settings(Path.cwd()), watch)
         return store.run(found.id)
     plan = plan_of(found, store)
-    plan = replace(plan, budget=plan.budget.override_with(budget))
+    settings = find_settings(Path.cwd())
+    options = {**settings.executors.get(plan.executor, {}), **(executor_options or {})}
+    plan = replace(plan, budget=plan.budget.override_with(budget), executor_options=options)
+    check_executor_options(plan.executor, options)
     spending = read_spending(found, plan.budget, store)
     for file in plan.load:
         lookup.load_file(Path(file))
     check_makeable(plan)
     with (
         interruptible() as interrupt,
+        open_executor(plan) as (plan, executor),
         reopen_run(found.id, store, interrupt, plan.budget, stays_open_on_error=True) as active,
     ):
         here = record_sandbox(active.run.environment, plan)
         if here != active.run.environment:
             store.set_environment(found.id, here)
-        _execute_plan(active, plan, read_progress(store, active.run), watch, spending)
+        _execute_plan(active, plan, executor, read_progress(store, active.run), watch, spending)
     return _read_finished(active, plan)
 
 
 def _execute_plan(
-    active: ActiveRun, plan: Plan, progress: StoredProgress, watch: Watch, spending: Spending
+    active: ActiveRun,
+    plan: Plan,
+    executor: Executor,
+    progress: StoredProgress,
+    watch: Watch,
+    spending: Spending,
 ) -> None:
     """Carry out what `progress` does not have of the plan, store it, and finish the run.
 
@@ -126,20 +147,21 @@ def _execute_plan(
     """
     _log.info("run %s begins: seed %d, executor %s", active.id, plan.seed, plan.executor)
     start, store = perf_counter(), active.store
-    # The sampler times a fixed piece of work beside the executions: how fast the machine was is stored with the results.
-    executor = PaceSampler(lookup.find("executors", plan.executor)(plan.parallelism))
+    # The sampler times a fixed workload beside the executions: how fast the machine was is stored with the results.
+    sampler = PaceSampler(executor)
     with _make_trial_folders(active.run, plan) as folders:
         done = store.done(active.id) if plan.suite else {}
         assignment = Assignment(plan, active.id, folders.by_trial, progress, done, folders.temporary)
         deciding = _watch_question(active, plan)
         ended = _find_ended_trials(active, plan, deciding)
         remark_on_split_processes(active, plan, progress)
+        placements = PlacementLog(active, progress)
         versions = AgentVersions(active, {index: len(cases) for index, cases in done.items() if cases})
         with _loading_ahead(plan):
             is_stopped = lambda: active.interrupt() or spending.is_over  # noqa: E731
-            for batch in carry_out(assignment, executor, is_stopped, ended, spending, deciding):
+            for batch in carry_out(assignment, sampler, is_stopped, ended, spending, deciding):
                 # Stored first, shown second: what a user has seen on the screen is never lost.
-                active.add(versions.resolve_versions(batch))
+                active.add(placements.resolve_placements(versions.resolve_versions(batch)))
                 _log_troubles(plan, batch)
                 watch(batch)
 
@@ -152,7 +174,7 @@ def _execute_plan(
             return _decide_state(active, assignment, spending)
 
         def conclude(state: RunState) -> None:
-            if (pace := executor.summary()) is not None:
+            if (pace := sampler.summary()) is not None:
                 run = store.run(active.id)
                 store.set_environment(run.id, facts_after(run.environment, pace))
             if plan.suite is not None:
@@ -230,12 +252,12 @@ def _find_own_resumption(run: Run) -> Callable[[Run, Store, Settings, Watch], No
 
     if not any(stored.trial.experiment in ("load", STRESS) for stored in run.trials):
         return None
-    from assay.pipeline.capacity import is_capacity_search, resume_capacity
+    from assay.pipeline.capacity import resume_capacity
     from assay.pipeline.stress_resumption import is_stress_run, resume_stress
 
     if is_stress_run(run):
         return resume_stress
-    return resume_capacity if is_capacity_search(run) else None
+    return resume_capacity if run.is_capacity_search else None
 
 
 def _watch_question(active: ActiveRun, plan: Plan) -> Deciding | None:
@@ -246,6 +268,8 @@ def _watch_question(active: ActiveRun, plan: Plan) -> Deciding | None:
 
     deciding = Deciding(plan)
     for stored in active.run.trials:
+        index, placed = stored.trial.index, active.store.placements(stored.id)
+        deciding.place(Placement(index, process, node) for process, node in placed.items())
         deciding.take(active.store.executions(stored.id))
     return deciding
 
@@ -309,10 +333,14 @@ def _loading_ahead(plan: Plan) -> Iterator[None]:
 
     Two threads that import what needs each other may see half of it, so nothing else is loaded until this is done.
     """
-    ratings = ["assay.analysis.ranking.ratings"] if plan.suite is not None else []
+    needed = ["assay.pipeline.report"]
+    if any(trial.number_of_planned_executions > 1 for trial in plan.trials):
+        needed.append("assay.analysis.estimates.estimate")
+    if plan.suite is not None:
+        needed.append("assay.analysis.ranking.ratings")
 
     def load() -> None:
-        for module in ("assay.pipeline.report", *ratings):
+        for module in needed:
             import_module(module)
 
     # The command line lets garbage collection run seldom, to start fast. Code that is measured in this process runs with

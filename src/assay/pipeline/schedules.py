@@ -16,7 +16,7 @@ from assay.model.queue import QueuedRun, QueueState
 from assay.model.schedule import ScheduledRun, ScheduleStatus, SuiteSchedule
 from assay.pipeline.alerts import build_schedule_alert, first_state
 from assay.pipeline.lifecycle import new_run_id
-from assay.pipeline.registered import RegisteredSuite, registered_agents, registered_suites
+from assay.pipeline.registry import RegisteredSuite, registered_agents, registered_suites
 from assay.spec.cron import Schedule
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -32,10 +32,10 @@ def run_due_suites(store: Store, settings: Settings, now: datetime) -> list[Sche
     except SpecError as error:
         # A file that cannot be read must not silence the schedules: each time that comes is told to have failed.
         return [
-            one
+            run
             for before in stored.values()
             if before.due <= now
-            for one in _take_time(store, settings, before, (), str(error), now)
+            for run in _take_time(store, settings, before, (), str(error), now)
         ]
     started: list[ScheduledRun] = []
     for suite in due:
@@ -77,7 +77,10 @@ def _zone_name(settings: Settings) -> str:
 
 
 def _parse(expression: str | None) -> Schedule | None:
-    """None where there is none, and for what is no schedule: `assay validate` says why, and lists have no next time for it."""
+    """Parse a schedule; None without one, and for text that is no schedule.
+
+    `assay validate` says what is wrong with it; lists only have no next time for it.
+    """
     try:
         return Schedule.parse(expression) if expression else None
     except ValueError:
@@ -85,10 +88,10 @@ def _parse(expression: str | None) -> Schedule | None:
 
 
 def _find_agents(store: Store, suite: RegisteredSuite, known: set[str]) -> tuple[str, ...]:
-    """Those that the suite names, or else the registered ones that have run it."""
+    """Return the agents that the suite names, or else the registered agents that have run it."""
     if suite.named:
         return suite.named
-    return tuple(cell.agent for cell in store.coverage(known, [suite.name]))
+    return tuple(name for name in store.agents_on(suite.name) if name in known)
 
 
 def _take_time(
@@ -101,9 +104,9 @@ def _take_time(
         return []
     due = max(before.due, schedule.latest_until(local) or before.due).astimezone(UTC)
     # An agent that is still busy with the time before is not queued a second time.
-    busy = {one.agent: one.run_id for one in store.open_scheduled_runs() if one.suite == before.suite}
+    busy = {run.agent: run.run_id for run in store.open_scheduled_runs() if run.suite == before.suite}
     queued = [QueuedRun(new_run_id(), agent, before.suite, {}, now) for agent in agents if agent not in busy]
-    started = [ScheduledRun(before.suite, due, one.agent, one.id) for one in queued]
+    started = [ScheduledRun(before.suite, due, run.agent, run.id) for run in queued]
     started += [ScheduledRun(before.suite, due, agent, busy[agent]) for agent in agents if agent in busy]
     alerts = []
     if why:
@@ -117,8 +120,8 @@ def _take_time(
 def settle_scheduled_runs(store: Store, settings: Settings, now: datetime) -> list[ScheduledRun]:
     """Store how scheduled runs ended, and raise an alert for each that failed."""
     ended = store.ended_scheduled_runs()
-    for one in ended:
-        store.settle_scheduled_run(one, build_schedule_alert(one, first_state(settings), now))
+    for run in ended:
+        store.settle_scheduled_run(run, build_schedule_alert(run, first_state(settings), now))
     return ended
 
 
@@ -138,13 +141,19 @@ def list_schedules(store: Store, settings: Settings, now: datetime) -> list[Sche
         for suite in registered_suites(settings, store).values()
         if suite.schedule
     ]
-    return sorted(found, key=lambda one: (one.next_due is None, one.next_due or now, one.suite))
+    return sorted(
+        found, key=lambda schedule: (schedule.next_due is None, schedule.next_due or now, schedule.suite)
+    )
 
 
 def _find_next(
     settings: Settings, suite: RegisteredSuite, before: SuiteSchedule | None, now: datetime
 ) -> datetime | None:
-    """As the database has it, unless the suite or the time zone was changed since."""
+    """Find when the suite is due next.
+
+    The database knows, unless the suite or the time zone was changed since; then the time is computed
+    anew.
+    """
     schedule = _parse(suite.schedule)
     if schedule is None:
         return None

@@ -6,13 +6,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from assay.model.search import SearchResult
-from assay.pipeline.registered import registered_agents, registered_suites
+from assay.pipeline.registry import registered_agents, registered_suites
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
 
 def search_everything(store: Store, settings: Settings, text: str, limit: int) -> SearchResult:
-    """At most `limit` of each kind; agents and suites by name, the newest runs first."""
+    """Search agents, suites and runs, at most `limit` of each kind.
+
+    Agents and suites are ordered by name, runs by time with the newest first.
+    """
     found = store.search(text, limit)
 
     def merge(stored: Iterable[str], registered: Iterable[str]) -> list[str]:

@@ -114,7 +114,7 @@ QUICK = Sizes(search=6.0, calm=2.0, sustain=1.0, settle=15.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Stressed:
+class StressOutcome:
     run_id: str
     finding: StressFinding
     is_interrupted: bool
@@ -150,7 +150,7 @@ def run_stress(
     told: StressObserver,
     scenarios: Sequence[Scenario] | None = None,
     sizes: Sizes | None = None,
-) -> Stressed:
+) -> StressOutcome:
     """Measure the baseline and run the scenarios. Finished scenarios stay stored, whatever happens to later ones."""
     # Mistakes in names and options show before the first request; the run begins in the store only after the baseline, so that
     # an agent that cannot be reached leaves no empty run behind.
@@ -165,7 +165,7 @@ def run_stress(
             findings = run_scenarios(active, dict(enumerate(chosen)), start, told, sizes.settle)
             active.finish(lambda: decide_state(findings))
     whole = stress_finding(strip_credentials(options.load.target), start.setting, findings)
-    return Stressed(active.id, whole, interrupt())
+    return StressOutcome(active.id, whole, interrupt())
 
 
 def run_scenarios(
@@ -230,7 +230,7 @@ class Start:
     @property
     def objective(self) -> str:
         limits = ", ".join([*(objective.text for objective in self.bench.objectives), "error_rate<5%"])
-        derived = "five times the P95 at the base rate or 50 ms more, as no --slo was given"
+        derived = "five times the P95 at the base rate or 50 ms more, because no --slo was given"
         return f"{limits} ({derived})" if self.bench.is_derived else limits
 
     @property
@@ -299,7 +299,7 @@ def measure_baseline(
     bench.calm_errors = errors_of(result, gather(failures))
     bench.calm_unmet = unmet_in(result, objectives)
     doubts = [doubt, describe_missing_quality(subject, result)]
-    return Start(bench, text, tuple(one for one in doubts if one))
+    return Start(bench, text, tuple(note for note in doubts if note))
 
 
 def describe_missing_quality(subject: StressSubject, calm: LoadResult) -> str | None:

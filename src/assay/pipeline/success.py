@@ -1,4 +1,4 @@
-"""Keeps what success is measured by, and computes the success figures."""
+"""Records the events behind the success figures, and computes the figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.model import Report, RunState, TrialReport, Verdict
 from assay.model.profile import PROFILE
 from assay.model.regression import Gate
 from assay.model.success import FoundOpportunity, GateLoss, GateRecord, SuccessReport
-from assay.pipeline.registered import registered_agents
+from assay.pipeline.registry import registered_agents
 from assay.report.figures import params_text
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -77,15 +77,15 @@ def keep_opportunities(store: Store, report: Report, now: datetime | None = None
         FoundOpportunity(
             profile["agent_id"],
             profile["trial"],
-            one["category"],
+            opportunity["category"],
             # Lines move when code above them changes; the function stays.
-            _LINE.sub("", one["location"]),
-            one["estimated_impact"],
+            _LINE.sub("", opportunity["location"]),
+            opportunity["estimated_impact"],
             report.run.id,
             moment,
         )
         for profile in profiles
-        for one in profile["optimization_opportunities"]
+        for opportunity in profile["optimization_opportunities"]
     ]
     places = {(profile["agent_id"], profile["trial"]) for profile in profiles}
     with suppress(StoreError):

@@ -12,12 +12,12 @@ from assay.store.store import Store
 
 
 def timeline_of(store: Store, agent: str, suite: str | None = None) -> AgentTimeline:
-    """On this suite, or on the suite that the agent ran last."""
+    """Build the timeline of an agent on this suite, or on the suite that it ran last."""
     record = record_of(store, agent, suite)
     current = record.latest(record.version)
     metrics = select_metrics(report_on(store, current.values()), current)
     past = past_of(store, record, current, metrics)
-    known = [one for one in store.regressions(agent) if one.suite == record.suite]
+    known = [regression for regression in store.regressions(agent) if regression.suite == record.suite]
     return AgentTimeline(
         agent,
         record.suite,

@@ -17,7 +17,6 @@ from assay.analysis.comparison.policy import Floors, KnownNoise, Sessions
 from assay.analysis.comparison.severity import depends_on_machine
 from assay.analysis.estimates.machine_speed import MachineShift, shift_between
 from assay.analysis.estimates.treatment import same_value
-from assay.execute.environment import machine_class
 from assay.model import Comparison, Doubt, Report, StoredTrial, Trial
 from assay.model.precision import NOISE_FLOORS, TOLERANCE, NoiseFloor
 from assay.pipeline.agent_history import TrialHistories, read_histories
@@ -80,13 +79,13 @@ def read_noise(
         shift = shift_between(first.run.environment.facts, second.run.environment.facts)
         if shift is not None:
             shifts |= {trial.name: shift for trial in second.trials}
-    shares = {key: one.found.floor for key, one in floors.items()}
+    shares = {key: floor.found.floor for key, floor in floors.items()}
     return StoredNoise(floors, KnownNoise(shares, history, sessions, shifts))
 
 
 def known_floors(store: Store, a: Report, b: Report) -> Known:
     """The newest noise floors on this kind of machine; if both sides have one, the larger."""
-    stored = _find_noise_trials(store, machine_class(b.run.environment))
+    stored = _find_noise_trials(store, b.run.environment.machine_class)
     known: dict[tuple[str, str], KnownFloor] = {}
     for first, second in matching_trials(a, b):
         for point in dict.fromkeys((_point(first.stored.trial), _point(second.stored.trial))):
@@ -105,7 +104,7 @@ def _find_noise_trials(store: Store, machine: str) -> dict[str, tuple[str, Store
     newest: dict[str, tuple[str, StoredTrial]] = {}
     for summary in store.runs(limit=_NEWEST, tag=NOISE_TAG):
         run = store.run(summary.id)
-        if machine_class(run.environment) == machine:
+        if run.environment.machine_class == machine:
             for stored in run.trials:
                 newest.setdefault(_point(stored.trial), (run.id, stored))
     return newest
@@ -117,19 +116,19 @@ def _point(trial: Trial) -> str:
 
 def about_floors(known: Known, comparisons: Sequence[Comparison]) -> Iterator[Doubt]:
     """A note for each tolerance that is wider than usual because of a measured noise floor."""
-    for one in comparisons:
-        floor = known.get((one.trial_b, one.metric.name))
+    for comparison in comparisons:
+        floor = known.get((comparison.trial_b, comparison.metric.name))
         if (
             floor is not None
-            and one.tolerance > TOLERANCE
-            and floor.found.floor * NOISE_FLOORS == one.tolerance
+            and comparison.tolerance > TOLERANCE
+            and floor.found.floor * NOISE_FLOORS == comparison.tolerance
         ):
             yield Doubt(
                 "noise-floor",
-                f"{one.metric.name}: differences within {percent(one.tolerance)} are not claimed: assay noise (run {floor.run}) "
+                f"{comparison.metric.name}: differences within {percent(comparison.tolerance)} are not claimed: assay noise (run {floor.run}) "
                 f"found a noise floor of {percent(floor.found.floor)}.",
                 "",
-                one.trial_b,
+                comparison.trial_b,
             )
 
 
@@ -143,9 +142,9 @@ def session_errors(
     # A noise floor is the standard deviation of one run as a share of its value. The difference of two independent runs varies by
     # √2 times as much, and errors are on the scale of logarithms, where a share of s becomes ln(1 + s).
     found = {
-        key: ErrorPart(math.sqrt(2) * math.log1p(one.found.floor), max(1, one.found.rounds - 1))
-        for key, one in known.items()
-        if depends_on_machine(one.found.metric)
+        key: ErrorPart(math.sqrt(2) * math.log1p(floor.found.floor), max(1, floor.found.rounds - 1))
+        for key, floor in known.items()
+        if depends_on_machine(floor.found.metric)
     }
     versions = {second.name: first.stored.trial.agent.version for first, second in matching_trials(a, b)}
     for trial, history in histories:
@@ -168,8 +167,8 @@ def history_floors(histories: TrialHistories, judged: Collection[str]) -> Floors
 
 def about_hours(comparisons: Sequence[Comparison], a: Report, b: Report) -> Iterator[Doubt]:
     """A warning that times of two runs also contain what the machine did between them."""
-    judged = [one for one in comparisons if one.verdict is not None]
-    if a.run.id == b.run.id or not any(depends_on_machine(one.metric) for one in judged):
+    judged = [comparison for comparison in comparisons if comparison.verdict is not None]
+    if a.run.id == b.run.id or not any(depends_on_machine(comparison.metric) for comparison in judged):
         return
     apart = abs((b.run.started - a.run.started).total_seconds())
     yield Doubt(

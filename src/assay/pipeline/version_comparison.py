@@ -21,8 +21,8 @@ from assay.analysis.history.patterns import patterns_in
 from assay.analysis.history.regressions import Sides, by_breakage, by_comparison
 from assay.execute.noise import Noise
 from assay.model import Comparison, Doubt, Report, Verdict
+from assay.model.head_to_head import Flips
 from assay.model.regression import MetricHistory, Pattern, Regression
-from assay.model.showdown import Flips
 from assay.pipeline.agent_history import Chosen, Record, machine_of, report_on, unlikeness
 from assay.pipeline.tolerances import read_noise
 from assay.store.history import AgentTrial
@@ -69,8 +69,8 @@ class GateFindings:
         return label in self.places.values()
 
     def of(self, label: str, metric: str) -> Comparison | None:
-        found = (one for one in self.comparisons if self.places[one.trial_b] == label)
-        return next((one for one in found if one.metric.name == metric), None)
+        found = (comparison for comparison in self.comparisons if self.places[comparison.trial_b] == label)
+        return next((comparison for comparison in found if comparison.metric.name == metric), None)
 
 
 Pairs = Mapping[str, tuple[AgentTrial, AgentTrial]]
@@ -80,7 +80,13 @@ Pairs = Mapping[str, tuple[AgentTrial, AgentTrial]]
 def compare_against(
     store: Store, record: Record, current: Chosen, against: Against, by: Measure | None = None
 ) -> GateFindings:
-    """Compare the points where both sides asked the same, by the metrics that their machines allow to compare."""
+    """Compare the points where both sides asked the same, by the metrics that their machines allow to
+    compare.
+
+    All points form one family of tests. If a single pair ran on different kinds of machines, times and
+    memory of no pair are compared, because one family has one set of metrics. What a slower machine would
+    explain is a pattern beside the verdicts.
+    """
     pairs, doubts = _pairs(current, against)
     if not pairs:
         return GateFindings(
@@ -99,11 +105,13 @@ def compare_against(
             break
     # The trials of a run share its pace, so each run counts once.
     facts = [{pair[side].run_id: pair[side].facts for pair in pairs.values()} for side in (0, 1)]
-    pace = compute_slowdown(*([pace_of(one) for one in by_run.values()] for by_run in facts))
+    pace = compute_slowdown(*([pace_of(environment) for environment in by_run.values()] for by_run in facts))
     sides = _sides(record, against, pairs, (a, b))
     measure = by or Measure()
     names = {label: second.name for label, (_, second) in sides.pairs.items()}
-    histories = [(names[one.benchmark], one) for one in measure.histories if one.benchmark in names]
+    histories = [
+        (names[history.benchmark], history) for history in measure.histories if history.benchmark in names
+    ]
     judged = {second.run_id for _, second in pairs.values()}
     noise = read_noise(store, a, b, histories, judged).noise
     comparisons = _compare_metrics(a, b, noise, measure, across_machines=bool(moved_house))
@@ -159,7 +167,7 @@ def _sides(record: Record, against: Against, pairs: Pairs, reports: tuple[Report
         before, after = (
             f"{version} run {run}".strip() for version, run in zip((before, after), runs, strict=True)
         )
-    rubrics = {one.id: one.rubric for one in b.suite.benchmarks} if b.suite else {}
+    rubrics = {benchmark.id: benchmark.rubric for benchmark in b.suite.benchmarks} if b.suite else {}
     return Sides(record.agent, record.suite, before, after, matched, rubrics)
 
 
@@ -169,7 +177,7 @@ def _blame_machine(pace: float | None, pairs: Pairs, comparisons: Sequence[Compa
         return ""
     if pace is not None:
         change = f"{percent(abs(pace - 1))} {'slower' if pace > 1 else 'faster'}"
-        return f"The machine itself was {change} at a fixed piece of work, which may explain the times. Run both sides again."
+        return f"The machine itself was {change} on a fixed workload, which may explain the times. Run both sides again."
     noisy = set()
     for trial in (trial for pair in pairs.values() for trial in pair):
         # Runs of older versions, and runs on machines where the probe does not work, have no such facts.
@@ -184,4 +192,7 @@ def _blame_machine(pace: float | None, pairs: Pairs, comparisons: Sequence[Compa
 def _is_in_doubt(comparisons: Sequence[Comparison]) -> bool:
     """Whether a metric that depends on the machine is worse or unsure."""
     open_questions = (Verdict.WORSE, Verdict.UNSURE)
-    return any(one.verdict in open_questions and depends_on_machine(one.metric) for one in comparisons)
+    return any(
+        comparison.verdict in open_questions and depends_on_machine(comparison.metric)
+        for comparison in comparisons
+    )

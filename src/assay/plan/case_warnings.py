@@ -91,7 +91,9 @@ class _Needs:
 
     @staticmethod
     def of(use: ScorerUse) -> _Needs:
-        """As the scorer declares it in `needs_one_of` and `reads`; nothing for a scorer that is not installed."""
+        """Return what the scorer declares in `needs_one_of` and `reads`; nothing for a scorer that is not
+        installed.
+        """
         # A scorer of the user's own file is not imported for this: reports of old runs come by here, too.
         if not lookup.is_known("scorers", use.name):
             return _Needs(use.name)

@@ -72,7 +72,7 @@ def expand(spec: Spec, agents: Sequence[AgentUse] = ()) -> Plan:
         trials=tuple(trials),
         seed=seed,
         order=Order(spec.run.order),
-        parallelism=spec.run.parallelism,
+        parallelism=spec.run.parallelism or 0,
         executor=spec.run.executor,
         load=load,
         output_dir=str(spec.folder / spec.run.output_dir) if spec.run.output_dir else None,
@@ -119,8 +119,7 @@ def trials_of_entry(
 ) -> list[Trial]:
     """The trials of one experiment of a spec, numbered from `first` on.
 
-    What is wrong is added to `mistakes`. Without an experiment or with an impossible sweep there are no trials; where only
-    params are wrong, there are, but they must not be run.
+    What is wrong is added to `mistakes`, and there are no trials of it.
     """
     entry, origin = located.entry, located.origin
     reference = resolve_experiment(entry.experiment, folder)
@@ -149,7 +148,10 @@ def trials_of_entry(
     swept = points(axes, entry.strategy, entry.samples, seed)
     trials: list[Trial] = []
     for use, own in tested:
+        known = len(mistakes)
         settled = _resolve_params(member, located, {**own, **fixed}, swept, mistakes)
+        if len(mistakes) > known:
+            continue
         find_agent = _agent_finder(reference, member, use)
         for params, point in zip(settled, swept, strict=True):
             agent = find_agent(params)
@@ -366,6 +368,8 @@ def _trial(
             entry.limits.tokens,
             entry.limits.usd,
         ),
+        resources=(use.resources if use else None)
+        or (entry.resources.to_noun() if entry.resources else None),
     )
 
 

@@ -1,4 +1,4 @@
-"""Whom a load or stress test asks, and what: an agent found by its name, and a data set.
+"""Resolves the target and the data set of a load or stress test.
 
 `assay load` and `assay stress` take a URL or the name of an agent. Names are looked up in more places than for `assay run`, as no suite
 is named on the command line: agents that only a suite of the project defines are found as well.
@@ -69,7 +69,7 @@ def find_agent(
     agent = _find_defined_agent(target, settings, registered)
     if agent.use.type == RECORDED:
         raise PlanError(
-            f"Agent '{agent.use.name}' gives recorded answers: it cannot be load-tested, only put through a suite."
+            f"Agent '{agent.use.name}' gives recorded answers: it cannot be load-tested, only run on a suite."
         )
     return agent
 
@@ -80,7 +80,7 @@ def _find_defined_agent(
     """An agent by name, from the nearest to the farthest: defined in the project, registered, a function of a loaded file,
     or defined in a suite. LookupFailed names all that are known."""
     files = tuple(load_project_files(settings))
-    known = known_agents(settings, Registry(registered or {}))
+    known = known_agents(settings, Registry(lambda: registered or {}))
     if target in known:
         return FoundAgent(known[target], files)
     if (function := function_agent(target)) is not None:

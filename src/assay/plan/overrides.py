@@ -84,7 +84,7 @@ def _find_targets(key: str, targets: Sequence[_Target], agents: set[str]) -> tup
         scope = scopes[-1]
         if scope in agents:
             raise PlanError(
-                f"'{key}' is ambiguous: '{scope}' is the name of an experiment and of an agent. Give one another name."
+                f"'{key}' is ambiguous: '{scope}' is the name of an experiment and of an agent. Rename one of them."
             )
         return key.removeprefix(f"{scope}."), [target for target in targets if scope in target.names]
     if (agent := key.partition(".")[0]) in agents - {_AGENT}:

@@ -104,7 +104,7 @@ class SuiteOptions:
     seed: int | None = None
     order: Order = Order.INTERLEAVED
     executor: str = "local"
-    parallelism: int = 1
+    parallelism: int = 0
     budget: Budget = field(default_factory=Budget)
     default_warmup: Callable[[AgentUse], int] = lambda use: SUITE_ITERATIONS.warmup
     """Warm-ups of a trial of that agent where nobody said how many."""
@@ -172,7 +172,7 @@ def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions
 
 
 def _refuse_unenforceable(suite: Suite) -> None:
-    """Only a process of its own can be ended when it takes too long or too much memory."""
+    """Refuse limits on time and memory without a process of its own: only a process can be ended."""
     for benchmark in suite.benchmarks:
         ceilings = {"seconds": benchmark.limits.seconds, "memory_mb": benchmark.limits.memory_bytes}
         if benchmark.cleanup is not None:
@@ -316,6 +316,7 @@ def _asking_trial(
         agent_use=use,
         cases=cases,
         concurrency=min(options.concurrency, most_at_once(use) or options.concurrency),
+        resources=use.resources,
     )
 
 
@@ -356,7 +357,7 @@ def scorer_mistakes(suite: Suite, places: Sequence[Written]) -> list[Mistake]:
 
 
 def scorer_place(written: Written, index: int) -> Place:
-    """Where in a benchmark a scorer stands: in a list or alone, under either name of the key."""
+    """Find where a scorer is written in a benchmark: in a list or alone, under either name of the key."""
     lines = written.document.lines
     for key in ("scorer", "scorers"):
         if (*written.place, key, index) in lines:
@@ -431,7 +432,7 @@ class Agents:
         return use
 
     def _definition(self, name: str) -> Written | None:
-        """Where an agent is defined, so that a mistake in it is reported there and not where it is used."""
+        """Find where an agent is defined, so that a mistake in it is reported there and not where it is used."""
         for document in (*self.documents, *map(read_document, self.files)):
             items = document.value.get("agents") if isinstance(document.value, Mapping) else None
             for index, item in enumerate(items if isinstance(items, list) else ()):

@@ -68,13 +68,15 @@ class RunRequest:
     label: str = ""
     group: str | None = None
     """Only the experiments of a spec that belong to it; `all` is every one."""
+    executor_options: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the executor, laid over those of assay.toml."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
     """What is known by name beyond the files of the project: agents and suites registered in the store."""
 
-    agents: Mapping[str, AgentUse] = field(default_factory=dict)
+    agents: Callable[[], Mapping[str, AgentUse]] = dict
     suite: Callable[[str], Suite | None] = lambda name: None
     default_warmup: Callable[[AgentUse], int] = lambda use: SUITE_ITERATIONS.warmup
     """Warm-ups of an agent where nobody said how many: it depends on where the agent is and what it costs."""
@@ -334,13 +336,13 @@ def _read(document: Document, folder: Path) -> ReadSuite:
 
 
 def suite_names(settings: Settings) -> list[str]:
-    return [file.stem for file in (*settings.suite_files(), *builtin_suites().values())]
+    return list(dict.fromkeys([*(file.stem for file in settings.suite_files()), *builtin_suites()]))
 
 
 def suite_schedules(settings: Settings) -> dict[str, str | None]:
-    """Suite to its schedule as written; None where it has none."""
+    """Suite of the project to its schedule as written; None where it has none. Nobody has asked for the shipped ones."""
     schedules: dict[str, str | None] = {}
-    for file in (*settings.suite_files(), *builtin_suites().values()):
+    for file in settings.suite_files():
         value = read_document(file).value
         schedule = value.get("schedule") if isinstance(value, dict) else None
         schedules[file.stem] = schedule if isinstance(schedule, str) else None
@@ -468,7 +470,7 @@ def _plan_suite_spec(
         seed=spec.seed,
         order=Order(spec.order),
         executor=spec.executor,
-        parallelism=spec.parallelism,
+        parallelism=spec.parallelism or 0,
         budget=Budget(spec.budget.usd, spec.budget.tokens),
         agent_options=spec.params,
         axes=spec.sweep,
@@ -546,7 +548,7 @@ def _check_agents(uses: list[AgentUse], suite: Suite, request: RunRequest) -> li
     if request.changes.get("params") or request.changes.get("sweep"):
         raise PlanError(
             f"Suite '{suite.name}' has no agents whose options --set or --sweep could change. "
-            "Write 'params' or 'sweep' into its benchmarks: they are part of what is asked."
+            "Write 'params' or 'sweep' into its benchmarks: they are part of what the suite measures."
         )
     return []
 
@@ -620,4 +622,4 @@ def _project_agents(settings: Settings) -> dict[str, AgentUse]:
 
 def known_agents(settings: Settings, registry: Registry) -> dict[str, AgentUse]:
     """Every agent that can be named: registered ones, and those of the project's files."""
-    return {**registry.agents, **_project_agents(settings)}
+    return {**registry.agents(), **_project_agents(settings)}

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import reduce
 from typing import Any
 
 from assay.errors import Mistake, PlanError, SpecError, did_you_mean
-from assay.model import AgentUse, AgentVersion, Case, Iterations, Limits, Plan, Trial
+from assay.model import AgentUse, AgentVersion, Case, Iterations, Limits, Plan, ResourceRequest, Trial
 from assay.model.settings import RECORDED
 from assay.model.team import Leg
 from assay.plan.suite import Agents, Written, check_agent_options, overlay_options
@@ -195,14 +196,23 @@ def _with_options(use: AgentUse, options: Mapping[str, Any]) -> AgentUse:
 def _trial(
     read: ReadTeam, leg: Leg, uses: list[AgentUse], point: Point, changes: Mapping[str, Any], index: int
 ) -> Trial:
-    """Each pair of legs has processes of its own, so that pairs are independent of each other."""
+    """Plan one leg of a team as a trial.
+
+    Each repetition is a process of its own, so that pairs of legs are independent of each other. The
+    definitions of the agents and their cases are in the params, since a job is plain data and a worker
+    reads nothing else.
+    """
     section = read.section
     axes = {"leg": leg.value, **point}
     label = ", ".join(f"{name}={value}" for name, value in axes.items())
     iterations = changes.get("iterations", {})
     members = [
         {
-            **{name: value for name in use.__slots__ if (value := getattr(use, name)) or name == "name"},
+            **{
+                name: value
+                for name in use.__slots__
+                if ((value := getattr(use, name)) or name == "name") and name != "resources"
+            },
             "cases": [_plain_case(case) for case in _select_cases(use.name, read.cases)],
         }
         for use in uses
@@ -228,18 +238,15 @@ def _trial(
             limits.tokens,
             limits.usd,
         ),
+        resources=_add_resources([use.resources for use in uses]),
     )
 
 
-def team_agents(trials: Iterable[Trial]) -> list[AgentUse]:
-    """The agents of all teams among the trials, as they will be made."""
-    definitions: list[Mapping[str, Any]] = [
-        definition
-        for trial in trials
-        if trial.experiment == EXPERIMENT
-        for definition in trial.params.get("agents", ())  # type: ignore[attr-defined]
-    ]
-    return [AgentUse(**{k: v for k, v in agent.items() if k != "cases"}) for agent in definitions]
+def _add_resources(asked: Sequence[ResourceRequest | None]) -> ResourceRequest | None:
+    """What all agents of a team need together, as they work at the same time; None where no agent says."""
+    if not any(asked):
+        return None
+    return reduce(ResourceRequest.together_with, [request or ResourceRequest() for request in asked])
 
 
 def _plain_case(case: Case) -> dict[str, Any]:

@@ -1,4 +1,9 @@
-"""An agent is the thing under test."""
+"""The contract of agents, the things under test.
+
+An agent type is a class that turns a `Request` into an `Answer`. Assay creates it in several places: once while planning, to find
+mistakes in its definition; once in each worker process, where it is opened and asked; and for load tests in the workers of the
+load generator. So the constructor must be cheap and must not connect, start or read anything large: that belongs in `open`.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +37,24 @@ class InvalidAnswer(AgentError):
 
 
 class BadAgent(Exception):
-    """The agent's definition cannot work; told to the user before anything runs."""
+    """The agent's definition cannot work. Assay reports this to the user before anything runs."""
 
 
 @runtime_checkable
 class Agent(Protocol):
-    """Made with the keys of its definition as keywords; raises BadAgent when they make no sense.
+    """Answers requests. The constructor gets the keys of the agent's definition as keywords and raises BadAgent if they are wrong.
 
-    `open` and `close` run once in each process, `answer` once a request; each may be sync or async. An agent whose
-    `answer` is async may be asked many things at a time, on one event loop. An agent that fails raises AgentError.
+    `open` and `close` run once in each process, `answer` once per request; each may be sync or async. An agent with an async
+    `answer` may get many requests at a time, all on one event loop. A sync `answer` is called from one thread at a time unless
+    the agent declares `is_thread_safe`.
 
-    Two keywords are filled in where the constructor has them and the definition does not: `folder`, the folder of the file
-    that defines the agent, from which relative paths count, and `concurrency`, the most requests that are in flight at a time.
-    What an agent may have beyond this is in AgentHooks.
+    Only the call of `answer` is timed. Whatever it raises is a failed execution and never ends the run: AgentError and
+    InvalidAnswer say that the agent, or the connection to it, failed in a known way, and any other exception is recorded as
+    a failure, too. An agent does not enforce limits of time or memory: the supervisor does, from outside, by ending the process.
+
+    Assay fills in two keywords if the constructor has them and the definition does not set them: `folder`, the folder of the
+    defining file, against which relative paths are resolved, and `concurrency`, the maximum number of requests in flight.
+    Optional attributes and methods are in AgentHooks.
     """
 
     is_simulated: ClassVar[bool]
@@ -64,9 +74,10 @@ class Agent(Protocol):
 
 
 class AgentHooks(Protocol):
-    """What an agent may have beyond Agent. Each is looked up by its name; define those that you need and no others.
+    """Optional attributes and methods of an agent. Assay looks each one up by name, so define only those that you need.
 
-    Flags are False where they are missing. They may be class attributes or properties.
+    A missing flag counts as False. Flags may be class attributes or properties. This class is never instantiated or subclassed:
+    it exists to document the hooks and to let type checkers see them.
     """
 
     is_local: bool
@@ -83,6 +94,9 @@ class AgentHooks(Protocol):
     """Every answer says what it cost."""
     provider: str | None
     """The provider in whose price list its model stands; None where no list has it. Agents that call no model omit it."""
+    variables: Sequence[str]
+    """Environment variables that it reads although no option names them, such as that of a key; a class attribute. They and those that
+    options name as ${NAME} are handed to workers on other machines."""
 
     def prepare(self, places: int) -> None:
         """Called once before a load, after `open`: start what that many requests at a time need."""

@@ -11,7 +11,7 @@ _ends_at: ContextVar[float] = ContextVar("case_ends_at", default=math.inf)
 
 
 def seconds_left() -> float:
-    """Until the current task's case times out; infinite outside of a case."""
+    """Return the seconds until the case of the current task times out; infinite outside of a case."""
     return max(0.0, _ends_at.get() - monotonic())
 
 

@@ -14,7 +14,11 @@ from assay.model import ToolCall
 
 @runtime_checkable
 class InputValidator(Protocol):
-    """Decides what an agent reads at all."""
+    """Decides which texts an agent reads at all.
+
+    The benchmark gives it harmless and hostile texts. A text is refused by raising ValueError; any other
+    exception is a fault of the validator.
+    """
 
     def validate(self, text: str) -> str:
         """The text as the agent may read it; ValueError for a text that it must not read. Raises nothing else."""
@@ -23,7 +27,11 @@ class InputValidator(Protocol):
 
 @runtime_checkable
 class ConfigValidator(Protocol):
-    """Checks the configuration of an agent."""
+    """Checks the configuration of an agent before the agent is made.
+
+    It returns all mistakes at once, so that a user does not repair them one by one. The benchmark plants
+    known mistakes and counts how many are found.
+    """
 
     def check(self, config: Mapping[str, Any]) -> Sequence[str]:
         """Everything that is wrong, one message each; nothing where the configuration is fine."""
@@ -32,7 +40,11 @@ class ConfigValidator(Protocol):
 
 @runtime_checkable
 class StructuredParser(Protocol):
-    """Reads the structured answer of a model."""
+    """Reads a value from the answer of a model that was told to answer in JSON.
+
+    Models wrap JSON in prose and code blocks, and answers that hit a token limit lack their end; a parser
+    is judged by how many of these it still reads.
+    """
 
     def parse(self, text: str, schema: Mapping[str, Any]) -> Any:
         """The value in the text, valid under the JSON schema; ValueError where there is none.
@@ -44,14 +56,18 @@ class StructuredParser(Protocol):
 
 @runtime_checkable
 class ToolCaller(Protocol):
-    """Describes and calls the tools of an agent."""
+    """Describes the tools of an agent to a model, and calls them.
+
+    The benchmark compares `call` with the plain functions behind the tools, so its figures are what the
+    agent adds to them.
+    """
 
     def schemas(self) -> Sequence[Mapping[str, Any]]:
         """What a model is told of the tools: {"name", "description", "parameters": JSON schema}. Made anew each time."""
         ...
 
     def function_of(self, name: str) -> Any:
-        """The plain function behind a tool, which the benchmark calls to see what calling through the tool adds."""
+        """The plain function behind a tool, which the benchmark calls to see what calling through the tool adds, and what it must give."""
         ...
 
     def call(self, calls: Sequence[ToolCall]) -> Sequence[object]:
@@ -61,7 +77,11 @@ class ToolCaller(Protocol):
 
 @runtime_checkable
 class ConversationMemory(Protocol):
-    """What an agent remembers of a conversation; made without arguments for each conversation."""
+    """What an agent remembers of a conversation.
+
+    It is made without arguments for each conversation. The benchmark appends messages and checks what it
+    gets back: the latest ones in their order, a summary within its limit, and those that fit a query.
+    """
 
     def append(self, role: str, content: str) -> None: ...
 
@@ -80,7 +100,10 @@ class ConversationMemory(Protocol):
 
 @runtime_checkable
 class AnswerEvaluator(Protocol):
-    """Judges an answer without a model."""
+    """Judges an answer without asking a model, so it is quick and gives the same marks each time.
+
+    The benchmark checks that better answers get higher marks.
+    """
 
     def evaluate(self, question: str, answer: str) -> Mapping[str, float]:
         """Each between 0 and 1: `relevance`, `coherence`, `helpfulness`."""
@@ -89,7 +112,10 @@ class AnswerEvaluator(Protocol):
 
 @runtime_checkable
 class RewardFunction(Protocol):
-    """Rewards whole conversations, as reinforcement learning needs it."""
+    """Rewards a whole conversation with one number, as reinforcement learning needs it.
+
+    Only the order of rewards matters to the benchmark: a good conversation must get more than a bad one.
+    """
 
     def reward(self, turns: Sequence[Mapping[str, str]]) -> float:
         """Higher is better."""
@@ -97,7 +123,11 @@ class RewardFunction(Protocol):
 
 
 class AgentComponents(Protocol):
-    """Attributes by which an agent plug-in offers its parts; an agent has those that it likes, on its class."""
+    """Attributes by which an agent plug-in offers its parts to the benchmarks of `agent_components`.
+
+    All of them are optional and stand on the class of the agent. A benchmark of a part that an agent does
+    not offer is skipped with that reason.
+    """
 
     validator: InputValidator
     config_validator: ConfigValidator

@@ -33,7 +33,10 @@ class Documentation:
 
 
 def documentation_of(member: Any) -> Documentation:
-    """Of a class or function; arguments that a class does not describe are described by its bases or its constructor."""
+    """Read the documentation of a class or function.
+
+    Arguments that a class does not describe are described by its bases or its constructor.
+    """
     if not inspect.isclass(member):
         return parse_docstring(inspect.getdoc(member) or "")
     arguments: dict[str, str] = {}

@@ -1,4 +1,12 @@
-"""An experiment is code: how something is put through one case."""
+"""The contract of experiments: code that is executed and measured.
+
+The life of an experiment in one worker process: Assay creates it with the params of the trial, calls `setup` once, then for each
+execution `prepare_once` and `execute_once`, and finally `teardown`. Only `execute_once` is timed. Warm-up executions come first and
+are the same calls, except that nothing of them is counted.
+
+Processes, not executions, are the units of comparison: the executions of one process share its caches, its layout of memory and
+whatever `setup` made, so they say little about the next process.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from assay.errors import LookupFailed, MissingExtra
 from assay.model import Metric
 from assay.plugin import lookup
 
 if TYPE_CHECKING:
-    from assay.model import Iterations
+    from assay.model import AgentUse, Iterations
     from assay.plugin.grades import GradeScale
     from assay.plugin.outcome import Outcome
 
@@ -31,6 +38,8 @@ class ExperimentContext:
     """Number of the execution within its phase."""
     phase: str = "setup"
     process: int = 0
+    isolation: str = "process"
+    """How executions are kept apart, as the trial says: `inline`, `process` or `cold`."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the trial, for a static teardown, which has no experiment to ask."""
     instruments: tuple[str, ...] = ()
@@ -51,7 +60,8 @@ class ExperimentContext:
     def read_back(self, **settings: Any) -> None:
         """Record settings as the thing under test reports them, so that an arm that was not applied is found out.
 
-        None is for a setting that it does not report: then nobody can tell, and the report says so.
+        None is for a setting that it does not report: then nobody can tell, and the report says so. What no setting of the
+        trial can change, such as the version of a server, belongs in `facts` as well (see ExperimentHooks).
         `simulated=True` marks every figure of the trial as made up.
         """
         self.applied.update(settings)
@@ -62,12 +72,15 @@ class ExperimentContext:
 
 
 class Experiment:
-    """Base of experiments: override `execute_once`, and `setup` and `teardown` where needed.
+    """Base class of experiments: override `execute_once`, and `setup` and `teardown` if needed.
 
-    Params come either from a nested pydantic model `Params`, and `self.params` is then an instance of it, or from
-    the constructor's arguments. All methods may be `async def`.
-    `execute_once` returns a mapping: its numbers are metrics, the rest is kept as output. None is fine.
-    What an experiment may have beyond this is in ExperimentHooks.
+    Params come from a nested pydantic model `Params`, of which `self.params` is then an instance, or from the arguments of
+    the constructor. Assay checks them while planning, so a wrong value ends the command before anything runs. All methods may
+    be `async def`.
+
+    `execute_once` returns a mapping or None. Numbers in it become metrics, and the rest is stored as output. An exception makes the
+    execution failed, not the run; after three failures in a row the trial ends (see `failures_are_results`).
+    Optional attributes and methods are in ExperimentHooks.
     """
 
     Params: ClassVar[Any] = None
@@ -113,7 +126,7 @@ class Experiment:
 
 
 class ExperimentHooks(Protocol):
-    """What an experiment may have beyond Experiment. Each is looked up by its name; define those that you need and no others."""
+    """Optional attributes and methods of an experiment. Assay looks each one up by name, so define only those that you need."""
 
     call: Callable[[], Any]
     """What is timed, in the place of `execute_once`: a function without arguments, for calls so short that a context counts."""
@@ -126,11 +139,37 @@ class ExperimentHooks(Protocol):
     """Whether an execution that failed with an output is a result like any other, as where the question is how often an agent succeeds.
     Every other experiment ends after three failures in a row, by which its share of successes would seem too low."""
 
+    workload_params: Sequence[str]
+    """Params that say how much work there is, or of what kind. Less work is no better choice, so the best point of a sweep is sought
+    among the trials that do the same work."""
+
+    facts: Sequence[str]
+    """Names that are read back but are no settings, such as the version of a server: they are the same in every arm, which does
+    not make two arms the same."""
+
+    paired_axis: str
+    """An axis whose values are compared pair by pair, as the legs of a team are: trials that differ in it alone run next to each other."""
+
+    agent_name_param: str
+    """A param that may name a registered agent. Workers have no store, so the plan puts the definition of that agent into the param `agent`."""
+    inputs_in_turn: int
+    """How many inputs its executions take in turn: execution n has input n modulo this number. The grade of a CV is then that of
+    executions with the same input, pooled over all inputs."""
+
+    right: Mapping[str, float]
+    """Metrics that say whether the work was done right, each with the value that it has then. Where it has another one, every report
+    warns that the times are those of wrong work."""
+
     findings: Sequence[str]
     """Findings that its trials share with those of other experiments, beside the one of its own name: `grades` is one."""
 
     grades: Sequence[GradeScale]
     """With the finding `grades`: the scales by which its figures are graded."""
+
+    @staticmethod
+    def agents_in(params: Mapping[str, Any]) -> Sequence[AgentUse]:
+        """The agents that params define. They are made once before the run, so that what is wrong with them shows early."""
+        ...
 
     def read(self, result: Any) -> Outcome:
         """Makes an Outcome of what `execute_once` returned, which may then be anything. It is not timed."""
@@ -159,10 +198,7 @@ def experiment_class(member: Any) -> Any:
 
 def find_trait(experiment: str, trait: str, otherwise: Any = None) -> Any:
     """This attribute of ExperimentHooks of the experiment of this name; `otherwise` where it has none, or cannot be found."""
-    try:
-        return getattr(experiment_class(lookup.find("experiments", experiment)), trait, otherwise)
-    except (LookupFailed, MissingExtra):
-        return otherwise
+    return getattr(experiment_class(lookup.find_available("experiments", experiment)), trait, otherwise)
 
 
 def has_trait(experiment: str, trait: str) -> bool:

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, in our words.
+"""Turns pydantic's validation errors into Assay's messages.
 
 Specs, suites and params are checked by pydantic, whose messages speak of input and validators. Here they become sentences
 that continue the name of a key: "must be a whole number, not 'x'.", with a hint where one helps.
@@ -58,8 +58,11 @@ def _without_pydantics_words(message: str) -> str:
     """
     >>> _without_pydantics_words("Input should be greater than or equal to 0")
     'at least 0'
+    >>> _without_pydantics_words("List should have at least 1 item after validation, not 0")
+    'have at least 1 item'
     """
     text = re.sub(r"^.*? should (be )?", "", message)
+    text = re.sub(r" after validation, not .*$", "", text)
     return text.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
 
 

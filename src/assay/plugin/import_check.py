@@ -34,7 +34,10 @@ class ImportEnded(LookupFailed):
 
 
 def check_imports() -> None:
-    """From now on user files are imported in a child first."""
+    """Import user files in a child process first, from now on.
+
+    A file that ends or kills its process then only ends the child, and is refused by its name.
+    """
     global _is_on
     _problems.clear()
     _is_on = sys.platform == "linux" and "ASSAY_WORKER" not in os.environ
@@ -90,7 +93,10 @@ def _read_limit() -> float:
 
 
 def _import_in_child(import_it: Callable[[], object], output: int, result: int) -> None:
-    """In the child: import in a session of its own, report by one byte that it came to its end, and exit."""
+    """Import in the child, in a session of its own.
+
+    One byte reports that the import came to its end; then the child exits without cleaning up.
+    """
     try:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDONLY)

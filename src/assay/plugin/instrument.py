@@ -1,4 +1,8 @@
-"""An instrument watches an execution and gives measurements."""
+"""The contract of instruments, which measure executions.
+
+Instruments run in the worker, around the call that is timed: they start in the order of the spec and stop in reverse order. The
+worker measures what one start and stop of each costs (the best of three), and reports show it.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +37,12 @@ class NotMeasurable(Exception):
 
 @runtime_checkable
 class Instrument(Protocol):
-    """Made once a process with the options of the spec as keywords; keeps no state but what `start` hands out.
+    """Measures one execution at a time. The constructor gets the options of the spec as keywords, once per process.
 
-    `slows` is True when watching slows the subject: then it gets executions of its own, apart from timed ones.
-    `metrics` gives unit and direction of what `stop` returns. An instrument that finds nothing to measure on this machine
-    raises NotMeasurable in its constructor; the report says so, and the run goes on.
+    An instrument keeps no state between executions: whatever `stop` needs, `start` returns. `slows` is True if measuring slows the
+    subject down, as tracing profilers do; such an instrument gets executions of its own, whose times do not count. `metrics` gives
+    the unit and direction of each value that `stop` returns. An instrument that has nothing to measure on this machine raises
+    NotMeasurable in its constructor; the report says so and the run continues.
 
     In a file that is named by `--load` an instrument may also be a context manager: a function of a dictionary that it fills
     with numbers.
@@ -56,7 +61,10 @@ class Instrument(Protocol):
 
 
 class InstrumentHooks(Protocol):
-    """What an instrument may have beyond Instrument, looked up by its name."""
+    """What an instrument may have beyond Instrument; each attribute is looked up by its name.
+
+    It need not be declared: an instrument without it gets the usual treatment.
+    """
 
     has_cost: bool
     """False where it must not be started and stopped a few times to tell what that costs, as one that starts programs."""

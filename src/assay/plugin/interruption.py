@@ -1,4 +1,4 @@
-"""Who ended the code under test: the user, or that code itself.
+"""Tells whether the user interrupted the code under test, or the code ended itself.
 
 Agents and experiments may raise anything, also what Python uses to end programs and tasks: SystemExit,
 KeyboardInterrupt, asyncio.CancelledError. That is their failure. Only the two exceptions below come from the user.

@@ -21,8 +21,8 @@ from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from assay.errors import LookupFailed, MissingExtra, no_such
+from assay.plugin.entry_points import EntryPoint, entry_points
 from assay.plugin.import_check import ImportEnded, check_import, check_module
-from assay.plugin.installed import EntryPoint, entry_points
 from assay.plugin.output import printing_to_stderr
 from assay.plugin.session import SESSION, find_function
 
@@ -86,6 +86,23 @@ def register_experiment(slug: str) -> Callable[[T], T]:
 
 def find(kind: str, name: str) -> Any:
     """The member of that name; LookupFailed lists the known ones and the nearest."""
+    if (member := _find_member(kind, name)) is None:
+        raise LookupFailed(no_such(name, kind, known(kind)))
+    return member
+
+
+def find_available(kind: str, name: str) -> Any:
+    """The member of that name; None where it is unknown or lacks a package.
+
+    For stored results, whose plug-ins may be gone. Looking for similar names takes long, so it is left to `find`.
+    """
+    try:
+        return _find_member(kind, name)
+    except (LookupFailed, MissingExtra):
+        return None
+
+
+def _find_member(kind: str, name: str) -> Any:
     if name in _registered[kind]:
         return _registered[kind][name].member
     if name in (points := _entry_points(kind)):
@@ -96,9 +113,7 @@ def find(kind: str, name: str) -> Any:
         return find_function(name.removeprefix(f"{SESSION}:"))
     if ":" in name:
         return _import(name, kind, name)
-    if (member := _find_in_loaded_files(kind, name)) is not None:
-        return member
-    raise LookupFailed(no_such(name, kind, known(kind)))
+    return _find_in_loaded_files(kind, name)
 
 
 def is_known(kind: str, name: str) -> bool:

@@ -107,12 +107,14 @@ def plain(value: Any, depth: int = MAX_OUTPUT_DEPTH) -> Any:
 
 
 def mark_shortened(beginning: str, size: int) -> str:
-    """With a remark that reports look for where they show less than is stored."""
+    """Mark a text as shortened, with a remark that reports look for."""
     return f"{beginning}… (shortened: {len(beginning):,} of {size:,} characters)"
 
 
 def writable(text: str) -> str:
-    """Without lone surrogates, which no encoding can write, and without NUL, which not every database takes."""
+    """Remove what cannot be stored: lone surrogates, which no encoding can write, and NUL, which some
+    databases refuse.
+    """
     text = text.replace("\0", "�")
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
@@ -127,6 +129,6 @@ def format_value(value: Any) -> str:
 
 
 def type_name(value: Any) -> str:
-    """Of its type; a metaclass may do anything when it is asked for that."""
+    """Return the name of the value's type, without asking its metaclass, which may do anything."""
     name = type.__dict__["__name__"].__get__(type(value))
     return writable(name)[:_LONGEST_SHOWN]

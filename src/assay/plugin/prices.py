@@ -33,7 +33,11 @@ OWN_PRICE = {"source": "price"}
 
 
 class Price:
-    """The price of one agent's answers."""
+    """The price of one agent's answers.
+
+    It comes from the answer itself, from the agent's definition, or from a list of public prices, in this
+    order. Without any of them the cost is unknown, which is not 0.
+    """
 
     def __init__(self, use: AgentUse, agent: Agent) -> None:
         self._own = use.price
@@ -45,7 +49,10 @@ class Price:
         self._is_chat = hasattr(agent, "provider")
 
     def of(self, answer: Answer) -> Cost | None:
-        """None is unknown, which is not 0."""
+        """Compute the cost of an answer; None means unknown, which is not 0.
+
+        What the answer reports comes first, then the price given with the agent, then the price list.
+        """
         if answer.usd is not None:
             return Cost(answer.usd, REPORTED)
         if self._own is not None:
@@ -110,7 +117,7 @@ def _by_own_price(price: dict[str, float], usage: Usage) -> float | None:
 
 
 def by_list(model: str, provider: str | None, usage: Usage) -> float | None:
-    """By genai-prices, which knows the list prices of public models offline."""
+    """Compute the cost with genai-prices, which knows the list prices of public models offline."""
     if not _is_listed(model, provider):
         return None
     from genai_prices import Usage as ListUsage

@@ -11,7 +11,13 @@ from assay.model.stress import CalmErrors, Sample, ScenarioFinding, Stretch
 
 
 class ScenarioSubject(Protocol):
-    """The agent or URL under stress. What the methods return that give Any is made to be handed to `Bench.put` as `asked`."""
+    """The agent or URL under stress: what it is, and the ways to ask it.
+
+    A scenario reads the properties to find out whether it applies, and chooses a way to ask: `loaded`
+    sends requests from the load generator, `through_its_own_code` runs the agent with its own retries.
+    What these methods return is made to be handed to `Bench.put` as `asked`; a scenario does not look
+    into it.
+    """
 
     @property
     def use(self) -> AgentUse | None:
@@ -64,7 +70,10 @@ class ScenarioSubject(Protocol):
         ...
 
     def number_prompts(self, number: int) -> Sequence[object]:
-        """At least so many prompts, each with a mark of its own."""
+        """Return at least so many prompts, each with a mark of its own.
+
+        By the mark a server that stands in for the real one recognises a request that is sent again.
+        """
         ...
 
     def loaded(self, prompts: Sequence[object] = (), via: str | None = None, *, is_own: bool = False) -> Any:
@@ -91,11 +100,17 @@ class ScenarioSubject(Protocol):
 
 
 class Bench(Protocol):
-    """What a scenario is handed: the agent, what is known of it in calm, and the means to put it under load."""
+    """What a scenario is handed: the agent, what is known of it at the base rate, and the means to put it
+    under load.
+
+    The base rate is measured before any scenario runs. Everything that a scenario finds is compared with
+    it, since a failure that is as frequent without pressure is not caused by the pressure. A scenario
+    calls `put` once for each load and builds its finding from the stretches that come back.
+    """
 
     @property
     def base(self) -> float:
-        """Requests per second that it bears comfortably."""
+        """Requests per second that the agent sustains comfortably: half of what a short search found, or `--base`."""
         ...
 
     @property
@@ -105,12 +120,12 @@ class Bench(Protocol):
 
     @property
     def calm_quality(self) -> Quality | None:
-        """Of its answers at that rate; None where no suite tells right from wrong."""
+        """The quality of the answers at the base rate; None if no suite tells right from wrong."""
         ...
 
     @property
     def calm_errors(self) -> CalmErrors:
-        """Of the requests at that rate: what fails as often in calm is no doing of the load."""
+        """The errors at the base rate: what fails as often there is not caused by the load."""
         ...
 
     @property
@@ -155,7 +170,13 @@ class Bench(Protocol):
 
 @runtime_checkable
 class Scenario(Protocol):
-    """Made without arguments in full size, and by `quick` in small."""
+    """One kind of pressure on an agent, and the judgement of how the agent takes it.
+
+    A scenario is made without arguments in full size, and by `quick` in small. Assay asks `not_for`
+    first: a scenario that does not apply is skipped with the reason, which costs no points. `run` puts
+    its loads on the bench one after the other and returns the finding; the score is computed from it, so
+    no scenario scores itself.
+    """
 
     name: ClassVar[str]
 

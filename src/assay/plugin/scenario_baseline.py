@@ -48,14 +48,14 @@ def find_recovery_time(
     """
     limit = longest_in_calm(calm)
     # What only came to its end then was due before: it says nothing about then.
-    later = [one for one in moments if one.begin >= since - 1e-9 and one.sent]
+    later = [moment for moment in moments if moment.begin >= since - 1e-9 and moment.sent]
     fine = [_is_fine(moment, limit, errors) for moment in later]
     for place, moment in enumerate(later):
         if all(fine[place : place + 2]):
             took = max(0.0, moment.begin - since)
             return (took if took > _MOMENTARY else 0.0), True
     # Where all is so late that nothing of what is due then is even sent, there is nothing to look at, for as long as was watched.
-    last = max((one.begin + one.seconds for one in moments), default=since)
+    last = max((moment.begin + moment.seconds for moment in moments), default=since)
     return max(0.0, last - since), False
 
 

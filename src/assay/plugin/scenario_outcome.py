@@ -43,10 +43,10 @@ _NOTABLE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class HandledLoad:
-    """What was asked of the agent and what it bore, in one unit."""
+    """How much load was offered to the agent, and how much of it the agent sustained, in one unit."""
 
     asked: float
-    borne: float
+    sustained: float
     unit: str
 
 
@@ -166,7 +166,7 @@ def build_finding(
         throughput=chosen.result.throughput,
         times=chosen.result.times,
         load_asked=load.asked,
-        load_borne=load.borne,
+        load_borne=load.sustained,
         unit=load.unit,
         breach=breach,
         recovery=recovery.seconds,
@@ -231,7 +231,7 @@ def compute_correctness(
 def judge_quality(judged: Correctness | None, calm: Quality | None) -> list[ScenarioJudgement]:
     """Whether answers are worse under pressure than at the base rate, beyond what chance explains."""
     if judged is None:
-        text = "Whether answers are right is not judged here: what is asked is made up"
+        text = "Correctness is not judged here: the inputs are synthetic"
         return [ScenarioJudgement("quality", text)] if calm else []
     if judged.score is None:
         return [ScenarioJudgement("quality", "No answer under pressure could be scored")]
@@ -265,7 +265,7 @@ def _join_moments(stretches: Sequence[Stretch]) -> tuple[Moment, ...]:
 
 
 def _samples(stretches: Sequence[Stretch]) -> tuple[Sample, ...]:
-    """On the same axis of time as the moments."""
+    """Return the samples of all stretches on the time axis of the moments."""
     return tuple(
         replace(sample, at=begin + sample.at)
         for begin, stretch in zip(compute_begins(stretches), stretches, strict=True)
@@ -313,8 +313,8 @@ def _doubts(stretches: Sequence[Stretch], bench: Bench) -> list[str]:
             f"The worker that runs the agent's code was held up for {seconds(latest)} {where} ({percent(busiest)} of a core): "
             "by that code, or by this machine."
             if is_in_worker
-            else f"This machine was itself at its limit {where} ({percent(busiest)} of a core, answers lay {seconds(latest)} "
-            "unread): the agent may sustain more. Use --workers."
+            else f"This machine was itself at its limit {where} ({percent(busiest)} of a core, answers waited {seconds(latest)} "
+            "to be read): the agent may sustain more. Use --workers."
         )
     held_up = sum(stretch.held_up for stretch in stretches)
     if held_up:
@@ -357,6 +357,6 @@ def compute_completion_rate(stretch: Stretch, begin: float, end: float) -> float
 
 
 def make_text(size: int) -> str:
-    """So many bytes of plain words."""
+    """Make a text of so many bytes from plain words."""
     line = "A benchmark asks the same of everybody and writes down what came back. "
     return (line * (size // len(line) + 1))[:size]

@@ -1,4 +1,8 @@
-"""A scorer judges an output."""
+"""The contract of scorers, which judge outputs.
+
+Scorers run in the worker right after an answer, outside of the timed part, and again in `assay rescore` on stored outputs, where no
+agent runs. They see only what `Judged` holds, so that both give the same score.
+"""
 
 from __future__ import annotations
 
@@ -34,19 +38,23 @@ class Judgement:
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Made once with the options of the suite as keywords; PlanError for options that make no sense.
+    """Scores outputs. The constructor gets the options of the suite as keywords and raises PlanError if they are wrong.
 
-    Judges without side effects on what it is shown. An exception is the scorer's fault, not the agent's: the output is
-    then unscored. A scorer whose constructor has the keyword `agent_pool` gets the AgentPool of its process, from which it
-    opens the agents that it asks; it gets None where its definition is only checked.
-    What a scorer may have beyond this is in ScorerHooks. A plain function of `output` and `expected` is a scorer as well.
+    One object scores all outputs of a process, so `score` must not keep state from one output to the next or change what it is
+    shown. It may be sync or async. If it raises, the scorer is at fault and not the agent: the output counts as unscored, is left
+    out of accuracy, and can be scored again later. A score of 0 says that the answer is wrong; only a value of None, or an
+    exception, says that it could not be judged.
+
+    A scorer that asks a model takes the keyword `agent_pool`: the AgentPool of its process, from which it opens the agents that
+    it asks. It is None while a definition is only checked.
+    Optional attributes and methods are in ScorerHooks. A plain function of `output` and `expected` is a scorer, too.
     """
 
     def score(self, judged: Judged) -> Awaitable[Judgement] | Judgement: ...
 
 
 class ScorerHooks(Protocol):
-    """What a scorer may have beyond Scorer. Each is looked up by its name; define those that you need and no others."""
+    """Optional attributes and methods of a scorer. Assay looks each one up by name, so define only those that you need."""
 
     needs_one_of: tuple[str, ...]
     """Keys of a case or options of the scorer, without all of which it cannot score, such as ("expected", "pattern").

@@ -41,7 +41,7 @@ class FunctionScorer:
         self._names = set(inspect.signature(function).parameters)
 
     def score(self, judged: Judged) -> Any:
-        """Only the parameters that the function has are passed to it besides output and expected."""
+        """Call the function with output, expected, and those of the other parameters that it has."""
         offered = {"case": judged.case, "tool_calls": judged.tool_calls, "judged": judged}
         extra = {name: value for name, value in offered.items() if name in self._names}
         result = self._function(judged.output, judged.expected, **extra, **self._options)

@@ -82,7 +82,12 @@ _open: list[SpanCollector] = []
 
 
 class SpanRecorder:
-    """A span that has begun. `record` adds what is known only when the work is done."""
+    """A part of an execution that has begun; use it as `with`.
+
+    `record` adds what is known only when the work is done, such as token counts. Spans nest: one that
+    begins within another is its child. Outside of an execution nothing is recorded, so instrumented code
+    runs anywhere.
+    """
 
     __slots__ = (
         "_attributes", "_collector", "_end", "_input", "_novel", "_outer", "_parent", "_place", "_start", "kind", "name",

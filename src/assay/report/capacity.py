@@ -32,10 +32,14 @@ def step_text(step: Step) -> str:
 
 
 def _time(result: LoadResult) -> str:
-    """Of the first objective that is about a time; P95 of the latency where none is."""
+    """Show the time of the first objective that is about a time; without one, P95 of the latency."""
     asked = (held.objective for held in result.held)
     metric, statistic = next(
-        ((one.metric, one.statistic) for one in asked if one.statistic and one.metric in result.times),
+        (
+            (objective.metric, objective.statistic)
+            for objective in asked
+            if objective.statistic and objective.metric in result.times
+        ),
         ("latency", "p95"),
     )
     if metric not in result.times:

@@ -1,4 +1,4 @@
-"""What became of each case of a suite.
+"""The results of each case of a suite.
 
 A run can have millions of executions, so one pass over them keeps a few numbers and texts for each case: how often each
 outcome occurred, the sum of the scores, and the execution that says most about the case. Contests, the matrix of cases, JUnit
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from assay.errors import LookupFailed, no_such
 from assay.model import Case, CaseTable, Execution, Phase, Report, Status, TrialReport
 from assay.model.rating import is_pass
-from assay.report.contests import Contest, ContestRow, as_text, contests
+from assay.report.side_by_side import Contest, ContestRow, as_text, contests
 
 SHOWN = 600
 """Characters of an output that are kept."""
@@ -47,7 +47,7 @@ def outcome_of(execution: Execution, pass_mark: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class AnswerExcerpt:
     """What one execution of a case shows, cut to what a reader takes in."""
 
     repetition: int = field(compare=False)
@@ -67,9 +67,9 @@ class CaseTally:
     score: float = 0.0
     seconds: float = 0.0
     timed: int = 0
-    telling: Telling | None = None
+    excerpt: AnswerExcerpt | None = None
     """Of the first execution that was not passed, else of the first that was, else of the first."""
-    answers: dict[Telling, list[int]] = field(default_factory=dict)
+    answers: dict[AnswerExcerpt, list[int]] = field(default_factory=dict)
     """What the repetitions showed, alike ones once, each with the repetitions that showed it."""
     unkept: int = 0
     """Repetitions that showed something else once there was no more room for it."""
@@ -100,19 +100,21 @@ class CaseTally:
         if (time := execution.measurements.get("seconds")) is not None:
             self.seconds += time
             self.timed += 1
-        telling = Telling(execution.repetition, outcome, as_text(execution.output, SHOWN), why(execution))
-        shown = self.telling.outcome if self.telling else None
+        excerpt = AnswerExcerpt(
+            execution.repetition, outcome, as_text(execution.output, SHOWN), why(execution)
+        )
+        shown = self.excerpt.outcome if self.excerpt else None
         # A miss says more than a pass, and a pass more than what could not be judged.
         if shown is None or (shown not in _MISSED and (outcome in _MISSED or (outcome == "pass" != shown))):
-            self.telling = telling
-        if telling in self.answers or len(self.answers) < ANSWERS:
-            self.answers.setdefault(telling, []).append(execution.repetition)
+            self.excerpt = excerpt
+        if excerpt in self.answers or len(self.answers) < ANSWERS:
+            self.answers.setdefault(excerpt, []).append(execution.repetition)
         else:
             self.unkept += 1
 
 
 def why(execution: Execution) -> str:
-    """In one line or a few: the error, or what the scorers said."""
+    """Say in a few lines why: the error, or what the scorers said."""
     if execution.error:
         return as_text(execution.error.strip().splitlines()[-1], SHOWN)
     return describe_reasons(execution.detail)
@@ -137,14 +139,14 @@ def tallies(trial: TrialReport, pass_mark: float) -> dict[str, CaseTally]:
 
 def case_table(executions: Iterable[Execution]) -> CaseTable:
     """The measured executions column by column, to be rated or compared anew."""
-    measured = [one for one in executions if one.phase is Phase.MEASURED]
-    names = dict.fromkeys(name for one in measured for name in one.measurements)
+    measured = [execution for execution in executions if execution.phase is Phase.MEASURED]
+    names = dict.fromkeys(name for execution in measured for name in execution.measurements)
     return CaseTable(
-        cases=[one.case for one in measured],
-        repetitions=[one.repetition for one in measured],
-        statuses=[one.status.value for one in measured],
-        metrics={name: [one.measurements.get(name) for one in measured] for name in names},
-        processes=[one.process for one in measured],
+        cases=[execution.case for execution in measured],
+        repetitions=[execution.repetition for execution in measured],
+        statuses=[execution.status.value for execution in measured],
+        metrics={name: [execution.measurements.get(name) for execution in measured] for name in names},
+        processes=[execution.process for execution in measured],
     )
 
 

@@ -41,30 +41,32 @@ def _ends(amount: Amount, show: Callable[[float], str]) -> str:
 
 def front_sentence(made: CostAnalysis) -> str:
     """Who is on the front, who ties, and who is dominated by whom."""
-    placed = [one for one in made.configurations if one.place is not None]
+    placed = [configuration for configuration in made.configurations if configuration.place is not None]
     if len(placed) < 2:
         return ""
     by_status: dict[FrontStatus, list[ConfigurationCost]] = {status: [] for status in FrontStatus}
-    for one in placed:
-        assert one.place is not None
-        by_status[one.place.status].append(one)
-    front = [one.name for one in by_status[FrontStatus.FRONT]]
+    for configuration in placed:
+        assert configuration.place is not None
+        by_status[configuration.place.status].append(configuration)
+    front = [configuration.name for configuration in by_status[FrontStatus.FRONT]]
     parts = [
         f"{and_list(front, 6)} {'is' if len(front) == 1 else 'are'} on the Pareto front of cost and quality"
     ]
-    if tied := [one.name for one in by_status[FrontStatus.TIED]]:
+    if tied := [configuration.name for configuration in by_status[FrontStatus.TIED]]:
         parts.append(f"{and_list(tied, 6)} {'ties' if len(tied) == 1 else 'tie'} with the front")
-    for one in by_status[FrontStatus.DOMINATED][:3]:
-        assert one.place is not None
-        parts.append(f"{one.name} is off it, dominated by {and_list(one.place.dominated_by, 3)}")
+    for configuration in by_status[FrontStatus.DOMINATED][:3]:
+        assert configuration.place is not None
+        parts.append(
+            f"{configuration.name} is off it, dominated by {and_list(configuration.place.dominated_by, 3)}"
+        )
     if (more := len(by_status[FrontStatus.DOMINATED]) - 3) > 0:
         parts.append(f"{more} more are off it")
     return "; ".join(parts) + "."
 
 
-def sensitivity_text(one: ConfigurationCost) -> str:
+def sensitivity_text(configuration: ConfigurationCost) -> str:
     """Which price matters most, and what half of it more or less makes of the cost of a task."""
-    part = max(one.prices, key=lambda part: part.share)
+    part = max(configuration.prices, key=lambda part: part.share)
     which = "its cost as a whole" if part.name == "all" else f"the price of {part_name(part)}"
     share = "" if part.name == "all" else f" ({percent(part.share)} of the cost)"
     return f"± 50 % of {which}{share}: a task costs {usd(part.at_half_less)} to {usd(part.at_half_more)}"
@@ -91,16 +93,18 @@ def price_text(part: str, price: float | None) -> str:
     return f"{usd(price)} per {'request' if part == 'request' else 'million'}"
 
 
-def break_even_text(one: BreakEven) -> str:
+def break_even_text(point: BreakEven) -> str:
     """One sentence on where the cheaper one changes."""
-    moved = f"{format_signed(100 * one.change)} %"
+    moved = f"{format_signed(100 * point.change)} %"
     at = (
-        "" if one.break_even is None else f", from {price_text(one.part, one.price)} to {usd(one.break_even)}"
+        ""
+        if point.break_even is None
+        else f", from {price_text(point.part, point.price)} to {usd(point.break_even)}"
     )
-    return f"'{one.configuration}' costs as much per solved task as '{one.other}' if its price of {part_name(one)} changes by {moved}{at}."
+    return f"'{point.configuration}' costs as much per solved task as '{point.other}' if its price of {part_name(point)} changes by {moved}{at}."
 
 
 def select_break_even(made: CostAnalysis, limit: int) -> Iterator[BreakEven]:
-    """Those that need the smallest change, for a short list; the JSON document has all."""
-    near = [one for one in made.break_even if abs(one.change) <= _FAR]
-    yield from sorted(near, key=lambda one: abs(one.change))[:limit]
+    """Select the break-even points that need the smallest change, for a short list; the JSON document has all."""
+    near = [point for point in made.break_even if abs(point.change) <= _FAR]
+    yield from sorted(near, key=lambda point: abs(point.change))[:limit]

@@ -12,8 +12,8 @@ from typing import Any
 from assay.model import Execution
 from assay.model.metric import JUDGING
 from assay.model.rating import Judging
-from assay.report.contests import as_text, judging_text, source_text, sources_in
 from assay.report.figures import first_lines, last_lines
+from assay.report.side_by_side import as_text, judging_text, source_text, sources_in
 from assay.units import seconds
 
 
@@ -52,7 +52,7 @@ def describe_execution(execution: Execution, limit: int, log_limit: int) -> Iter
 
 
 def read_spans(execution: Execution) -> list[ShownSpan]:
-    """Those that are whole; agents of others may report anything."""
+    """Read the complete spans; agents of other authors may report anything."""
     found = _list((execution.detail or {}).get("spans"))
     return [
         ShownSpan(str(span[0]), str(span[1]), float(span[2]), float(span[3]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from assay.model import (
     TrialReport,
     metric_named,
 )
+from assay.model.execution import BETWEEN_NODES
 from assay.model.metric import is_score
 from assay.units import (
     SIZES,
@@ -46,7 +48,7 @@ from assay.units import (
 
 NOTHING = "–"
 
-_STEPS: Mapping[str, Steps] = {"s": TIMES, "bytes": SIZES}
+_STEPS: Mapping[str, Steps] = {"s": TIMES, "bytes": SIZES, "share": ((0.01, "%"),)}
 _LONG_TIMES: Steps = ((3600, "h"), (60, "min"))
 _TURN = {"min": 600, "h": 3 * 3600}
 """Minutes and hours begin late, for 90 s is easier to read on an axis than 1.5 min."""
@@ -72,7 +74,7 @@ def scale_for(unit: str, magnitude: float) -> UnitScale:
     if steps is None:
         return UnitScale(1.0, {"1/s": "per second", "usd": "USD"}.get(unit, unit))
     if not magnitude:
-        return UnitScale(1, "B" if unit == "bytes" else "s")
+        return UnitScale(*next((step for step in steps if step[0] == 1), steps[-1]))
     long = [step for step in _LONG_TIMES if unit == "s" and abs(magnitude) >= _TURN[step[1]]]
     return UnitScale(*long[0]) if long else UnitScale(*step_for(magnitude, steps))
 
@@ -91,6 +93,8 @@ def interval_text(middle: float, low: float | None, high: float | None, unit: st
     ('12.3 ms [11.9, 12.8]', '100.2 tokens [100.1, 100.3]')
     >>> interval_text(0.5, None, None, ""), interval_text(0.000882, -0.0000027, 0.139, "s")
     ('0.5', '0.882 ms [-0.0027, 139]')
+    >>> interval_text(0.5, 0.45, 0.55, "share")
+    '50 % [45, 55]'
     """
     if low is None or high is None or not math.isfinite(middle):
         return show(middle, unit)
@@ -186,7 +190,7 @@ def _sandbox_doubts(environment: Environment) -> list[Doubt]:
     if "none" not in str(environment.facts.get("sandbox") or "").split(", "):
         return []
     message = (
-        "Commands or code of models ran without a sandbox (--sandbox none): they could read and change whatever this user can, "
+        "Commands or code written by models ran without a sandbox (--sandbox none): they could read and change whatever this user can, "
         "and forge their scores."
     )
     return [
@@ -306,7 +310,7 @@ def question_text(report: Report) -> str:
     effect = f"{_effect_told(question, ruling)}{omitted}"
     if not ruling.pairs:
         names = dict.fromkeys(e.metric.name for trial in report.trials for e in trial.estimates)
-        return f"Not decided: no pair has '{question.metric}' on both sides, but {', '.join(names) or 'nothing'}."
+        return f"Not decided: no pair has '{question.metric}' on both sides; they have {', '.join(names) or 'nothing'}."
     if ruling.decision == "open":
         return f"Not decided {after}: {second} against {first}, {effect}."
     verdict = ruling_verdict(report)
@@ -373,6 +377,15 @@ def when(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def scheduled_time(moment: datetime) -> str:
+    """When a suite is due, in the time zone in which its schedule was read, so that it shows the schedule's own hour.
+
+    >>> scheduled_time(datetime(2026, 5, 4, 3, 0, tzinfo=UTC))
+    '2026-05-04 03:00 UTC'
+    """
+    return f"{moment:%Y-%m-%d %H:%M %Z}"
+
+
 def lasted(report: Report) -> float | None:
     """Seconds from start to end; None while the run goes on, or where the clock was set back in between."""
     run = report.run
@@ -380,7 +393,7 @@ def lasted(report: Report) -> float | None:
 
 
 def failure_text(execution: Execution) -> str:
-    """Where a failure happened, in words."""
+    """Say in words where a failure happened."""
     place = f"case {execution.case}" if execution.case else f"process {execution.process}"
     status = execution.status.value.replace("_", " ")
     return f"{status} in {execution.phase.value} {place}, repetition {execution.repetition}"
@@ -406,6 +419,15 @@ def environment_line(environment: Environment) -> str:
     if vcs.get("commit"):
         parts.append(f"commit {str(vcs['commit'])[:10]}{' (dirty)' if vcs.get('dirty') else ''}")
     return " · ".join(filter(None, parts))
+
+
+def nodes_line(report: Report) -> str:
+    """The nodes of a cluster in one line, by their kind of machine; empty for fewer than two."""
+    kinds = Counter(node.kind or "unknown" for node in report.nodes if BETWEEN_NODES not in node.node)
+    if kinds.total() < 2:
+        return ""
+    told = "; ".join(f"{number} × {kind}" if len(kinds) > 1 else kind for kind, number in kinds.most_common())
+    return f"Ran on {kinds.total()} nodes: {told}"
 
 
 def first_lines(text: str | None, limit: int = 2000) -> str:

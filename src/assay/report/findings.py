@@ -1,6 +1,6 @@
 """What the findings of all experiments add to the report of a run.
 
-Experiments such as `load` and `stress` have findings of their own (see `assay.plugin.finding`). The formats do not know these
+Experiments such as `load` and `stress` have findings of their own (see `assay.model.finding`). The formats do not know these
 experiments: they ask here for sections, headlines and for which trials the general tables still list. `outcome_of` sums a run
 up in a word: its state or, if it came to its end, the worst that its findings showed.
 """
@@ -62,7 +62,7 @@ def outcome(state: RunState, verdicts: Sequence[str] = ()) -> RunOutcome:
 
 
 def outcome_of(report: Report) -> RunOutcome:
-    """By what its findings came to, the worst of them, where the run was completed."""
+    """Return the outcome of a run: the worst that its findings came to, if the run was completed."""
     own = [found for finding in report.findings.values() if (found := finding.outcome()) is not None]
     if report.run.state is RunState.COMPLETED and own:
         return min(own, key=lambda found: list(COLOURS).index(found.tone))

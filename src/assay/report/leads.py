@@ -20,17 +20,19 @@ _GROUPS = 4
 
 
 def lead_of(report: Report, benchmark: str, *, is_simulated: bool = False) -> Lead | None:
-    """Of a benchmark; with an empty name, of the suite as a whole."""
-    found = (one for one in report.leads if (one.benchmark, one.is_simulated) == (benchmark, is_simulated))
+    """Return who leads on a benchmark or, with an empty name, on the suite as a whole."""
+    found = (
+        lead for lead in report.leads if (lead.benchmark, lead.is_simulated) == (benchmark, is_simulated)
+    )
     return next(found, None)
 
 
 def main_lead(report: Report) -> Lead | None:
     """What the whole run says: of measured agents if there are two, on all benchmarks if there are several."""
-    whole = [one for one in report.leads if not one.benchmark]
+    whole = [lead for lead in report.leads if not lead.benchmark]
     names = {trial.stored.trial.benchmark for trial in report.trials if trial.ratings is not None}
-    single = [one for one in report.leads if len(names) == 1]
-    return min([*whole, *single], key=lambda one: one.is_simulated, default=None)
+    single = [lead for lead in report.leads if len(names) == 1]
+    return min([*whole, *single], key=lambda lead: lead.is_simulated, default=None)
 
 
 def verdict_text(lead: Lead) -> str:

@@ -36,6 +36,13 @@ def print_load(result: LoadResult, load: Load, console: Console) -> None:
         table.add_row(title, *(seconds(times.at(s)) for s in ("p50", "p90", "p95", "p99", "max")))
     if table.row_count:
         console.print(table)
+    if result.generators:
+        table = new_table()
+        for title in GENERATOR_COLUMNS:
+            table.add_column(title, justify="left" if title == GENERATOR_COLUMNS[0] else "right")
+        for cells in generator_rows(document):
+            table.add_row(*cells)
+        console.print(table)
     for line in _facts(result, load):
         console.print(line)
     for remark in remarks_of(document):
@@ -103,7 +110,7 @@ def print_loads(results: Sequence[LoadResult], console: Console, levels: Sequenc
 
 
 def _knee_text(names: Sequence[str], documents: Sequence[Mapping[str, Any]]) -> str | None:
-    """Where more virtual users stop adding throughput. It is found by the function that marks it in the chart."""
+    """Say where more virtual users stop adding throughput; the chart marks the same place."""
     from assay.report.charts.loads import knee_of
     from assay.report.stored_loads import StoredLoad
 
@@ -229,6 +236,42 @@ def row(label: str, document: Mapping[str, Any], *, brief: bool = False) -> list
         percent(document["error_rate"]),
         significant(quality["score"]) if quality else "–",
     ]
+
+
+GENERATOR_COLUMNS = ("Generator", "sent", "answered", "late P99", "unread P99", "CPU", "clock", "state")
+
+
+def generator_rows(document: Mapping[str, Any]) -> list[list[str]]:
+    """Each load generator of one stored load: its share, whether it kept up, and how far its clock is ahead."""
+    return [
+        [
+            generator["node"],
+            count(generator["requests_sent"]),
+            count(generator["requests_completed"]),
+            "–"
+            if generator["schedule_delay_p99_ms"] is None
+            else seconds(generator["schedule_delay_p99_ms"] / 1e3),
+            seconds(generator["lag_p99_ms"] / 1e3),
+            percent(generator["cpu_share"]),
+            _format_clock(generator),
+            generator_state(generator),
+        ]
+        for generator in document.get("generators") or ()
+    ]
+
+
+def _format_clock(generator: Mapping[str, Any]) -> str:
+    """The offset, or that there is none beyond what is uncertain."""
+    offset, uncertainty = generator["clock_offset_ms"] / 1e3, generator["clock_uncertainty_ms"] / 1e3
+    if abs(offset) <= uncertainty:
+        return f"±{seconds(uncertainty)}"
+    return f"{'+' if offset > 0 else '−'}{seconds(abs(offset))} ±{seconds(uncertainty)}"
+
+
+def generator_state(generator: Mapping[str, Any]) -> str:
+    if generator["lost"]:
+        return "lost"
+    return "bottleneck" if generator["bottleneck"] else "ok"
 
 
 def time_rows(document: Mapping[str, Any]) -> list[list[str]]:

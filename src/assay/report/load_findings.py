@@ -49,7 +49,7 @@ def findings_of(document: Mapping[str, Any]) -> list[LoadRemark]:
         found.append(LoadRemark("bad", "Aborted", document["aborted"]))
     if document.get("interrupted"):
         found.append(LoadRemark("warn", "Interrupted", "the figures cover what was measured until then"))
-    found += [_objective(one) for one in document["slo"]]
+    found += [_objective(objective) for objective in document["slo"]]
     if not document["valid"]:
         reasons = document.get("invalid_because") or document["warnings"][:1]
         found.append(LoadRemark("warn", "Invalid, do not use these figures", " ".join(reasons)))
@@ -85,15 +85,15 @@ def objective_figure(objective: Mapping[str, Any]) -> str:
 def unavailable_text(document: Mapping[str, Any]) -> str:
     if document.get("outages"):
         stretches = ", ".join(
-            f"{seconds(one['at_s'])} to {seconds(one['at_s'] + one['seconds'])}"
-            for one in document["outages"][:5]
+            f"{seconds(outage['at_s'])} to {seconds(outage['at_s'] + outage['seconds'])}"
+            for outage in document["outages"][:5]
         )
         return f"it answered none of the requests that were due in {stretches}"
     return f"{percent(document['error_rate'])} of the requests failed"
 
 
 def _errors(document: Mapping[str, Any], failed: Mapping[str, int]) -> LoadRemark:
-    """In the words of the warning about them, which has a hint what to do."""
+    """Describe the errors in the words of the warning about them, which says what to do."""
     title = _errors_title(document, failed)
     told = next((text for text in document["warnings"] if text.startswith(title)), "")
     detail = told.removeprefix(f"{title}: ") or ", ".join(f"{kind} {count(n)}" for kind, n in failed.items())
@@ -120,7 +120,7 @@ def error_rows(document: Mapping[str, Any]) -> list[list[str]]:
             percent(number / sent),
             "; ".join(reasons_of(document, kind)) or _NOT_FAILED.get(kind, ""),
         ]
-        for kind, number in sorted(document["errors"].items(), key=lambda one: -one[1])
+        for kind, number in sorted(document["errors"].items(), key=lambda entry: -entry[1])
     ]
 
 

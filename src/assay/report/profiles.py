@@ -93,7 +93,7 @@ def _allocations(name: str, summary: Mapping[str, Any], most: int) -> ProfileTab
     )
     what = "held at the peak (memray)" if is_peak else "left allocated (memory)"
     columns = ("Line", "Memory", "Blocks")
-    return ProfileTable(f"Lines by the memory they {what}", name, columns, rows) if rows else None
+    return ProfileTable(f"Lines by memory {what}", name, columns, rows) if rows else None
 
 
 _READERS: dict[str, Callable[[str, Mapping[str, Any], int], ProfileTable | None]] = {

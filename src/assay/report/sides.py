@@ -29,7 +29,7 @@ def side_lines(refs: Sequence[str], reports: Sequence[Report]) -> list[str]:
     if len(runs) == 1 and are_agents and len(set(refs)) > 1:
         is_recorded = any(trial.is_recorded for report in reports for trial in report.trials)
         is_interleaved = next(iter(runs.values())).order == "interleaved"
-        turns = " and took turns in it" if is_interleaved and not is_recorded else ""
+        turns = " and were interleaved" if is_interleaved and not is_recorded else ""
         lines.append(f"   {'Both' if len(refs) == 2 else 'All'} are from this run{turns}.")
     return lines
 
@@ -42,8 +42,12 @@ def print_sides(refs: Sequence[str], reports: Sequence[Report], console: Console
 
 def _side(ref: str, report: Report) -> str:
     """What was asked for, and which runs that is; of several runs, with the benchmarks that each stands for."""
-    simulated = ", simulated" if report.trials and all(one.is_simulated for one in report.trials) else ""
-    if report.trials and all(one.is_recorded for one in report.trials):
+    simulated = (
+        ", simulated"
+        if report.trials and all(side_trial.is_simulated for side_trial in report.trials)
+        else ""
+    )
+    if report.trials and all(side_trial.is_recorded for side_trial in report.trials):
         simulated += ", recorded"
     first, *others = report.runs
     if not others:

@@ -44,7 +44,7 @@ def headline(finding: StressFinding) -> str:
     span = finding.resilience
     if span is None:
         return "No scenario ran, so there is no resilience score."
-    left_out = [one.scenario for one in finding.scenarios if one.skipped]
+    left_out = [scenario.scenario for scenario in finding.scenarios if scenario.skipped]
     told = f"Resilience {format_span(span)} over {format_count(len(finding.scores), 'scenario')}"
     return f"{told}; skipped: {', '.join(left_out)}" if left_out else told
 
@@ -77,7 +77,7 @@ def score_text(score: ScenarioScore) -> str:
 
 def rows(finding: StressFinding) -> list[tuple[str, ...]]:
     """As `columns`, of each scenario that was carried out."""
-    by_name = {one.scenario: one for one in finding.scenarios}
+    by_name = {scenario.scenario: scenario for scenario in finding.scenarios}
     return [_row(by_name[score.scenario], score, bool(finding.judged_by)) for score in finding.scores]
 
 
@@ -126,7 +126,7 @@ def breach_text(breach: Breach) -> str:
 
 
 def judgement_text(told: ScenarioJudgement) -> str:
-    """With its interval, where it has one."""
+    """Return the text of a judgement, with its interval if it has one."""
     if told.low is None or told.high is None:
         return told.text
     return f"{told.text} [{show(told.low, told.unit)}, {show(told.high, told.unit)}]"
@@ -143,7 +143,7 @@ def resources_text(found: ScenarioFinding) -> str:
 
 
 def errors_text(found: ScenarioFinding) -> str:
-    kinds = sorted(found.errors.items(), key=lambda one: -one[1])
+    kinds = sorted(found.errors.items(), key=lambda entry: -entry[1])
     return ", ".join(f"{kind} {count(n)}" for kind, n in kinds)
 
 
@@ -153,24 +153,24 @@ def arithmetic(score: ScenarioScore) -> str:
     'score 0.500 = 1.000 in time × 1.000 of the load × 0.500 for recovery (1 lasting fault)'
     """
     factors = (
-        f"{score.share:.3f} in time × {score.bearing:.3f} of the load × {score.recovering:.3f} for recovery"
+        f"{score.share:.3f} in time × {score.sustained:.3f} of the load × {score.recovering:.3f} for recovery"
     )
     stay = f" ({format_count(score.faults, 'lasting fault')})" if score.faults else ""
     return f"score {score.value:.3f} = {factors}{stay}"
 
 
-def detail_text(one: ErrorDetail) -> str:
+def detail_text(detail: ErrorDetail) -> str:
     """
     >>> detail_text(ErrorDetail("failed", "ValueError: no row 17", 12, 0.5, "agent.py:9"))
     'failed, 12 times: ValueError: no row 17 (agent.py:9)'
     """
-    where = f" ({one.place})" if one.place else ""
-    return f"{one.kind}, {format_count(one.count, 'time')}: {one.message}{where}"
+    where = f" ({detail.place})" if detail.place else ""
+    return f"{detail.kind}, {format_count(detail.count, 'time')}: {detail.message}{where}"
 
 
-def stderr_text(one: ErrorDetail) -> str:
+def stderr_text(detail: ErrorDetail) -> str:
     """The end of what the program wrote, as far as it fits a few lines."""
-    return "\n".join(one.stderr.strip().splitlines()[-_LOG_LINES:])
+    return "\n".join(detail.stderr.strip().splitlines()[-_LOG_LINES:])
 
 
 def calm_text(finding: StressFinding) -> str:
@@ -192,25 +192,25 @@ def notes(
     if score is not None and score.value < _NEARLY_ONE:
         told.append(("·", arithmetic(score)))
     if found.load_asked:
-        borne = size(found.load_borne) if found.unit == "bytes" else significant(found.load_borne)
-        told.append(("·", f"{borne} of {amount(found.load_asked, found.unit)} sustained"))
+        sustained = size(found.load_borne) if found.unit == "bytes" else significant(found.load_borne)
+        told.append(("·", f"{sustained} of {amount(found.load_asked, found.unit)} sustained"))
     if found.breach is not None:
         told.append(("✗" if found.breach.is_by_pressure else "?", breach_text(found.breach)))
     marks = {True: "✓", False: "✗", None: "·"}
-    told += [(marks[one.is_fine], judgement_text(one)) for one in found.judgements]
+    told += [(marks[judgement.is_fine], judgement_text(judgement)) for judgement in found.judgements]
     if found.errors:
         told.append(("·", f"errors by kind: {errors_text(found)}"))
-    for one in found.details if with_details else ():
-        told.append(("✗", detail_text(one)))
-        if one.stderr:
-            told.append(("·", f"its standard error ends: {' ⏎ '.join(stderr_text(one).splitlines())}"))
+    for detail in found.details if with_details else ():
+        told.append(("✗", detail_text(detail)))
+        if detail.stderr:
+            told.append(("·", f"its standard error ends: {' ⏎ '.join(stderr_text(detail).splitlines())}"))
     if found.resources is not None:
         told.append(("·", resources_text(found)))
     return told + [("!", text) for text in found.warnings]
 
 
 def line(found: ScenarioFinding, score: ScenarioScore | None) -> str:
-    """For whoever waits."""
+    """Sum up a finished scenario in one line, for whoever waits for the test."""
     if found.skipped or score is None:
         return f"{found.scenario}: skipped, {found.skipped}"
     broke = f", broke ({found.breach.cause})" if found.breach is not None and found.is_broken else ""
@@ -237,7 +237,9 @@ def stress_document(finding: StressFinding) -> dict[str, Any]:
         },
         "calm": _calm(finding),
         "simulated": finding.is_simulated,
-        "scenarios": [scenario_document(one, scores.get(one.scenario)) for one in finding.scenarios],
+        "scenarios": [
+            scenario_document(scenario, scores.get(scenario.scenario)) for scenario in finding.scenarios
+        ],
         "scaling_limits": list(finding.limits),
         "recommendations": list(finding.recommendations),
         "warnings": list(finding.warnings),
@@ -255,7 +257,7 @@ def scenario_document(found: ScenarioFinding, score: ScenarioScore | None) -> di
         "score": score.value,
         "score_interval": [score.low, score.high],
         "share_good": score.share,
-        "bearing": score.bearing,
+        "bearing": score.sustained,
         "recovery_factor": score.recovering,
         "criteria_met": score.criteria_met,
         "criteria_judged": score.criteria_judged,
@@ -268,7 +270,7 @@ def scenario_document(found: ScenarioFinding, score: ScenarioScore | None) -> di
         "quality": _quality(found.correctness),
         "errors": dict(found.errors),
         "error_rate": found.error_rate,
-        "error_details": [_detail(one) for one in found.details],
+        "error_details": [_detail(detail) for detail in found.details],
         "throughput_rps": found.throughput.value if found.throughput else None,
         "throughput_interval": interval_of(found.throughput),
         **{f"{name}_ms": times_document(found.times.get(name)) for name in _TIMES},
@@ -279,26 +281,26 @@ def scenario_document(found: ScenarioFinding, score: ScenarioScore | None) -> di
         "breaking_point": _breach(found.breach),
         "recovery_s": found.recovery,
         "recovered": found.is_recovered and not found.is_dead,
-        "judgements": {one.name: _judgement(one) for one in found.judgements},
+        "judgements": {judgement.name: _judgement(judgement) for judgement in found.judgements},
         "resources": _resources(found),
         "simulated": found.is_simulated,
         "warnings": list(found.warnings),
-        "steps": [_point(one) for one in found.points],
+        "steps": [_point(point) for point in found.points],
         "bands": [
-            {"label": one.label, "from_s": one.begin, "to_s": one.end, "fault": one.is_fault}
-            for one in found.bands
+            {"label": band.label, "from_s": band.begin, "to_s": band.end, "fault": band.is_fault}
+            for band in found.bands
         ],
         "over_time": [
             {
-                "at_s": one.begin,
-                "seconds": one.seconds,
-                "sent": one.sent,
-                "completed": one.completed,
-                "failed": one.failed,
-                "latency_p50_ms": None if one.latency_p50 is None else one.latency_p50 * 1e3,
-                "latency_p99_ms": None if one.latency_p99 is None else one.latency_p99 * 1e3,
+                "at_s": moment.begin,
+                "seconds": moment.seconds,
+                "sent": moment.sent,
+                "completed": moment.completed,
+                "failed": moment.failed,
+                "latency_p50_ms": None if moment.latency_p50 is None else moment.latency_p50 * 1e3,
+                "latency_p99_ms": None if moment.latency_p99 is None else moment.latency_p99 * 1e3,
             }
-            for one in found.moments
+            for moment in found.moments
         ],
     }
 
@@ -312,38 +314,38 @@ def _calm(finding: StressFinding) -> dict[str, Any]:
         "error_rate": errors.rate,
         "error_rate_interval": None if ends is None else list(ends),
         "errors": dict(errors.kinds),
-        "error_details": [_detail(one) for one in errors.details],
+        "error_details": [_detail(detail) for detail in errors.details],
         "latency_ms": times_document(finding.calm_latency),
     }
 
 
-def _detail(one: ErrorDetail) -> dict[str, Any]:
+def _detail(detail: ErrorDetail) -> dict[str, Any]:
     return {
-        "kind": one.kind,
-        "message": one.message,
-        "count": one.count,
-        "first_at_s": one.first_at,
-        "place": one.place or None,
-        "exit_code": one.exit_code,
-        "stderr": one.stderr or None,
+        "kind": detail.kind,
+        "message": detail.message,
+        "count": detail.count,
+        "first_at_s": detail.first_at,
+        "place": detail.place or None,
+        "exit_code": detail.exit_code,
+        "stderr": detail.stderr or None,
     }
 
 
-def _point(one: LoadPoint) -> dict[str, Any]:
-    p50, p95 = one.latency_p50, one.latency_p95
+def _point(point: LoadPoint) -> dict[str, Any]:
+    p50, p95 = point.latency_p50, point.latency_p95
     return {
-        "load": one.load,
-        "throughput_rps": one.throughput,
+        "load": point.load,
+        "throughput_rps": point.throughput,
         "latency_p50_ms": None if p50 is None else p50 * 1e3,
         "latency_p95_ms": None if p95 is None else p95 * 1e3,
-        "error_rate": one.error_rate,
-        "broke": one.is_broken,
-        "probe": one.is_probe,
+        "error_rate": point.error_rate,
+        "broke": point.is_broken,
+        "probe": point.is_probe,
     }
 
 
 def _quality(judged: Correctness | None) -> dict[str, Any] | None:
-    """None where correctness was not judged."""
+    """Build the document of correctness; None if it was not judged."""
     if judged is None:
         return None
     figures = {"score": judged.score, "calm": judged.calm, "change": judged.change}
@@ -366,15 +368,15 @@ def _breach(breach: Breach | None) -> dict[str, Any] | None:
     }
 
 
-def _judgement(one: ScenarioJudgement) -> dict[str, Any]:
-    ends = None if one.low is None or one.high is None else [one.low, one.high]
+def _judgement(judgement: ScenarioJudgement) -> dict[str, Any]:
+    ends = None if judgement.low is None or judgement.high is None else [judgement.low, judgement.high]
     return {
-        "text": one.text,
-        "value": one.value,
+        "text": judgement.text,
+        "value": judgement.value,
         "interval": ends,
-        "unit": one.unit,
-        "fine": one.is_fine,
-        "criterion": one.is_criterion,
+        "unit": judgement.unit,
+        "fine": judgement.is_fine,
+        "criterion": judgement.is_criterion,
     }
 
 
@@ -387,5 +389,5 @@ def _resources(found: ScenarioFinding) -> dict[str, Any] | None:
         "memory_peak_bytes": used.peak_memory_bytes,
         "cpu_mean_cores": used.mean_cpu,
         "cpu_peak_cores": used.peak_cpu,
-        "over_time": [[one.at, one.cpu, one.memory_bytes] for one in used.samples],
+        "over_time": [[sample.at, sample.cpu, sample.memory_bytes] for sample in used.samples],
     }

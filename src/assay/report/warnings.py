@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from assay.model import Doubt, Report
-from assay.report.contests import Contest, contests, rating_doubts
 from assay.report.figures import doubts_of, estimate_doubts
+from assay.report.side_by_side import Contest, contests, rating_doubts
 from assay.units import count
 
 SHOWN = 3
@@ -24,6 +24,7 @@ _ORDER = (
         "mixed-versions",
         "setting-not-taken",
         "identical-arms",
+        "wrong-results",
     ),
     # Two sides, or two agents, are not comparable.
     ("not-comparable", "kind", "unlike", "missing", "unmatched", "params", "dimensions", "unfinished"),
@@ -49,7 +50,9 @@ _UNKNOWN = 3.5
 
 
 def rank_warnings(doubts: Iterable[Doubt]) -> list[Doubt]:
-    """Those that can change a conclusion first; what holds for several trials is said once."""
+    """Order the warnings: those that can change a conclusion come first; one that holds for several
+    trials is said once.
+    """
     return _fold(sorted(doubts, key=lambda doubt: _WEIGHTS.get(doubt.code, _UNKNOWN)))
 
 

@@ -99,7 +99,7 @@ class RefusedRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def answer(self, route: BaseRoute | None) -> Response:
-        """As a page where a page was asked for, else as a document."""
+        """Answer with a page if a page was asked for, and with a document otherwise."""
         if is_page(route):
             return error_page(self.status, self.message, self.headers)
         return refuse(self.status, self.message, headers=self.headers)
@@ -109,7 +109,17 @@ _HAS_NUL = RefusedRequest(422, "The request has a NUL character, which no name o
 
 
 class AccessControl:
-    """The middleware around the application."""
+    """The middleware around the application: who may do what, and how often.
+
+    `_check` decides before a request is read: a NUL and a body of the wrong type or size are refused; a
+    public route only limits attempts; without any key only this machine is served; otherwise the key must
+    have the scope that the route demands, and its rate is limited. The body is read last, so that nobody
+    without a key can make the server read one.
+
+    Every response gets the security headers, refusals and changes are noted in the log, and every request
+    is counted by route and status. Valid keys are remembered for a short time by their hashes, so that
+    most requests need neither a thread nor the database.
+    """
 
     def __init__(self, app: ASGIApp, *, routes: Sequence[BaseRoute], contexts: Contexts, rate: float) -> None:
         self._app = app
@@ -178,13 +188,17 @@ class AccessControl:
             if has_begun:
                 raise
             _log.exception("%s %s", scope["method"], make_line(scope["path"]))
-            told = "This is a fault of the server. Its log says more."
+            told = "This is a fault of the server. See its log."
             await RefusedRequest(500, told).answer(route)(scope, receive, send)
 
     def _check(
         self, scope: Connection, route: BaseRoute | None
     ) -> tuple[RequestCaller, RefusedRequest | None]:
-        """Who makes a request, and its refusal; None if it may go on."""
+        """Find out who makes a request, and why it is refused; the refusal is None if it may go on.
+
+        What costs nothing is checked first, and the key is looked up only if the route needs one. A
+        refused key still names its workspace, so that the refusal is logged and counted there.
+        """
         headers, nobody = Headers(scope=scope), RequestCaller(self._contexts.own)
         if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
             return nobody, _HAS_NUL
@@ -218,7 +232,10 @@ class AccessControl:
         return key
 
     def _has_in_memory(self, scope: Connection) -> bool:
-        """Whether a request can be checked without asking the database."""
+        """Say whether a request can be checked without asking the database.
+
+        If so it is checked in the event loop: a change of threads would cost more than the check itself.
+        """
         has_keys = self._has_keys.peek("")
         if has_keys is None:
             return False
@@ -229,14 +246,14 @@ class AccessControl:
         """Whoever tries keys in the form of the login is slowed down like whoever tries them in a header."""
         if scope["method"] in _SAFE or self._refusals.allows(_address(scope)):
             return None
-        return RefusedRequest(429, "There were too many attempts. Wait a moment.")
+        return RefusedRequest(429, "Too many attempts. Wait a moment.")
 
     def _refuse_key(self, key: ApiKey | None, needed: Scope, address: str) -> RefusedRequest | None:
         now = datetime.now(UTC)
         if key is None or not key.is_valid(now):
             return self._refuse_invalid(key, address)
         if not self._requests.allows(key.prefix):
-            told = "There are too many requests with this key. Wait a moment."
+            told = "Too many requests with this key. Wait a moment."
             return RefusedRequest(429, told, {"retry-after": "1"})
         if not key.scope.allows(needed):
             return RefusedRequest(403, f"This key has the scope '{key.scope}'; the request needs '{needed}'.")
@@ -247,7 +264,7 @@ class AccessControl:
     def _refuse_invalid(self, key: ApiKey | None, address: str) -> RefusedRequest:
         """Whoever has a key that ended learns that; whoever has none learns nothing about keys."""
         if not self._refusals.allows(address):
-            return RefusedRequest(429, "There were too many requests without a valid key. Wait a moment.")
+            return RefusedRequest(429, "Too many requests without a valid key. Wait a moment.")
         told = "The request needs a key: Authorization: Bearer KEY."
         if key is not None:
             told = f"This key {'was revoked' if key.revoked else 'has expired'}. Make another: assay key create NAME"
@@ -296,11 +313,9 @@ def _refuse_body(headers: Headers, *, is_form: bool) -> RefusedRequest | None:
         return None
     expected = _FORM if is_form else _JSON
     if headers.get("content-type", "").partition(";")[0].strip() != expected:
-        return RefusedRequest(
-            415, f"The body has to be {expected}, and the header Content-Type has to say so."
-        )
+        return RefusedRequest(415, f"The body must be {expected}, declared by the header Content-Type.")
     if is_form and not _is_same_site(headers, is_required=True):
-        return RefusedRequest(403, "The form was not sent by a page of this server.")
+        return RefusedRequest(403, "The form was not sent from a page of this server.")
     return None
 
 
@@ -316,7 +331,7 @@ def is_loopback_host(host: str) -> bool:
 
 
 def _split(address: str) -> SplitResult:
-    """Of an address that anybody may have sent: one that is none has no parts."""
+    """Split an address that anybody may have sent; text that is no address has no parts."""
     try:
         return urlsplit(address)
     except ValueError:
@@ -357,7 +372,7 @@ async def _read_body(
     if b"\x00" in body or b"%00" in body:
         return b"", _HAS_NUL
     if caller.session and scope["method"] not in _SAFE and not _has_token(scope, body, caller):
-        told = "The request was not sent by a page of this session. Reload the page and try again."
+        told = "The request was not sent from a page of this session. Reload the page and try again."
         return b"", RefusedRequest(403, told)
     return body, None
 

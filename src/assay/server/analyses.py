@@ -19,7 +19,7 @@ from assay.model.page import RunOutcome, Tile
 from assay.pipeline.report import report_of
 from assay.report.findings import outcome_of
 from assay.report.pages.html import describe_report
-from assay.report.pages.html_contests import Gallery
+from assay.report.pages.html_side_by_side import Gallery
 from assay.server.html import templates
 from assay.server.recent import KeptByState
 from assay.store.store import Store
@@ -62,7 +62,9 @@ class Analyses:
         return self._analyses.find((store.workspace, run_id), store.fingerprint(run_id))
 
     def summarise(self, store: Store, run_id: str) -> RunDigest:
-        """For lists of load tests, stress tests and the like, whose findings rest on few executions."""
+        """Summarise a run for lists of load tests, stress tests and the like, whose findings rest on few
+        executions.
+        """
         key, state = (store.workspace, run_id), store.fingerprint(run_id)
         return self._digests.get(key, state, lambda: _summarise(store, run_id))
 

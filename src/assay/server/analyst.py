@@ -1,4 +1,4 @@
-"""Has questions answered by a process beside the server, one after the other.
+"""Sends slow analyses to a separate process, one at a time.
 
 A page that rests on the comparison of hundreds of agents takes seconds to compute. Nobody waits for it: until it is there, the page
 shows the figures from before and says so, or that they are being computed.
@@ -38,7 +38,13 @@ Asked = tuple[str, str]
 
 
 class Analyst:
-    """The process, the questions that wait for it, and the thread that hands them over."""
+    """The process that analyses results for the server, and the questions that wait for it.
+
+    Analyses take seconds of pure computation, which in the server's own process would delay every other
+    request. One process answers one question after the other; it is started for the first question and
+    ended when none has come for a while. The same question is never queued twice. A question over which
+    the process died is refused for a while, so that it cannot keep the others from being answered.
+    """
 
     def __init__(self, db: str, workspace: str) -> None:
         self._db, self._workspace = db, workspace
@@ -75,6 +81,11 @@ class Analyst:
         self._end_process()
 
     def _work(self) -> None:
+        """Hand one question after the other to the process, until the end.
+
+        Whatever goes wrong with a question, the process is replaced and the later questions are answered.
+        The question that failed is refused for a while.
+        """
         while (found := self._wait_for_question()) is not None:
             asked, question, receive = found
             try:

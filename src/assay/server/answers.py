@@ -88,6 +88,12 @@ def respond(document: object, status: int = 200, headers: Mapping[str, str] | No
     return Response(written.encode(errors="replace"), status, headers, "application/json")
 
 
+def respond_written(written: str, headers: Mapping[str, str] | None = None) -> Response:
+    """The same for a document that was written before: it is read only where a secret may be in it."""
+    cleaned = known_secrets().redact_json(written)
+    return Response(cleaned.encode(errors="replace"), 200, headers, "application/json")
+
+
 def refuse(
     status: int,
     message: str,
@@ -101,7 +107,7 @@ def refuse(
 
 
 def describe_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """For `responses=` of a route: these statuses, each with the document of errors."""
+    """Describe the errors of a route for its `responses=`: these statuses, each with the document of errors."""
     return {
         status: {"model": ErrorAnswer, "description": WORDS[status].replace("_", " ").capitalize()}
         for status in sorted(statuses)
@@ -113,7 +119,7 @@ def find_status(error: AssayError) -> int:
 
 
 def answer_errors(app: FastAPI) -> None:
-    """From now on every error of this application is answered with an `ErrorAnswer`."""
+    """Answer every error of this application with an `ErrorAnswer`."""
 
     @app.exception_handler(AssayError)
     def answer_refusal(request: Request, error: AssayError) -> Response:
@@ -127,9 +133,10 @@ def answer_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     def answer_bad_request(request: Request, error: RequestValidationError) -> Response:
         problems = [
-            {"place": ".".join(map(str, one["loc"])), "message": str(one["msg"])} for one in error.errors()
+            {"place": ".".join(map(str, mistake["loc"])), "message": str(mistake["msg"])}
+            for mistake in error.errors()
         ]
-        told = "; ".join(f"{one['place']}: {one['message']}" for one in problems)
+        told = "; ".join(f"{problem['place']}: {problem['message']}" for problem in problems)
         return refuse(422, told, problems)
 
     @app.exception_handler(HTTPException)

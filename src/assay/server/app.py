@@ -80,7 +80,7 @@ PAGES = (
 )
 """The last one answers for every page that there is not."""
 _THREADS = 12
-"""Requests that are worked on at once; fewer than the connections that the store keeps, so that none waits for one."""
+"""Requests that are handled at once; fewer than the connections that the store keeps, so that none waits for one."""
 _ABOUT = """\
 Run suites on registered agents, and read results, leaderboards, comparisons and regressions.
 

@@ -44,7 +44,7 @@ class BackgroundWork:
         if webhook is not None:
             work.append(("alerts", self._deliver_alerts, _ALERT_SECONDS))
         self._threads = [
-            Thread(target=self._repeat, args=one, name=f"assay-{one[0]}", daemon=True) for one in work
+            Thread(target=self._repeat, args=task, name=f"assay-{task[0]}", daemon=True) for task in work
         ]
 
     def start(self) -> None:

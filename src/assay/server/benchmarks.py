@@ -16,7 +16,7 @@ from assay.errors import LookupFailed, PlanError, no_such
 from assay.model.queue import QueuedRun, QueueState
 from assay.pipeline import compare as comparing
 from assay.pipeline.agent_results import trials_of
-from assay.pipeline.registered import find_registered, registered_agents, registered_suites
+from assay.pipeline.registry import find_registered, registered_agents, registered_suites
 from assay.pipeline.regressions import Inquiry, regressions_of
 from assay.report.documents.regressions import regressions_document
 from assay.report.documents.specification import (
@@ -128,9 +128,10 @@ def read_agent_results(
     cursor: Before = None,
 ) -> Response:
     """The results of an agent, the newest first: the latest on each benchmark, or all of a period."""
-    _require_names(context, agent_id, suite_id)
     chosen = ResultFilter(agent_id, suite_id, since=find_start(timeframe), is_latest=timeframe == "latest")
     found = context.store.results(chosen, cursor, limit)
+    if not found:
+        _require_names(context, agent_id, suite_id)
     return respond(
         {
             "agent_id": agent_id,
@@ -252,7 +253,7 @@ def _require_results(store: Store, agent: str, suite: str) -> None:
     openapi_extra=READ,
     response_model=RegressionsAnswer,
     responses=describe_errors(404, 409),
-    summary="What got worse with an agent",
+    summary="What got worse in an agent",
 )
 def find_regressions(
     context: Context,
@@ -267,7 +268,10 @@ def find_regressions(
     """The latest version of an agent held against a baseline, and change points in its history."""
     inquiry = Inquiry(agent_id, baseline_version=baseline_version, tolerance=threshold)
     # What people said of regressions is part of the answer.
-    known = tuple((one.id, one.state, one.note) for one in context.store.regressions(agent_id))
+    known = tuple(
+        (regression.id, regression.state, regression.note)
+        for regression in context.store.regressions(agent_id)
+    )
     return context.answer(
         ("regressions", inquiry, known),
         None,

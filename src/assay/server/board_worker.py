@@ -15,8 +15,12 @@ from assay.pipeline.boards import compute_boards, find_boards
 from assay.spec.settings import find_settings
 from assay.store.store import Store
 
+_NICE = 10
+"""Requests that wait for the server come first."""
+
 
 def main(metric: str, category: str) -> None:
+    os.nice(_NICE)
     Thread(target=_end_with_server, daemon=True).start()
     settings = find_settings(Path.cwd())
     with Store.open(settings.db, workspace=settings.workspace) as store:

@@ -13,11 +13,13 @@ import logging
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from threading import Lock
 from time import monotonic, sleep
+from typing import Any
 
 from anyio import CapacityLimiter
 from fastapi import Response
@@ -56,18 +58,40 @@ class BoardAnswer:
     compressed: bytes
 
     def respond(self, accepted: str) -> Response:
-        """As the client accepts it, by its header Accept-Encoding."""
+        """Send the document compressed or plain, as the client's header Accept-Encoding allows."""
         if "gzip" not in accepted.lower():
             return Response(self.plain, media_type="application/json", headers=_VARIES)
         headers = {**_VARIES, "content-encoding": "gzip"}
         return Response(self.compressed, media_type="application/json", headers=headers)
 
 
-class BoardMemory(KeptByState[dict[BoardKey, StoredBoard]]):
+@dataclass(frozen=True, slots=True)
+class PackedBoard:
+    """A board whose document is compressed: that of 500 agents has half a megabyte, and is opened only when it has changed."""
+
+    board: StoredBoard
+    """Without its document."""
+    content: bytes
+
+    def read(self, limit: int) -> Any:
+        """The document with so many agents; None for a suite without results."""
+        document = json.loads(zlib.decompress(self.content))
+        for side in ("standings", "simulated") if document else ():
+            document[side] = document[side][:limit]
+        return document
+
+
+def pack_board(board: StoredBoard) -> PackedBoard:
+    return PackedBoard(replace(board, document=""), zlib.compress(board.document.encode()))
+
+
+class BoardMemory(KeptByState[dict[BoardKey, PackedBoard]]):
     """Boards by workspace and metric, those of all workspaces within one bound."""
 
     def __init__(self) -> None:
-        super().__init__(_MOST_BYTES, lambda boards: sum(len(one.document) for one in list(boards.values())))
+        super().__init__(
+            _MOST_BYTES, lambda boards: sum(len(packed.content) for packed in list(boards.values()))
+        )
 
 
 class BoardsNotReady(Exception):
@@ -75,7 +99,13 @@ class BoardsNotReady(Exception):
 
 
 class BoardKeeper:
-    """The boards of this server, and the process that computes them."""
+    """The leaderboards of this server, and the process that computes them.
+
+    A board is stored with the number of changes that it takes into account, so it is known when it is
+    outdated. Readers get what is stored at once, marked as outdated if it is, while a process computes
+    the newer ones; those of a small database are computed at once. Only the very first board is waited for,
+    and only for a while.
+    """
 
     def __init__(self, store: Store, db: str, memory: BoardMemory | None = None) -> None:
         self._store = store
@@ -113,6 +143,10 @@ class BoardKeeper:
             self._worker.communicate()
 
     def _look_up(self, question: Question) -> BoardAnswer | None:
+        """Answer a question from the boards that are known; None while there is no board of any suite.
+
+        The text is written again only if a board that it is made of has changed.
+        """
         category, metric, _ = question
         at, now = monotonic(), datetime.now(UTC)
         asked, by = ("" if category == "overall" else category), ("overall" if metric == "all" else metric)
@@ -126,9 +160,9 @@ class BoardKeeper:
         if suites and not any(key in boards for key in suites):
             return None
         outdated = [
-            key for key, n in wanted.items() if key not in boards or not boards[key].is_current(n, now)
+            key for key, n in wanted.items() if key not in boards or not boards[key].board.is_current(n, now)
         ]
-        made_of = (tuple((key, one.changes, one.computed) for key, one in boards.items()), tuple(outdated))
+        made_of = (tuple(packed.board for packed in boards.values()), tuple(outdated))
         _, before, written = self._answers.get(question, (0.0, None, None))
         if written is None or before != made_of:
             written = _write_answer(question, wanted, boards, outdated)
@@ -139,21 +173,28 @@ class BoardKeeper:
 
     def _refresh(
         self, wanted: dict[BoardKey, int], category: str, metric: str, now: datetime
-    ) -> Mapping[BoardKey, StoredBoard]:
-        """All boards by this metric that are known, after a look at what has changed."""
+    ) -> Mapping[BoardKey, PackedBoard]:
+        """Return all boards by this metric that are known, after a look at what has changed.
+
+        Boards that are still current are taken from memory without a query. Small databases are computed
+        at once in this process, large ones by the worker.
+        """
         place = (self._store.workspace, metric)
         before = self._memory.recall(place)
         kept = dict(before.value) if before is not None else {}
 
         def has_all() -> bool:
-            return all(key in kept and kept[key].is_current(n, now) for key, n in wanted.items())
+            return all(key in kept and kept[key].board.is_current(n, now) for key, n in wanted.items())
 
         if has_all():
             return kept
-        if self._store.count_rated() <= _FEW_RATED:
-            kept |= {one.key: one for one in compute_boards(self._store, wanted, list(kept.values()), now)}
-        else:
-            kept |= {one.key: one for one in self._store.boards(metric, list(kept.values()))}
+        known = [packed.board for packed in kept.values()]
+        is_small = self._store.count_rated(_FEW_RATED + 1) <= _FEW_RATED
+        new = (
+            compute_boards(self._store, wanted, known, now) if is_small else self._store.boards(metric, known)
+        )
+        kept |= {board.key: pack_board(board) for board in new}
+        if not is_small:
             self._bury_worker()
             if not has_all() and self._worker is None and monotonic() >= self._retry_at:
                 self._worker = self._start_worker(metric, category)
@@ -183,15 +224,12 @@ class BoardKeeper:
 def _write_answer(
     question: Question,
     wanted: Mapping[BoardKey, int],
-    boards: Mapping[BoardKey, StoredBoard],
+    boards: Mapping[BoardKey, PackedBoard],
     outdated: list[BoardKey],
 ) -> BoardAnswer:
     category, metric, limit = question
-    shown = [(key, json.loads(boards[key].document)) for key in wanted if key in boards]
-    for _, document in shown:
-        for side in ("standings", "simulated") if document else ():
-            document[side] = document[side][:limit]
-    computed = min((one.computed for one in boards.values()), default=None)
+    shown = [(key, boards[key].read(limit)) for key in wanted if key in boards]
+    computed = min((packed.board.computed for packed in boards.values()), default=None)
     document = {
         "leaderboards": [document for key, document in shown if key.suite and document],
         "across_suites": next((document for key, document in shown if not key.suite), None),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.errors import LookupFailed, no_such
-from assay.pipeline.registered import registered_agents, registered_suites
+from assay.pipeline.registry import registered_agents, registered_suites
 from assay.report.documents.specification import suite_answer_document
 from assay.server.access import READ
 from assay.server.answers import describe_errors, respond
@@ -111,4 +112,4 @@ def read_suite(context: Context, suite_id: Name) -> Response:
     suite = registered[suite_id].read(store) if suite_id in registered else store.latest_suite(suite_id)
     if suite is None:
         raise LookupFailed(no_such(suite_id, "suites", {*registered, *store.categories()}))
-    return respond(suite_answer_document(suite))
+    return respond(suite_answer_document(suite, datetime.now(context.settings.zone)))

@@ -39,7 +39,7 @@ class RunConfiguration(BaseModel):
     )
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = None
     budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        default=None, description="End the run when it has cost this much."
+        default=None, description="Stop the run once it has cost this much."
     )
     budget_tokens: Annotated[int, Field(ge=1, le=2**53)] | None = None
     options: dict[Name, _OptionValue] = Field(

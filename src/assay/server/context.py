@@ -7,7 +7,7 @@ workspace can get into the answers of another.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -32,6 +32,7 @@ from assay.server.queue import RunQueue
 from assay.server.recent import KeptByState, Recent
 from assay.server.run_status import read_status
 from assay.spec.settings import Settings
+from assay.store.search import CoverageCell
 from assay.store.store import Store
 
 MAX_RUNS, MAX_QUEUE, SYNC_SECONDS = 2, 100, 60
@@ -58,7 +59,7 @@ class SharedProgress:
         at, task = self._read.get(run_id, (0.0, None))
         now = monotonic()
         if task is None or now - at > _FRESH_SECONDS:
-            self._read = {key: one for key, one in self._read.items() if now - one[0] <= _FRESH_SECONDS}
+            self._read = {key: entry for key, entry in self._read.items() if now - entry[0] <= _FRESH_SECONDS}
             task = asyncio.ensure_future(run_sync(read_status, self._store, run_id))
             self._read[run_id] = (now, task)
         return await asyncio.shield(task)
@@ -121,21 +122,49 @@ class ServerContext:
         part: Part = self.memory.parts.get((self.store.workspace, key), self._read_state(suite), make)
         return part
 
+    def keep_overview(self, key: Hashable, make: Callable[[], Part]) -> Part:
+        """What is stored of all agents or suites, which takes long to count; made again also when a run has begun."""
+        state = self._read_state(None), self.store.count_runs()
+        part: Part = self.memory.parts.get((self.store.workspace, key), state, make)
+        return part
+
+    def coverage(self, agents: Collection[str] | None = None) -> list[CoverageCell]:
+        """What `Store.coverage` finds, kept for as few agents as a page shows."""
+        if agents is None or len(agents) > _FEW_AGENTS:
+            return self.store.coverage(agents)
+        return self.keep_overview(("coverage", *agents), lambda: self.store.coverage(agents))
+
+    def latest_by_suite(self) -> Mapping[str, Mapping[str, datetime]]:
+        """What `Store.latest_by_suite` finds; of all that is kept, only suites that have changed since are read again."""
+        key, changes = (self.store.workspace, "latest by suite"), self.store.changes()
+        kept = self.memory.parts.recall(key)
+        if kept is None:
+            found = self.store.latest_by_suite()
+        else:
+            before, found = kept.value
+            if changed := {suite for suite, _ in before.items() ^ changes.items()}:
+                found = {suite: trials for suite, trials in found.items() if suite not in changed}
+                found |= self.store.latest_by_suite(changed)
+        self.memory.parts.put(key, None, (changes, found))
+        return found
+
     def keep_of_run(self, key: Hashable, run_id: str, make: Callable[[], Part]) -> Part:
         """A part of a page about one run, kept while its results stay as they are."""
         state = self.store.fingerprint(run_id)
         part: Part = self.memory.parts.get((self.store.workspace, run_id, key), state, make)
         return part
 
-    def prepare(self, question: AnalysisQuestion) -> Prepared:
+    def prepare(self, question: AnalysisQuestion, at_once: bool = False) -> Prepared:
         """What is known of a question: with many agents, the answer from before until the new one is there.
 
+        With `at_once` the request waits for the first answer, which must not take long: somebody has just chosen what to see.
         Raises BeingComputed where there is none, and what is wrong with the question.
         """
         key, state = (self.store.workspace, question.key), self._read_state(question.suite)
         kept = self.memory.prepared.recall(key)
         is_current = kept is not None and kept.state == state
-        if not is_current and self.store.count_agents(question.suite) <= _FEW_AGENTS:
+        is_awaited = at_once and kept is None
+        if not is_current and (is_awaited or self._has_few_agents(question.suite, state)):
             made = answer_question(self.store, question)
             self.memory.prepared.put(key, state, made)
             return Prepared(made)
@@ -152,14 +181,16 @@ class ServerContext:
             raise type(kept.value)(str(kept.value))
         return Prepared(kept.value, None if is_current else monotonic() - kept.at)
 
+    def _has_few_agents(self, suite: str | None, state: object) -> bool:
+        """Counted once for a state: a page asks several questions, and again until they are answered."""
+        key = (self.store.workspace, "number of agents", suite)
+        number: int = self.memory.parts.get(key, state, lambda: self.store.count_agents(suite))
+        return number <= _FEW_AGENTS
+
     def _read_state(self, suite: str | None) -> object:
         """What changes whenever the results of a suite or baselines do; and every day, as results get old."""
-        changes = self.store.changes()
-        return (
-            changes if suite is None else changes.get(suite),
-            self.store.baselines(),
-            datetime.now(UTC).date(),
-        )
+        changes, baselines = self.store.changes_and_baselines()
+        return changes if suite is None else changes.get(suite), baselines, datetime.now(UTC).date()
 
     @property
     def max_runs(self) -> int:
@@ -242,7 +273,7 @@ class RequestCaller:
 
 def _combine(mask: bytes, content: bytes) -> bytes:
     """Exclusive or, as far as both go."""
-    return bytes(one ^ other for one, other in zip(mask, content, strict=False))
+    return bytes(byte ^ other for byte, other in zip(mask, content, strict=False))
 
 
 CALLER = "assay.caller"

@@ -56,5 +56,9 @@ def _metric(
 
 
 def _labels(labels: Mapping[str, object]) -> str:
-    """Only names of ours are labels, never what a request says: they need no escapes, and there are not many."""
+    """Format the labels of a metric.
+
+    Labels are names of ours and never what a request says, so they need no escapes and there are not
+    many.
+    """
     return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}" if labels else ""

@@ -89,8 +89,8 @@ class ArtifactList(BaseModel):
 def list_artifacts(context: Context, trial_id: TrialId) -> Response:
     """Files that its executions left, in the order of storing."""
     rows = [
-        {"number": number, "name": one.name, "type": one.type, "bytes": len(one.content)}
-        for number, one in enumerate(_read_artifacts(context, trial_id), 1)
+        {"number": number, "name": artifact.name, "type": artifact.type, "bytes": len(artifact.content)}
+        for number, artifact in enumerate(_read_artifacts(context, trial_id), 1)
     ]
     return respond({"artifacts": rows})
 
@@ -112,11 +112,11 @@ def download_artifact(
     found = _read_artifacts(context, trial_id)
     if number > len(found):
         raise LookupFailed(f"Trial {trial_id} has {len(found)} artifacts, and none with the number {number}.")
-    one = found[number - 1]
+    artifact = found[number - 1]
     return Response(
-        redact(one.content),
+        redact(artifact.content),
         media_type="application/octet-stream",
-        headers={"content-disposition": _attachment(one.name)},
+        headers={"content-disposition": _attachment(artifact.name)},
     )
 
 

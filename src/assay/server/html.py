@@ -25,9 +25,9 @@ from assay.model.redaction import known_secrets
 from assay.model.scored_answer import ScoredAnswer
 from assay.report.charts.theme import config
 from assay.report.console.regressions import loss_text
-from assay.report.contests import as_text
 from assay.report.pages.html import chart_library, environment
-from assay.report.pages.html_contests import ChartPlace, Gallery
+from assay.report.pages.html_side_by_side import ChartPlace, Gallery
+from assay.report.side_by_side import as_text
 from assay.report.warnings import split_warnings
 from assay.units import show as show_figure
 
@@ -97,12 +97,12 @@ NAVIGATION: Mapping[str, Sequence[Place]] = {
 
 
 def find_url(ref: str) -> str:
-    """The address of what a page names: `agents/NAME`, `suites/NAME`, `runs/ID`, or `cases?` and a query, which is encoded.
+    """The address of what a page names: `agents/NAME`, `suites/NAME`, `runs/ID`, or `cases?` or `coverage?` and a query, which is encoded.
 
     >>> find_url("agents/a?b"), find_url("cases?suite=desk&case=c+1")
     ('/ui/agents/a%3Fb', '/ui/cases?suite=desk&case=c+1')
     """
-    return f"/ui/{ref}" if ref.startswith("cases?") else f"/ui/{quote(ref, safe='/')}"
+    return f"/ui/{ref}" if ref.startswith(("cases?", "coverage?")) else f"/ui/{quote(ref, safe='/')}"
 
 
 @cache
@@ -179,7 +179,7 @@ def describe_page(page: Page) -> dict[str, object]:
 
 
 def error_page(status: int, message: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:
-    """In place of a page that cannot be shown."""
+    """Build the page that takes the place of one that cannot be shown."""
     title = _STATUS_TITLES.get(status, "Something went wrong")
     response = render("error.html.j2", status, title=title, message=message, caller=None, active="")
     response.headers.update(headers or {})

@@ -141,7 +141,7 @@ class AgreementRow(BaseModel):
     only_scorer_passes: int
     agreement: ShareFigure
     kappa: float | None = Field(
-        description="Cohen's kappa: 1 agrees always, 0 no more than by chance. Null where it is not defined."
+        description="Cohen's kappa: 1 is perfect agreement, 0 is chance. Null if undefined."
     )
 
 
@@ -160,4 +160,6 @@ def read_agreement(
 ) -> Response:
     """Each scorer on each benchmark with labels. Its interval counts repetitions of a case for what they are worth."""
     labelled = context.store.labelled_scores(LabelFilter(suite=suite_id, benchmark=benchmark_id))
-    return respond({"agreements": [agreement_document(one) for one in compute_agreements(labelled)]})
+    return respond(
+        {"agreements": [agreement_document(agreement) for agreement in compute_agreements(labelled)]}
+    )

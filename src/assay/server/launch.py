@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import socket
 from collections.abc import Callable
@@ -40,6 +41,9 @@ def serve(
             ws="none",
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
+        # What is there by now stays: looking through all of it for garbage now and then would hold up a request for as long as a page takes.
+        gc.collect()
+        gc.freeze()
         announce(f"http://{shown}:{bound}")
         uvicorn.Server(config).run(sockets=[listener])
 

@@ -1,4 +1,4 @@
-"""For those who run the server: whether it works."""
+"""Health, metrics and the audit log, for operators of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is covered, when suites run, what was told to people, how well all of it works, and where things are."""
+"""Coverage, schedules, alerts, success figures and search."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def read_coverage(
     cursor: Annotated[Name | None, Query(description="`next_cursor` of the page before.")] = None,
 ) -> Response:
     """Registered agents and suites, and those with results, a page of agents at a time."""
-    found = measure_coverage(context.store, context.settings, datetime.now(UTC), cursor or "", limit)
+    now = datetime.now(UTC)
+    found = measure_coverage(context.store, context.settings, now, cursor or "", limit, context)
     return respond(coverage_document(found))
 
 
@@ -116,7 +117,7 @@ class ScheduleList(BaseModel):
 def read_schedules(context: Context) -> Response:
     """Suites with a schedule, the one that is due next first, each with what became of its latest time."""
     found = list_schedules(context.store, context.settings, datetime.now(UTC))
-    return respond({"schedules": [schedule_document(one) for one in found]})
+    return respond({"schedules": [schedule_document(schedule) for schedule in found]})
 
 
 class AlertRow(BaseModel):
@@ -148,7 +149,7 @@ def list_alerts(
 ) -> Response:
     """New regressions, failed schedules and stale agents, each once."""
     found = context.store.alerts(cursor, limit, state)
-    rows = [alert_document(one) for one in found]
+    rows = [alert_document(alert) for alert in found]
     return respond({"alerts": rows, "next_cursor": found[-1].id if len(found) == limit else None})
 
 

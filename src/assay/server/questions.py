@@ -8,16 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from assay.analysis.cost.analyse import Workload
 from assay.model import Leaderboard, Standing
-from assay.model.page import Chart, Charts, PageSection, Table
+from assay.model.codec import from_plain
+from assay.model.page import Chart, Charts, PageSection, Points, Table
+from assay.model.regression import AgentTimeline
+from assay.model.standing import Boards
+from assay.pipeline.compare import compare_refs
 from assay.pipeline.cost import analyse_stored_costs
-from assay.pipeline.leaderboard import Boards, filter_of, matrices, overview
+from assay.pipeline.leaderboard import filter_of, matrices, overview
+from assay.pipeline.timeline import timeline_of
 from assay.report.charts.radar import draw_standings
 from assay.report.documents.cost import cost_document
 from assay.report.documents.result import plain, strict_json
 from assay.report.pages.board import board_sections, leaderboard_page, matrix_page
+from assay.report.pages.comparison import comparison_page
 from assay.report.pages.cost import cost_page
 from assay.report.pages.page import Page, page_from_plain
 from assay.store.store import Store
@@ -50,6 +58,7 @@ class PreparedAnswer:
     agents: Sequence[str] = ()
     """All that were ranked, the best first."""
     document: str = ""
+    timeline: AgentTimeline | None = None
 
 
 def answer_question(store: Store, question: AnalysisQuestion) -> PreparedAnswer:
@@ -57,8 +66,11 @@ def answer_question(store: Store, question: AnalysisQuestion) -> PreparedAnswer:
 
 
 def answer_from_plain(data: Mapping[str, object]) -> PreparedAnswer:
-    page = data["page"]
-    return PreparedAnswer(**{**data, "page": page_from_plain(page) if isinstance(page, Mapping) else None})  # type: ignore[arg-type]
+    built: dict[str, Any] = {**data}
+    for name, build in (("page", page_from_plain), ("timeline", partial(from_plain, AgentTimeline))):
+        if built.get(name) is not None:
+            built[name] = build(built[name])
+    return PreparedAnswer(**built)
 
 
 def rank(store: Store, suite: str | None, *, category: str | None, metric: str, limit: int) -> PreparedAnswer:
@@ -138,12 +150,19 @@ def _shorten(section: PageSection, limit: int) -> PageSection:
     blocks = [
         replace(block, rows=block.rows[:limit])
         if isinstance(block, Table)
+        else replace(block, points=block.points[:limit])
+        if isinstance(block, Points)
         else _shorten(block, limit)
         if isinstance(block, PageSection)
         else block
         for block in section.blocks
     ]
-    omitted = sum(max(0, len(block.rows) - limit) for block in section.blocks if isinstance(block, Table))
+    listed = [
+        block.rows if isinstance(block, Table) else block.points
+        for block in section.blocks
+        if isinstance(block, Table | Points)
+    ]
+    omitted = sum(max(0, len(rows) - limit) for rows in listed)
     notes = [f"{format_count(omitted, 'more row')} left out: ask for more rows above"] if omitted else []
     return replace(section, blocks=blocks, notes=[*section.notes, *notes])
 
@@ -155,10 +174,22 @@ def price_document(
     return PreparedAnswer(document=strict_json(plain(cost_document(found))))
 
 
+def trace(store: Store, suite: str | None, *, agent: str) -> PreparedAnswer:
+    return PreparedAnswer(timeline=timeline_of(store, agent, suite))
+
+
+def compare_pair(store: Store, suite: str | None, *, a: str, b: str) -> PreparedAnswer:
+    """The page about two agents with its ratings alone, which is what the dashboard shows of it."""
+    page = comparison_page(compare_refs(store, a, b, suite=suite), (a, b))
+    return PreparedAnswer(replace(page, sections=page.sections[:1]))
+
+
 QUESTIONS: Mapping[str, Callable[..., PreparedAnswer]] = {
     "leaderboard": rank,
     "board": show_board,
     "radar": show_radar,
+    "timeline": trace,
+    "head to head": compare_pair,
     "cost": price,
     "cost document": price_document,
 }

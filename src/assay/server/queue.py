@@ -1,4 +1,9 @@
-"""Has queued runs carried out by worker processes, a few at a time, and goes on with those that a server left behind."""
+"""Has queued runs carried out by worker processes, a few at a time, and goes on with those that a server
+left behind.
+
+The queue is in the store, and every worker is a process of its own. A server that is restarted therefore
+loses nothing: it finds the runs that its predecessor began and goes on with them.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +133,7 @@ class RunQueue:
     def _bury(self, run_id: str) -> None:
         """A worker has ended. If it left its run open, the run was cancelled or interrupted, or the worker died."""
         worker = self._workers[run_id]
-        queued = next((one for one in self._store.whole_queue() if one.id == run_id), None)
+        queued = next((run for run in self._store.whole_queue() if run.id == run_id), None)
         if queued is None or queued.state not in (QueueState.RUNNING, QueueState.CANCELLING):
             return
         if queued.state is QueueState.RUNNING and worker.returncode == 0:

@@ -1,4 +1,4 @@
-"""Keeps what was computed a moment ago, so that many who ask for the same cost as much as one."""
+"""Caches recent results, so that many equal requests cost as much as one."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ class Recent(Generic[Value]):
     def put(self, key: Hashable, value: Value) -> None:
         with self._lock:
             now = monotonic()
-            self._kept = {name: one for name, one in self._kept.items() if now - one[0] < self._seconds}
+            self._kept = {name: entry for name, entry in self._kept.items() if now - entry[0] < self._seconds}
             self._kept[key] = (now, value)
 
     def get(self, key: Hashable, compute: Callable[[], Value]) -> Value:
         with self._lock:
             now = monotonic()
-            self._kept = {name: one for name, one in self._kept.items() if now - one[0] < self._seconds}
+            self._kept = {name: entry for name, entry in self._kept.items() if now - entry[0] < self._seconds}
             if key not in self._kept:
                 # Its age counts from before it was computed: it may lack what has happened since.
                 self._kept[key] = (now, compute())

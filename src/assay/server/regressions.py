@@ -106,8 +106,8 @@ def list_regressions(
     """As they were last found; nothing is computed."""
     chosen = RegressionFilter(agent_id, suite_id, state, severity, is_open)
     found = context.store.regression_page(chosen, cursor, limit)
-    changes = context.store.regression_changes([one.id for one in found])
-    rows = [tracked_regression_document(one, changes.get(one.id, ())) for one in found]
+    changes = context.store.regression_changes([regression.id for regression in found])
+    rows = [tracked_regression_document(regression, changes.get(regression.id, ())) for regression in found]
     return respond({"regressions": rows, "next_cursor": cursor + limit if len(found) == limit else None})
 
 
@@ -137,7 +137,7 @@ def mark_regression(
     """Kept with who did it and when. A later version that undoes a regression resolves it all the same."""
     found = context.store.regression_page(RegressionFilter(id=regression_id), limit=1)
     if not found:
-        raise LookupFailed(f"There is no regression '{regression_id}'. See what there is: GET /regressions")
+        raise LookupFailed(f"There is no regression '{regression_id}'. List them: GET /regressions")
     store = context.store
     marked = store.mark_regression(found[0].agent, regression_id, asked.state, asked.note, author=caller)
     return respond(tracked_regression_document(marked, store.regression_changes([marked.id])[marked.id]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
@@ -13,9 +12,9 @@ from assay.errors import LookupFailed, no_such
 from assay.model import Phase, RunState, Status
 from assay.pipeline.report import report_of
 from assay.report.documents.result import execution_document, run_document
-from assay.report.documents.specification import stress_answer_document
+from assay.report.documents.specification import stress_specification_document
 from assay.server.access import READ
-from assay.server.answers import describe_errors, respond
+from assay.server.answers import describe_errors, respond, respond_written
 from assay.server.context import BeingComputed, Context
 from assay.server.parameters import Before, Name, PageSize
 from assay.server.questions import AnalysisQuestion
@@ -149,7 +148,7 @@ def read_findings(context: Context, run_id: Name, kind: Name) -> Response:
     if kind not in report.findings:
         raise LookupFailed(no_such(kind, f"findings of run '{report.run.id}'", report.findings))
     document = report.findings[kind].document()
-    return respond(stress_answer_document(document["stress"]) if kind == "stress" else document)
+    return respond(stress_specification_document(document["stress"]) if kind == "stress" else document)
 
 
 class CostAnswer(BaseModel):
@@ -185,4 +184,4 @@ def read_costs(
     except BeingComputed:
         raise HTTPException(503, "The costs are being computed. Try again in a moment.") from None
     headers = {} if found.outdated_seconds is None else {"age": str(round(found.outdated_seconds))}
-    return respond(json.loads(found.answer.document), headers=headers)
+    return respond_written(found.answer.document, headers)

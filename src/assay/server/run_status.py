@@ -1,4 +1,4 @@
-"""Where a run stands: in the queue, being carried out, or ended; and how far it is."""
+"""The status of a run: queued, running or ended, and its progress."""
 
 from __future__ import annotations
 
@@ -68,7 +68,11 @@ def read_status(store: Store, run_id: str) -> dict[str, Any]:
     queued = store.queued_run(run.id if run else run_id)
     if run is None and (queued is None or queued.state is QueueState.DONE):
         raise RunNotFound(f"There is no run '{run_id}'.")
-    waiting = [one.id for one in store.queue() if one.state is QueueState.QUEUED] if queued else []
+    waiting = (
+        [queued_run.id for queued_run in store.queue() if queued_run.state is QueueState.QUEUED]
+        if queued
+        else []
+    )
     status = _find_status(store, queued, run)
     is_open = queued.state.is_open if queued else status == RunState.RUNNING
     done = store.count_executions(run.id) if run else 0

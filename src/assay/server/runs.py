@@ -114,7 +114,7 @@ async def stream_events(request: Request, context: Context, run_id: Name) -> Res
 
 
 async def _events(caller: RequestCaller, run_id: str, status: dict[str, object]) -> AsyncIterator[str]:
-    """Until the run is over, or the key that follows it has ended."""
+    """Send the status whenever it changes, until the run is over or the key of the request has expired."""
     sent, context, checked = "", caller.context, monotonic()
     while True:
         written = strict_json(plain(status))

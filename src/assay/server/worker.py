@@ -19,7 +19,7 @@ from assay.model import RunState
 from assay.model.queue import QueuedRun, QueueState
 from assay.pipeline.alerts import tell_regressions
 from assay.pipeline.planning import prepare
-from assay.pipeline.registered import find_registered
+from assay.pipeline.registry import find_registered
 from assay.pipeline.run import resume, run_plan
 from assay.server.configuration import build_request
 from assay.server.context import without_project_files

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from assay.simulation.config import SimulationConfig, configure_for_performance_with_persistence
     from assay.simulation.log import LogFailed
     from assay.simulation.perception import Observation, Perception
-    from assay.simulation.recommended import Recommendation, get_recommended_config, recommend
+    from assay.simulation.recommendation import Recommendation, get_recommended_config, recommend
     from assay.simulation.run import SimulationResult, simulate
     from assay.simulation.world import StepMetrics, World
 
@@ -24,14 +24,14 @@ _PLACES = {
     "LogFailed": "log",
     "Observation": "perception",
     "Perception": "perception",
-    "Recommendation": "recommended",
+    "Recommendation": "recommendation",
     "SimulationConfig": "config",
     "SimulationResult": "run",
     "StepMetrics": "world",
     "World": "world",
     "configure_for_performance_with_persistence": "config",
-    "get_recommended_config": "recommended",
-    "recommend": "recommended",
+    "get_recommended_config": "recommendation",
+    "recommend": "recommendation",
     "simulate": "run",
 }
 

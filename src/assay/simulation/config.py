@@ -1,4 +1,7 @@
-"""What a simulation is told: the size of the world, who lives in it, and where its steps are logged."""
+"""What a simulation is told: the size of the world, who lives in it, and where its steps are logged.
+
+Impossible settings are all reported at once and by name, before a world is made.
+"""
 
 from __future__ import annotations
 

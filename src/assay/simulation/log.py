@@ -74,7 +74,7 @@ class SimulationLog:
         self._buffers: dict[str, list[tuple[float, ...]]] = {table: [] for table in TABLES}
         with explain_failure(file):
             if config.mode != "memory" and file.exists():
-                raise LogFailed(f"The log '{file}' exists already. Delete it, or use another file.")
+                raise LogFailed(f"The log '{file}' already exists. Delete it, or use another file.")
             self._connection = sqlite3.connect(":memory:" if config.use_in_memory_db else file)
             try:
                 apply_profile(self._connection, config.db_pragma_profile)

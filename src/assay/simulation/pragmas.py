@@ -62,7 +62,7 @@ def settings_of(connection: sqlite3.Connection) -> dict[str, Pragma]:
         (
             name
             for name, settings in PROFILES.items()
-            if all(settings[one] == actual[one] for one in decisive)
+            if all(settings[name] == actual[name] for name in decisive)
         ),
         "none",
     )

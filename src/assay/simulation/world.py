@@ -96,7 +96,13 @@ class Population:
 
 
 class World:
-    """The state of a simulation. `step` carries it on by one step; the same config gives the same history in every process."""
+    """The state of a simulation; `step` carries it on by one step.
+
+    The same config gives the same history in every process: all chance comes from one generator, and
+    every rule is applied to all agents at once in a fixed order. The grid has a border of walls, so that
+    the neighbours of a cell are eight fixed offsets and no agent needs a test for the edge. Agents that
+    want the same cell draw lots.
+    """
 
     def __init__(self, config: SimulationConfig) -> None:
         self.config = config.model_copy()
@@ -142,7 +148,12 @@ class World:
         )
 
     def step(self) -> StepMetrics:
-        """One step of every agent, then the food grows."""
+        """Carry the world on by one step of every agent, after which the food grows.
+
+        All agents look at the same state and choose first; conflicts over cells are settled before
+        anything happens. Then come gathering, sharing, attacks, births, moves, and last what living
+        costs, by which agents die. The order is part of what makes a history reproducible.
+        """
         self.number += 1
         agents = self.agents
         near = agents.cell + self._around[self.chance.integers(0, 8, len(agents))]
@@ -163,7 +174,12 @@ class World:
         )  # fmt: skip
 
     def _decide(self, near: Array) -> None:
-        """Choose an action for every agent from what it is, has and sees in the one cell; for movers, `near` becomes where they go."""
+        """Choose an action for every agent from what it is, has and sees in the one cell.
+
+        Later rules replace earlier ones: to move, to attack if hungry, to gather, to share, to reproduce.
+        For agents that move, `near` becomes the cell where they go; control agents go on at random, the
+        others to the most food. An agent that finds the cell taken passes.
+        """
         agents, config = self.agents, self.config
         other = self.occupant[near]
         meets = other >= 0
@@ -184,7 +200,11 @@ class World:
         action[(action == AgentAction.MOVE) & (self.occupant[near] != EMPTY)] = AgentAction.PASS
 
     def _find_richest(self, cells: Array) -> Array:
-        """Of the free cells around each, one with the most food; among equals, from a direction drawn at random. A wall where none is free."""
+        """Choose, for each agent, the free cell around it with the most food.
+
+        Among equal cells one is chosen from a direction drawn at random. A wall stands for "no free
+        cell".
+        """
         around = cells[:, None] + self._around
         score = np.where(self.occupant[around] == EMPTY, self.food[around] * 8, -8)
         score += self._turns[self.chance.integers(0, 8, len(cells))]
@@ -193,7 +213,7 @@ class World:
         return np.where(score[rows, best] < 0, 0, around[rows, best])  # cell 0 is a corner of the border
 
     def _settle_claims(self, near: Array) -> None:
-        """Of the agents that need the same cell, one drawn at random gets it; the others pass."""
+        """Let one of the agents that need the same cell have it, drawn at random; the others pass."""
         action = self.agents.action
         claiming = np.flatnonzero((action != AgentAction.GATHER) & (action != AgentAction.PASS))
         wanted, rank = near[claiming], self.chance.permutation(len(claiming))
@@ -232,6 +252,11 @@ class World:
         return int(amount.sum())
 
     def _reproduce(self, near: Array) -> int:
+        """Let every agent that chose to reproduce have a child in its cell nearby.
+
+        The child gets half of the parent's energy, so that energy is neither made nor lost. Returns the
+        number of births.
+        """
         agents = self.agents
         parents = np.flatnonzero(agents.action == AgentAction.REPRODUCE)
         if not len(parents):

@@ -22,7 +22,13 @@ _NOT_CACHED = {"cache-control": "no-cache"}
 
 
 class Service:
-    """One answer on its way. `is_over` ends it: it is done, it hung up as a simulated fault, or the client has gone."""
+    """One answer of the simulated server on its way to the client.
+
+    All delays and faults are decided in `begin`, before the first byte, and each token is sent at a
+    planned time counted from when a slot was free. A late timer so delays one token and not all that
+    follow it. `is_over` says that the answer is done, that it hung up as a simulated fault, or that the
+    client has gone.
+    """
 
     __slots__ = (
         "_client", "_cut_after", "_delays", "_dialect", "_due", "_sent", "_simulation", "_steps", "_turn",

@@ -19,7 +19,7 @@ from assay.model import AgentUse
 from assay.model.secret import plain_secrets
 from assay.spec.document import Document, Place, read_document
 from assay.spec.read import validate_model
-from assay.spec.schema import Section, Version
+from assay.spec.schema import ResourcesSection, Section, Version
 
 
 class PriceSection(Section):
@@ -88,7 +88,7 @@ class AgentSection(Section):
     )
     version: Version = Field(
         "",
-        description="Version of the agent. Default: found by its type, such as the commit of the file or the model that answered.",
+        description="Version of the agent. Default: detected, such as the commit of the file or the model that answered.",
         examples=["3"],
     )
     price: Price | None = Field(
@@ -104,9 +104,14 @@ class AgentSection(Section):
     )
     concurrency: PositiveInt | None = Field(
         None,
-        description="Most executions in flight, whatever a run asks for. Say 1 for a Python function that must not be called "
-        "from several threads at a time.",
+        description="Maximum executions in flight, whatever a run requests. Set 1 for a Python function that is not "
+        "thread-safe.",
         examples=[1],
+    )
+    resources: ResourcesSection | None = Field(
+        None,
+        description="Resources that a job of this agent needs. Default: one processor.",
+        examples=[{"cpu": 2, "gpu": 1, "custom": {"tpu": 1}}],
     )
 
 
@@ -197,4 +202,5 @@ def agent_use(section: AgentSection, folder: Path) -> AgentUse:
         options["cassette"] = section.cassette
     if section.concurrency is not None:
         options["concurrency"] = section.concurrency
-    return AgentUse(section.name, section.type, options, section.version, price, str(folder))
+    resources = section.resources.to_noun() if section.resources else None
+    return AgentUse(section.name, section.type, options, section.version, price, str(folder), resources)

@@ -75,7 +75,7 @@ class CaseSection(BaseModel):
     turns: list[Any] | None = Field(
         None,
         min_length=1,
-        description="A conversation: its turns one after the other; see Turn.",
+        description="A conversation: its turns in order; see Turn.",
         examples=[["Hello", {"input": "And by when?", "expected": "14 days"}]],
     )
     tools: list[Any] | None = Field(
@@ -89,7 +89,7 @@ class CaseSection(BaseModel):
         examples=[["invoice.txt"]],
     )
     tags: Names | None = Field(
-        None, description="Words by which `--tag` chooses cases.", examples=[["refund", "hard"]]
+        None, description="Tags by which `--tag` selects cases.", examples=[["refund", "hard"]]
     )
 
 

@@ -83,7 +83,11 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A cron expression of five fields; ValueError from `parse` says which field is wrong."""
+    """A cron expression of five fields: minute, hour, day of the month, month, day of the week.
+
+    `parse` raises ValueError that says which field is wrong. As in Vixie cron, if both days are
+    restricted, one of them suffices. Times are those of the wall clock in the schedule's time zone.
+    """
 
     minutes: frozenset[int]
     hours: frozenset[int]
@@ -117,7 +121,7 @@ class Schedule:
         )
         # 30 February passes every check of single fields.
         if schedule.next_after(datetime(2000, 1, 1)) is None:
-            raise ValueError(f"'{text}' never comes: there is no such day")
+            raise ValueError(f"'{text}' never matches: there is no such day")
         return schedule
 
     def next_after(self, moment: datetime) -> datetime | None:
@@ -174,6 +178,16 @@ class Schedule:
     def _matches_day(self, moment: datetime) -> bool:
         of_month, of_week = moment.day in self.days, (moment.weekday() + 1) % 7 in self.weekdays
         return of_month or of_week if self.either_day else of_month and of_week
+
+
+def next_due(schedule: str | None, now: datetime) -> datetime | None:
+    """The first time after `now` of a cron expression, in the time zone of `now`; None where there is no schedule."""
+    if schedule is None:
+        return None
+    try:
+        return Schedule.parse(schedule).next_after(now)
+    except ValueError:  # stored before schedules were checked
+        return None
 
 
 def _instant_of(wall: datetime) -> datetime:

@@ -28,7 +28,8 @@ def resolve_experiment(experiment: str, folder: Path) -> str:
     return f"{(folder / file).resolve()}::{name}" if separator and file.endswith(".py") else experiment
 
 
-_BUILTIN = Path(__file__).parent.parent / "builtin"
+_BUILTIN = Path(__file__).resolve().parent.parent / "builtin"
+_SUITES = ("puzzles",)
 
 
 def builtin_specs() -> dict[str, Path]:
@@ -36,7 +37,10 @@ def builtin_specs() -> dict[str, Path]:
 
 
 def builtin_suites() -> dict[str, Path]:
-    return {path.stem: path for path in sorted((_BUILTIN / "suites").glob("*.yaml"))}
+    """Find the built-in suites, in the installed package or, in a repository, among the examples."""
+    places = (_BUILTIN / "suites", _BUILTIN.parents[2] / "examples")
+    found = {name: [place / name / f"{name}.yaml" for place in places] for name in _SUITES}
+    return {name: file for name, files in found.items() for file in files if file.is_file()}
 
 
 def builtin_teams() -> dict[str, Path]:

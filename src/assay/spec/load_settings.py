@@ -90,7 +90,7 @@ def abort_conditions_of(text: str, option: str = "--abort-on") -> tuple[Objectiv
     for condition in conditions:
         if instead := _NOT_WHILE_IT_RUNS.get(condition.metric):
             raise _wrong(
-                option, f"'{condition.metric}' is not known while a load runs: use {instead} instead."
+                option, f"'{condition.metric}' is not available while a load runs: use {instead} instead."
             )
     return conditions
 
@@ -105,10 +105,12 @@ def _objective(text: str, option: str) -> Objective:
         )
     metric, statistic, sign, number, unit = match.groups()
     if metric not in (*_TIMES, *_RATES):
-        raise _wrong(option, f"'{metric}' cannot be an objective; there are {', '.join((*_TIMES, *_RATES))}.")
+        raise _wrong(
+            option, f"'{metric}' cannot be an objective; use one of {', '.join((*_TIMES, *_RATES))}."
+        )
     if metric in _TIMES and statistic not in _STATISTICS:
         raise _wrong(
-            option, f"Of '{metric}' say which figure: {', '.join(f'{metric}_{s}' for s in _STATISTICS)}."
+            option, f"Choose a statistic of '{metric}': {', '.join(f'{metric}_{s}' for s in _STATISTICS)}."
         )
     if metric in _TIMES and unit not in ("us", "µs", "ms", "s"):
         raise _wrong(option, f"'{text.strip()}' needs a unit: us, ms or s.")

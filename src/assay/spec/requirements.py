@@ -29,7 +29,10 @@ _HINT = f"Write a name, one of {' '.join(SIGNS)} and a number: accuracy>=0.9"
 
 
 def parse_requirements(written: str | Sequence[str]) -> list[Requirement]:
-    """From a text with commas, or a list of such; ValueError that says what is wrong with which part."""
+    """Parse requirements from a text with commas, or from a list of such texts.
+
+    Raises ValueError that says what is wrong with which part.
+    """
     texts = [written] if isinstance(written, str) else written
     for text in texts:
         if not text.strip(" ,"):
@@ -58,7 +61,7 @@ def _parse(text: str) -> Requirement:
 
 
 def _limit(name: str, number: float, unit: str) -> float:
-    """In the unit of the metric, which is seconds unless its name says otherwise (`latency_ms`)."""
+    """Convert a limit to the unit of the metric, which is seconds unless its name says otherwise (`latency_ms`)."""
     if unit == "%":
         return number / 100
     if unit:

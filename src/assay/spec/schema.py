@@ -22,6 +22,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from assay.model.settings import ResourceRequest
+
 _PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 
 
@@ -116,7 +118,7 @@ class UntilSection(Section):
         description="Half the width of the 95 % interval of the median, relative to it.",
         examples=["2%"],
     )
-    max: Number = Field(50, description="The most executions.", examples=[200])
+    max: Number = Field(50, description="Maximum executions.", examples=[200])
     metric: str = Field("seconds", description="The metric whose interval is watched.", examples=["seconds"])
 
 
@@ -124,7 +126,7 @@ class IterationsSection(Section):
     """Warm-ups and measured executions."""
 
     warmup: Count = Field(
-        0, description="Executions of each process that are run first and not counted.", examples=[1]
+        0, description="Warm-up executions of each process, which are not counted.", examples=[1]
     )
     measured: Number | Literal["auto"] = Field(
         1, description="Measured executions of each process; auto: see until.", examples=[5]
@@ -134,7 +136,7 @@ class IterationsSection(Section):
     )
     loops: Number | Literal["auto"] | None = Field(
         None,
-        description="Calls within one execution; auto finds as many as the clock needs. Default: 1, for functions auto.",
+        description="Calls within one execution; auto: as many as the clock needs. Default: 1, for functions auto.",
         examples=["auto"],
     )
 
@@ -148,12 +150,12 @@ class UntilDecidedSection(Section):
     )
     tolerance: Share | None = Field(
         None,
-        description="Differences within it count as none. Default: 3 %, for scores one point of a hundred.",
+        description="Differences within this count as no difference. Default: 3 %, for scores one point of a hundred.",
         examples=["5%"],
     )
     max: Annotated[int, Field(ge=10, le=100_000)] | None = Field(
         None,
-        description="The most pairs. Default: 60 processes a side, or all cases of a suite.",
+        description="Maximum pairs. Default: 60 processes per side, or all cases of a suite.",
         examples=[100],
     )
 
@@ -165,10 +167,25 @@ class LimitsSection(Section):
         None, description="An execution that takes longer is stopped. Default: 600.", examples=[20]
     )
     memory_mb: PositiveFloat | None = Field(
-        None, description="Memory of its whole process tree.", examples=[512]
+        None, description="Memory of the whole process tree.", examples=[512]
     )
-    tokens: PositiveFloat | None = Field(None, description="Tokens that it uses.", examples=[1000])
-    usd: PositiveFloat | None = Field(None, description="What it costs.", examples=[0.01])
+    tokens: PositiveFloat | None = Field(None, description="Tokens used by one execution.", examples=[1000])
+    usd: PositiveFloat | None = Field(None, description="Cost of one execution.", examples=[0.01])
+
+
+class ResourcesSection(Section):
+    """What one job needs of the machine that it runs on. An executor with several machines chooses one that has it."""
+
+    cpu: PositiveFloat = Field(1.0, description="Processors.", examples=[2])
+    gpu: Annotated[float, Field(ge=0)] = Field(0.0, description="GPUs.", examples=[1])
+    custom: dict[str, PositiveFloat] = Field(
+        default_factory=dict,
+        description="Custom resources of a cluster, by name; a single machine ignores them.",
+        examples=[{"tpu": 1}],
+    )
+
+    def to_noun(self) -> ResourceRequest:
+        return ResourceRequest(self.cpu, self.gpu, self.custom)
 
 
 class InstrumentSection(OwnModel):
@@ -203,7 +220,7 @@ class ExperimentEntry(Section):
     )
     group: str | None = Field(
         None,
-        description="Group of experiments that it belongs to; `assay run --group` runs one of them.",
+        description="Group that this experiment belongs to; `assay run --group` runs one group.",
         min_length=1,
         examples=["latency"],
     )
@@ -217,7 +234,7 @@ class ExperimentEntry(Section):
     )
     strategy: Literal["cartesian", "random", "zip"] = Field(
         "cartesian",
-        description="All combinations of the sweep, some of them at random, or the first with the first and so on.",
+        description="How to combine the sweep: all combinations, a random sample of them, or value by value (first with first, and so on).",
         examples=["zip"],
     )
     samples: Number | None = Field(
@@ -225,7 +242,7 @@ class ExperimentEntry(Section):
     )
     iterations: IterationsSection = Field(
         default_factory=lambda: IterationsSection.model_validate({}),
-        description="How often each process does it.",
+        description="Warm-up and measured executions per process.",
         examples=[{"warmup": 1, "measured": 5}],
     )
     processes: Number = Field(1, description="Fresh processes, the unit of comparison.", examples=[10])
@@ -236,13 +253,18 @@ class ExperimentEntry(Section):
     )
     isolation: Literal["process", "cold", "inline"] = Field(
         "process",
-        description="In one supervised worker, in a fresh process for each execution, or in the runner itself.",
+        description="process: one supervised worker; cold: a fresh process for each execution; inline: the runner itself.",
         examples=["cold"],
     )
     limits: LimitsSection = Field(
         default_factory=lambda: LimitsSection.model_validate({}),
-        description="Upper limits of one execution.",
+        description="Limits of one execution.",
         examples=[{"seconds": 30, "memory_mb": 512}],
+    )
+    resources: ResourcesSection | None = Field(
+        None,
+        description="Resources that each process needs. Default: one processor.",
+        examples=[{"cpu": 2, "gpu": 1}],
     )
     cleanup: Command | None = Field(
         None,
@@ -271,10 +293,14 @@ class RunSection(Section):
     order: Literal["interleaved", "sequential"] = Field(
         "interleaved", description="Order of the trials.", examples=["sequential"]
     )
-    executor: str = Field("local", description="Where workers run.", examples=["local"])
-    parallelism: Number = Field(1, description="Workers at the same time.", examples=[2])
+    executor: str = Field("local", description="Where workers run: local, or ray.", examples=["ray"])
+    parallelism: Number | None = Field(
+        None,
+        description="Concurrent workers. Default: 1, or the number of slots of a cluster.",
+        examples=[2],
+    )
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
-        None, description="Seed of the order of trials and of experiments.", examples=[42]
+        None, description="Seed for the order of trials and for experiments.", examples=[42]
     )
     output_dir: str | None = Field(
         None, description="Folder for the JSON result and the Markdown report.", examples=["results"]
@@ -283,7 +309,7 @@ class RunSection(Section):
     notes: str = Field("", description="Notes for the report.", examples=["before the release"])
     until: UntilDecidedSection | None = Field(
         None,
-        description="With two arms: stop as soon as it is decided which one is better.",
+        description="With two arms: stop as soon as one is decided to be better.",
         examples=[{"decided": "seconds"}],
     )
 
@@ -292,9 +318,7 @@ class OwnEntry(ExperimentEntry):
     """One of several experiments; the keys of the file are its defaults."""
 
     experiment: str = Field("", description="A name, `module:attribute` or `file.py::name`.")
-    tags: Names = Field(
-        default_factory=no_items, description="Tags that the run gets for it.", examples=["nightly"]
-    )
+    tags: Names = Field(default_factory=no_items, description="Tags for the run.", examples=["nightly"])
 
 
 class SpecFile(RunSection, OwnEntry):
@@ -305,7 +329,9 @@ class SpecFile(RunSection, OwnEntry):
     )
 
     experiments: list[OwnEntry] = Field(
-        default_factory=no_items, min_length=1, description="Several: each may have the keys of one."
+        default_factory=no_items,
+        min_length=1,
+        description="A list, each entry with the keys of a single one.",
     )
 
 

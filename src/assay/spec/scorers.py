@@ -26,7 +26,7 @@ class ScorerSection(Section):
     )
     weight: NonNegativeFloat = Field(
         1.0,
-        description="Weight of its score in the score of a case. With 0 its score is only shown.",
+        description="Weight of its score in the score of a case. With 0 the score is only shown.",
         examples=[0.5],
     )
     label: str = Field(

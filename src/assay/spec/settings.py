@@ -18,6 +18,7 @@ from typing import Any
 
 from assay.errors import Mistake, SpecError, did_you_mean, known_names
 from assay.files import UnreadableFile, read_bytes
+from assay.plugin import lookup
 from assay.spec.files import matching
 
 FILE = "assay.toml"
@@ -56,6 +57,8 @@ class Settings:
     suites: tuple[str, ...] = ()
     server: Mapping[str, Any] = field(default_factory=dict)
     """Settings of `assay serve`, checked like all others."""
+    executors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Settings of executors, by name: the sections that are called like one. The executor itself checks them."""
 
     @property
     def zone(self) -> tzinfo:
@@ -107,7 +110,8 @@ def find_settings(start: Path, environment: Mapping[str, str] = os.environ) -> S
     lists = {name: tuple(own.get(name, ())) for name in ("load", "agents", "suites")}
     retry = float(own.get("db_retry", DB_RETRY))
     workspace = environment.get("ASSAY_WORKSPACE") or own.get("workspace")
-    return Settings(home, db, retry, workspace, server=table.get("server", {}), **lists)
+    executors = {name: keys for name, keys in table.items() if name not in _KEYS}
+    return Settings(home, db, retry, workspace, server=table.get("server", {}), executors=executors, **lists)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -139,9 +143,11 @@ def _text(path: Path) -> str:
 def _mistakes(path: Path, text: str, table: dict[str, Any]) -> Iterator[Mistake]:
     """Every mistake of the file at once. An unknown key is one, because a misspelt setting would silently have no effect."""
     for section, keys in table.items():
+        if section not in _KEYS and isinstance(keys, dict) and section in lookup.known("executors"):
+            continue
         if section not in _KEYS or not isinstance(keys, dict):
             line = _line(text, section)
-            hint = f"{did_you_mean(section, _KEYS)} Settings go under [assay] or [server].".strip()
+            hint = f"{did_you_mean(section, _KEYS)} Settings go under [assay], [server] or the name of an executor.".strip()
             yield Mistake(str(path), line, section, "is not a section of the settings.", hint)
             continue
         for key, value in keys.items():
@@ -157,9 +163,9 @@ def _problem(section: str, key: str, value: Any) -> tuple[str, str]:
         return "is not a setting.", known_names(key, sorted(known))
     is_list_of_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
     if key in ("load", "agents", "suites") and not is_list_of_texts:
-        return "must be a list of texts.", 'Write: ["experiments/*.py"]'
+        return "must be a list of strings.", 'Write: ["experiments/*.py"]'
     if key == "agent_options" and not is_list_of_texts:
-        return "must be a list of texts, the options that requests may set.", 'Write: ["temperature"]'
+        return "must be a list of strings, the options that requests may set.", 'Write: ["temperature"]'
     if key == "db" and not isinstance(value, str):
         return "must be text, the URL of a database.", 'Write: "sqlite:///.assay/assay.db"'
     if key == "workspace" and not (isinstance(value, str) and value):

@@ -61,7 +61,7 @@ class SuiteIterationsSection(Section):
 
     warmup: Count | None = Field(
         None,
-        description="Executions of a trial that are run first and not counted. Default: 1, and 0 for agents that are remote "
+        description="Warm-up executions of a trial, which are not counted. Default: 1, or 0 for agents that are remote "
         "or have a price.",
         examples=[1],
     )
@@ -209,7 +209,7 @@ class BenchmarkSection(Section):
     )
     limits: LimitsSection = Field(
         default_factory=lambda: LimitsSection.model_validate({}),
-        description="Upper limits of one execution.",
+        description="Limits of one execution.",
         examples=[{"seconds": 20, "tokens": 1000, "usd": 0.01}],
     )
     cleanup: Command | None = Field(
@@ -298,8 +298,9 @@ class SuiteFile(Section):
     )
     schedule: Annotated[str, AfterValidator(_check_schedule)] | None = Field(
         None,
-        description="When the suite is due, in cron syntax (UTC). `assay suite show` prints the next time, "
-        "`assay suite list --due` the suites that are due; Assay starts no run by itself.",
+        description="When `assay serve` runs the suite, in cron syntax and in the time zone of `assay.toml` "
+        "(`timezone` under `[server]`, else UTC). `assay suite show` prints the next time, `assay suite list --due` "
+        "the suites that are due.",
         examples=["0 3 * * 1"],
     )
     require: Names = Field(
@@ -329,7 +330,7 @@ class SuiteFile(Section):
     tags: Names = Field(default_factory=no_items, description="Tags of the run.", examples=["nightly"])
     notes: str = Field("", description="Notes for the report.", examples=["before the release"])
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
-        None, description="Seed of the order of trials and of simulated agents.", examples=[42]
+        None, description="Seed for the order of trials and for simulated agents.", examples=[42]
     )
     output_dir: str | None = Field(
         None, description="Folder for the JSON result and the Markdown report.", examples=["results"]
@@ -386,8 +387,12 @@ class SuiteSpec(Section):
     order: Literal["interleaved", "sequential"] = Field(
         "interleaved", description="Order of the trials.", examples=["sequential"]
     )
-    executor: str = Field("local", description="Where workers run.", examples=["local"])
-    parallelism: PositiveInt = Field(1, description="Workers at the same time.", examples=[2])
+    executor: str = Field("local", description="Where workers run: local, or ray.", examples=["ray"])
+    parallelism: PositiveInt | None = Field(
+        None,
+        description="Concurrent workers. Default: 1, or the number of slots of a cluster.",
+        examples=[2],
+    )
     budget: BudgetSection = Field(
         default_factory=lambda: BudgetSection.model_validate({}),
         description="Stop the run when it is used up.",
@@ -406,7 +411,7 @@ class SuiteSpec(Section):
     tags: Names = Field(default_factory=no_items, description="Tags of the run.", examples=["nightly"])
     notes: str = Field("", description="Notes for the report.", examples=["before the release"])
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
-        None, description="Seed of the order of trials and of simulated agents.", examples=[42]
+        None, description="Seed for the order of trials and for simulated agents.", examples=[42]
     )
     output_dir: str | None = Field(
         None, description="Folder for the JSON result and the Markdown report.", examples=["results"]
@@ -550,7 +555,7 @@ def _duplicates(benchmarks: dict[Place, Benchmark], document: Document) -> Itera
 def _benchmark(
     section: BenchmarkSection, document: Document, place: Place, folder: Path, mistakes: list[Mistake]
 ) -> Benchmark:
-    """The noun for one benchmark; what is wrong with its cases, scorers and other keys is added to `mistakes`."""
+    """Build one benchmark; what is wrong with its cases, scorers and other keys is added to `mistakes`."""
     own_cases = _cases(section, document, place, folder, mistakes)
     mistakes += _check_misplaced_keys(section, document, place)
     uses = tuple(scorer_use(use, folder) for use in section.scorer)
@@ -626,7 +631,7 @@ def _iterations(section: BenchmarkSection) -> Iterations:
 
 
 def _limits(section: BenchmarkSection) -> Limits:
-    """From `limits` or, key by key where that is silent, from `constraints`; in seconds and bytes."""
+    """Read the limits in seconds and bytes: from `limits` or, for keys that it lacks, from `constraints`."""
     limits, other = section.limits, section.constraints or ConstraintsSection.model_validate({})
     seconds = limits.seconds or (other.time_limit_ms / 1000 if other.time_limit_ms else None)
     memory = limits.memory_mb or other.memory_limit_mb

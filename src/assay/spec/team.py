@@ -39,7 +39,7 @@ class TeamSection(Section):
     cases: str | list[Any] = Field(
         description="A file or the cases themselves; a case with `agent: NAME` is for that agent alone."
     )
-    permits: Number | None = Field(None, description="How many may work at once. Default: all.")
+    permits: Number | None = Field(None, description="How many agents may work at once. Default: all.")
     iterations: TeamIterationsSection = Field(
         default_factory=lambda: TeamIterationsSection.model_validate({}),
         description="Warm-ups and measured pairs of legs.",
@@ -48,10 +48,10 @@ class TeamSection(Section):
         default_factory=dict, description="Options of all agents, or with `NAME.` before them of one."
     )
     sweep: dict[str, list[Any]] = Field(
-        default_factory=dict, description="Such options with their values: each point is a team."
+        default_factory=dict, description="Options with the values to try: each point is a team."
     )
     strategy: Literal["cartesian", "zip"] = Field(
-        "cartesian", description="How the axes of the sweep are combined to points."
+        "cartesian", description="How the axes of the sweep are combined into points."
     )
     limits: LimitsSection = Field(
         default_factory=lambda: LimitsSection.model_validate({}),
@@ -65,7 +65,7 @@ class TeamRunSection(Section):
     name: str | None = Field(None, description="Name of the run. Default: the teams.")
     load: Names = Field(default_factory=no_items, description="Python files that define agents of your own.")
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
-        None, description="Seed of the order of legs and agents."
+        None, description="Seed for the order of legs and agents."
     )
     output_dir: str | None = Field(None, description="Folder for the JSON result and the Markdown report.")
     tags: Names = Field(default_factory=no_items, description="Tags of the run.")
@@ -86,7 +86,9 @@ class TeamFile(TeamRunSection, OwnTeam):
     model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["team"]}, {"required": ["teams"]}]})
 
     teams: list[OwnTeam] = Field(
-        default_factory=no_items, min_length=1, description="Several: each may have the keys of one."
+        default_factory=no_items,
+        min_length=1,
+        description="A list, each entry with the keys of a single one.",
     )
 
 
@@ -103,7 +105,7 @@ class ReadTeam:
     cases: tuple[Case, ...]
 
     def agents_place(self) -> Place:
-        """Where its agents are written: in its own part of the file, or among the common keys."""
+        """Find where the agents of the team are written: in its own part of the file, or among the common keys."""
         own = (*self.origin.prefix, "agents")
         return own if own in self.origin.document.lines else ("agents",)
 

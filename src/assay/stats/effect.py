@@ -147,10 +147,16 @@ def _rank_sum(x: Array, y: Array) -> _Test:
         side = ranks[: x.size] if x.size <= y.size else ranks[x.size :]
         p = nulls.exact_p(nulls.tied_rank_sum_cdf(ranks.tolist(), side.size), int(side.sum()))
         return _Test(p, "exact Mann–Whitney", dominance)
+    p = normal_p(doubled / 2 - pairs / 2, rank_sum_variance(x, y))
+    return _Test(p, "Mann–Whitney (normal approximation)", dominance)
+
+
+def rank_sum_variance(x: Array, y: Array) -> float:
+    """The variance of the Mann–Whitney statistic when these values, with their ties, are dealt to both sides by chance."""
+    _, ties = np.unique(np.concatenate((x, y)), return_counts=True)
     counts, total = ties.astype(np.float64), x.size + y.size
     tied = float((counts**3 - counts).sum()) / (total * (total - 1))
-    p = _normal_p(doubled / 2 - pairs / 2, pairs / 12 * (total + 1 - tied))
-    return _Test(p, "Mann–Whitney (normal approximation)", dominance)
+    return x.size * y.size / 12 * (total + 1 - tied)
 
 
 def _compute_signed_rank(steps: Array) -> _Test:
@@ -164,7 +170,7 @@ def _compute_signed_rank(steps: Array) -> _Test:
     statistic = int(doubled[moved > 0].sum())
     if moved.size > nulls.EXACT_SIGNED:
         variance = float((doubled.astype(np.float64) ** 2).sum()) / 16
-        p = _normal_p(statistic / 2 - float(doubled.sum()) / 4, variance)
+        p = normal_p(statistic / 2 - float(doubled.sum()) / 4, variance)
         return _Test(p, "Wilcoxon signed rank (normal approximation)", dominance)
     if ties.max() == 1:
         p = nulls.symmetric_p(nulls.compute_signed_rank_cdf(moved.size), statistic // 2)
@@ -173,7 +179,7 @@ def _compute_signed_rank(steps: Array) -> _Test:
     return _Test(p, "exact Wilcoxon signed rank", dominance)
 
 
-def _normal_p(deviation: float, variance: float) -> float:
+def normal_p(deviation: float, variance: float) -> float:
     """Two-sided, with the continuity correction of one half."""
     if variance <= 0:
         return 1.0

@@ -1,4 +1,4 @@
-"""Learning curves: when a reward is reached for good enough, and how steady it is from then on.
+"""Learning curves: when a policy converges, and how steady its reward is afterwards.
 
 A single noisy reward above a threshold is luck, and the more noise, the sooner. So thresholds are held against trailing means,
 and the spread is taken after convergence, not over the slope of learning.

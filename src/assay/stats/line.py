@@ -1,4 +1,8 @@
-"""A straight line through points: slopes of drifts, and exponents of growth on logarithmic scales."""
+"""A straight line through points: slopes of drifts, and exponents of growth on logarithmic scales.
+
+The slope is that of a line fitted to all points at once. It comes with an interval, because a slope
+without one says nothing about whether there is a drift.
+"""
 
 from __future__ import annotations
 

@@ -148,7 +148,12 @@ class _CaseKind:
 
 @dataclass(frozen=True, slots=True)
 class _Strata:
-    """The repetitions of both sides together, by case."""
+    """The repetitions of both sides together, by case.
+
+    Under the null hypothesis it is chance which repetitions of a case are B's, so the distribution of B's
+    sum follows from drawing `drawn` repetitions of each case without replacement. Cases are independent
+    of each other, so their distributions are convolved.
+    """
 
     scores: Array
     cases: Whole
@@ -213,7 +218,11 @@ class _Strata:
                 yield _CaseKind(tuple(row), drawn, count)
 
     def _draw_tails(self) -> _Tails:
-        """By Monte Carlo with a fixed seed; the result itself counts as one of the draws."""
+        """Estimate the tails by Monte Carlo, with a fixed seed.
+
+        The observed result counts as one of the draws, so that p is never 0 and the test stays valid
+        (Davison and Hinkley 1997, 4.2). Sums that differ by rounding only count as equal.
+        """
         chance = np.random.default_rng(_SEED)
         sums = np.zeros(DRAWS)
         for drawn, rows in self._rows():

@@ -1,4 +1,9 @@
-"""Estimates whose error has several sources, such as rounds of a run, cases and sessions of a machine."""
+"""Estimates whose error has several sources, such as rounds of a run, cases and sessions of a machine.
+
+The variances of the sources add up, each divided by the number of its own units. Many cases therefore do
+not help against a machine that differs from session to session: the error stays above that of each single
+source.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,13 @@ def resample(names: tuple[str, ...], draws: int) -> Resample:
 
 
 class Resample:
-    """The same draws for every table whose rows have the same names: what is made of them is paired row by row."""
+    """Bootstrap draws that are the same for every table whose rows have the same names.
+
+    Results that are computed from the same draws are paired row by row, so a difference between two
+    agents keeps what their cases have in common. The seed is derived from the names, so that a result
+    does not change when it is computed again. Of very many rows, groups are drawn instead of single rows;
+    which rows are in a group is chance.
+    """
 
     def __init__(self, names: Sequence[str], draws: int) -> None:
         # The same names give the same draws, so that a result does not change when it is computed again.

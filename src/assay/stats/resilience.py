@@ -1,4 +1,4 @@
-"""How well something stands pressure, between 0 and 1."""
+"""The resilience score, between 0 and 1."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from assay.stats.means import share_difference
 _SURE = 3.0
 
 
-def scenario_score(share: float, bearing: float, recovering: float) -> float:
+def scenario_score(share: float, sustained: float, recovering: float) -> float:
     """Each factor between 0 and 1, so that nothing makes up for a failing elsewhere.
 
     >>> scenario_score(0.9, 0.5, 0.8)
     0.36000000000000004
     """
-    return share * bearing * recovering
+    return share * sustained * recovering
 
 
 def is_as_in_calm(failed: int, ended: int, calm_failed: int, calm_ended: int) -> bool:
@@ -50,15 +50,15 @@ def worth(offered: int, completed: int, judged: int) -> float:
     return offered * min(1.0, judged / completed) if completed else float(offered)
 
 
-def bearing(is_broken: bool, borne: float, asked: float) -> float:
-    """The part of a load that was borne; all of it where nothing broke.
+def sustained_share(is_broken: bool, sustained: float, asked: float) -> float:
+    """The part of a load that was sustained; all of it where nothing broke.
 
-    >>> bearing(False, 3, 10), bearing(True, 3, 10), bearing(True, 12, 10)
+    >>> sustained_share(False, 3, 10), sustained_share(True, 3, 10), sustained_share(True, 12, 10)
     (1.0, 0.3, 1.0)
     """
     if not is_broken:
         return 1.0
-    return min(1.0, max(0.0, borne / asked)) if asked > 0 else 0.0
+    return min(1.0, max(0.0, sustained / asked)) if asked > 0 else 0.0
 
 
 def recovering(recovery: float | None, seconds: float, faults: int = 0) -> float:

@@ -1,4 +1,4 @@
-"""The smallest size at which something happens often enough, where only simulation tells how often it happens.
+"""Finds the smallest sample size with enough power, when only simulation can estimate the power.
 
 `assay power` asks how many cases or rounds a comparison needs to find a change with a given power. For most tests there
 is no formula, so the comparison is simulated at a size, and the size is searched: doubled or halved until one size is

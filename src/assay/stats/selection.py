@@ -60,7 +60,14 @@ def _at(values: Array, ranks: Sequence[int]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Every row with every value; a pair is below a limit where value <= weight × limit + row."""
+    """All pairs of a row and a value, without a list of them.
+
+    A pair is below a limit where value ≤ weight × limit + row. Since the values are sorted, counting the
+    pairs below a limit takes one binary search for each row. The smallest limit with a given number of
+    pairs below it is found by halving an interval until few pairs are left in it, which are then looked
+    at one by one. This needs memory for the rows and values only, where a table of all pairs would need
+    their product.
+    """
 
     values: Array
     """Sorted."""
@@ -93,7 +100,11 @@ class _Pairs:
         return (count + int(np.searchsorted(self.values, limit, side="right"))) // 2 > rank
 
     def _smallest(self, low: float, high: float, rank: int) -> float:
-        """The smallest limit with more than `rank` pairs below it, by halving: until few pairs are left, over all of them."""
+        """Find the smallest limit with more than `rank` pairs below it, by halving.
+
+        Counts of limits that were looked at before narrow the interval at no cost. Once few pairs are
+        left in it, they are looked at one by one.
+        """
         known = [(limit, self._is_beyond(rank, limit, count)) for limit, count in self.counts.items()]
         below = max((limit for limit, is_beyond in known if not is_beyond), default=low)
         beyond = min((limit for limit, is_beyond in known if is_beyond), default=high)

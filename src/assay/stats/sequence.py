@@ -1,4 +1,4 @@
-"""Looking after every pair, and stopping when it is decided, without more false alarms than one look would have.
+"""Sequential tests: look after every pair and stop once decided, with no more false alarms than a single look.
 
 A confidence sequence holds the true ratio at all looks together with its level. This one is the normal mixture of
 Robbins (1970) with an estimated variance (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024), on logarithms of the

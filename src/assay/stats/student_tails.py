@@ -40,11 +40,13 @@ def t_tails(t: Array, freedom: NDArray[np.int64]) -> Array:
 
 def _fronts(x: Array, a: Array) -> Array:
     """By the functions of `math`, whose last digits differ from those of numpy."""
-    scales = {one: math.lgamma(one + 0.5) - math.lgamma(one) - math.lgamma(0.5) for one in set(a.tolist())}
+    scales = {
+        shape: math.lgamma(shape + 0.5) - math.lgamma(shape) - math.lgamma(0.5) for shape in set(a.tolist())
+    }
     return np.array(
         [
-            math.exp(scales[one] + one * math.log(at) + 0.5 * math.log1p(-at))
-            for at, one in zip(x.tolist(), a.tolist(), strict=True)
+            math.exp(scales[shape] + shape * math.log(at) + 0.5 * math.log1p(-at))
+            for at, shape in zip(x.tolist(), a.tolist(), strict=True)
         ]
     )
 

@@ -1,4 +1,4 @@
-"""Percentiles far out, of values that come in units: how far off they may be, found by drawing whole units again.
+"""Intervals of high percentiles for values grouped in units, by resampling whole units.
 
 A unit is what was replicated, such as a round or a process. Values of one unit are alike, so the interval of a P95 over all
 values must come from resampling units, not values.

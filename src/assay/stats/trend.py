@@ -1,4 +1,4 @@
-"""What depends on the order in which values came: drift, and likeness of neighbours."""
+"""Tests that depend on the order of values: drift and autocorrelation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where variation comes from.
+"""Variance components: how much variation comes from rounds, cases and repetitions.
 
 `split` takes a table of cases by rounds apart into what cases, rounds and repetitions contribute, which gives the noise floor of
 an A/A run. `compute_paired_variances` does so for the difference of two agents on the same cases, which tells how many cases

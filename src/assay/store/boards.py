@@ -19,7 +19,7 @@ def read_boards(
     """Those by this metric that are not known yet; documents are long, and read only of these."""
     column = boards.c
     of_metric = column.workspace_id == workspace_of(connection), column.metric == metric
-    seen = {(one.key, one.changes, one.computed) for one in known}
+    seen = {(board.key, board.changes, board.computed) for board in known}
     query = sa.select(column.suite, column.category, column.changes, column.computed).where(*of_metric)
     missing = [
         (row.suite, row.category)

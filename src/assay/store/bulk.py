@@ -5,50 +5,104 @@ SQLAlchemy has no part in it, so the driver's errors are wrapped here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine.default import DefaultDialect
 
 Rows = Sequence[tuple[Any, ...]]
 
 _FETCHED = 2000
+_TOGETHER = 20
+"""Rows that one INSERT of SQLite takes: most of what a statement costs, it costs once."""
 
 
 def insert_rows(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
     """Insert rows whose values are in the order of the table's columns and as the driver takes them: no type is converted."""
-    if not rows:
-        return
+    if rows:
+        insert_parts(connection, table, [rows])
+
+
+def insert_parts(connection: sa.Connection, table: sa.Table, parts: Iterable[Rows]) -> None:
+    """The same for parts that are made one after the other; to PostgreSQL they go by one statement."""
     if connection.dialect.name == "postgresql":
-        _copy(connection, table, rows)
+        _copy(connection, table, chain.from_iterable(parts))
     else:
-        connection.exec_driver_sql(_insert(table), list(rows))
+        for rows in parts:
+            _insert(connection, table, rows)
+
+
+def _insert(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
+    """Insert into SQLite, without the columns in which all of these rows have nothing: its driver takes longest over None."""
+    columns = zip(table.c.keys(), zip(*rows, strict=True), strict=True)
+    filled = {name: own for name, own in columns if own[0] is not None or own.count(None) < len(rows)}
+    names, width = tuple(filled), len(filled)
+    flat: list[Any] = [None] * (width * len(rows))
+    for place, values in enumerate(filled.values()):
+        flat[place::width] = values
+    end = len(rows) // _TOGETHER * _TOGETHER * width
+    for first, last, together in ((0, end, _TOGETHER), (end, len(flat), 1)):
+        step = together * width
+        if some := [tuple(flat[start : start + step]) for start in range(first, last, step)]:
+            connection.exec_driver_sql(_write_insert(table.name, names, together), some)
 
 
 @cache
-def _insert(table: sa.Table) -> str:
-    return str(table.insert().compile(dialect=DefaultDialect(paramstyle="qmark")))
+def _write_insert(table: str, names: tuple[str, ...], together: int) -> str:
+    row = f"({', '.join('?' * len(names))})"
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES {', '.join([row] * together)}"  # noqa: S608
 
 
-def _copy(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
-    """PostgreSQL's COPY, twice as fast as INSERT."""
-    statement = f"COPY {table.name} ({', '.join(table.c.keys())}) FROM STDIN"
+def _copy(connection: sa.Connection, table: sa.Table, rows: Iterable[tuple[Any, ...]]) -> None:
+    with open_copy(connection, table) as copy:
+        copy.set_types(_find_types(table))
+        for row in rows:
+            copy.write_row(row)
+
+
+@contextmanager
+def open_copy(connection: sa.Connection, table: sa.Table) -> Iterator[Any]:
+    """PostgreSQL's COPY in its binary format: twice as fast as INSERT, and a third of the CPU time of COPY as text."""
+    from psycopg.types.json import set_json_dumps
+
+    statement = f"COPY {table.name} ({', '.join(table.c.keys())}) FROM STDIN (FORMAT binary)"
     cursor: Any = connection.connection.cursor()
-    try:
-        with _wrap_driver_errors(connection, statement), cursor.copy(statement) as copy:
-            for row in rows:
-                copy.write_row(row)
-    finally:
-        cursor.close()
+    set_json_dumps(str, cursor)  # it is JSON already
+    with closing(cursor), wrap_driver_errors(connection, statement), cursor.copy(statement) as copy:
+        yield copy
+
+
+@cache
+def _find_types(table: sa.Table) -> list[str]:
+    """The names of PostgreSQL's types, which its binary format needs, for the types that the long tables have."""
+    names = {
+        sa.BigInteger: "int8",
+        sa.Integer: "int4",
+        sa.Double: "float8",
+        sa.Text: "text",
+        sa.JSON: "jsonb",
+    }
+    return [next(name for kind, name in names.items() if isinstance(column.type, kind)) for column in table.c]
+
+
+def fetch_driver_rows(connection: sa.Connection, statement: str, at_once: int = _FETCHED) -> Iterator[Rows]:
+    """The result of a statement without parameters in chunks, as the driver gives it, from PostgreSQL in its binary format."""
+    driver: Any = connection.connection.driver_connection
+    is_postgres = connection.dialect.name == "postgresql"
+    cursor: Any = driver.cursor("assay_rows", binary=True) if is_postgres else driver.cursor()
+    with closing(cursor), wrap_driver_errors(connection, statement):
+        cursor.execute(statement)
+        while chunk := cursor.fetchmany(at_once):
+            yield chunk
 
 
 def fetch_rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Rows]:
     """A long result in chunks, its values as the driver gives them: for numbers and text only."""
     streaming = connection.execution_options(stream_results=True, max_row_buffer=_FETCHED)
-    with streaming.execute(query) as result, _wrap_driver_errors(connection, query):
+    with streaming.execute(query) as result, wrap_driver_errors(connection, query):
         # SQLAlchemy takes the first row of a streamed result from the driver at once: it has to be asked for that one.
         first = result.fetchone()
         if first is None:
@@ -60,7 +114,7 @@ def fetch_rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Row
 
 
 @contextmanager
-def _wrap_driver_errors(connection: sa.Connection, statement: str | sa.Select[Any]) -> Iterator[None]:
+def wrap_driver_errors(connection: sa.Connection, statement: str | sa.Select[Any]) -> Iterator[None]:
     """Raise the driver's errors as SQLAlchemy would, so that `Store` needs one way to translate them."""
     driver: Any = connection.dialect.loaded_dbapi
     try:

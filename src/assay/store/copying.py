@@ -2,19 +2,25 @@
 
 A trial goes with everything that hangs on it, all in one transaction: so the target has a trial whole or not at all, and the
 rows themselves say how far a copy has come. A copy that was interrupted goes on where it stopped when it is started again.
-Everything else is little, and what of it is missing in the target is added at the beginning.
+Everything else is little, and is added at the beginning.
 
-Nothing is believed: after each transaction, and for what was there before, the rows of both sides are read and compared.
+A copy is of the moment at which it begins. What the source has changed since an earlier copy is rewritten at the next one:
+rows of small tables, and whole runs that went on. The long tables of other trials stay as they are and must be the same.
+
+Nothing is believed: after each transaction, and for what was there before, both sides are compared, the two long tables by
+digests of all of their rows (`copy_digests.py`), everything else row by row. PostgreSQL, or a process of its own for SQLite,
+computes them while the next transaction is under way.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from decimal import Decimal
+from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -23,13 +29,19 @@ from assay.model.database_copy import CopyProgress
 from assay.store import column_values as plain
 from assay.store import database, leases, schema, tables
 from assay.store.address import Address, read_address
-from assay.store.bulk import fetch_rows, insert_rows
-from assay.store.export import redact_row
+from assay.store.bulk import Rows, insert_parts
+from assay.store.copy_digests import Digester, Digests, fetch_executions, find_differing_tables, read_digests
+from assay.store.copy_rows import add_missing_rows, fetch_rows_in_order, find_other_rows, is_same, update_rows
+from assay.store.digest_process import DigestProcess
+from assay.store.export import redact_rows
+from assay.store.series import PackedSeries, fetch_series, insert_series
 
-EXECUTIONS_AT_ONCE = 20_000
+EXECUTIONS_AT_ONCE = 50_000
 """A transaction takes whole trials until they have this many executions."""
+WORTH_A_PROCESS = 100_000
+"""Executions that are worth a process beside this one, which takes half a second to start."""
 _LONG = (tables.executions, tables.measurements)
-"""Read and written as the drivers have them, without SQLAlchemy's types."""
+T = TypeVar("T")
 
 
 def copy_database(source: str, target: str, report: Callable[[CopyProgress], None]) -> CopyProgress:
@@ -42,18 +54,22 @@ def copy_database(source: str, target: str, report: Callable[[CopyProgress], Non
         raise StoreError(f"'{to_address.shown}' is both source and target. Name two databases.")
     if from_address.file is not None and not from_address.file.exists():
         raise StoreError(f"There is no database '{from_address.shown}' to copy.")
-    with _open(from_address) as reading, _open(to_address) as writing:
+    # What is copied is compared, so SQLite need not look up the trial of each row.
+    with _open(from_address) as reading, _open(to_address, foreign_keys=False) as writing:
         # One transaction reads everything, so that what others store meanwhile does not get half of itself copied.
         level = {"isolation_level": "REPEATABLE READ"} if reading.dialect.name == "postgresql" else {}
         with reading.execution_options(**level).connect() as snapshot:
-            progress = _Copy(snapshot, writing, to_address.shown).run(report)
+            copy = _Copy(snapshot, writing, to_address)
+            progress = copy.run(report)
+        with reading.connect() as now:
+            progress.later_runs = copy.find_later_runs(now)
         schema.refresh(writing)
     return progress
 
 
 @contextmanager
-def _open(address: Address) -> Iterator[sa.Engine]:
-    engine = database.connect(address)
+def _open(address: Address, *, foreign_keys: bool = True) -> Iterator[sa.Engine]:
+    engine = database.connect(address, foreign_keys=foreign_keys)
     try:
         schema.ensure(engine, address)
         yield engine
@@ -61,40 +77,107 @@ def _open(address: Address) -> Iterator[sa.Engine]:
         engine.dispose()
 
 
+@dataclass(frozen=True, slots=True)
+class _TrialGroup:
+    """Trials with neighbouring ids that are copied in one transaction."""
+
+    trials: Sequence[int]
+    executions: int
+    is_present: bool
+    """Whether an earlier copy has brought them."""
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        return self.trials[0], self.trials[-1]
+
+
 class _Copy:
     """One copy, from a snapshot of the source."""
 
-    def __init__(self, source: sa.Connection, target: sa.Engine, shown: str) -> None:
+    def __init__(self, source: sa.Connection, target: sa.Engine, address: Address) -> None:
         self._source = source
         self._target = target
         self._writer = database.writing(target)
-        self._shown = shown
+        self._address = address
         own = [table for table in tables.metadata.sorted_tables if table is not tables.revision]
         self._of_trials = [table for table in own if table is tables.trials or "trial_id" in table.c]
         self._others = [table for table in own if table not in self._of_trials]
+        self._batches = _count_batches(source)
 
     def run(self, report: Callable[[CopyProgress], None]) -> CopyProgress:
         self._refuse_runs_under_way()
         with self._target.connect() as target:
             self._refuse_other_contents(target)
-            present = {trial for (trial,) in _keys(target, tables.trials)}
+            # An earlier copy has brought all runs: what is in a target without any is of another origin, and not rewritten.
+            is_copy = target.scalar(sa.select(tables.runs.c.id).limit(1)) is not None
         with self._writer.begin() as target:
+            if is_copy:
+                self._delete_outdated_trials(target)
             for table in self._others:
-                self._add_missing(target, table)
-        self._compare(self._others)
+                (update_rows if is_copy else add_missing_rows)(self._source, target, table)
+            present = set(target.scalars(sa.select(tables.trials.c.id)))
+            # Before anything is committed: a target with other data is left alone.
+            self._compare_in(target, self._others)
         sizes = self._count_executions()
         progress = CopyProgress(of_executions=sum(sizes.values()))
-        for group in _group(sizes):
-            self._copy_trials([trial for trial in group if trial not in present])
-            self._compare(self._of_trials, group)
-            progress.trials += len(group)
-            progress.executions += sum(sizes[trial] for trial in group)
-            progress.found += sum(sizes[trial] for trial in group if trial in present)
-            report(progress)
+        with self._open_reader(progress.of_executions) as read, ThreadPoolExecutor(1) as beside:
+            checks = self._copy_groups(_group(sizes, present), beside, read)
+            for group, find_differing in _one_behind(checks):
+                self._compare(find_differing(), group.trials)
+                progress.trials += len(group.trials)
+                progress.executions += group.executions
+                progress.found += group.executions if group.is_present else 0
+                report(progress)
         with self._writer.begin() as target:
             _set_counters(target, (*self._others, *self._of_trials))
         progress.rows = self._compare_counts()
         return progress
+
+    @contextmanager
+    def _open_reader(self, executions: int) -> Iterator[Callable[[int, int], Digests] | None]:
+        """What reads the digests of the target while this process writes; None for SQLite where that is not worth a process."""
+        here = partial(_read_digests_of, self._target)
+        if self._target.dialect.name == "postgresql":
+            yield here
+        elif self._address.file is None or executions < WORTH_A_PROCESS:
+            yield None
+        else:
+            with closing(DigestProcess(self._address)) as process:
+                yield lambda first, last: process.read(first, last) or here(first, last)
+
+    def _copy_groups(
+        self,
+        groups: Iterator[_TrialGroup],
+        beside: ThreadPoolExecutor,
+        read: Callable[[int, int], Digests] | None,
+    ) -> Iterator[tuple[_TrialGroup, Callable[[], list[sa.Table]]]]:
+        """Copy group by group; each comes with a function that finds the tables whose digests differ."""
+        short = [table for table in self._of_trials if table not in _LONG]
+        for group in groups:
+            expected = self._update_trials(group, short) if group.is_present else self._copy_trials(group)
+            self._compare(short, group.trials)
+            here = partial(_read_digests_of, self._target, *group.ends)
+            find = here if read is None else beside.submit(read, *group.ends).result
+            yield group, partial(_find_differing, expected, find)
+
+    def _update_trials(self, group: _TrialGroup, short: Sequence[sa.Table]) -> Digests:
+        """Rewrite what of the short tables has changed; returns the digests that the long tables must have."""
+        with self._writer.begin() as target:
+            for table in short:
+                update_rows(self._source, target, table, group.trials)
+        digester = Digester()
+        for rows in self._fetch_executions(group):
+            digester.add_executions(rows)
+        for series in self._fetch_series(group):
+            digester.add_series(series)
+        return digester.digests()
+
+    def _fetch_executions(self, group: _TrialGroup) -> Iterator[Rows]:
+        return (redact_rows(rows, tables.executions) for rows in fetch_executions(self._source, *group.ends))
+
+    def _fetch_series(self, group: _TrialGroup) -> Iterator[PackedSeries]:
+        for series in fetch_series(self._source, *group.ends):
+            yield series._replace(metric=plain.redact_text(series.metric))
 
     def _refuse_runs_under_way(self) -> None:
         for run_id in self._source.scalars(sa.select(tables.leases.c.run_id)).all():
@@ -103,20 +186,30 @@ class _Copy:
     def _refuse_other_contents(self, target: sa.Connection) -> None:
         """Before anything is written: what the target holds must be what an earlier copy of this source brought."""
         for table in (*self._others, tables.trials):
-            if strange := _keys(target, table) - _keys(self._source, table):
+            if strange := find_other_rows(self._source, target, table):
                 raise StoreError(
-                    f"'{self._shown}' holds other data: {len(strange)} of its rows in '{table.name}' are not in the source. "
-                    "Copy into an empty database."
+                    f"'{self._address.shown}' holds other data: {len(strange)} of its rows in '{table.name}' are not in the source. "
+                    "Copy into an empty database, or remove rows that were deleted from the source since an earlier copy."
                 )
 
-    def _add_missing(self, target: sa.Connection, table: sa.Table) -> None:
-        present = _keys(target, table)
-        key = [column.name for column in table.primary_key.columns]
-        for rows in self._source.execute(sa.select(table)).partitions(1000):
-            mappings = [dict(row._mapping) for row in rows]
-            missing = [row for row in mappings if tuple(row[name] for name in key) not in present]
-            if missing:
-                target.execute(table.insert(), missing)
+    def _delete_outdated_trials(self, target: sa.Connection) -> None:
+        """Those of runs that went on since an earlier copy; they are copied anew."""
+        before = _count_batches(target)
+        outdated = [run for run, batches in self._batches.items() if batches > before.get(run, batches)]
+        for start in range(0, len(outdated), 1000):
+            own = sa.select(tables.trials.c.id).where(
+                tables.trials.c.run_id.in_(outdated[start : start + 1000])
+            )
+            for table in reversed(self._of_trials):
+                target.execute(
+                    table.delete().where(
+                        (table.c.id if table is tables.trials else table.c.trial_id).in_(own)
+                    )
+                )
+
+    def find_later_runs(self, now: sa.Connection) -> list[str]:
+        """Runs of the source that were started, or went on, since the copy began."""
+        return [run for run, batches in _count_batches(now).items() if batches != self._batches.get(run)]
 
     def _count_executions(self) -> dict[int, int]:
         """Of each trial of the source, in the order of their ids."""
@@ -126,35 +219,42 @@ class _Copy:
         ids = self._source.scalars(sa.select(trials.id).order_by(trials.id))
         return {trial: counts.get(trial, 0) for trial in ids}
 
-    def _copy_trials(self, trials: Sequence[int]) -> None:
-        if not trials:
-            return
+    def _copy_trials(self, group: _TrialGroup) -> Digests:
+        """Copy everything of these trials; returns the digests that the long tables must have then."""
+        digester = Digester()
         with self._writer.begin() as target:
             for table in self._of_trials:
-                for rows in _fetch(self._source, table, trials):
-                    if table in _LONG:
-                        has_text = table is tables.executions
-                        insert_rows(
-                            target, table, [redact_row(row, table) for row in rows] if has_text else rows
-                        )
-                    else:
-                        target.execute(
-                            table.insert(), [dict(zip(table.c.keys(), row, strict=True)) for row in rows]
-                        )
+                if table is tables.executions:
+                    insert_parts(target, table, _tap(self._fetch_executions(group), digester.add_executions))
+                elif table is tables.measurements:
+                    insert_series(target, _tap(self._fetch_series(group), digester.add_series))
+                else:
+                    for rows in fetch_rows_in_order(self._source, table, group.trials):
+                        named = [dict(zip(table.c.keys(), row, strict=True)) for row in rows]
+                        target.execute(table.insert(), named)
+        return digester.digests()
 
-    def _compare(self, own: Sequence[sa.Table], trials: Sequence[int] | None = None) -> None:
-        """Hold the rows of both sides against each other; those of some trials, or all."""
+    def _compare(self, own: Sequence[sa.Table], trials: Sequence[int]) -> None:
         with self._target.connect() as target:
-            for table in own:
-                there, here = (_fetch(side, table, trials) for side in (self._source, target))
-                with closing(there), closing(here):
-                    no_rows: list[tuple[Any, ...]] = []
-                    chunks = zip_longest(there, here, fillvalue=no_rows)
-                    if not all(one == other or _is_same(one, other) for one, other in chunks):
-                        raise StoreError(
-                            f"'{self._shown}' does not hold what the source does: its table '{table.name}' differs. "
-                            "Copy into an empty database that nobody else writes to."
-                        )
+            self._compare_in(target, own, trials)
+
+    def _compare_in(
+        self, target: sa.Connection, own: Sequence[sa.Table], trials: Sequence[int] | None = None
+    ) -> None:
+        """Compare the rows of both sides: those of some trials, or all."""
+        for table in own:
+            there, here = (fetch_rows_in_order(side, table, trials) for side in (self._source, target))
+            with closing(there), closing(here):
+                no_rows: list[tuple[Any, ...]] = []
+                chunks = zip_longest(there, here, fillvalue=no_rows)
+                if not all(
+                    rows_there == rows_here or is_same(rows_there, rows_here)
+                    for rows_there, rows_here in chunks
+                ):
+                    raise StoreError(
+                        f"'{self._address.shown}' does not match the source: its table '{table.name}' differs. "
+                        "Copy into an empty database that nobody else writes to."
+                    )
 
     def _compare_counts(self) -> dict[str, int]:
         own = (*self._others, *self._of_trials)
@@ -163,14 +263,18 @@ class _Copy:
         if there != here:
             changed = ", ".join(f"'{name}'" for name, rows in there.items() if here[name] != rows)
             raise StoreError(
-                f"'{self._shown}' does not hold what the source does: the number of rows in {changed} differs. "
+                f"'{self._address.shown}' does not match the source: the number of rows in {changed} differs. "
                 "Copy into an empty database that nobody else writes to."
             )
         return there
 
 
-def _keys(connection: sa.Connection, table: sa.Table) -> set[tuple[Any, ...]]:
-    return {tuple(row) for row in connection.execute(sa.select(*table.primary_key.columns))}
+def _count_batches(connection: sa.Connection) -> dict[str, int]:
+    """How many batches of each run were stored: more of them mean that a run went on."""
+    joined = tables.runs.outerjoin(tables.leases, tables.leases.c.run_id == tables.runs.c.id)
+    batches = sa.func.coalesce(tables.leases.c.batches, 0)
+    query = sa.select(tables.runs.c.id, batches).select_from(joined).order_by(tables.runs.c.started)
+    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def _count_rows(connection: sa.Connection, own: Sequence[sa.Table]) -> dict[str, int]:
@@ -191,72 +295,41 @@ def _set_counters(target: sa.Connection, own: Sequence[sa.Table]) -> None:
             target.execute(sa.select(sa.func.setval(counter, following, False)))
 
 
-def _group(sizes: dict[int, int]) -> Iterator[list[int]]:
+def _group(sizes: dict[int, int], present: Container[int]) -> Iterator[_TrialGroup]:
     """Trials in the order of their ids, as many together as make a transaction worth its while."""
-    group: list[int] = []
+    trials: list[int] = []
     executions = 0
     for trial, size in sizes.items():
-        group.append(trial)
+        is_other = bool(trials) and (trial in present) != (trials[0] in present)
+        if is_other or executions >= EXECUTIONS_AT_ONCE or len(trials) >= 1000:
+            yield _TrialGroup(trials, executions, trials[0] in present)
+            trials, executions = [], 0
+        trials.append(trial)
         executions += size
-        if executions >= EXECUTIONS_AT_ONCE or len(group) >= 1000:
-            yield group
-            group, executions = [], 0
-    if group:
-        yield group
+    if trials:
+        yield _TrialGroup(trials, executions, trials[0] in present)
 
 
-def _fetch(
-    connection: sa.Connection, table: sa.Table, trials: Sequence[int] | None
-) -> Generator[list[tuple[Any, ...]]]:
-    """Rows in chunks, in an order that both databases agree on."""
-    is_long = table in _LONG
-    raw = (sa.cast(column, sa.Text) if isinstance(column.type, sa.JSON) else column for column in table.c)
-    query = sa.select(*raw) if is_long else sa.select(table)
-    if trials is not None:
-        owner = table.c.id if table is tables.trials else table.c.trial_id
-        # A range rather than a list of ids, so that one statement serves all groups.
-        query = query.where(owner.between(trials[0], trials[-1]))
-        if len(trials) != trials[-1] - trials[0] + 1:
-            query = query.where(owner.in_(trials))
-    query = query.order_by(*(_sortable(column, connection) for column in table.primary_key.columns))
-    if is_long:
-        yield from map(list, fetch_rows(connection, query))
-    else:
-        streamed = connection.execution_options(stream_results=True, max_row_buffer=1000)
-        with streamed.execute(query) as result:
-            for rows in result.partitions(1000):
-                yield [tuple(row) for row in rows]
+def _read_digests_of(engine: sa.Engine, first: int, last: int) -> Digests:
+    with engine.connect() as connection:
+        return read_digests(connection, first, last)
 
 
-def _sortable(column: sa.Column[Any], connection: sa.Connection) -> sa.ColumnElement[Any]:
-    """By bytes, as SQLite sorts text: the order of PostgreSQL depends on the language of the server."""
-    is_text = connection.dialect.name == "postgresql" and column.type.python_type is str
-    return column.collate("C") if is_text else column
+def _find_differing(expected: Digests, find: Callable[[], Digests]) -> list[sa.Table]:
+    return find_differing_tables(expected, find())
 
 
-def _is_same(there: Sequence[Sequence[Any]], here: Sequence[Sequence[Any]]) -> bool:
-    """Whether rows that are not written alike mean the same: PostgreSQL orders the keys of its JSON, and secrets that the
-    source still holds are redacted in the target."""
-    return len(there) == len(here) and all(
-        len(one) == len(other) and all(map(_means_same, one, other))
-        for one, other in zip(there, here, strict=True)
-    )
+def _tap(items: Iterable[T], take: Callable[[T], None]) -> Iterator[T]:
+    """Each item after it was shown to a function."""
+    for item in items:
+        take(item)
+        yield item
 
 
-def _means_same(one: Any, other: Any) -> bool:
-    if one == other:
-        return True
-    if isinstance(one, str) and isinstance(other, str):
-        if plain.redact_text(one) == other:
-            return True
-        try:
-            return bool(_read_exactly(plain.redact_json(plain.from_json(one))) == _read_exactly(other))
-        except ValueError:
-            return False
-    is_json = isinstance(one, dict | list)
-    return is_json and bool(_read_exactly(plain.redact_json(one)) == _read_exactly(plain.to_json(other)))
-
-
-def _read_exactly(written: str) -> Any:
-    """JSON whose numbers are equal if their values are: PostgreSQL writes 1e300 in full."""
-    return json.loads(written, parse_float=Decimal, parse_int=Decimal)
+def _one_behind(items: Iterator[T]) -> Iterator[T]:
+    """Each item once the next one has been made."""
+    before: list[T] = []
+    for item in items:
+        yield from before
+        before = [item]
+    yield from before

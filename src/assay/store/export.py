@@ -22,6 +22,9 @@ from assay.store.bulk import insert_rows
 from assay.store.workspaces import rows_of, workspace_of
 
 _CHUNK = 1000
+_FEW = 8
+_SPOKEN = ("output", "applied", "error", "log", "detail", "metric")
+"""Columns of the long tables with what agents and experiments say."""
 _LEFT_OUT = (
     tables.revision,
     tables.leases,
@@ -57,7 +60,7 @@ def export(source: sa.Engine, path: Path, run_id: str | None) -> Path:
         )
     try:
         if path.exists():
-            raise StoreError(f"'{path}' exists already. Name a file that does not, or move it away.")
+            raise StoreError(f"'{path}' already exists. Choose another file, or move it away.")
         if suffix in DATABASES:
             with _new_file(path) as target, source.connect() as reading, target.begin() as copy:
                 # A new file has the default workspace already, and keeps it beside the copied one.
@@ -111,17 +114,32 @@ def _copy(reading: sa.Connection, copy: sa.Connection, table: sa.Table, run_id: 
     streamed = reading.execution_options(stream_results=True, max_row_buffer=_CHUNK)
     for chunk in streamed.execute(query).partitions(_CHUNK):
         if is_long:
-            insert_rows(copy, table, [redact_row(row, table) for row in chunk])
+            insert_rows(copy, table, redact_rows(chunk, table))
         else:
             copy.execute(table.insert(), [dict(row._mapping) for row in chunk])
 
 
-def redact_row(row: Sequence[Any], table: sa.Table) -> tuple[Any, ...]:
-    """What an earlier version stored may hold a secret, and an exported file is meant to be shared."""
+def redact_rows(rows: Sequence[Sequence[Any]], table: sa.Table) -> list[tuple[Any, ...]]:
+    """What an earlier version stored may hold a secret, and an exported file is meant to be shared.
+
+    Many rows are looked at as one text; only a part in which there may be a secret is looked at row by row.
+    """
+    known = known_secrets()
+    spoken = [place for place, column in enumerate(table.c) if column.name in _SPOKEN]
+    told = "\n".join([row[place] for row in rows for place in spoken if row[place]])
+    if not known.may_be_in(told):
+        return list(map(tuple, rows))
+    if len(rows) > _FEW:
+        middle = len(rows) // 2
+        return [*redact_rows(rows[:middle], table), *redact_rows(rows[middle:], table)]
+    return [_redact_row(row, table) for row in rows]
+
+
+def _redact_row(row: Sequence[Any], table: sa.Table) -> tuple[Any, ...]:
     known = known_secrets()
     return tuple(
         value
-        if not isinstance(value, str) or column.name == "case_id"
+        if not value or column.name not in _SPOKEN
         else known.redact_json(value)
         if isinstance(column.type, sa.JSON)
         else known.redact_text(value)

@@ -26,7 +26,7 @@ _SQLITE = {
     "SQLITE_PERM": "'{}' cannot be opened. Check the permissions of the file and of its folder.",
     "SQLITE_CANTOPEN": "'{}' cannot be opened or created. Check that its folder exists and may be written to.",
     "SQLITE_NOTADB": "'{}' is not a database. Name another file with --db, or move this one away.",
-    "SQLITE_CORRUPT": "'{}' is damaged. Put a copy from before in its place, or move it away to start anew.",
+    "SQLITE_CORRUPT": "'{}' is damaged. Restore a backup, or move it away to start over.",
     "SQLITE_IOERR": "Reading or writing '{}' failed. Check the disk that it is on.",
 }
 
@@ -54,7 +54,7 @@ def build_damage_error(error: BaseException, address: Address) -> StoreError:
     reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
     return StoreError(
         f"'{address.place}' is damaged: a stored value cannot be read ({plain.text(reason)}). "
-        "Put a copy from before in its place, or name another database with --db"
+        "Restore a backup, or name another database with --db"
     )
 
 
@@ -65,7 +65,7 @@ def fault(error: BaseException, address: Address) -> StoreError | None:
     if _lacks_a_part(error):
         return StoreError(
             f"'{address.place}' lacks a part of its schema: {str(error).partition(chr(10))[0]}. "
-            "Put a copy from before in its place, or name another database with --db"
+            "Restore a backup, or name another database with --db"
         )
     if name := getattr(error, "sqlite_errorname", None):
         return _sqlite_fault(name, address)
@@ -90,7 +90,7 @@ def _lacks_a_part(error: BaseException) -> bool:
 def full(address: Address) -> StoreFull:
     return StoreFull(
         f"There is no space left for '{address.shown}'. What was stored before is kept: "
-        "free some space, then go on with assay run --resume RUN"
+        "free some space, then continue with assay run --resume RUN"
     )
 
 

@@ -125,8 +125,16 @@ def _is_out_of_order() -> sa.ColumnElement[bool]:
 
 
 def read_agents_with_trials(connection: sa.Connection) -> list[str]:
-    query = sa.select(agents.c.name).join(trials, trials.c.agent_id == agents.c.id).distinct()
-    return sorted(connection.scalars(query.where(_is_own(connection))))
+    # One look into the index for each name: the first version that has trials ends the search. With limits rather than EXISTS,
+    # which PostgreSQL would turn into a look for every version.
+    version = agents.alias()
+    trial = sa.select(trials.c.id).where(trials.c.agent_id == version.c.id).limit(1).scalar_subquery()
+    names = sa.select(agents.c.name).where(_is_own(connection)).distinct().subquery()
+    found = sa.select(version.c.id).where(
+        version.c.workspace_id == workspace_of(connection), version.c.name == names.c.name, trial.is_not(None)
+    )
+    has_trials = found.limit(1).scalar_subquery().is_not(None)
+    return sorted(connection.scalars(sa.select(names.c.name).where(has_trials)))
 
 
 def read_versions(connection: sa.Connection, agent: str) -> list[str]:
@@ -148,11 +156,10 @@ def _read_names(connection: sa.Connection, agent: str, column: sa.ColumnElement[
 
 def count_agents(connection: sa.Connection, suite: str | None) -> int:
     """Agents with trials of a suite, or of any."""
-    counted = sa.select(sa.func.count(agents.c.name.distinct())).join(
-        trials, trials.c.agent_id == agents.c.id
-    )
     chosen = trials.c.suite != "" if suite is None else trials.c.suite == suite
-    return connection.scalars(counted.where(_is_own(connection), chosen)).one()
+    has_trials = sa.exists().where(trials.c.agent_id == agents.c.id, chosen)
+    counted = sa.select(sa.func.count(agents.c.name.distinct())).where(_is_own(connection), has_trials)
+    return connection.scalars(counted).one()
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ def refuse_if_held(connection: sa.Connection, run_id: str, advice: str) -> None:
     except (TypeError, ValueError, OverflowError, OSError):
         raise StoreError(
             f"The lease of run '{run_id}' is damaged: it ends at {row.expires!r}. "
-            "Put a copy of the database from before in its place"
+            "Restore a backup of the database"
         ) from None
     raise RunInUse(f"Run '{run_id}' is being run by {holder}. {advice}")
 

@@ -1,4 +1,4 @@
-"""Batches of a run on their way to the database: while it is away they wait, and the run goes on.
+"""Batches of a run on their way to the database: while it is unreachable they wait, and the run continues.
 
 A batch goes straight to the database as long as that works. Once a write fails because the database is away, batches wait in
 memory, beyond `MEMORY_CHARACTERS` in a file (`spill.py`), and are tried again with growing pauses. After `RETRY_SECONDS` the run

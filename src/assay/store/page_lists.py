@@ -1,6 +1,6 @@
 """What the pages of the dashboard list: agents and suites with what is stored of them, and the trials of a run.
 
-Each is one query, and none reads executions one by one: a page has to open quickly however much is stored.
+Each is a query or two, and none reads executions one by one: a page has to open quickly however much is stored.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -40,17 +41,25 @@ class SuiteOverview:
     """When its latest trial began; None if none has."""
 
 
+def _group_trials(*keys: sa.Column[Any]) -> sa.Subquery:
+    """How many trials there are of each kind, and when the latest began: read from an index alone. Counting what is distinct among all
+    trials would sort them, which takes several times as long."""
+    numbers = sa.func.count().label("trials"), sa.func.max(trials.c.started).label("latest")
+    return sa.select(*keys, *numbers).group_by(*keys).subquery()
+
+
 def read_agent_overviews(connection: sa.Connection) -> list[AgentOverview]:
+    each = _group_trials(trials.c.agent_id, trials.c.suite)
     query = (
         sa.select(
             agents.c.name,
             sa.func.count(agents.c.id.distinct()).label("versions"),
             # A trial that belongs to no suite has an empty one.
-            sa.func.count(sa.func.nullif(trials.c.suite, "").distinct()).label("suites"),
-            sa.func.count().label("trials"),
-            sa.func.max(trials.c.started).label("latest"),
+            sa.func.count(sa.func.nullif(each.c.suite, "").distinct()).label("suites"),
+            sa.cast(sa.func.sum(each.c.trials), sa.Integer).label("trials"),
+            sa.func.max(each.c.latest).label("latest"),
         )
-        .select_from(trials.join(agents, agents.c.id == trials.c.agent_id))
+        .select_from(each.join(agents, agents.c.id == each.c.agent_id))
         .where(agents.c.workspace_id == workspace_of(connection))
         .group_by(agents.c.name)
         .order_by(agents.c.name)
@@ -59,19 +68,29 @@ def read_agent_overviews(connection: sa.Connection) -> list[AgentOverview]:
 
 
 def read_suite_overviews(connection: sa.Connection) -> list[SuiteOverview]:
-    query = (
-        sa.select(
-            trials.c.suite.label("name"),
-            sa.func.count(agents.c.name.distinct()).label("agents"),
-            sa.func.count(trials.c.run_id.distinct()).label("runs"),
-            sa.func.max(trials.c.started).label("latest"),
-        )
-        .select_from(trials.join(agents, agents.c.id == trials.c.agent_id))
-        .where(agents.c.workspace_id == workspace_of(connection), trials.c.suite != "")
-        .group_by(trials.c.suite)
-        .order_by(trials.c.suite)
+    within = workspace_of(connection)
+    of_agents, of_runs = (
+        _group_trials(trials.c.suite, trials.c.agent_id),
+        _group_trials(trials.c.suite, trials.c.run_id),
     )
-    return [SuiteOverview(**row) for row in connection.execute(query).mappings()]
+    names = (
+        sa.select(of_agents.c.suite, sa.func.count(agents.c.name.distinct()))
+        .join(agents, agents.c.id == of_agents.c.agent_id)
+        .where(agents.c.workspace_id == within, of_agents.c.suite != "")
+        .group_by(of_agents.c.suite)
+    )
+    number = {row[0]: row[1] for row in connection.execute(names)}
+    query = (
+        sa.select(of_runs.c.suite, sa.func.count(), sa.func.max(of_runs.c.latest))
+        .join(runs, runs.c.id == of_runs.c.run_id)
+        .where(runs.c.workspace_id == within, of_runs.c.suite != "")
+        .group_by(of_runs.c.suite)
+        .order_by(of_runs.c.suite)
+    )
+    return [
+        SuiteOverview(suite, number.get(suite, 0), many, latest)
+        for suite, many, latest in connection.execute(query)
+    ]
 
 
 def read_newest_trials(

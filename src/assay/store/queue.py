@@ -1,6 +1,13 @@
-"""The queue of the server: runs that were asked for, claimed by one server at a time.
+"""The queue of the server: requested runs, each claimed by one server at a time.
 
-A server renews its claims while it lives. What belongs to a server that has ended, or that did not renew in time, is queued again.
+A row is queued, then claimed (running, or cancelling once somebody cancels it), then closed. `claim` takes the oldest waiting
+row of any workspace and skips rows that another server is claiming at this moment, so servers on one database share the queue
+without waiting for each other. A server renews its claims while it lives; `take_back` returns the runs of a server that has
+ended, or has not renewed in time, to the queue.
+
+A claim decides only which server starts the run. Who may write results is decided by the run's lease (`leases.py`), which the
+process that executes the run holds. The two can differ: if a server stalls while its worker goes on, another server may claim
+the run, but cannot execute it before the worker's lease has ended.
 """
 
 from __future__ import annotations

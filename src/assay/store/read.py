@@ -26,6 +26,7 @@ from assay.store.tables import (
     environments,
     executions,
     measurements,
+    placements,
     runs,
     suites,
     tags,
@@ -292,3 +293,10 @@ def read_artifacts(connection: sa.Connection, trial_id: int) -> tuple[Artifact, 
     query = sa.select(artifacts).where(artifacts.c.trial_id == trial_id).order_by(artifacts.c.id)
     found = connection.execute(query).mappings().all()
     return tuple(rows.artifact_from(dict(row), _position(connection, trial_id)) for row in found)
+
+
+def read_placements(connection: sa.Connection, trial_id: int) -> dict[int, str]:
+    """The node of each process of a trial; empty where its executor has no nodes."""
+    column = placements.c
+    query = sa.select(column.process, column.node).where(column.trial_id == trial_id)
+    return {row.process: row.node for row in connection.execute(query.order_by(column.process))}

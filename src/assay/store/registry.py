@@ -7,7 +7,7 @@ definition share one, and one is deleted when neither a run nor the registry ref
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -76,6 +76,13 @@ def agent_ids(connection: sa.Connection, wanted: set[AgentVersion]) -> dict[Agen
     found = connection.execute(query.where(agents.c.workspace_id == within, named)).all()
     ids = {AgentVersion(name, version): agent_id for agent_id, name, version in found}
     return {agent: ids[kept] for agent, kept in cleaned.items()}
+
+
+def read_agent_ids(connection: sa.Connection, names: Collection[str]) -> dict[int, str]:
+    """The ids of all versions of agents, and their names."""
+    query = sa.select(agents.c.id, agents.c.name).where(agents.c.name.in_(list(names)))
+    found = connection.execute(query.where(agents.c.workspace_id == workspace_of(connection)))
+    return {row.id: row.name for row in found}
 
 
 def register_agents(connection: sa.Connection, uses: Iterable[AgentUse]) -> None:

@@ -113,7 +113,7 @@ def mark(
     known = {regression.id: regression for regression in read_regressions(connection, agent)}
     chosen = [id for id in known if id == ref or (len(ref) >= _SHORTEST_PREFIX and id.startswith(ref))]
     if len(chosen) > 1:
-        raise LookupFailed(f"'{ref}' may be any of {', '.join(chosen)}. Write more of the id.")
+        raise LookupFailed(f"'{ref}' matches {', '.join(chosen)}. Give more of the id.")
     if not chosen:
         raise LookupFailed(no_such(ref, f"regressions of '{agent}'", known))
     values = {"state": state.value, "changed": when, "is_marked": True}

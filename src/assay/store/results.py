@@ -16,8 +16,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.model import DIMENSIONS, Execution
+from assay.model.redaction import CleanJson, known_secrets
+from assay.store import column_values as plain
 from assay.store.read import read_numbered
-from assay.store.tables import INSTANT, SEARCHED, agents, executions, runs, trials
+from assay.store.registry import read_agent_ids
+from assay.store.tables import INSTANT, SEARCHED, agents, environments, executions, runs, trials
 from assay.store.totals import read_changes
 from assay.store.workspaces import workspace_of
 
@@ -35,6 +38,8 @@ _COLUMNS = (
     "output_completeness", "output_relevance", "percentile_rank", "deviation_from_baseline", "status",
     "error_details", "created_at",
 )  # fmt: skip
+_APART = ("percentile_rank", "execution_environment")
+"""Columns that are worked out here, for all rows at once."""
 _view = sa.table("benchmark_executions", *(sa.column(name, _TYPES.get(name)) for name in _COLUMNS))
 
 
@@ -66,8 +71,10 @@ class LatestRatings:
                 for row in connection.execute(_select_latest(outdated, workspace_of(connection))):
                     group = row.suite, row.benchmark, bool(row.simulated)
                     found.setdefault(group, {})[row.name] = row.overall
-                kept = {group: one for group, one in self._latest.items() if group[0] not in outdated}
-                self._latest = kept | {group: (one, sorted(one.values())) for group, one in found.items()}
+                kept = {group: values for group, values in self._latest.items() if group[0] not in outdated}
+                self._latest = kept | {
+                    group: (values, sorted(values.values())) for group, values in found.items()
+                }
                 self._changes |= {name: changes.get(name, 0) for name in outdated}
             return self._latest
 
@@ -125,7 +132,7 @@ def read_results(
     found = list(connection.scalars(ids.order_by(number.desc()).limit(limit)))
     if not found:
         return []
-    columns = [_view.c[name] for name in _COLUMNS if name != "percentile_rank"]
+    columns = [_view.c[name] for name in _COLUMNS if name not in _APART]
     further = (
         trials.c.run_id,
         trials.c.overall,
@@ -140,11 +147,22 @@ def read_results(
     )
     rows = [dict(row) for row in connection.execute(query).mappings()]
     latest = ratings.read(connection, {row["suite_id"] or "" for row in rows})
+    facts = _read_facts(connection, {row["run_id"] for row in rows})
+    for row in rows:
+        row["percentile_rank"], row["execution_environment"] = _rank(row, latest), facts[row["run_id"]]
     order = (*_COLUMNS, "run_id", "overall_score", "simulated")
-    return [
-        {name: _rank(row, latest) if name == "percentile_rank" else row[name] for name in order}
-        for row in rows
-    ]
+    return [{name: row[name] for name in order} for row in rows]
+
+
+def _read_facts(connection: sa.Connection, run_ids: Collection[str]) -> dict[str, CleanJson]:
+    """Run to the facts of its machine, which are longer than all the rest of a row; those that are the same are parsed once."""
+    written = sa.cast(environments.c.facts, sa.Text)
+    query = sa.select(runs.c.id, written).join(environments, environments.c.id == runs.c.environment_id)
+    found = {row[0]: row[1] for row in connection.execute(query.where(runs.c.id.in_(run_ids)))}
+    parsed = {
+        facts: CleanJson(plain.from_json(known_secrets().redact_json(facts))) for facts in set(found.values())
+    }
+    return {run_id: parsed[facts] for run_id, facts in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,21 +194,18 @@ def read_execution_page(
 
 
 def _is_own(connection: sa.Connection, chosen: ResultFilter) -> sa.ColumnElement[bool]:
-    """Whether a trial belongs to the workspace, asked of the table by which the database is to find the trials."""
-    within = workspace_of(connection)
+    """Whether a trial is of the agent, if one is chosen, and of the workspace, which is that of its agent."""
     if chosen.agent is not None:
-        return agents.c.workspace_id == within
-    if chosen.since is not None or chosen.is_latest:
-        return runs.c.workspace_id == within
-    # Not by an index of runs or agents: all trials of the workspace would be sorted to find the newest hundred.
-    return runs.c.workspace_id + 0 == within
+        # By number: how many trials these have the database knows, and how many those of a name have it can only guess.
+        return trials.c.agent_id.in_(read_agent_ids(connection, [chosen.agent]))
+    # Not by an index of agents: all trials of the workspace would be sorted to find the newest hundred.
+    return (agents.c.workspace_id != workspace_of(connection)).is_(False)
 
 
 def _find_ids(connection: sa.Connection, chosen: ResultFilter) -> sa.Select[tuple[int]]:
     conditions = [
         column == value
         for column, value in (
-            (agents.c.name, chosen.agent),
             (trials.c.suite, chosen.suite),
             (trials.c.benchmark, chosen.benchmark),
             (trials.c.run_id, chosen.run),
@@ -201,7 +216,9 @@ def _find_ids(connection: sa.Connection, chosen: ResultFilter) -> sa.Select[tupl
     conditions.append(_is_own(connection, chosen))
     if chosen.since is not None:
         conditions.append(runs.c.started >= chosen.since)
-    joined = trials.join(runs, runs.c.id == trials.c.run_id).join(agents, agents.c.id == trials.c.agent_id)
+    joined = trials.join(agents, agents.c.id == trials.c.agent_id)
+    if chosen.since is not None or chosen.is_latest:
+        joined = joined.join(runs, runs.c.id == trials.c.run_id)
     if not chosen.is_latest:
         return sa.select(trials.c.id).select_from(joined).where(*conditions)
     age = sa.func.row_number().over(

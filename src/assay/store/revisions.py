@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012")
+REVISIONS = tuple(f"{number:04}" for number in range(1, 16))
 """The newest last: known here so that opening a store need not load Alembic."""
 HEAD = REVISIONS[-1]
 _SCHEME = "sqlite:///"

@@ -183,7 +183,7 @@ def _read_causes(connection: sa.Connection, trial_ids: Sequence[int]) -> list[tu
     cause = executions.c.output[("scenario", "breach", "cause")].as_string()
     query = sa.select(executions.c.trial_id, cause).where(executions.c.trial_id.in_(trial_ids))
     found = connection.execute(query.order_by(executions.c.trial_id, executions.c.seq))
-    return [(trial_id, one) for trial_id, one in found if one]
+    return [(trial_id, text) for trial_id, text in found if text]
 
 
 def find_runs_of(

@@ -34,6 +34,12 @@ def is_own_baseline(connection: sa.Connection) -> sa.ColumnElement[bool]:
     return baselines.c.workspace_id == workspace_of(connection)
 
 
+def read_baselines(connection: sa.Connection) -> dict[str, str]:
+    """Name to run id."""
+    query = sa.select(baselines.c.name, baselines.c.run_id).where(is_own_baseline(connection))
+    return {row.name: row.run_id for row in connection.execute(query.order_by(baselines.c.name))}
+
+
 def require(connection: sa.Connection, run_id: str) -> None:
     if not exists(connection, run_id):
         raise no_run(run_id)
@@ -45,23 +51,25 @@ def resolve(connection: sa.Connection, ref: str) -> str:
         return _last(connection)
     if ref.startswith("@"):
         return _baseline(connection, ref.removeprefix("@"))
+    # A whole id, as programs give it, is looked up; for a part of one all ids are read.
+    if exists(connection, ref):
+        return ref
+    if len(ref) < _SHORTEST_PREFIX:
+        raise no_run(ref)
     # Not LIKE, which would take % and _ for wildcards, and in SQLite ignore case.
-    is_prefix = len(ref) >= _SHORTEST_PREFIX
-    matches = sa.func.substr(runs.c.id, 1, len(ref)) == ref if is_prefix else runs.c.id == ref
+    matches = sa.func.substr(runs.c.id, 1, len(ref)) == ref
     query = sa.select(runs.c.id).where(matches, is_own(connection)).order_by(runs.c.id).limit(_LISTED + 1)
     ids: list[str] = list(connection.scalars(query))
-    if ref in ids:
-        return ref
     if len(ids) > 1:
         several = ", ".join(ids[:_LISTED]) + (" …" if len(ids) > _LISTED else "")
-        raise RunNotFound(f"'{ref}' may be any of several runs ({several}). Write more of the id.")
+        raise RunNotFound(f"'{ref}' matches several runs ({several}). Give more of the id.")
     if not ids:
         raise no_run(ref)
     return ids[0]
 
 
 def no_run(ref: str) -> RunNotFound:
-    return RunNotFound(f"There is no run '{ref}'. See what there is: assay runs list")
+    return RunNotFound(f"There is no run '{ref}'. List them: assay runs list")
 
 
 def _last(connection: sa.Connection) -> str:
@@ -70,7 +78,7 @@ def _last(connection: sa.Connection) -> str:
     query = sa.select(runs.c.id).where(runs.c.id.not_in(reruns), is_own(connection))
     newest: str | None = connection.scalar(query.order_by(*newest_first).limit(1))
     if newest is None:
-        raise RunNotFound("There is no run yet. Make one: assay run SPEC")
+        raise RunNotFound("There are no runs yet. Start one: assay run SPEC")
     return newest
 
 

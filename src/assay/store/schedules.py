@@ -67,11 +67,11 @@ def start_runs(
     connection: sa.Connection, started: Iterable[ScheduledRun], queued: Iterable[QueuedRun]
 ) -> None:
     """Queue the runs of a time that was taken, in the same transaction."""
-    for one in queued:
-        queue.add(connection, one)
+    for run in queued:
+        queue.add(connection, run)
     rows = [
-        {"workspace_id": workspace_of(connection), **{c.name: getattr(one, c.name) for c in _RUN}}
-        for one in started
+        {"workspace_id": workspace_of(connection), **{c.name: getattr(run, c.name) for c in _RUN}}
+        for run in started
     ]
     if rows:
         connection.execute(scheduled_runs.insert(), rows)

@@ -14,7 +14,7 @@ from importlib import resources
 
 import sqlalchemy as sa
 
-from assay.errors import NewerSchema, StoreError
+from assay.errors import NewerSchema, StoreAway, StoreError
 from assay.model import DIMENSIONS
 from assay.model.workspace import DEFAULT
 from assay.store import database, faults
@@ -22,7 +22,7 @@ from assay.store.address import Address, read_address
 from assay.store.revisions import HEAD, REVISIONS
 from assay.store.tables import DEFAULT_WORKSPACE, metadata, revision, workspaces
 
-_VIEW_REVISION, _STANDING_REVISION = "0012", "0004"
+_VIEW_REVISION, _STANDING_REVISION, _TRIGGER_REVISION = "0012", "0004", "0014"
 _WORDS = {
     "sqlite": {
         "{json}": "TEXT",
@@ -49,8 +49,14 @@ _KEY = "CREATE UNIQUE INDEX uq_agent_comparison_matrix ON agent_comparison_matri
 """Without it PostgreSQL could refresh the matrix only by keeping everybody from reading it."""
 _LOCK = 0x61737361
 """The number of an advisory lock on PostgreSQL: one process at a time makes the schema."""
+_LOCK_SECONDS = 10
+"""How long an upgrade tries to get the tables for itself."""
+_ATTEMPT_MS = 300
+"""How long each of its attempts lets others wait; less than the second after which PostgreSQL looks for a deadlock."""
 _REFRESH = 0x61737363
 """The number of another one: one process at a time refreshes the matrix."""
+_WAITING = 0x61737364
+"""The number of a third one: one process at a time waits to refresh it."""
 
 
 def ensure(engine: sa.Engine, address: Address) -> None:
@@ -82,7 +88,7 @@ def current(connection: sa.Connection, address: Address) -> str | None:
     if len(found) != 1 or not isinstance(found[0], str):
         raise StoreError(
             f"'{address.place}' does not say which schema it has: its table {revision.name} should hold one text. "
-            "Put a copy from before in its place, or name another database with --db"
+            "Restore a backup, or name another database with --db"
         )
     return found[0]
 
@@ -99,10 +105,39 @@ def upgrade(url: str) -> tuple[str, str]:
                 raise _unfit(before, address)
             if not before:
                 _refuse_foreign(connection, address)
-            _migrate(connection, address)
-            return before, current(connection, address) or ""
+            if before != HEAD:
+                _migrate(connection, address)
+            after = current(connection, address) or ""
+        _build_indexes(engine)
+        return before, after
     finally:
         engine.dispose()
+
+
+def _build_indexes(engine: sa.Engine) -> None:
+    """Build the indexes of PostgreSQL that are missing, while others read and write; slow on a large database, and harmless.
+
+    Migrations since 0014 leave them out. Where building one was interrupted, the next upgrade builds it again.
+    """
+    if engine.dialect.name != "postgresql":
+        return
+    query = sa.text(
+        "SELECT relname, indisvalid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid "
+        "WHERE relnamespace = current_schema()::regnamespace"
+    )
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        is_valid = {row.relname: row.indisvalid for row in connection.execute(query)}
+        for index in (index for table in metadata.sorted_tables for index in table.indexes):
+            name = str(index.name)
+            if is_valid.get(name):
+                continue
+            if name in is_valid:
+                connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY {name}")
+            assert index.table is not None
+            columns = ", ".join(index.columns.keys())
+            connection.exec_driver_sql(
+                f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON {index.table.name} ({columns})"
+            )
 
 
 def view_statement(of_revision: str, dialect: str, name: str = "benchmark_executions") -> str:
@@ -134,13 +169,27 @@ def standing_statements(of_revision: str, dialect: str) -> list[str]:
     return [*made, _KEY] if dialect == "postgresql" else made
 
 
+def row_trigger_statement(of_revision: str) -> str:
+    """What makes PostgreSQL keep the rows of the long tables with their trials, without a foreign key."""
+    return _view_text("trial_rows", of_revision)
+
+
 def refresh(engine: sa.Engine) -> None:
-    """Refresh the materialized view of PostgreSQL; others may read it and refresh it at the same time."""
+    """Refresh the materialized view of PostgreSQL; others may read it and refresh it at the same time.
+
+    With 500,000 rated trials that takes seconds. Where one process refreshes and another waits for its turn, a third has nothing to do:
+    the one that waits will begin after the third has committed.
+    """
     if engine.dialect.name != "postgresql":
         return
     with engine.begin() as connection:
-        # In turn, and each by a statement that begins only then: one that has waited could otherwise put back what it saw before.
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_REFRESH)))
+        if not connection.scalar(sa.select(sa.func.pg_try_advisory_lock(_WAITING))):
+            return
+        try:
+            # In turn, and each by a statement that begins only then: one that has waited could otherwise put back what it saw before.
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_REFRESH)))
+        finally:
+            connection.execute(sa.select(sa.func.pg_advisory_unlock(_WAITING)))
         # PostgreSQL expects one row of each step and would join thousands by trying every pair, which takes minutes.
         connection.exec_driver_sql("SET LOCAL enable_nestloop = off")
         connection.exec_driver_sql("REFRESH MATERIALIZED VIEW CONCURRENTLY agent_comparison_matrix")
@@ -156,14 +205,48 @@ def _migrate(connection: sa.Connection, address: Address) -> None:
     config.set_main_option("script_location", "assay.store:migrations")
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
+    if connection.dialect.name == "postgresql":
+        _lock_tables(connection, address)
     try:
         command.upgrade(config, "head")
     except (sa.exc.ProgrammingError, sa.exc.OperationalError, sa.exc.NoSuchTableError, CommandError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0].rstrip(".")
         raise StoreError(
             f"'{address.place}' cannot be upgraded, because its tables are not those of its schema: {reason}. "
-            "Nothing was changed. Put a copy from before in its place, or name another database with --db"
+            "Nothing was changed. Restore a backup, or name another database with --db"
         ) from error
+
+
+def _lock_tables(connection: sa.Connection, address: Address) -> None:
+    """Lock the tables of PostgreSQL all at once, for as long as the transaction lasts.
+
+    Migrations that locked one after the other would meet writers who have the second and wait for the first: PostgreSQL ends one of the
+    two after a second. Who waits for a lock keeps everybody after it waiting too, so each attempt gives up soon, with all it has.
+    """
+    present = set(sa.inspect(connection).get_table_names()) & set(metadata.tables) - {revision.name}
+    if not present:
+        return
+    # Those that a migration still has to wait for, such as views.
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
+    end = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            with connection.begin_nested():
+                connection.exec_driver_sql(f"SET LOCAL statement_timeout = '{_ATTEMPT_MS}ms'")
+                connection.exec_driver_sql(
+                    f"LOCK TABLE {', '.join(sorted(present))} IN ACCESS EXCLUSIVE MODE"
+                )
+                connection.exec_driver_sql("SET LOCAL statement_timeout = DEFAULT")
+                return
+        except sa.exc.OperationalError as error:
+            if getattr(error.orig, "sqlstate", None) != "57014":  # query_canceled: the time is over
+                raise
+            if time.monotonic() > end:
+                raise StoreAway(
+                    f"Another program has kept tables of '{address.place}' locked for {_LOCK_SECONDS} s. "
+                    "Nothing was changed. Wait until it is done, then try again."
+                ) from error
+        time.sleep(_ATTEMPT_MS / 1000)
 
 
 def _make(engine: sa.Engine, address: Address) -> None:
@@ -217,6 +300,8 @@ def _statements(dialect: str) -> list[str]:
     metadata.create_all(engine, checkfirst=False)
     for name in ("live_trial_totals", "benchmark_executions"):
         written.append(view_statement(_VIEW_REVISION, dialect, name))
+    if dialect == "postgresql":
+        written.append(row_trigger_statement(_TRIGGER_REVISION))
     return [*written, *standing_statements(_STANDING_REVISION, dialect)]
 
 
@@ -257,6 +342,6 @@ def _unfit(found: str, address: Address) -> StoreError:
             f"'{address.place}' has the schema {found}, this Assay needs {HEAD}. Upgrade it: assay db upgrade"
         )
     return NewerSchema(
-        f"'{address.place}' was written by a later Assay (schema {found}, this one knows up to {HEAD}). "
+        f"'{address.place}' was written by a later version of Assay (schema {found}, this one knows up to {HEAD}). "
         "Use that version, or name another database with --db"
     )

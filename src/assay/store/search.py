@@ -1,8 +1,14 @@
-"""Finds agents, suites, runs and cases by a part of their names, and says which agents have run which suites."""
+"""Finds agents, suites, runs and cases by a part of their names, and says which agents have run which
+suites.
+
+Names are compared without regard to case. Every query has a limit: a short text is part of nearly every
+name.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.model.search import FoundCase, FoundRun, SearchResult
+from assay.store.registry import read_agent_ids
 from assay.store.run_refs import newest_first
 from assay.store.tables import agents, runs, suites, tags, trials
 from assay.store.workspaces import workspace_of
@@ -104,46 +111,53 @@ def _has(column: sa.ColumnElement[str], text: str) -> sa.ColumnElement[bool]:
     return column.icontains(text, autoescape=True)
 
 
-def read_coverage(
-    connection: sa.Connection,
-    names: Collection[str] | None = None,
-    of_suites: Collection[str] | None = None,
-) -> list[CoverageCell]:
-    """Every agent that has results on a suite, by name; only these agents and suites, if any are given."""
+def read_coverage(connection: sa.Connection, names: Collection[str] | None = None) -> list[CoverageCell]:
+    """Every agent that has results on a suite, by name; only these agents, if any are given."""
+    # Runs are grouped and then counted: to count distinct ones, PostgreSQL would sort all trials by their texts.
+    key = agents.c.name, trials.c.suite
     query = (
-        sa.select(
-            agents.c.name,
-            trials.c.suite,
-            sa.func.count(trials.c.run_id.distinct()),
-            sa.func.max(trials.c.started),
-        )
-        .where(*_has_results(connection))
+        sa.select(*key, sa.func.max(trials.c.started).label("latest"))
         .join(trials, trials.c.agent_id == agents.c.id)
-        .group_by(agents.c.name, trials.c.suite)
-        .order_by(agents.c.name, trials.c.suite)
+        .where(*_has_results(connection))
+        .group_by(*key, trials.c.run_id)
     )
     if names is not None:
-        query = query.where(agents.c.name.in_(list(names)))
-    if of_suites is not None:
-        query = query.where(trials.c.suite.in_(list(of_suites)))
-    return [CoverageCell(*row) for row in connection.execute(query)]
+        query = query.where(trials.c.agent_id.in_(read_agent_ids(connection, names)))
+    each = query.subquery()
+    counted = sa.select(each.c.name, each.c.suite, sa.func.count(), sa.func.max(each.c.latest))
+    found = connection.execute(counted.group_by(each.c.name, each.c.suite))
+    return sorted((CoverageCell(*row) for row in found), key=lambda cell: (cell.agent, cell.suite))
 
 
-def count_coverage(connection: sa.Connection, since: datetime) -> tuple[int, int]:
-    """How many pairs of agent and suite have results, and how many of these have some since then."""
-    latest = (
-        sa.select(sa.func.max(trials.c.started).label("latest"))
-        .select_from(agents.join(trials, trials.c.agent_id == agents.c.id))
-        .where(*_has_results(connection))
-        .group_by(agents.c.name, trials.c.suite)
-        .subquery()
+def read_agents_on(connection: sa.Connection, suite: str) -> list[str]:
+    """The agents that have results on a suite, by name."""
+    has_results = sa.select(trials.c.agent_id).where(trials.c.suite == suite, trials.c.started.is_not(None))
+    query = sa.select(agents.c.name).where(agents.c.id.in_(has_results.distinct()))
+    found = connection.scalars(query.where(agents.c.workspace_id == workspace_of(connection)).distinct())
+    return sorted(found)
+
+
+def read_latest_by_suite(
+    connection: sa.Connection, names: Collection[str] | None = None
+) -> dict[str, dict[str, datetime]]:
+    """Suite to the agents with results on it, each with when its latest trial began; only these suites, if any are given."""
+    # By the ids of agents first: indexes have them, and fewer names are left to be sorted.
+    latest = sa.select(trials.c.agent_id, trials.c.suite, sa.func.max(trials.c.started).label("latest"))
+    latest = latest.where(trials.c.suite != "", trials.c.started.is_not(None))
+    if names is not None:
+        latest = latest.where(trials.c.suite.in_(names))
+    each = latest.group_by(trials.c.agent_id, trials.c.suite).subquery()
+    query = (
+        sa.select(each.c.suite, agents.c.name, sa.func.max(each.c.latest))
+        .select_from(agents.join(each, each.c.agent_id == agents.c.id))
+        .where(agents.c.workspace_id == workspace_of(connection))
+        .group_by(each.c.suite, agents.c.name)
     )
-    is_recent = sa.case((latest.c.latest >= since, 1), else_=0)
-    row = connection.execute(
-        sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(is_recent), 0)).select_from(latest)
-    )
-    covered, recent = row.one()
-    return covered, recent
+    found: dict[str, dict[str, datetime]] = {}
+    for suite, agent, at in connection.execute(query):
+        # A server keeps all of it: of each name there is one text.
+        found.setdefault(suite, {})[sys.intern(agent)] = at
+    return found
 
 
 def read_latest_results(connection: sa.Connection) -> dict[str, datetime]:

@@ -45,6 +45,7 @@ _SUMMARY = (
     "references",
     "usd_per_solved",
     "tokens_per_solved",
+    "nodes",
 )
 """Fields of ratings that are kept as one JSON document."""
 _OF_CASES = "case."
@@ -227,7 +228,16 @@ def read_board_benchmarks(connection: sa.Connection, suite: str) -> list[str]:
 
 def read_categories(connection: sa.Connection) -> dict[str, str]:
     """The category of every suite that was run; the suite that was run last comes first."""
-    query = sa.select(suites.c.name, suites.c.category).join(runs, runs.c.suite_id == suites.c.id)
+    # The latest run of each definition is looked up: there are few of these, and many runs.
+    of_suite = runs.alias()
+    latest = (
+        sa.select(of_suite.c.id)
+        .where(of_suite.c.suite_id == suites.c.id)
+        .order_by(of_suite.c.started.desc(), of_suite.c.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    query = sa.select(suites.c.name, suites.c.category).join(runs, runs.c.id == latest)
     query = query.where(suites.c.workspace_id == workspace_of(connection))
     found: dict[str, str] = {}
     for name, category in connection.execute(query.order_by(runs.c.started.desc(), runs.c.id.desc())):

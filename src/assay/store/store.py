@@ -209,7 +209,7 @@ class Store:
         _learn_secrets(plan.trials, plan.suite)
         with self._writer.begin() as connection:
             if refs.is_taken(connection, run_id):
-                raise StoreError(f"There is a run '{run_id}' already. Begin with another id.")
+                raise StoreError(f"Run '{run_id}' already exists. Use another id.")
             begun = {"id": run_id, "started": started, "owner": str(owner)}
             writing.insert_run(connection, plan, environment, begun)
             lease = leases.grant(connection, run_id, owner) if isinstance(owner, Owner) else None
@@ -647,6 +647,11 @@ class Store:
         with self._reading_trial(trial_id) as connection:
             return reading.read_artifacts(connection, trial_id)
 
+    def placements(self, trial_id: int) -> dict[int, str]:
+        """The node that carried out each process; empty where the executor of the run has no nodes."""
+        with self._reading_trial(trial_id) as connection:
+            return reading.read_placements(connection, trial_id)
+
     # Scores and ratings
 
     def case_table(self, trial_id: int, further: Iterable[str] = ()) -> CaseTable:
@@ -788,12 +793,19 @@ class Store:
         with self._reading() as connection:
             return totals.read_changes(connection)
 
-    def count_rated(self) -> int:
-        """Trials with ratings."""
+    def changes_and_baselines(self) -> tuple[dict[str, int], dict[str, str]]:
+        """Both in one transaction: a server asks for them several times a page."""
+        with self._reading() as connection:
+            return totals.read_changes(connection), refs.read_baselines(connection)
+
+    def count_rated(self, most: int) -> int:
+        """Trials with ratings; no further than that many, since counting all of them takes as long as reading them."""
         with self._reading() as connection:
             joined = ratings.join(trials, trials.c.id == ratings.c.trial_id).join(runs)
-            query = sa.select(sa.func.count()).select_from(joined).where(refs.is_own(connection))
-            return connection.scalars(query).one()
+            some = (
+                sa.select(ratings.c.trial_id).select_from(joined).where(refs.is_own(connection)).limit(most)
+            )
+            return connection.scalars(sa.select(sa.func.count()).select_from(some.subquery())).one()
 
     def versions(self, agent: str) -> list[str]:
         """The versions of an agent with trials, the newest first; an agent without one has an empty version."""
@@ -974,9 +986,7 @@ class Store:
     def baselines(self) -> dict[str, str]:
         """Name to run id."""
         with self._reading() as connection:
-            query = sa.select(baselines.c.name, baselines.c.run_id).where(refs.is_own_baseline(connection))
-            found = connection.execute(query.order_by(baselines.c.name))
-            return {row.name: row.run_id for row in found}
+            return refs.read_baselines(connection)
 
     def delete_baseline(self, name: str) -> str:
         """Takes the name away; the id of the run that had it, and stays."""
@@ -1161,11 +1171,11 @@ class Store:
 
         with self._reading() as connection:
             started = schedules.read_open_runs(connection)
-            ended = schedules.read_outcomes(connection, {one.run_id for one in started})
+            ended = schedules.read_outcomes(connection, {run.run_id for run in started})
         return [
-            replace(one, outcome=ended[one.run_id][0], error=ended[one.run_id][1])
-            for one in started
-            if one.run_id in ended
+            replace(run, outcome=ended[run.run_id][0], error=ended[run.run_id][1])
+            for run in started
+            if run.run_id in ended
         ]
 
     def open_scheduled_runs(self) -> list[ScheduledRun]:
@@ -1187,7 +1197,7 @@ class Store:
         from assay.store import alerts
 
         with self._writer.begin() as connection:
-            return [one for one in raised if alerts.add_alert(connection, one)]
+            return [alert for alert in raised if alerts.add_alert(connection, alert)]
 
     def claim_alert(self, now: datetime, until: datetime) -> Alert | None:
         """Takes the alert that is due longest, so that nobody else sends it before `until`; None if none is due."""
@@ -1252,21 +1262,26 @@ class Store:
 
     # Overviews
 
-    def coverage(
-        self, agents: Collection[str] | None = None, suites: Collection[str] | None = None
-    ) -> list[CoverageCell]:
-        """Agents that have results on a suite, by name; only these agents and suites, if any are given."""
+    def coverage(self, agents: Collection[str] | None = None) -> list[CoverageCell]:
+        """Agents that have results on a suite, by name; only these agents, if any are given."""
         from assay.store import search
 
         with self._reading() as connection:
-            return search.read_coverage(connection, agents, suites)
+            return search.read_coverage(connection, agents)
 
-    def count_coverage(self, since: datetime) -> tuple[int, int]:
-        """How many pairs of agent and suite have results, and how many of these have some since then."""
+    def agents_on(self, suite: str) -> list[str]:
+        """Agents that have results on a suite, by name."""
         from assay.store import search
 
         with self._reading() as connection:
-            return search.count_coverage(connection, since)
+            return search.read_agents_on(connection, suite)
+
+    def latest_by_suite(self, suites: Collection[str] | None = None) -> dict[str, dict[str, datetime]]:
+        """Suite to the agents with results on it, each with when its latest trial began; only these suites, if any are given."""
+        from assay.store import search
+
+        with self._reading() as connection:
+            return search.read_latest_by_suite(connection, suites)
 
     def latest_results(self) -> dict[str, datetime]:
         """Agent to when its latest trial of a suite began."""

@@ -52,7 +52,7 @@ def read_found_regressions(connection: sa.Connection) -> list[FoundRegression]:
         state = RegressionState(row.state)
         # Those that were marked before changes were kept have only their state.
         said = [change.state for change in changes.get(row.id, ())] or ([state] if row.is_marked else [])
-        judged = [one for one in said if one in _JUDGEMENTS]
+        judged = [judgement for judgement in said if judgement in _JUDGEMENTS]
         found.append(
             FoundRegression(
                 row.agent, row.suite, row.benchmark, row.metric, row.version_after, row.detected, state,
@@ -98,14 +98,17 @@ def write_opportunities(
 
     What was found there before keeps its date; what is no longer found is resolved, and what comes back is open again.
     """
-    listed = {(one.agent, one.place, one.category, one.location): one for one in found}
-    known = {
-        (one.agent, one.place, one.category, one.location): one
-        for one in read_opportunities(connection)
-        if (one.agent, one.place) in places
+    listed = {
+        (opportunity.agent, opportunity.place, opportunity.category, opportunity.location): opportunity
+        for opportunity in found
     }
-    for key, one in known.items():
-        if key in listed or one.resolved is None:
+    known = {
+        (opportunity.agent, opportunity.place, opportunity.category, opportunity.location): opportunity
+        for opportunity in read_opportunities(connection)
+        if (opportunity.agent, opportunity.place) in places
+    }
+    for key, opportunity in known.items():
+        if key in listed or opportunity.resolved is None:
             values: dict[str, object] = {"resolved": None if key in listed else now}
             if key in listed:
                 values |= {"impact": listed[key].impact, "run_id": listed[key].run_id}
@@ -117,9 +120,9 @@ def write_opportunities(
     new = [
         {
             "workspace_id": workspace_of(connection),
-            **{column.name: getattr(one, column.name) for column in _OPPORTUNITY},
+            **{column.name: getattr(opportunity, column.name) for column in _OPPORTUNITY},
         }
-        for key, one in listed.items()
+        for key, opportunity in listed.items()
         if key not in known
     ]
     if new:

@@ -4,7 +4,7 @@
                 ├─ suites ─┬─ benchmarks
                 └──────── runs ── trials ─┬─ executions
     environments ─────────┘ │             ├─ measurements
-        tags, baselines, leases           ├─ artifacts
+        tags, baselines, leases           ├─ artifacts, placements
                                           └─ ratings
     workspaces ─ regressions, regression_changes, gate_results, opportunities, labels
                ─ queued_runs, schedules, scheduled_runs, alerts, api_keys ─ sessions, audit_log
@@ -32,6 +32,8 @@ executions      one time that the agent did a case, keyed by (trial_id, seq); `s
                 `detail` is what an agent's figures rest on: tool calls, spans, reasons of scores
 measurements    a metric's value in one execution, keyed by (trial_id, metric, seq): a metric of a trial is one range scan
 artifacts       files that executions left, compressed with zlib
+placements      the node that carried out each process of a trial; empty where an executor has no nodes. A process that moved in
+                the middle has the names of all of its nodes, joined by ` + `
 regressions     what got worse with an agent, on which benchmark, by which metric and between which versions: that is its id. It is
                 kept with the state and the note that somebody gave it, and with its figures when it was last found
 benchmarks      what a suite consists of, in its order: the hash of each definition and the number of its cases, so that
@@ -317,7 +319,7 @@ trials = sa.Table(
     sa.Column("run_id", _own("runs"), nullable=False),
     sa.Column("position", sa.Integer, nullable=False),
     sa.Column("name", _RedactedText, nullable=False),
-    sa.Column("agent_id", sa.ForeignKey("agents.id"), nullable=False, index=True),
+    sa.Column("agent_id", sa.ForeignKey("agents.id"), nullable=False),
     sa.Column("benchmark", sa.Text, nullable=False),
     sa.Column("experiment", _RedactedText, nullable=False),
     sa.Column("params", _RedactedJson, nullable=False),
@@ -347,19 +349,31 @@ trials = sa.Table(
     sa.Column("peak_bytes", sa.BigInteger),
     sa.Column("baseline_overall", sa.Double),
     sa.Column("cleanup", _RedactedJson),
+    sa.Column("resources", _Written),
     sa.UniqueConstraint("run_id", "position"),
     sa.Index("ix_trials_suite", "suite", "benchmark", "run_id"),
+    # For the newest trials of an agent or a suite, and for the agents of a suite: read without the trials, which are long.
+    sa.Index("ix_trials_of_agent", "agent_id", "id"),
+    sa.Index("ix_trials_agents_of_suite", "suite", "id", "agent_id", "started"),
+    sa.Index("ix_trials_experiment", "experiment", "run_id"),
     # For overviews of all agents and suites: they read this index alone, and not the trials, which are long.
     sa.Index("ix_trials_coverage", "agent_id", "suite", "started", "run_id"),
     sqlite_autoincrement=True,  # an id that was deleted is never given again: a runner may still be writing to it
 )
+
+
+def _rows_of_trials() -> sa.ForeignKeyConstraint:
+    """In PostgreSQL triggers do the same for all rows of a statement at once (`views/trial_rows.0014.sql`)."""
+    constraint = sa.ForeignKeyConstraint(["trial_id"], ["trials.id"], ondelete="CASCADE")
+    return constraint.ddl_if(dialect="sqlite")
+
 
 # The two long tables have composite keys and, in SQLite, no row number beside them: a key is stored once, and the executions
 # of a trial lie together on the disk.
 executions = sa.Table(
     "executions",
     metadata,
-    sa.Column("trial_id", _own("trials"), primary_key=True),
+    sa.Column("trial_id", sa.Integer, primary_key=True),
     sa.Column("seq", sa.Integer, primary_key=True),
     sa.Column("process", sa.Integer, nullable=False),
     sa.Column("phase", sa.Text, nullable=False),
@@ -374,16 +388,18 @@ executions = sa.Table(
     sa.Column("log", sa.Text),
     sa.Column("detail", _Searched),
     sa.UniqueConstraint("trial_id", "process", "phase", "case_id", "repetition"),
+    _rows_of_trials(),
     sqlite_with_rowid=False,
 )
 
 measurements = sa.Table(
     "measurements",
     metadata,
-    sa.Column("trial_id", _own("trials"), primary_key=True),
+    sa.Column("trial_id", sa.Integer, primary_key=True),
     sa.Column("metric", sa.Text, primary_key=True),
     sa.Column("seq", sa.Integer, primary_key=True),
     sa.Column("value", sa.Double, nullable=False),
+    _rows_of_trials(),
     sqlite_with_rowid=False,
 )
 
@@ -395,6 +411,15 @@ artifacts = sa.Table(
     sa.Column("name", _RedactedText, nullable=False),
     sa.Column("type", sa.Text, nullable=False),
     sa.Column("content", sa.LargeBinary, nullable=False),
+)
+
+placements = sa.Table(
+    "placements",
+    metadata,
+    sa.Column("trial_id", _own("trials"), primary_key=True),
+    sa.Column("process", sa.Integer, primary_key=True),
+    sa.Column("node", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 benchmarks = sa.Table(

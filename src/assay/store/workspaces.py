@@ -73,7 +73,7 @@ def create(connection: sa.Connection, name: str) -> None:
             f"'{name}' cannot name a workspace. Use up to 64 letters, digits, '.', '_' and '-', beginning with a letter or digit."
         )
     if name in read_names(connection):
-        raise StoreError(f"There is a workspace '{name}' already. Choose another name.")
+        raise StoreError(f"Workspace '{name}' already exists. Choose another name.")
     # The number is computed: PostgreSQL's own counter does not know that of the default workspace, which is written down.
     following = sa.select(sa.func.max(workspaces.c.id) + 1).scalar_subquery()
     connection.execute(workspaces.insert().values(id=following, name=name))

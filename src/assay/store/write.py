@@ -13,7 +13,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from assay.model import AgentVersion, Batch, Environment, Execution, Plan, Question, RunState, Trial
+from assay.model import (
+    AgentVersion,
+    Batch,
+    Environment,
+    Execution,
+    Placement,
+    Plan,
+    Question,
+    RunState,
+    Trial,
+)
 from assay.model.codec import to_plain
 from assay.model.execution import JobUsage
 from assay.model.redaction import redact
@@ -33,6 +43,10 @@ from assay.store.tables import (
 from assay.store.totals import delete_totals
 from assay.store.workspaces import workspace_of
 
+_PLACE = sa.text(
+    "INSERT INTO placements (trial_id, process, node) VALUES (:trial_id, :process, :node) "
+    "ON CONFLICT (trial_id, process) DO UPDATE SET node = excluded.node"
+)
 Group = tuple[int, int, str, str]
 """Trial id, process, phase and case: what has repetitions."""
 
@@ -130,29 +144,29 @@ def _rows(
     measurement_rows: list[tuple[Any, ...]] = []
     clean: set[str] = set()
     """Names of metrics that hold no secret: an agent may name a metric after one."""
-    for one in made:
-        trial_id = ids[one.trial]
+    for execution in made:
+        trial_id = ids[execution.trial]
         seq = next_seq[trial_id]
         next_seq[trial_id] = seq + 1
         execution_rows.append(
             (
                 trial_id,
                 seq,
-                one.process,
-                one.phase._value_,
-                plain.text(one.case) if one.case else "",
-                one.repetition,
-                one.status._value_,
-                one.started,
-                one.loops,
-                None if one.output is None else plain.redact_json(one.output),
-                None if one.applied is None else plain.redact_json(one.applied),
-                None if one.error is None else plain.redact_text(one.error),
-                None if one.log is None else plain.redact_text(one.log),
-                None if one.detail is None else plain.redact_json(one.detail),
+                execution.process,
+                execution.phase._value_,
+                plain.text(execution.case) if execution.case else "",
+                execution.repetition,
+                execution.status._value_,
+                execution.started,
+                execution.loops,
+                None if execution.output is None else plain.redact_json(execution.output),
+                None if execution.applied is None else plain.redact_json(execution.applied),
+                None if execution.error is None else plain.redact_text(execution.error),
+                None if execution.log is None else plain.redact_text(execution.log),
+                None if execution.detail is None else plain.redact_json(execution.detail),
             )
         )
-        measured = one.measurements
+        measured = execution.measurements
         if not clean.issuperset(measured):
             names = dict.fromkeys(measured)
             if (redacted := redact(names)) is names:
@@ -170,13 +184,13 @@ def missing(
     """Those executions that are not stored yet, each once: results from a file may have been stored in part before."""
     # One query a group, for its range of repetitions: one an execution would take minutes where a whole file is stored.
     groups: defaultdict[Group, dict[int, Execution]] = defaultdict(dict)
-    for one in made:
-        group = ids[one.trial], one.process, one.phase.value, plain.text(one.case)
-        groups[group].setdefault(one.repetition, one)
+    for execution in made:
+        group = ids[execution.trial], execution.process, execution.phase.value, plain.text(execution.case)
+        groups[group].setdefault(execution.repetition, execution)
     for group, wanted in groups.items():
         for stored in _find_stored_repetitions(connection, group, min(wanted), max(wanted)):
             wanted.pop(stored, None)
-    return tuple(one for wanted in groups.values() for one in wanted.values())
+    return tuple(execution for wanted in groups.values() for execution in wanted.values())
 
 
 def _find_stored_repetitions(connection: sa.Connection, group: Group, low: int, high: int) -> Iterable[int]:
@@ -221,6 +235,10 @@ def write_rest(connection: sa.Connection, run_id: str, batch: Batch, ids: Mappin
         _add_usage(connection, ids[trial], used)
     for trial, version in batch.versions.items():
         point_to_version(connection, run_id, trial, version)
+    if batch.placements:
+        _write_placements(connection, batch.placements, ids)
+    if batch.nodes:
+        _add_nodes(connection, run_id, batch.nodes)
     simulated = {ids[e.trial] for e in batch.executions if e.detail is not None and e.detail.get("simulated")}
     if simulated:
         marked = trials.c.id.in_(simulated), sa.not_(trials.c.simulated)
@@ -244,6 +262,34 @@ def _add_usage(connection: sa.Connection, trial_id: int, used: JobUsage) -> None
         values["peak_bytes"] = sa.case((is_lower, peak), else_=column.peak_bytes)
     if values:
         connection.execute(trials.update().where(column.id == trial_id).values(values))
+
+
+def _write_placements(connection: sa.Connection, placed: Iterable[Placement], ids: Mapping[int, int]) -> None:
+    """Write the node of each process; the last one counts, because a job that moves is sent again."""
+    values = [
+        {
+            "trial_id": ids[placement.trial],
+            "process": placement.process,
+            "node": plain.redact_text(placement.node),
+        }
+        for placement in placed
+    ]
+    connection.execute(_PLACE, values)
+
+
+def _add_nodes(connection: sa.Connection, run_id: str, nodes: Mapping[str, Mapping[str, object]]) -> None:
+    """Add nodes to the facts of the run's environment; one that is known keeps what was recorded when it joined, and gets new doubts."""
+    query = sa.select(environments.c.id, environments.c.facts).join(runs).where(runs.c.id == run_id)
+    key, facts = connection.execute(query).one()
+    known = facts.get("nodes", {})
+    merged = {name: _add_doubts(known[name], node) if name in known else node for name, node in nodes.items()}
+    joined = {**facts, "nodes": {**known, **merged}}
+    connection.execute(environments.update().where(environments.c.id == key).values(facts=joined))
+
+
+def _add_doubts(known: Mapping[str, object], node: Mapping[str, Any]) -> Mapping[str, object]:
+    doubts: Any = known.get("doubts") or ()
+    return {**known, "doubts": list(dict.fromkeys((*doubts, *(node.get("doubts") or ()))))}
 
 
 def _note_instruments(connection: sa.Connection, run_id: str, batch: Batch) -> None:
@@ -290,9 +336,9 @@ def _spans(made: Iterable[Execution]) -> dict[int, TimeRange]:
     """The time range of each trial. `seconds` is the time of one call, so an execution lasts that long for each of its loops."""
     firsts: dict[int, float] = {}
     lasts: dict[int, float] = {}
-    for one in made:
-        trial, start = one.trial, one.started
-        end = start + one.measurements.get("seconds", 0.0) * one.loops
+    for execution in made:
+        trial, start = execution.trial, execution.started
+        end = start + execution.measurements.get("seconds", 0.0) * execution.loops
         if start < firsts.get(trial, start + 1):
             firsts[trial] = start
         if end > lasts.get(trial, end - 1):

@@ -6,19 +6,25 @@ The last rule matters most to the runner, which stops handing out jobs of a tria
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
 from assay.execute.attempt import attempt
-from assay.model import Batch, Job, Status
+from assay.execute.budget import Spending
+from assay.model import Batch, Budget, InstrumentUse, Job, Limits, Status
 from assay.plugin import lookup
-from assay.testing.samples import FAILING, STEADY, sample_job
+from assay.testing.samples import COSTLY, ENDLESS, FAILING, STEADY, sample_job
 
 
 class ExecutorContract:
     """What every executor must do. Name it; it is made with two workers."""
 
     executor: ClassVar[str]
+    enforces_limits: ClassVar[bool] = True
+    """False where jobs run in the runner's own process, which cannot be ended when they take too long."""
 
     def test_every_job_is_carried_out_once(self, tmp_path: Path) -> None:
         made = [e for batch in self._run_jobs(_jobs(tmp_path, 3)) for e in batch.executions]
@@ -37,6 +43,37 @@ class ExecutorContract:
     def test_a_failure_is_a_result(self, tmp_path: Path) -> None:
         made = [e for batch in self._run_jobs([sample_job(tmp_path, FAILING)]) for e in batch.executions]
         assert {execution.status for execution in made} == {Status.FAILED}
+
+    def test_an_execution_that_takes_too_long_is_ended(self, tmp_path: Path) -> None:
+        if not self.enforces_limits:
+            pytest.skip("this executor cannot end an execution")
+        job = replace(sample_job(tmp_path, ENDLESS, measured=1), limits=Limits(seconds=0.05))
+        made = [e for batch in self._run_jobs([job]) for e in batch.executions]
+        assert [e.status for e in made] == [Status.TIMEOUT]
+
+    def test_an_execution_that_uses_too_much_is_over_its_limit(self, tmp_path: Path) -> None:
+        job = replace(sample_job(tmp_path, COSTLY, measured=1), limits=Limits(tokens=5.0))
+        made = [e for batch in self._run_jobs([job]) for e in batch.executions]
+        assert [e.status for e in made] == [Status.OVER_LIMIT]
+
+    def test_executions_have_the_figures_of_instruments(self, tmp_path: Path) -> None:
+        job = replace(sample_job(tmp_path), instruments=(InstrumentUse("timing"), InstrumentUse("rusage")))
+        made = [e for batch in self._run_jobs([job]) for e in batch.executions]
+        assert all({"count", "seconds", "user_seconds"} <= e.measurements.keys() for e in made)
+
+    def test_a_budget_that_is_used_up_ends_the_run_and_all_that_was_spent_is_known(
+        self, tmp_path: Path
+    ) -> None:
+        drawn: list[Job] = []
+        spending = Spending(Budget(tokens=60.0))
+        jobs = [sample_job(tmp_path, COSTLY, trial=trial) for trial in range(50)]
+        executor = lookup.find("executors", self.executor)(2)
+        made = 0
+        for batch in executor.map(attempt, _record_drawn_jobs(jobs, drawn), lambda: spending.is_over):
+            spending.add(batch.executions)
+            made += len(batch.executions)
+        assert len(drawn) < 50
+        assert 60.0 <= spending.tokens == 10.0 * made
 
     def test_a_job_is_drawn_only_when_a_worker_is_free(self, tmp_path: Path) -> None:
         drawn: list[Job] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from assay.model import Better, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
 
@@ -30,3 +32,25 @@ class Failing(Experiment):
 
     def execute_once(self, context: ExperimentContext) -> None:
         raise RuntimeError("This experiment always fails.")
+
+
+class Costly(Experiment):
+    """Says that it has used ten tokens."""
+
+    metrics = {"tokens": Metric("tokens", better=Better.LOWER)}  # noqa: RUF012 (read only, like in any experiment)
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def execute_once(self, context: ExperimentContext) -> dict[str, float]:
+        return {"tokens": 10.0}
+
+
+class Endless(Experiment):
+    """Takes far longer than a test would wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def execute_once(self, context: ExperimentContext) -> None:
+        time.sleep(60)

@@ -33,6 +33,8 @@ from assay.model import (
 
 STEADY = "assay.testing.experiments:Steady"
 FAILING = "assay.testing.experiments:Failing"
+COSTLY = "assay.testing.experiments:Costly"
+ENDLESS = "assay.testing.experiments:Endless"
 _BEGIN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 

@@ -1,4 +1,4 @@
-"""Warns about what else differs between two runs than what is compared.
+"""Warns about differences between two runs other than the one being compared.
 
 Two results can only be compared if everything else is the same: machine, Python, params, kind of figures and cases. What
 differs does not stop a comparison, but it is shown beside the verdicts with the values of both sides.
@@ -6,10 +6,12 @@ differs does not stop a comparison, but it is shown beside the verdicts with the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from assay.analysis.comparison.compare import matching_trials
+from assay.analysis.comparison.nodes import find_blocks
 from assay.analysis.estimates.completion import incomplete_sides
 from assay.analysis.estimates.scorer_failures import check_unscored_sides
 from assay.analysis.estimates.treatment import differing_params
@@ -23,21 +25,21 @@ _FACTS = (
         "machine",
         ("cpu", "model"),
         "processors",
-        "Times of different machines are not comparable: run both on one.",
+        "Times from different machines are not comparable: run both on the same machine.",
     ),
-    ("machine", ("cpu", "cores_logical"), "numbers of cores", "Run both on one machine."),
-    ("machine", ("os", "system"), "operating systems", "Run both on one machine."),
+    ("machine", ("cpu", "cores_logical"), "numbers of cores", "Run both on the same machine."),
+    ("machine", ("os", "system"), "operating systems", "Run both on the same machine."),
     (
         "python",
         ("python", "version"),
         "Python versions",
-        "Unless this is what is compared, run both with one.",
+        "Unless this is what you compare, use the same one for both.",
     ),
     (
         "python",
         ("python", "implementation"),
         "Python implementations",
-        "Unless this is what is compared, use one.",
+        "Unless this is what you compare, use the same one for both.",
     ),
 )
 
@@ -47,16 +49,19 @@ def comparable(a: Report, b: Report) -> tuple[Doubt, ...]:
     of_runs: list[Doubt] = []
     for first, second in by_runs(a, b):
         for code, path, plural, hint in _FACTS:
-            there, here = (_fact(side.run.environment, path) for side in (first, second))
-            if there is not None and here is not None and there != here:
+            there, here = (_read_fact(side.run.environment, path) for side in (first, second))
+            if there and here and there != here:
                 of_runs.append(Doubt(code, f"The {plural} differ: '{there}' for A, '{here}' for B.", hint))
         # A test for a fixed number of pairs finds too much if pairs were made until the result looked decided.
         questions = dict.fromkeys(side.run.question for side in (first, second))
-        of_runs += [early_end(one) for one in questions if one is not None and one.is_decided]
+        of_runs += [
+            early_end(question) for question in questions if question is not None and question.is_decided
+        ]
     found = (
         *check_unscored_sides(a, b),
         *incomplete_sides(a, b),
         *of_runs,
+        *_check_nodes(a, b),
         *_kinds(a, b),
         *_check_recorded_times(a, b),
         *_params(a, b),
@@ -85,11 +90,43 @@ def _part(report: Report, trials: Sequence[TrialReport]) -> Report:
     return replace(report, run=report.run_of(trials[0]), trials=tuple(trials))
 
 
-def _fact(environment: Environment, path: tuple[str, ...]) -> object:
-    found: object = environment.facts
-    for key in path:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+def _read_fact(environment: Environment, path: tuple[str, ...]) -> str:
+    """A fact of the machine, or those of the nodes that made the executions; empty where it is not known."""
+    values: dict[str, None] = {}
+    for place in environment.nodes.values() or (environment,):
+        found: object = place.facts
+        for key in path:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        if found is not None:
+            values[str(found)] = None
+    return "', '".join(sorted(values))
+
+
+def _check_nodes(a: Report, b: Report) -> Iterator[Doubt]:
+    """A warning if the sides ran on different nodes of a cluster, or on the same ones in other shares."""
+    for first, second in matching_trials(a, b):
+        blocks = find_blocks(first, second, is_one_run=True) if first.nodes and second.nodes else None
+        if blocks is None:
+            continue
+        if blocks.separation:
+            there, here = _node_kinds(a, first), _node_kinds(b, second)
+            kinds = f" ({there} for A, {here} for B)" if there != here else ""
+            message = f"{blocks.separation}{kinds}, so their times are not comparable."
+            yield Doubt("nodes", message, "Run both in one run, on the same nodes.", second.name)
+        elif Counter(first.nodes.values()) != Counter(second.nodes.values()):
+            yield Doubt(
+                "nodes",
+                "A and B used the nodes in different proportions: times are compared within nodes, so their ratio may differ "
+                "from the ratio of the medians, which cover all nodes.",
+                trial=second.name,
+            )
+
+
+def _node_kinds(report: Report, trial: TrialReport) -> str:
+    """The kinds of machine that carried out a trial."""
+    known = report.run_of(trial).environment.nodes
+    kinds = {known[name].machine_class for name in set(trial.nodes.values()) if name in known}
+    return " + ".join(sorted(kinds))
 
 
 def _kinds(a: Report, b: Report) -> Iterator[Doubt]:
@@ -121,9 +158,9 @@ def _check_recorded_times(a: Report, b: Report) -> Iterator[Doubt]:
         ):
             yield Doubt(
                 "recorded",
-                "The times of both sides are recorded: whether they come from one machine and one time of day is unknown, so "
+                "The times of both sides were recorded earlier, perhaps on different machines or at different times, so "
                 "the verdict on them holds for cases, not for rounds of a run.",
-                "To compare times for certain, run both agents together.",
+                "To compare times reliably, run both agents together.",
             )
             return
 
@@ -137,9 +174,7 @@ def _params(a: Report, b: Report) -> Iterator[Doubt]:
             values = ", ".join(
                 f"{name} '{there.get(name)}' for A, '{here.get(name)}' for B" for name in names
             )
-            yield Doubt(
-                "params", f"The params differ: {values}.", "The verdict is about all of them together."
-            )
+            yield Doubt("params", f"The params differ: {values}.", "The verdict covers all of them together.")
 
 
 def _check_unmatched_trials(a: Report, b: Report) -> Iterator[Doubt]:

@@ -8,6 +8,7 @@ it the test:
 - scores of two agents: differences of case means, paired where both have the cases;
 - times, CPU and memory of suites: Student's t over rounds (`rounds.py`);
 - everything else: rank tests over processes, paired by round where both sides took turns;
+- what depends on the machine, of sides that ran on several nodes: the same within each node (`nodes.py`);
 - percentiles such as `seconds.p95`, only if they are asked for: over all executions.
 """
 
@@ -16,12 +17,15 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from assay.analysis.comparison.default_metrics import default_family, lone_part
+from assay.analysis.comparison.nodes import NodeBlocks, find_blocks
 from assay.analysis.comparison.policy import KnownNoise, Sessions, Tolerances, judge
 from assay.analysis.comparison.rounds import RoundEffect, compare_round_percentiles, compare_rounds
+from assay.analysis.comparison.severity import depends_on_machine
 from assay.analysis.comparison.verdict import (
     FEWEST_PAIRS,
     FEWEST_UNITS,
@@ -41,6 +45,7 @@ from assay.analysis.estimates.treatment import (
 from assay.errors import LookupFailed, no_such
 from assay.model import Comparison, Metric, Report, TrialReport
 from assay.model.metric import is_score
+from assay.stats.blocks import Blocked, compare_within_blocks
 from assay.stats.effect import Effect, compare_paired, compare_unpaired
 from assay.stats.means import compute_unpaired_mean_difference, mean_difference
 from assay.stats.permutation import Repetitions, permutation_test
@@ -73,9 +78,12 @@ def compare_reports(
     """
     pairs = matching_trials(a, b)
     runs = [(a.run_of(first), b.run_of(second)) for first, second in pairs]
-    took_turns = [first.id == second.id and first.order == "interleaved" for first, second in runs]
+    meetings = [
+        _Meeting(first.id == second.id and first.order == "interleaved", first.id == second.id)
+        for first, second in runs
+    ]
     question = _Question(metrics, shown, fixed_cases, noise.sessions if noise else None)
-    return judge(_all_contrasts(pairs, took_turns, question), noise, tolerances)
+    return judge(_all_contrasts(pairs, meetings, question), noise, tolerances)
 
 
 def compare_trials(
@@ -86,7 +94,7 @@ def compare_trials(
     metrics: Sequence[str] | None = None,
 ) -> tuple[Comparison, ...]:
     """Compare two arms of one run; `interleaved` arms are paired by the round that their processes ran in."""
-    return judge(_all_contrasts([(a, b)], [interleaved], _Question(metrics)))
+    return judge(_all_contrasts([(a, b)], [_Meeting(interleaved)], _Question(metrics)))
 
 
 def find_contrasts(
@@ -101,7 +109,14 @@ def find_contrasts(
 
     `sessions` are the errors between runs, for trials of two runs; see `policy.KnownNoise`.
     """
-    return _all_contrasts([(a, b)], [interleaved], _Question(metrics, sessions=sessions))
+    return _all_contrasts([(a, b)], [_Meeting(interleaved)], _Question(metrics, sessions=sessions))
+
+
+class _Meeting(NamedTuple):
+    """How two trials met: whether they took turns, which they can only within one run."""
+
+    takes_turns: bool
+    is_one_run: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +185,9 @@ def _point(trial: TrialReport) -> str:
     return same_value([planned.benchmark, dict(select_compared_params(trial))])
 
 
-def _all_contrasts(pairs: Sequence[Pair], interleaved: Sequence[bool], question: _Question) -> list[Contrast]:
+def _all_contrasts(
+    pairs: Sequence[Pair], meetings: Sequence[_Meeting], question: _Question
+) -> list[Contrast]:
     """The contrasts of all pairs, in their order. Asking for a metric that no pair has is a mistake."""
     shared = {metric.name for a, b in pairs for metric in _find_common_metrics(a, b)}
     for name in question.metrics or ():
@@ -178,8 +195,8 @@ def _all_contrasts(pairs: Sequence[Pair], interleaved: Sequence[bool], question:
             raise LookupFailed(no_such(name, "metrics that both sides have", shared))
     return [
         contrast
-        for (a, b), takes_turns in zip(pairs, interleaved, strict=True)
-        for contrast in _contrasts(a, b, takes_turns, question)
+        for (a, b), meeting in zip(pairs, meetings, strict=True)
+        for contrast in _contrasts(a, b, meeting, question)
     ]
 
 
@@ -196,8 +213,17 @@ def _find_common_metrics(a: TrialReport, b: TrialReport) -> list[Metric]:
     return [estimate.metric for estimate in a.estimates if estimate.n and estimate.metric.name in there]
 
 
-def _contrasts(a: TrialReport, b: TrialReport, interleaved: bool, question: _Question) -> Iterator[Contrast]:
-    """The contrasts of one pair: first its metrics, each by the test for its unit of replication, then percentiles."""
+def _contrasts(a: TrialReport, b: TrialReport, meeting: _Meeting, question: _Question) -> Iterator[Contrast]:
+    """The contrasts of one pair: first its metrics, each by the test for its unit of replication, then
+    percentiles.
+
+    A test is chosen by what is independent of what. Executions of code are tested over processes, times
+    of a suite over rounds, scores over cases; if both sides ran the same fixed cases, scores are tested
+    by repetitions within cases. A contrast that must not be judged, because a treatment failed, the
+    benchmark changed or one side is simulated, is yielded with the reason and without a verdict.
+    """
+    interleaved = meeting.takes_turns
+    blocks = find_blocks(a, b, is_one_run=meeting.is_one_run)
     refusal = treatment_failure(a, b) or describe_redefinition(a, b)
     shared = {metric.name: metric for metric in _find_common_metrics(a, b)}
     lone = lone_part(shared)
@@ -207,26 +233,31 @@ def _contrasts(a: TrialReport, b: TrialReport, interleaved: bool, question: _Que
     # process are not, as they share its memory layout, so code is tested over processes.
     for metric in shared.values():
         if question.is_wanted(metric.name, lone):
+            nodes = blocks if depends_on_machine(metric) else None
+            apart = refusal or (nodes.refusal if nodes else "")
             if is_score(metric) and question.are_cases_fixed(a, b, metric.name):
                 contrast = _score_contrast_of_fixed_cases(
                     metric, a, b, refusal or _describe_mixed_kinds(metric, b)
                 )
             elif is_by_round(metric, a.series[metric.name]):
-                turns = _Turns(interleaved, question.session(b.name, metric.name, interleaved))
+                turns = _Turns(interleaved, question.session(b.name, metric.name, interleaved), nodes)
                 fixed = question.are_cases_fixed(a, b, metric.name)
                 contrast = _round_contrast(
-                    metric, (a, b), turns, refusal or _describe_mixed_kinds(metric, b), fixed
+                    metric, (a, b), turns, apart or _describe_mixed_kinds(metric, b), fixed
                 )
                 contrast = question.with_session(contrast, interleaved, metric.name)
             else:
-                contrast = _contrast(metric, a, b, interleaved, refusal or _incomparable(metric, a, b))
+                turns = _Turns(interleaved, nodes=nodes)
+                contrast = _contrast(metric, a, b, turns, apart or _incomparable(metric, a, b))
             yield replace(contrast, is_judged=metric.name in judged_names)
     for name in question.metrics or ():
         if name not in shared and (tail_of := _parse_percentile(name, shared)):
             metric = shared[tail_of[0]]
-            turns = _Turns(interleaved, question.session(b.name, metric.name, interleaved))
+            nodes = blocks if depends_on_machine(metric) else None
+            turns = _Turns(interleaved, question.session(b.name, metric.name, interleaved), nodes)
             tail = _Tail(metric, name, tail_of[1], turns)
-            contrast = tail.contrast(a, b, interleaved, refusal or _incomparable(metric, a, b))
+            apart = refusal or (nodes.refusal if nodes else "")
+            contrast = tail.contrast(a, b, apart or _incomparable(metric, a, b))
             yield (
                 question.with_session(contrast, interleaved, metric.name)
                 if contrast.unit == "round"
@@ -251,7 +282,7 @@ def _different_cases(name: str, a: TrialReport, b: TrialReport) -> str:
         return ""
     shared = f"only {common} {'case' if common == 1 else 'cases'}" if common else "no case"
     return (
-        f"A and B have {shared} in common, so the difference may be that of the cases; "
+        f"A and B have {shared} in common, so the difference may come from the cases; "
         f"run both on the same cases, at least {FEWEST_PAIRS}."
     )
 
@@ -260,7 +291,7 @@ def _describe_mixed_kinds(metric: Metric, b: TrialReport) -> str:
     other = next(estimate.metric for estimate in b.estimates if estimate.metric.name == metric.name)
     if other.kind == metric.kind:
         return ""
-    return f"A is {metric.kind}, B is {other.kind}: they are not the same quantity."
+    return f"A is {metric.kind}, B is {other.kind}: they cannot be compared."
 
 
 def _is_identical(metric: Metric, a: TrialReport, b: TrialReport) -> bool:
@@ -274,7 +305,7 @@ def _is_identical(metric: Metric, a: TrialReport, b: TrialReport) -> bool:
     return all(observe(a.series[name]).has_same_values_as(observe(b.series[name])) for name in names)
 
 
-def _contrast(metric: Metric, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
+def _contrast(metric: Metric, a: TrialReport, b: TrialReport, turns: _Turns, refusal: str) -> Contrast:
     """The contrast of a metric whose independent units are processes, cases or loads."""
     unit = a.series[metric.name].unit
     first, second = observe(a.series[metric.name]), observe(b.series[metric.name])
@@ -282,14 +313,8 @@ def _contrast(metric: Metric, a: TrialReport, b: TrialReport, interleaved: bool,
     if are_scores:
         sides = _scores(first, second)
     else:
-        medians_a, medians_b = first.by_process, second.by_process
-        can_be_paired = interleaved or unit == "case"
-        shared = sorted(medians_a.keys() & medians_b.keys()) if can_be_paired else []
-        # A paired test of fewer pairs could never be significant, so the sides are then taken as two samples.
-        if len(shared) < FEWEST_PAIRS:
-            sides = _Sides(list(medians_a.values()), list(medians_b.values()), is_paired=False)
-        else:
-            sides = _Sides([medians_a[n] for n in shared], [medians_b[n] for n in shared], is_paired=True)
+        can_be_paired = turns.are_interleaved or unit == "case"
+        sides = _match_medians(first.by_process, second.by_process, can_be_paired, turns.nodes)
     value_a = _mean(sides.a) if are_scores else percentile(first.units, 50)
     value_b = _mean(sides.b) if are_scores else percentile(second.units, 50)
     return Contrast(
@@ -347,10 +372,14 @@ def _count_fixed_cases(a: Observed, b: Observed) -> FixedCases:
 
 @dataclass(frozen=True, slots=True)
 class _Turns:
-    """Whether both sides took turns in one run; if not, the error of the difference of two runs, where it is known."""
+    """Whether both sides took turns in one run; if not, the error of the difference of two runs, where it is known.
+
+    `nodes` are set where the metric depends on the machine and the sides ran on several.
+    """
 
     are_interleaved: bool
     session: ErrorPart | None = None
+    nodes: NodeBlocks | None = None
 
 
 def _round_contrast(metric: Metric, pair: Pair, turns: _Turns, refusal: str, fixed: bool) -> Contrast:
@@ -358,7 +387,11 @@ def _round_contrast(metric: Metric, pair: Pair, turns: _Turns, refusal: str, fix
     a, b = pair
     series = a.series[metric.name], b.series[metric.name]
     found = compare_rounds(
-        *series, are_interleaved=turns.are_interleaved, are_cases_fixed=fixed, session=turns.session
+        *series,
+        are_interleaved=turns.are_interleaved,
+        are_cases_fixed=fixed,
+        session=turns.session,
+        nodes=turns.nodes,
     )
     first, second = (observe(side) for side in series)
     value_a, value_b = percentile(first.units, 50), percentile(second.units, 50)
@@ -393,27 +426,37 @@ def _by_rounds(contrast: Contrast, found: RoundEffect) -> Contrast:
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """A percentile over all executions of a metric: its `name` is `seconds.p95`, and `q` is 95."""
+    """A percentile over all executions of a metric: its `name` is `seconds.p95`, and `q` is 95.
+
+    It needs at least ten executions beyond the percentile on each side: with fewer, single executions
+    would decide.
+    """
 
     metric: Metric
     name: str
     q: float
     turns: _Turns
 
-    def contrast(self, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
+    def contrast(self, a: TrialReport, b: TrialReport, refusal: str) -> Contrast:
         """The contrast of a percentile.
 
         Percentiles are taken over all executions and not over medians of units, since the tail is what medians leave out.
-        The interval comes from resampling units, so that executions of one process do not count as independent.
+        The interval comes from resampling units, so that executions of one process do not count as independent. Of several
+        nodes, only rounds that both sides had on the same one count: a tail is that of the slower machines else.
         """
         unit = a.series[self.metric.name].unit
         first, second = (observe(side.series[self.metric.name]) for side in (a, b))
-        is_paired = (interleaved or unit == "case") and first.by_process.keys() == second.by_process.keys()
+        if (nodes := self.turns.nodes) is not None:
+            first, second = (
+                side.only(np.isin(side.processes, [*nodes.together])) for side in (first, second)
+            )
+        can_be_paired = self.turns.are_interleaved or unit == "case"
+        is_paired = can_be_paired and first.by_process.keys() == second.by_process.keys()
         sides = ((first.values, first.processes), (second.values, second.processes))
         value_a = percentile(first.values, self.q)
         is_identical = _is_identical(self.metric, a, b)
         if not is_identical and is_by_round(self.metric, a.series[self.metric.name]):
-            return self._round_contrast(a, b, interleaved, refusal)
+            return self._round_contrast(a, b, refusal)
         return Contrast(
             metric=replace(self.metric, name=self.name),
             trial_a=a.name,
@@ -431,11 +474,16 @@ class _Tail:
             unit=unit,
         )
 
-    def _round_contrast(self, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
+    def _round_contrast(self, a: TrialReport, b: TrialReport, refusal: str) -> Contrast:
         """The same over rounds, for times of suites: a percentile of each round, compared by Student's t."""
         series = [side.series[self.metric.name] for side in (a, b)]
         found = compare_round_percentiles(
-            series[0], series[1], self.q, are_interleaved=interleaved, session=self.turns.session
+            series[0],
+            series[1],
+            self.q,
+            are_interleaved=self.turns.are_interleaved,
+            session=self.turns.session,
+            nodes=self.turns.nodes,
         )
         values = [observe(side).values for side in series]
         contrast = Contrast(
@@ -447,7 +495,7 @@ class _Tail:
             units_a=found.rounds_a,
             units_b=found.rounds_b,
             effect=found.effect,
-            is_paired=interleaved,
+            is_paired=self.turns.are_interleaved,
             refusal=refusal or self._too_few(min(side.size for side in values)),
             unit="round",
         )
@@ -476,6 +524,8 @@ class _Sides:
     is_paired: bool
     executions: tuple[int, int] | None = None
     """How many executions are behind each side; only for scores."""
+    nodes: tuple[list[str], list[str]] | None = None
+    """The node of each value, where both sides are two samples within each node."""
 
     def effect(self) -> Effect | None:
         """The test for these sides: means for scores, which are 0 or 1 on many cases, and ranks for everything else."""
@@ -485,7 +535,30 @@ class _Sides:
             return compute_unpaired_mean_difference(self.a, self.b, self.executions)
         if min(len(self.a), len(self.b)) < FEWEST_UNITS:
             return None
+        if self.nodes is not None:
+            first, second = self.nodes
+            return compare_within_blocks(Blocked(np.array(self.a), first), Blocked(np.array(self.b), second))
         return compare_paired(self.a, self.b) if self.is_paired else compare_unpaired(self.a, self.b)
+
+
+def _match_medians(
+    a: Mapping[int, float], b: Mapping[int, float], can_be_paired: bool, nodes: NodeBlocks | None
+) -> _Sides:
+    """Medians of processes as pairs, or as two samples where pairs are too few; of several nodes, within these.
+
+    A paired test of fewer than `FEWEST_PAIRS` could never be significant.
+    """
+    shared = sorted(a.keys() & b.keys()) if can_be_paired else []
+    if nodes is not None and not nodes.has_pairs(shared, FEWEST_PAIRS):
+        first = [number for number in a if nodes.a.get(number) in nodes.shared]
+        second = [number for number in b if nodes.b.get(number) in nodes.shared]
+        places = [nodes.a[number] for number in first], [nodes.b[number] for number in second]
+        return _Sides([a[n] for n in first], [b[n] for n in second], is_paired=False, nodes=places)
+    if nodes is not None:
+        shared = [number for number in shared if number in nodes.together]
+    if len(shared) < FEWEST_PAIRS:
+        return _Sides(list(a.values()), list(b.values()), is_paired=False)
+    return _Sides([a[n] for n in shared], [b[n] for n in shared], is_paired=True)
 
 
 def _scores(a: Observed, b: Observed) -> _Sides:

@@ -1,4 +1,4 @@
-"""Finds what one side of a gate has results of and the other has not.
+"""Finds trials and cases that only one side of a gate has results for.
 
 A gate judges only what both sides have. What is missing in the run is reported, so that it does not look as if it had
 passed.
@@ -58,7 +58,9 @@ def about_missing(a: Report, b: Report, missing: Missing) -> Iterator[Doubt]:
 
 def about_cases_left_out(report: Report) -> Iterator[Doubt]:
     """Cases of the suite without a score in the run, such as those that `--limit` left out."""
-    benchmarks = {one.id: len(one.cases) for one in report.suite.benchmarks} if report.suite else {}
+    benchmarks = (
+        {benchmark.id: len(benchmark.cases) for benchmark in report.suite.benchmarks} if report.suite else {}
+    )
     for trial in report.trials:
         known, there = benchmarks.get(trial.stored.trial.benchmark, 0), len(find_scored_cases(trial))
         if 0 < there < known:

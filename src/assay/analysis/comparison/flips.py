@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from assay.analysis.estimates.case_results import case_number
 from assay.analysis.estimates.replication import observe
 from assay.model import TrialReport
+from assay.model.head_to_head import Flips, Passes
 from assay.model.rating import lowest_pass
-from assay.model.showdown import Flips, Passes
 from assay.stats.summary import find_groups
 
 

@@ -30,7 +30,7 @@ def find_common_metrics(a: Report, b: Report) -> dict[str, Metric]:
 
 
 def family_of(a: Report, b: Report, shared: Mapping[str, Metric]) -> list[str]:
-    """The metrics among the `shared` ones that are judged when nobody asks for particular ones."""
+    """The metrics among the `shared` ones that are judged by default."""
     trials = [trial for pair in matching_trials(a, b) for trial in pair]
     return default_family(shared.values(), {name for trial in trials for name in trial.declared})
 
@@ -57,7 +57,7 @@ def compare_within(
 
 
 def find_unscored_trials(a: Report, b: Report) -> tuple[str, ...]:
-    """Trials that were scored in A and whose scoring failed in B: nobody knows whether they got worse."""
+    """Trials that were scored in A and whose scoring failed in B, so that it is unknown whether they got worse."""
     return tuple(
         second.name
         for first, second in matching_trials(a, b)

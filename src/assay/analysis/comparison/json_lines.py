@@ -103,7 +103,7 @@ def _compare_times(question: LineQuestion) -> tuple[Effect | None, str]:
     if effect is None or fewest < needed:
         noun = "pair" if question.is_paired else "value"
         count = f"{fewest} {noun}s are" if fewest != 1 else f"One {noun} is"
-        return effect, f"{count} too few: it takes {needed}{'' if question.is_paired else ' per side'}."
+        return effect, f"{count} too few: use at least {needed}{'' if question.is_paired else ' per side'}."
     if effect.scale is Scale.DIFFERENCE:
         nothing = Effect(effect.scale, math.nan, math.nan, math.nan, effect.p, effect.method)
         return nothing, "Times of zero or less have no ratio."
@@ -175,7 +175,7 @@ def _read_times(values: list[Any], side: str) -> LineSample:
     units = []
     for i, value in enumerate(values):
         if isinstance(value, list):
-            times = np.array([_number(one, f"{side}[{i}]") for one in value], dtype=np.float64)
+            times = np.array([_number(item, f"{side}[{i}]") for item in value], dtype=np.float64)
             units.append(float(np.median(_present(times))) if _present(times).size else math.nan)
         else:
             units.append(_number(value, f"{side}[{i}]"))

@@ -1,4 +1,4 @@
-"""Estimates what runs differ by although nothing changed, from the history of an agent or from an A/A run.
+"""Estimates how much runs differ when nothing has changed, from the history of an agent or from an A/A run.
 
 Steps are rare in the history of runs, so the median difference between neighbouring runs is noise (`noise_floor`,
 `session_error`). In an A/A run nothing was varied (`noise_floors`): its values are laid out as a table of cases by rounds, or
@@ -131,11 +131,15 @@ def _against_itself(trial: TrialReport) -> dict[str, Verdict]:
     """The verdict of each metric when odd rounds are compared with even ones."""
     halves = []
     for parity in (0, 1):
-        series = {name: _half(one, parity) for name, one in trial.series.items()}
+        series = {name: _half(measured, parity) for name, measured in trial.series.items()}
         halves.append(replace(trial, series=series))
     names = [estimate.metric.name for estimate in trial.estimates if estimate.n]
     compared = compare_trials(halves[0], halves[1], metrics=names)
-    return {one.metric.name: one.verdict for one in compared if one.verdict is not None}
+    return {
+        comparison.metric.name: comparison.verdict
+        for comparison in compared
+        if comparison.verdict is not None
+    }
 
 
 def _half(series: Series, parity: int) -> Series:

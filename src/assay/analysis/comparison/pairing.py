@@ -1,4 +1,4 @@
-"""Puts agents side by side, case by case, and tests what tells them apart.
+"""Compares agents case by case, and tests which differences are significant.
 
 Leaderboards, matrices, leads and showdowns all use `Pairing`. Its evidence is the marks of the cases that two agents share
 (see `ranking/case_ratings.py`): differences of marks are tested case by case, and what depends on the machine has a second
@@ -9,11 +9,13 @@ the result into ranges of ranks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.analysis.comparison.nodes import MOST_OUT_OF_BALANCE, count_out_of_balance
 from assay.analysis.comparison.rounds import error_by_round, errors_between
 from assay.analysis.estimates.replication import FEWEST_ROUNDS
 from assay.model.dimension import DIMENSIONS
@@ -40,12 +42,12 @@ def find_common_dimensions(contenders: Sequence[Contender]) -> tuple[str, ...]:
 
     Speed is not among them if times of some agents were recorded earlier and those of others were measured here.
     """
-    kinds = {rated.is_recorded for one in contenders for rated in one.ratings.values()}
+    kinds = {rated.is_recorded for agent in contenders for rated in agent.ratings.values()}
 
     def has(contender: Contender, name: str) -> bool:
         return all(r.dimensions[name].value is not None for r in contender.ratings.values())
 
-    shared = [name for name in DIMENSIONS if contenders and all(has(one, name) for one in contenders)]
+    shared = [name for name in DIMENSIONS if contenders and all(has(agent, name) for agent in contenders)]
     return tuple(name for name in shared if name != "speed" or len(kinds) == 1)
 
 
@@ -87,7 +89,9 @@ class Pairing:
 
     def __init__(self, contenders: Sequence[Contender]) -> None:
         self._contenders = contenders
-        keys = dict.fromkeys(_key(one, benchmark) for one in contenders for benchmark in one.ratings)
+        keys = dict.fromkeys(
+            _key(contender, benchmark) for contender in contenders for benchmark in contender.ratings
+        )
         self._groups = [_Group(contenders, key) for key in keys]
         self._tables: dict[tuple[str, ...], list[Floats]] = {}
         self._errors: dict[tuple[str, ...], PairErrors] = {}
@@ -119,7 +123,7 @@ class Pairing:
         # Evidence counts only where the ratings say the same, and only between agents that were both timed here or both
         # recorded, if speed is among the dimensions.
         shown = self._compute_rating_gap(dimensions)
-        recorded = np.array([one.is_recorded for one in self._contenders])
+        recorded = np.array([contender.is_recorded for contender in self._contenders])
         are_alike = (recorded[:, None] == recorded[None, :]) | ("speed" not in dimensions)
         found = PairedRows(found.gap, np.where((found.gap * shown > 0) & are_alike, found.p, 1.0))
         machine = self._of_machine(dimensions)
@@ -156,8 +160,12 @@ class Pairing:
         return PairedRows(found.gap, np.where(is_mostly_time & (found.p < 1), student.p, found.p))
 
     def _of_machine(self, dimensions: Sequence[str]) -> set[str]:
-        ratings = [one for contender in self._contenders for one in contender.ratings.values()]
-        return {name for name in dimensions if any(name in one.by_round for one in ratings)}
+        ratings = [
+            agent_ratings for contender in self._contenders for agent_ratings in contender.ratings.values()
+        ]
+        return {
+            name for name in dimensions if any(name in agent_ratings.by_round for agent_ratings in ratings)
+        }
 
     def _of(self, dimensions: Sequence[str]) -> list[Floats]:
         chosen = tuple(dimensions)
@@ -220,7 +228,7 @@ class Pairing:
         known = [row[~np.isnan(row)] for row in rows]
         errors2 = [float(row.var(ddof=1)) / row.size for row in known if row.size > 1]
         rated = self._contenders[contender].ratings.values()
-        errors2 += [round_error(one, dimensions) ** 2 for one in rated]
+        errors2 += [round_error(ratings, dimensions) ** 2 for ratings in rated]
         return float(np.sqrt(sum(errors2))) / max(1, len(rated))
 
 
@@ -247,25 +255,31 @@ def _key(contender: Contender, benchmark: str) -> Key:
 
 
 class _Group:
-    """The results on one benchmark that are comparable: one definition and one yardstick."""
+    """The results on one benchmark that are comparable: one definition and one yardstick.
+
+    Only within such a group are differences of ratings meaningful. Agents of one run whose work was
+    spread over nodes unequally are compared without their times.
+    """
 
     def __init__(self, contenders: Sequence[Contender], key: Key) -> None:
         benchmark = key[0]
         self._ratings = [
-            one.ratings[benchmark] if benchmark in one.ratings and _key(one, benchmark) == key else None
-            for one in contenders
+            contender.ratings[benchmark]
+            if benchmark in contender.ratings and _key(contender, benchmark) == key
+            else None
+            for contender in contenders
         ]
-        self._runs = [one.runs.get(benchmark, "") for one in contenders]
-        names = dict.fromkeys(tuple(one.names) for one in self._ratings if one is not None)
+        self._runs = [contender.runs.get(benchmark, "") for contender in contenders]
+        names = dict.fromkeys(tuple(ratings.names) for ratings in self._ratings if ratings is not None)
         self._columns = _CaseColumns(list(names))
 
     def values(self, dimensions: Sequence[str]) -> Floats:
-        found = [None if one is None else value_of(one, dimensions) for one in self._ratings]
+        found = [None if ratings is None else value_of(ratings, dimensions) for ratings in self._ratings]
         return np.array([np.nan if value is None else value for value in found])
 
     def shared(self) -> NDArray[np.bool_]:
         """Which two contenders both have a result here."""
-        there = np.array([one is not None for one in self._ratings])
+        there = np.array([ratings is not None for ratings in self._ratings])
         return np.asarray(there[:, None] & there[None, :])
 
     def round_errors(self, dimensions: Sequence[str], *, is_log: bool) -> PairErrors:
@@ -274,11 +288,24 @@ class _Group:
         Recorded times have no rounds of this machine behind them and so no such error.
         """
         offs = [
-            None if one is None else round_deviations(one, dimensions, is_log=is_log) for one in self._ratings
+            None if ratings is None else round_deviations(ratings, dimensions, is_log=is_log)
+            for ratings in self._ratings
         ]
         found = errors_between(offs, self._runs)
-        recorded = np.array([one is not None and one.is_recorded for one in self._ratings])
+        found = replace(found, error=np.where(self._are_on_other_nodes(), np.nan, found.error))
+        recorded = np.array([ratings is not None and ratings.is_recorded for ratings in self._ratings])
         return PairErrors(np.where(recorded[:, None] & recorded[None, :], 0.0, found.error), found.freedom)
+
+    def _are_on_other_nodes(self) -> NDArray[np.bool_]:
+        """Which two contenders of one run did not share its nodes alike, so that their times are not comparable."""
+        number = len(self._ratings)
+        are_apart = np.zeros((number, number), dtype=bool)
+        placed = [n for n, ratings in enumerate(self._ratings) if ratings is not None and ratings.nodes]
+        for a, b in combinations(placed, 2):
+            if self._runs[a] == self._runs[b]:
+                first, second = (side.nodes for n in (a, b) if (side := self._ratings[n]) is not None)
+                are_apart[a, b] = are_apart[b, a] = count_out_of_balance(first, second) > MOST_OUT_OF_BALANCE
+        return are_apart
 
     def table(self, dimensions: Sequence[str]) -> Floats:
         """The weighted marks of these dimensions: one row a contender, one column a case, NaN where there is none."""
@@ -308,7 +335,7 @@ def round_deviations(
     parts = [(weight, ratings.by_round[name]) for name, weight in weights.items() if name in ratings.by_round]
     if is_log and (value := ratings.dimensions["speed"].value) is not None and 0 < value < 1:
         parts = [(weight / (value * (1 - value)), off) for weight, off in parts]
-    if not parts or any(sum(one is not None for one in off) < FEWEST_ROUNDS for _, off in parts):
+    if not parts or any(sum(deviation is not None for deviation in off) < FEWEST_ROUNDS for _, off in parts):
         return None
     rounds = range(min(len(off) for _, off in parts))
     return [
@@ -331,16 +358,21 @@ def round_error(ratings: Ratings, dimensions: Sequence[str]) -> float:
 
 def has_rounds(ratings: Ratings) -> bool:
     """Whether there are enough rounds to know how much what depends on the machine varies."""
-    return all(sum(one is not None for one in off) >= FEWEST_ROUNDS for off in ratings.by_round.values())
+    return all(
+        sum(deviation is not None for deviation in off) >= FEWEST_ROUNDS for off in ratings.by_round.values()
+    )
 
 
 def mean_errors(each: Sequence[PairErrors], shared: Sequence[NDArray[np.bool_]]) -> PairErrors:
     """The errors of the mean over the benchmarks that two agents share, with Satterthwaite's degrees of freedom."""
     variance = np.sum(
-        [np.where(both, one.error**2, 0.0) for one, both in zip(each, shared, strict=True)], axis=0
+        [np.where(both, errors.error**2, 0.0) for errors, both in zip(each, shared, strict=True)], axis=0
     )
     spread = np.sum(
-        [np.where(both, one.error**4 / one.freedom, 0.0) for one, both in zip(each, shared, strict=True)],
+        [
+            np.where(both, errors.error**4 / errors.freedom, 0.0)
+            for errors, both in zip(each, shared, strict=True)
+        ],
         axis=0,
     )
     number = np.maximum(np.sum(shared, axis=0), 1)
@@ -385,7 +417,7 @@ def corrected_p(found: Sequence[PairedRows]) -> list[Floats]:
     # both would halve the power of all.
     rows = len(found[0].gap)
     upper = np.triu_indices(rows, 1)
-    corrected = holm(np.concatenate([one.p[upper] for one in found]))
+    corrected = holm(np.concatenate([differences.p[upper] for differences in found]))
     tables = []
     for p in np.split(corrected, len(found)):
         table = np.ones((rows, rows))
@@ -395,8 +427,12 @@ def corrected_p(found: Sequence[PairedRows]) -> list[Floats]:
 
 
 def certainly_better(found: Sequence[PairedRows], tables: Sequence[Floats] | None = None) -> list[Better]:
-    """For each table of differences, who is certainly better than whom; `tables` are the corrected p, if they are known."""
-    return [(p < ALPHA) & (one.gap > 0) for one, p in zip(found, tables or corrected_p(found), strict=True)]
+    """Say, for each table of differences, who is certainly better than whom.
+
+    The corrected p must be below ALPHA and the gap positive. `tables` are the corrected p, if the caller
+    has them already; Holm corrects over all tables together.
+    """
+    return [(p < ALPHA) & (rows.gap > 0) for rows, p in zip(found, tables or corrected_p(found), strict=True)]
 
 
 def places(better: Better) -> list[RankRange]:

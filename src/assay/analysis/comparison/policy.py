@@ -1,4 +1,4 @@
-"""The one comparison policy: from what two sides differ by to better, worse, same or unsure.
+"""The one comparison policy: turns the difference of two sides into better, worse, same or unsure.
 
 `compare`, `gate`, `regressions`, `noise`, `cost`, the best point of a sweep and the forecasts of `power` all call `judge`, so the same
 data get the same verdict whoever asks. Two rules apply before: `compare.find_contrasts` chooses the unit of replication and
@@ -36,7 +36,7 @@ Floors = Mapping[tuple[str, str], float]
 Sessions = Mapping[tuple[str, str], ErrorPart]
 """By the same, the error that the difference of two runs has beside that of their rounds, on the scale of logarithms."""
 SESSION_UNKNOWN = (
-    "Run-to-run noise unknown: it takes 5 earlier runs, or an A/A run (assay noise). "
+    "Run-to-run noise is unknown: that needs 5 earlier runs or an A/A run (assay noise). "
     "Or measure both sides in one run, as assay gate --rerun-baseline does."
 )
 _CLAIMS = (Verdict.WORSE, Verdict.BETTER)
@@ -58,11 +58,15 @@ class KnownNoise:
     """By how much the machine itself was slower on side B than on side A, by trial."""
 
     def floor(self, contrast: Contrast) -> float | None:
-        """From an A/A run of either side."""
+        """Return the noise floor that an A/A run of either side measured, or None without one."""
         return _find_floor(self.repeated, contrast)
 
     def largest_floor(self, contrast: Contrast) -> float | None:
-        """From A/A runs or earlier runs, whichever is larger."""
+        """Return the larger of the noise floors that A/A runs and earlier runs show.
+
+        A claim must exceed both: an A/A run may have met a quiet hour, and the history shows what hours
+        differ by.
+        """
         floors = (_find_floor(source, contrast) for source in (self.repeated, self.history))
         return max((floor for floor in floors if floor is not None), default=None)
 
@@ -82,7 +86,7 @@ class Tolerances:
     of_metric: Mapping[str, float] = field(default_factory=dict)
 
     def find(self, metric: str) -> float | None:
-        """What somebody asked for, for this metric or for all; None where nobody did."""
+        """The requested tolerance, for this metric or for all; None if there is none."""
         own = {inner_name(name): width for name, width in self.of_metric.items()}
         return own.get(inner_name(metric), self.general)
 
@@ -141,14 +145,14 @@ def judge(
 ) -> tuple[Comparison, ...]:
     """The verdicts on one family of contrasts, in their order: every step of `POLICY`, one after the other."""
     asked = tolerances or Tolerances()
-    family: Family = [JudgedContrast(one, asked.find(one.metric.name)) for one in contrasts]
+    family: Family = [JudgedContrast(contrast, asked.find(contrast.metric.name)) for contrast in contrasts]
     for step in POLICY:
         family = step(family, noise or KnownNoise())
     return tuple(judged.comparison for judged in family)
 
 
 def _each(rule: Callable[[JudgedContrast, KnownNoise], JudgedContrast]) -> Step:
-    """A step of the policy that looks at one contrast at a time, whatever the others of its family are."""
+    """A step of the policy that judges each contrast independently of the others in its family."""
 
     @wraps(rule)
     def step(family: Family, noise: KnownNoise) -> Family:
@@ -243,7 +247,7 @@ def withhold_sameness_within_noise(judged: JudgedContrast, noise: KnownNoise) ->
         return judged
     return judged.withhold(
         f"The difference is no more than twice the measured noise floor of {percent(noise.floor(contrast) or 0.0)}, "
-        "so noise alone may be all of it; run both sides together in one run, or on a quieter machine."
+        "so it may be noise alone; run both sides together in one run, or on a quieter machine."
     )
 
 
@@ -257,7 +261,7 @@ def withhold_claims_within_noise(judged: JudgedContrast, noise: KnownNoise) -> J
     if loss is None or abs(loss.value) > width:
         return judged
     return replace(judged, tolerance=width).withhold(
-        f"A change of {percent(abs(loss.value))} is within twice the noise floor of {percent(floor)} between its "
+        f"A change of {percent(abs(loss.value))} is within twice the noise floor of {percent(floor)} between "
         "runs; run both sides again, or together in one run."
     )
 
@@ -270,10 +274,10 @@ def withhold_claims_of_the_machine(judged: JudgedContrast, noise: KnownNoise) ->
         return judged
     moved, spread = (percent(math.expm1(abs(size))) for size in (shift.value, shift.spread))
     if shift.value:
-        change = f"was {moved} {'slower' if shift.value > 0 else 'faster'} at a fixed piece of work"
+        change = f"was {moved} {'slower' if shift.value > 0 else 'faster'} on a fixed workload"
         change += f" (± {spread})" if shift.error else ""
     else:
-        change = f"varied by up to {spread} at a fixed piece of work"
+        change = f"varied by up to {spread} on a fixed workload"
     return judged.withhold(
         f"The machine itself {change}, which may explain this; run both sides again, or together in one run."
     )

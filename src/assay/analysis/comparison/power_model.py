@@ -98,7 +98,11 @@ class RowModel:
 
     @classmethod
     def of(cls, a: list[Array], b: list[Array]) -> RowModel:
-        """With two unseen cases of small weight: one that only A solves, and one that only B solves."""
+        """Add two unseen cases of small weight: one that only A solves, and one that only B solves.
+
+        Without them a sample in which every case has the same result would have no variance, and the
+        forecast would promise certainty.
+        """
         zero, one = np.zeros(1), np.ones(1)
         weights = np.array([*([1.0] * len(a)), UNSEEN / 2, UNSEEN / 2])
         return cls((*a, zero, one), (*b, one, zero), weights / weights.sum())

@@ -8,15 +8,17 @@ minutes: what they differ by is what a difference between two agents has to exce
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.analysis.comparison.nodes import NodeBlocks
 from assay.analysis.estimates.replication import FEWEST_ROUNDS
 from assay.model import Series
+from assay.stats.blocks import Blocked, mean_difference_within_blocks
 from assay.stats.effect import Effect
 from assay.stats.random_effects import (
     ErrorPart,
@@ -57,23 +59,39 @@ def compare_rounds(
     are_interleaved: bool,
     are_cases_fixed: bool = False,
     session: ErrorPart | None = None,
+    nodes: NodeBlocks | None = None,
 ) -> RoundEffect:
     """The ratio B ÷ A of a typical case (difference where values are not all positive), with Student's t over rounds.
 
     Interleaved sides are paired round by round. Where cases are a sample (two agents), what cases differ by is added to the
     error; where they are fixed (two versions of one agent), it is not. `session` is the error of the difference of two runs.
+    Rounds on several `nodes` are compared within these.
     """
     sides = _Cells.of(a, b)
-    found = _compare_paired(sides) if are_interleaved else _compare_unpaired(sides)
+    if nodes is not None:
+        found = _compare_within_nodes(sides, nodes, are_interleaved)
+    else:
+        found = _compare_paired(sides) if are_interleaved else _compare_unpaired(sides)
     extra = [part for part in (None if are_cases_fixed else found.by_case, session) if part is not None]
-    return _effect(found, extra, sides.scale)
+    return _effect(found, extra, sides.scale, "" if nodes is None else " within nodes")
 
 
 def compare_round_percentiles(
-    a: Series, b: Series, q: float, *, are_interleaved: bool, session: ErrorPart | None = None
+    a: Series,
+    b: Series,
+    q: float,
+    *,
+    are_interleaved: bool,
+    session: ErrorPart | None = None,
+    nodes: NodeBlocks | None = None,
 ) -> RoundEffect:
-    """Like `compare_rounds`, but for the percentile of each round over all of its executions."""
+    """Like `compare_rounds`, but for the percentile of each round over all of its executions.
+
+    Of several `nodes`, only rounds that both sides had on the same node count.
+    """
     sides = _Cells.of(a, b)
+    if nodes is not None:
+        sides = sides.only_rounds(nodes.together)
     first, second = (side.per_round(lambda values: float(np.percentile(values, q))) for side in sides.both)
     shared = np.intersect1d(list(first), list(second))
     if are_interleaved:
@@ -98,7 +116,9 @@ class _RoundDifference:
     by_case: ErrorPart | None = None
 
 
-def _effect(found: _RoundDifference, extra: Sequence[ErrorPart], scale: Scale) -> RoundEffect:
+def _effect(
+    found: _RoundDifference, extra: Sequence[ErrorPart], scale: Scale, within: str = ""
+) -> RoundEffect:
     """The effect over rounds, with the interval and p value of all parts of its error together."""
     counts = found.rounds_a, found.rounds_b, found.cases
     if found.by_round is None or not found.steps.size:
@@ -115,7 +135,7 @@ def _effect(found: _RoundDifference, extra: Sequence[ErrorPart], scale: Scale) -
         low,
         high,
         two_sided_p(value, parts),
-        f"Student's t over rounds, trimmed-mean {scale}",
+        f"Student's t over rounds{within}, trimmed-mean {scale}",
         float(np.sign(found.steps).mean()),
     )
     return RoundEffect(effect, *counts, parts)
@@ -128,6 +148,9 @@ class _SideRounds:
     cases: Ints
     rounds: Ints
     values: Floats
+
+    def only(self, kept: NDArray[np.bool_]) -> _SideRounds:
+        return _SideRounds(self.cases[kept], self.rounds[kept], self.values[kept])
 
     def per_round(self, figure: Callable[[Floats], float]) -> dict[int, float]:
         return {int(r): figure(self.values[self.rounds == r]) for r in np.unique(self.rounds)}
@@ -153,10 +176,14 @@ class _Cells:
     @classmethod
     def of(cls, a: Series, b: Series) -> _Cells:
         columns = [_columns(series) for series in (a, b)]
-        scale = Scale.RATIO if all((one.values > 0).all() for one in columns) else Scale.DIFFERENCE
+        scale = Scale.RATIO if all((column.values > 0).all() for column in columns) else Scale.DIFFERENCE
         shared = np.intersect1d(columns[0].cases, columns[1].cases)
-        first, second = (_cells(one, shared, scale) for one in columns)
+        first, second = (_cells(column, shared, scale) for column in columns)
         return cls((first, second), scale, shared.size)
+
+    def only_rounds(self, rounds: Collection[int]) -> _Cells:
+        first, second = (side.only(np.isin(side.rounds, [*rounds])) for side in self.both)
+        return replace(self, both=(first, second))
 
 
 def _columns(series: Series) -> _SideRounds:
@@ -227,6 +254,37 @@ def _compare_unpaired(sides: _Cells) -> _RoundDifference:
         )
     by_case = level.part if min(rounds_a, rounds_b) > 1 and level.part.freedom else None
     return _RoundDifference(steps, rounds_a, rounds_b, sides.cases, by_case)
+
+
+def _compare_within_nodes(sides: _Cells, nodes: NodeBlocks, are_interleaved: bool) -> _RoundDifference:
+    """Compare rounds that ran on several nodes: pairs of one node, or the rounds of each node as two samples.
+
+    The second way takes how far each round is from the level of its cases, and the difference of these between the sides within
+    each node; it needs cases that occur in several rounds, or the level of a case could not be told from that of a node.
+    """
+    a, b = sides.both
+    rounds = np.intersect1d(a.rounds, b.rounds).tolist()
+    is_crossed = a.is_crossed and b.is_crossed
+    if are_interleaved and (nodes.has_pairs(rounds, FEWEST_ROUNDS) or not is_crossed):
+        return _compare_paired(sides.only_rounds(nodes.together))
+    if not a.values.size or not b.values.size or not is_crossed:
+        return _RoundDifference(np.array([]), 0, 0, sides.cases, None)
+    level = compute_trimmed_mean(_case_means(b) - _case_means(a))
+    centre = (_case_means(a) + _case_means(b)) / 2
+    figures = [_round_levels(side, centre, places) for side, places in ((a, nodes.a), (b, nodes.b))]
+    found = mean_difference_within_blocks(*figures)
+    if found is None:
+        return _RoundDifference(np.array([]), 0, 0, sides.cases, None)
+    steps, by_case = np.array([found.value]), _of_cases_alone(level.part, a, b)
+    return _RoundDifference(steps, found.units_a, found.units_b, sides.cases, found.part, by_case)
+
+
+def _round_levels(side: _SideRounds, centre: Floats, nodes: Mapping[int, str]) -> Blocked:
+    """How far each round is from the level of its cases, with its node; rounds without one are left out."""
+    numbers, place = np.unique(side.rounds, return_inverse=True)
+    levels = compute_trimmed_means(side.values - centre[_number_labels(side.cases)], place)
+    kept = [place for place, number in enumerate(numbers.tolist()) if number in nodes]
+    return Blocked(levels[kept], [nodes[int(numbers[place])] for place in kept])
 
 
 def _case_means(side: _SideRounds) -> Floats:

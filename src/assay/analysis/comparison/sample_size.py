@@ -139,7 +139,12 @@ def _members(trials: Sequence[TrialReport], metrics: Sequence[str]) -> Iterator[
     for point in _points(trials):
         remark = _about_simulated(point)
         rivals = [trial for trial in point if not trial.is_simulated] or point
-        known = {one.metric.name: one.metric for trial in rivals for one in trial.estimates if one.n}
+        known = {
+            estimate.metric.name: estimate.metric
+            for trial in rivals
+            for estimate in trial.estimates
+            if estimate.n
+        }
         declared = frozenset(name for trial in rivals for name in trial.declared)
         for name in metrics or default_family(known.values(), declared):
             having = [
@@ -147,7 +152,7 @@ def _members(trials: Sequence[TrialReport], metrics: Sequence[str]) -> Iterator[
                 for trial in rivals
                 if name in known
                 and name in trial.series
-                and any(one.metric.name == name and one.n for one in trial.estimates)
+                and any(estimate.metric.name == name and estimate.n for estimate in trial.estimates)
             ]
             if having:
                 key = having[0].stored.trial.benchmark, name
@@ -176,10 +181,14 @@ def _about_simulated(trials: Sequence[TrialReport]) -> str:
 
 
 def _member(trials: Sequence[TrialReport], metric: Metric, *, is_first: bool) -> _Member:
-    """Of code, the trial with the most processes stands for both sides; of a suite, a typical pair of agents."""
+    """Choose the trials that stand for both sides of the comparison that is planned.
+
+    For code it is the trial with the most processes, because it shows best what processes vary by. For a
+    suite it is a typical pair of agents.
+    """
     series = [trial.series[metric.name] for trial in trials]
     if series[0].unit != "case":
-        place = max(range(len(series)), key=lambda one: observe(series[one]).process_count)
+        place = max(range(len(series)), key=lambda index: observe(series[index]).process_count)
         seen = observe(series[place])
         model: PairModel | None = None if is_score(metric) else model_processes(series[place])
         a = b = _bare(trials[place], metric)
@@ -215,7 +224,7 @@ def _bare(trial: TrialReport, metric: Metric) -> TrialReport:
     """The trial with this metric alone, so that a simulated copy is cheap."""
     return replace(
         trial,
-        estimates=tuple(one for one in trial.estimates if one.metric.name == metric.name),
+        estimates=tuple(estimate for estimate in trial.estimates if estimate.metric.name == metric.name),
         series={metric.name: trial.series[metric.name]},
         executions=(),
         failures=(),
@@ -235,10 +244,10 @@ def _pair(trials: Sequence[TrialReport], metric: Metric) -> tuple[TrialReport, T
         return trials[0], None, "one stored agent; the other is assumed to be like it"
     pairs.sort(key=lambda pair: pair[0])
     _, first, second = pairs[len(pairs) // 2]
-    names = " and ".join(f"'{one.stored.trial.agent.name}'" for one in (first, second))
+    names = " and ".join(f"'{trial.stored.trial.agent.name}'" for trial in (first, second))
     if len(pairs) == 1:
         return first, second, f"the stored agents {names}"
-    return first, second, f"the stored agents {names}, the middle one of {len(pairs)} pairs"
+    return first, second, f"the stored agents {names}, the median of {len(pairs)} pairs"
 
 
 @dataclass(slots=True)
@@ -290,7 +299,13 @@ def _find_null_contrasts(
 
 @dataclass(frozen=True, slots=True)
 class _Forecast:
-    """The forecast for one benchmark and metric, with a difference of size `effect` planted."""
+    """The forecast for one benchmark and metric, with a difference of size `effect` planted.
+
+    It simulates: results of a given size are drawn from a model of the stored ones, the difference is
+    planted on one side, and the comparison of `assay compare` judges them. The power of a size is the
+    share of simulations in which the difference was claimed. The smallest sufficient number of units and
+    of repetitions are searched separately.
+    """
 
     family: _Family
     member: _Member
@@ -381,7 +396,7 @@ class _Forecast:
         power = f"with {size.units:,} {unit} × {format_count(size.repetitions, 'repetition')}, the power is {percent(successes.largest_share)}"
         model = self._plant_effect()
         verdicts = (self._verdict(model, Chance(number), size) for number in range(SIMULATIONS))
-        missed = next((one for one in verdicts if one.verdict not in _CLAIMS), None)
+        missed = next((comparison for comparison in verdicts if comparison.verdict not in _CLAIMS), None)
         if missed is not None and missed.tolerance >= self.effect:
             return f"{power}; differences within {percent(missed.tolerance)} are not claimed"
         if missed is not None and missed.p_corrected is None:
@@ -398,5 +413,8 @@ def _power(successes: Successes, size: int | None) -> SimulatedPower | None:
 
 def _mean(trials: Sequence[TrialReport], name: str) -> float | None:
     """The mean of a metric over the trials; None if it is unknown for one of them."""
-    found = [[one.mean for one in trial.estimates if one.metric.name == name and one.n] for trial in trials]
+    found = [
+        [estimate.mean for estimate in trial.estimates if estimate.metric.name == name and estimate.n]
+        for trial in trials
+    ]
     return float(np.mean([values[0] for values in found])) if all(found) else None

@@ -200,7 +200,7 @@ def is_beyond(contrast: Contrast, effect: Effect, tolerance: float) -> bool:
 
 def too_few_rounds(rounds: int) -> str:
     counted = "One round" if rounds == 1 else f"{rounds} rounds"
-    return f"{counted}: how much a time varies from round to round is unknown; repeat at least 3 times, in alternation."
+    return f"{counted}: the variation of times between rounds is unknown; use at least 3 interleaved repetitions."
 
 
 def _too_few(contrast: Contrast) -> str:

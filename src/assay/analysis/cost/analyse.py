@@ -1,7 +1,8 @@
-"""Puts the cost analysis of a suite together from the stored results of its configurations."""
+"""Puts the cost analysis of a suite together from the stored results of its configurations, and forecasts costs from them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -9,14 +10,19 @@ import numpy as np
 
 from assay.analysis.comparison.policy import Tolerances
 from assay.analysis.comparison.verdict import tolerance_of
-from assay.analysis.cost.estimates import CostSubject, estimate_costs
-from assay.analysis.cost.forecast import forecast_budget, forecast_month
+from assay.analysis.cost.estimates import CostSubject, Floats, estimate_costs
 from assay.analysis.cost.front import Relations, find_places, relate
 from assay.analysis.cost.opportunities import CostTable, find_opportunities
 from assay.analysis.cost.prices import compute_cached_share, find_break_even, find_cache_effect, split_cost
 from assay.model import metric_named
-from assay.model.cost import ConfigurationCost, CostAnalysis, FrontStatus, Saving
+from assay.model.cost import Amount, BudgetForecast, ConfigurationCost, CostAnalysis, FrontStatus, Saving
+from assay.stats.means import t_quantile
 from assay.units import format_count
+
+DAYS = 30
+"""Of a month."""
+_ROUNDING = 1e-9
+"""A budget for exactly a month may miss it by the last digit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,7 @@ def _doubts_of_cost(subject: CostSubject) -> Iterator[str]:
     elif unpriced:
         yield (
             f"the cost of {format_count(unpriced, 'failed execution')} is unknown and not in the means: "
-            "a task costs more than they say"
+            "a task really costs more"
         )
 
 
@@ -95,8 +101,9 @@ def _with_places(costs: Sequence[ConfigurationCost], relations: Relations) -> li
     """The places on the front of those whose cost and quality are known."""
     known = [
         i
-        for i, one in enumerate(costs)
-        if one.whole.cost_per_task.value is not None and one.whole.accuracy.value is not None
+        for i, configuration in enumerate(costs)
+        if configuration.whole.cost_per_task.value is not None
+        and configuration.whole.accuracy.value is not None
     ]
     chosen = np.ix_(known, known)
     certain = replace(
@@ -113,7 +120,7 @@ def _with_places(costs: Sequence[ConfigurationCost], relations: Relations) -> li
         [costs[i].name for i in known],
     )
     by_index = dict(zip(known, places, strict=True))
-    return [replace(one, place=by_index.get(i)) for i, one in enumerate(costs)]
+    return [replace(configuration, place=by_index.get(i)) for i, configuration in enumerate(costs)]
 
 
 def _with_efficiency(costs: Sequence[ConfigurationCost], relations: Relations, i: int) -> ConfigurationCost:
@@ -126,8 +133,8 @@ def _with_efficiency(costs: Sequence[ConfigurationCost], relations: Relations, i
         return costs[i]
     cheaper = {
         j: price
-        for j, one in enumerate(costs)
-        if j != i and (price := one.whole.cost_per_success.value) is not None and price < own
+        for j, configuration in enumerate(costs)
+        if j != i and (price := configuration.whole.cost_per_success.value) is not None and price < own
     }
     equal = {j: price for j, price in cheaper.items() if relations.not_worse[i, j]}
     best = min(equal, key=equal.__getitem__, default=i)
@@ -169,11 +176,54 @@ def _order(one: ConfigurationCost) -> tuple[int, float, str]:
 
 
 def _doubts(costs: Sequence[ConfigurationCost]) -> Iterator[str]:
-    for one in costs:
-        for doubt in one.doubts:
-            yield f"{one.name}: {doubt}"
-    if len({frozenset(one.benchmarks) for one in costs}) > 1:
+    for configuration in costs:
+        for doubt in configuration.doubts:
+            yield f"{configuration.name}: {doubt}"
+    if len({frozenset(configuration.benchmarks) for configuration in costs}) > 1:
         yield (
-            "not all configurations did the same benchmarks: their totals are of different tasks, "
-            "and two of them are compared on the cases that both did"
+            "not all configurations ran the same benchmarks: their totals cover different tasks, "
+            "and each pair is compared on the cases that both ran"
         )
+
+
+def forecast_month(usd: Floats, volume: int) -> Amount:
+    """The cost of so many tasks. The interval is one of prediction: for the mean, and for which tasks will come.
+
+    With n cases of standard deviation s it is volume × mean ± t · s · √(volume + volume² ÷ n).
+    """
+    known = usd[~np.isnan(usd)]
+    if not known.size:
+        return Amount(None, reason="the cost is unknown")
+    value = volume * float(known.mean())
+    if known.size < 2:
+        return Amount(value, reason="one case has no interval")
+    spread = math.sqrt(volume + volume**2 / known.size) * float(known.std(ddof=1))
+    half = t_quantile(0.975, known.size - 1) * spread
+    return Amount(value, max(0.0, value - half), value + half)
+
+
+def forecast_budget(usd: Floats, budget: float, volume: int) -> BudgetForecast | None:
+    """How many tasks a budget pays for, and for how many days; None where the cost is unknown or nothing.
+
+    The ends are the numbers of tasks m at which the budget is an end of the prediction interval of m tasks:
+    (budget − m·c)² = t²s²(m + m² ÷ n), a quadratic equation in m.
+    """
+    known = usd[~np.isnan(usd)]
+    mean = float(known.mean()) if known.size else 0.0
+    if not mean:
+        return None
+    tasks = Amount(budget / mean, reason="one case has no interval")
+    if known.size > 1:
+        reach = (t_quantile(0.975, known.size - 1) * float(known.std(ddof=1))) ** 2
+        square, linear = mean**2 - reach / known.size, 2 * budget * mean + reach
+        root = math.sqrt(max(0.0, linear**2 - 4 * square * budget**2))
+        low = 2 * budget**2 / (linear + root)
+        high = (linear + root) / (2 * square) if square > 0 else None
+        tasks = Amount(budget / mean, low, high)
+    days = tasks.scaled(DAYS / volume)
+    lasts = None
+    if days.low is not None and days.low >= DAYS * (1 - _ROUNDING):
+        lasts = True
+    elif days.high is not None and days.high < DAYS * (1 - _ROUNDING):
+        lasts = False
+    return BudgetForecast(budget, tasks, days, lasts)

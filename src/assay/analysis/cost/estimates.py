@@ -24,7 +24,7 @@ Definition = tuple[str, str]
 """A benchmark and the hash of its definition: results compare only where both are the same."""
 
 _LARGEST_LOG = 300.0
-UNKNOWN_COST = "the cost is unknown: give the agent a price, or say price: free"
+UNKNOWN_COST = "the cost is unknown: give the agent a price, or set price: free"
 NO_ANSWER = "the cost is unknown: no execution was ok, and none of the failures has a cost"
 NOTHING_SCORED = "nothing was scored"
 NOTHING_SOLVED = "nothing was solved"
@@ -70,7 +70,7 @@ def pool_figures(rated: Iterable[Ratings]) -> dict[str, Floats]:
     trials = list(rated)
 
     return {
-        name: np.concatenate([np.empty(0), *(figure_of(one, name) for one in trials)])
+        name: np.concatenate([np.empty(0), *(figure_of(ratings, name) for ratings in trials)])
         for name in CASE_FIGURES
     }
 
@@ -92,9 +92,9 @@ def figure_of(rated: Ratings, name: str) -> Floats:
 def estimate_costs(rated: Sequence[Ratings]) -> TaskCost:
     """The figures of one or several trials together."""
     figures = pool_figures(rated)
-    accuracy = _estimate_accuracy(figures["score"], sum(one.scored for one in rated))
-    speed = _mean_of_ratings([one.dimensions["speed"] for one in rated])
-    has_answers = any(one.scored or one.unscored for one in rated)
+    accuracy = _estimate_accuracy(figures["score"], sum(ratings.scored for ratings in rated))
+    speed = _mean_of_ratings([ratings.dimensions["speed"] for ratings in rated])
+    has_answers = any(ratings.scored or ratings.unscored for ratings in rated)
     per_task = estimate_mean(figures["usd"], UNKNOWN_COST if has_answers else NO_ANSWER)
     return TaskCost(
         len(figures["usd"]),
@@ -162,14 +162,14 @@ def _estimate_accuracy(scores: Floats, executions: int) -> Amount:
 
 def _mean_of_ratings(ratings: Sequence[Rating]) -> Amount:
     """The mean over benchmarks, whose errors are independent; unknown where one of them is unrated."""
-    lacking = next((one for one in ratings if one.value is None), None)
+    lacking = next((rating for rating in ratings if rating.value is None), None)
     if lacking is not None or not ratings:
         return Amount(None, reason=lacking.basis if lacking else "")
-    value = sum(one.value or 0.0 for one in ratings) / len(ratings)
-    if any(one.low is None or one.high is None for one in ratings):
-        return Amount(value, reason="fewer than three rounds: how times vary is unknown")
-    below = math.hypot(*((one.value or 0.0) - (one.low or 0.0) for one in ratings)) / len(ratings)
-    above = math.hypot(*((one.high or 0.0) - (one.value or 0.0) for one in ratings)) / len(ratings)
+    value = sum(rating.value or 0.0 for rating in ratings) / len(ratings)
+    if any(rating.low is None or rating.high is None for rating in ratings):
+        return Amount(value, reason="fewer than three rounds: the variation of times is unknown")
+    below = math.hypot(*((rating.value or 0.0) - (rating.low or 0.0) for rating in ratings)) / len(ratings)
+    above = math.hypot(*((rating.high or 0.0) - (rating.value or 0.0) for rating in ratings)) / len(ratings)
     return Amount(value, value - below, value + above)
 
 

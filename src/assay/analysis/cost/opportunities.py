@@ -66,8 +66,12 @@ def find_opportunities(table: CostTable) -> tuple[SavingOpportunity, ...]:
     found: list[SavingOpportunity] = []
     for i in range(len(table.costs)):
         certain = list(suggest_switch(table, i))
-        found += certain or [one for rule in IDEAS for one in rule(table, i)]
-    return tuple(sorted(found, key=lambda one: (not one.is_certain, -(one.saving.value or 0.0))))
+        found += certain or [opportunity for rule in IDEAS for opportunity in rule(table, i)]
+    return tuple(
+        sorted(
+            found, key=lambda opportunity: (not opportunity.is_certain, -(opportunity.saving.value or 0.0))
+        )
+    )
 
 
 def suggest_switch(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
@@ -175,7 +179,7 @@ def suggest_caching(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
 def suggest_fixing_failures(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
     """Money that was spent on executions that ended in an error or at a limit."""
     usages = [rated.usage for rated in table.subjects[i].trials.values() if rated.usage is not None]
-    spent, lost = sum(one.usd for one in usages), sum(one.failed_usd for one in usages)
+    spent, lost = sum(usage.usd for usage in usages), sum(usage.failed_usd for usage in usages)
     if not spent or lost < WORTH_MENTIONING * spent:
         return
     per_task = Amount(table.per_task(i) * lost / spent)
@@ -183,21 +187,21 @@ def suggest_fixing_failures(table: CostTable, i: int) -> Iterator[SavingOpportun
         "failures",
         table.costs[i].name,
         f"Find out why executions of '{table.costs[i].name}' end in errors or at limits",
-        f"They answer nothing, and took {percent(lost / spent)} of its cost ({usd(lost)} of {usd(spent)}).",
+        f"They gave no answer and took {percent(lost / spent)} of its cost ({usd(lost)} of {usd(spent)}).",
         f"At most {table.monthly(per_task)}",
         Amount(table.volume * (per_task.value or 0.0), 0.0, table.volume * (per_task.value or 0.0)),
     )
 
 
 def suggest_price(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
-    """A cost that nobody knows cannot be lowered."""
+    """Suggest a price for configurations whose cost is unknown."""
     if table.costs[i].whole.cost_per_task.reason == UNKNOWN_COST:
         name = table.costs[i].name
         yield SavingOpportunity(
             "unknown_cost",
             name,
-            f"Give '{name}' a price, or say price: free",
-            f"The cost of none of its {format_count(table.costs[i].whole.cases, 'case')} is known, so it has no place on the front.",
+            f"Give '{name}' a price, or set price: free",
+            f"The cost of none of its {format_count(table.costs[i].whole.cases, 'case')} is known, so it cannot be placed on the Pareto front.",
         )
 
 

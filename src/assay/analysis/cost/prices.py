@@ -76,27 +76,27 @@ def find_break_even(configurations: Sequence[ConfigurationCost]) -> list[BreakEv
     With u the cost per solved task and c the part of it that the price makes up, that is at price × (1 + (u_other − u) ÷ c).
     A price that would have to fall below 0 changes nothing and is left out.
     """
-    known = [one for one in configurations if one.whole.cost_per_success.value]
-    known.sort(key=lambda one: one.whole.cost_per_success.value or 0.0)
+    known = [configuration for configuration in configurations if configuration.whole.cost_per_success.value]
+    known.sort(key=lambda configuration: configuration.whole.cost_per_success.value or 0.0)
     found = []
     for other in known[1:]:
-        for one, against in ((known[0], other), (other, known[0])):
-            found += _break_even_of(one, against)
+        for configuration, against in ((known[0], other), (other, known[0])):
+            found += _break_even_of(configuration, against)
     return found
 
 
-def _break_even_of(one: ConfigurationCost, other: ConfigurationCost) -> list[BreakEven]:
-    mine, theirs = one.whole.cost_per_success.value, other.whole.cost_per_success.value
+def _break_even_of(configuration: ConfigurationCost, other: ConfigurationCost) -> list[BreakEven]:
+    mine, theirs = configuration.whole.cost_per_success.value, other.whole.cost_per_success.value
     assert mine is not None
     assert theirs is not None
     found = []
-    for part in one.prices:
+    for part in configuration.prices:
         if part.share < _WORTH_TELLING:
             continue
         change = (theirs - mine) / (mine * part.share)
         if change > -1:
             at = None if part.price is None else part.price * (1 + change)
-            found.append(BreakEven(one.name, other.name, part.name, part.price, at, change))
+            found.append(BreakEven(configuration.name, other.name, part.name, part.price, at, change))
     return found
 
 

@@ -5,7 +5,8 @@ allows it, a factorial model (`assay.stats.factors`) adds how far best and worst
 the share of the variance that the axis explains, and the axes that it interacts with.
 
 The best point is the one with the best median. Whether another point is really worse is decided by the comparison policy
-(`comparison/policy.py`), so a report and `assay compare` never contradict each other.
+(`comparison/policy.py`), so a report and `assay compare` never contradict each other. Only trials that do the same work are held
+against each other: a world with fewer agents is not a better setting (`workload_params` of the experiment).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from assay.analysis.comparison.policy import judge
 from assay.analysis.estimates.replication import observe
 from assay.analysis.estimates.treatment import same_value
 from assay.model import AxisEffect, BestPoint, Better, Estimate, Metric, Order, Run, TrialReport, Verdict
+from assay.plugin.experiment import find_trait
 from assay.stats.factors import Factorial, LevelDifference, factorial
 from assay.stats.sample import Scale
 from assay.stats.summary import percentile
@@ -170,14 +172,21 @@ def _effect(axis: str, metric: Metric, levels: Sequence[_Level]) -> AxisEffect:
 
 
 def best_points(run: Run, trials: Sequence[TrialReport]) -> tuple[BestPoint, ...]:
-    """The best point of each swept benchmark, for each metric with a direction."""
-    benchmarks = dict.fromkeys(trial.stored.trial.benchmark for trial in trials)
-    swept = [
-        [trial for trial in trials if trial.stored.trial.benchmark == benchmark and trial.stored.trial.axes]
-        for benchmark in benchmarks
-    ]
+    """The best point of each swept benchmark and workload, for each metric with a direction."""
+    groups: dict[tuple[str, str], list[TrialReport]] = {}
+    for trial in trials:
+        if trial.stored.trial.axes:
+            groups.setdefault((trial.stored.trial.benchmark, _describe_workload(trial)), []).append(trial)
     interleaved = run.order == Order.INTERLEAVED
-    return tuple(point for group in swept if len(group) > 1 for point in _points(group, interleaved))
+    return tuple(
+        point for group in groups.values() if len(group) > 1 for point in _points(group, interleaved)
+    )
+
+
+def _describe_workload(trial: TrialReport) -> str:
+    """What the axes say about the work of a trial; equal for trials that do the same work."""
+    names = find_trait(trial.stored.trial.experiment, "workload_params", ())
+    return repr([(name, value) for name, value in sorted(trial.stored.trial.axes.items()) if name in names])
 
 
 def _points(trials: Sequence[TrialReport], interleaved: bool) -> Iterator[BestPoint]:
@@ -207,5 +216,5 @@ def _find_inseparable(
         for other in others
         for contrast in find_contrasts(best, other, [metric.name], interleaved=interleaved)
     ]
-    worse = {one.trial_b for one in judge(contrasts) if one.verdict is Verdict.WORSE}
+    worse = {comparison.trial_b for comparison in judge(contrasts) if comparison.verdict is Verdict.WORSE}
     return [other.name for other in others if other.name not in worse]

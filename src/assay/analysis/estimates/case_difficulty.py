@@ -34,4 +34,4 @@ def case_difficulties(results: Sequence[Ratings]) -> list[CaseDifficulty]:
                 Rating("solved", mean, low, high, "share of the repetitions that passed"),
             )
         )
-    return sorted(found, key=lambda one: (one.solved.value, one.case))
+    return sorted(found, key=lambda difficulty: (difficulty.solved.value, difficulty.case))

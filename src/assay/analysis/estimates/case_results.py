@@ -124,7 +124,11 @@ def case_index(cases: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
 
 
 def has_status(table: CaseTable, statuses: frozenset[str]) -> Bools:
-    """For each execution, whether it has one of these statuses; quick in the usual case that all or none have."""
+    """Mark each execution that has one of these statuses.
+
+    Nearly always all executions have one or none has, so these two cases are answered without a look at
+    each.
+    """
     size = len(table.statuses)
     found = set(table.statuses)
     if found <= statuses:

@@ -1,4 +1,4 @@
-"""The share of executions that ended well, as a metric.
+"""The share of executions that succeeded, as a metric.
 
 Only ok executions have figures, so failures show in no other metric: an agent that crashes on all hard cases would look
 faster. Comparisons and gates therefore add this metric to both sides (`with_completion`), compare it like a part of the
@@ -60,7 +60,10 @@ def count_without_result(trial: TrialReport) -> WithoutResult:
 
 
 def incomplete_trials(report: Report, names: Collection[str]) -> tuple[str, ...]:
-    """Those of the named trials that lack too many results to be judged: what is missing might be their failures."""
+    """Return those of the named trials that lack too many results to be judged.
+
+    What is missing might be their failures, so a verdict on the rest would flatter them.
+    """
     open_ones = (trial for trial in report.trials if report.run_of(trial).state is RunState.INCOMPLETE)
     counts = {trial.name: count_without_result(trial) for trial in open_ones if trial.name in names}
     return tuple(name for name, found in counts.items() if is_incomplete(found.planned, found.total))
@@ -110,13 +113,17 @@ def restore_name(comparison: Comparison) -> Comparison:
 def _with_series(trial: TrialReport) -> TrialReport:
     """The trial with completion as a series of 0 and 1, one value for each settled execution."""
     by_case = trial.stored.trial.agent_use is not None or bool(trial.stored.trial.cases)
-    counted = [one for one in trial.executions if one.phase is Phase.MEASURED and one.status.is_settled]
+    counted = [
+        execution
+        for execution in trial.executions
+        if execution.phase is Phase.MEASURED and execution.status.is_settled
+    ]
     if not counted:
         return trial
     series = Series(
-        [case_number(one.case) if by_case else one.process for one in counted],
-        [one.repetition for one in counted],
-        [float(one.status == "ok") for one in counted],
+        [case_number(execution.case) if by_case else execution.process for execution in counted],
+        [execution.repetition for execution in counted],
+        [float(execution.status == "ok") for execution in counted],
         unit="case" if by_case else "process",
     )
     metric = Metric(COMPLETION, "", Better.HIGHER, Kind.DERIVED)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import count, islice
+from itertools import islice
 
+from assay.analysis.estimates.few_units import describe_few_units, units_for_interval
 from assay.analysis.estimates.replication import FEWEST_ROUNDS, Observed
 from assay.model import Estimate
 from assay.stats.modes import two_modes
-from assay.stats.order import median_ranks
 from assay.stats.sample import Array
 from assay.stats.trend import autocorrelation, trend
 from assay.units import count as number
@@ -41,7 +41,7 @@ def doubts_about(estimate: Estimate, seen: Observed) -> tuple[str, ...]:
     """
     if estimate.n == 0:
         return (
-            "There is no value: no execution was ok and gave this metric.",
+            "There is no value: no successful execution reported this metric.",
             *_describe_omitted_values(seen),
         )
     is_time = estimate.metric.name == "seconds"
@@ -64,7 +64,7 @@ def _about_time(estimate: Estimate, seen: Observed) -> Iterator[str]:
     if seen.process_count >= DRIFT_FEWEST and (
         change := _drift(seen.process_medians, None, estimate.metric.unit)
     ):
-        drift.append(f"It drifts from process to process: {change}. The machine changed meanwhile.")
+        drift.append(f"It drifts from process to process: {change}. The machine changed during the run.")
     shape = _two_modes(estimate, part.values) or _outliers(estimate)
     yield from drift
     yield from shape
@@ -72,7 +72,7 @@ def _about_time(estimate: Estimate, seen: Observed) -> Iterator[str]:
         yield from _likeness(seen)
     cv = estimate.cv
     if not drift and not shape and cv is not None and cv > HIGH_CV and estimate.n >= 5:
-        yield f"The executions differ a lot: the standard deviation is {percent(cv)} of the mean."
+        yield f"The executions vary a lot: the standard deviation is {percent(cv)} of the mean."
 
 
 def _describe_omitted_values(seen: Observed) -> list[str]:
@@ -86,17 +86,13 @@ def _too_few(estimate: Estimate, seen: Observed) -> list[str]:
     """That there is no interval, how many units it takes, and how to get them."""
     if estimate.low is not None:
         return []
-    enough = next(n for n in count(1) if median_ranks(n, estimate.level))
-    if seen.by_case and estimate.units >= enough:
+    if seen.by_case and estimate.units >= units_for_interval(estimate.level):
         return [
             f"With fewer than {FEWEST_ROUNDS} rounds there is no interval. Run with --repetitions 3 or more."
         ]
     unit, units = _words(seen)
     have = f"One {unit} is" if estimate.units == 1 else f"{estimate.units} {units} are"
-    advice = {"case": "Use more cases.", "process": "Run with processes: 10."}.get(
-        seen.unit, f"Repeat it: --repetitions {enough}."
-    )
-    return [f"{have} too few for an interval, which takes {enough}. {advice}"]
+    return [describe_few_units(have, seen.unit, estimate.level)]
 
 
 def _words(seen: Observed) -> tuple[str, str]:
@@ -119,7 +115,7 @@ def _one_process(estimate: Estimate, seen: Observed) -> list[str]:
 
 
 def _outliers(estimate: Estimate) -> list[str]:
-    """That outliers are many enough to change the median as it is shown."""
+    """Warn if there are enough outliers to change the displayed median."""
     share = estimate.outliers / estimate.n
     if estimate.outliers < 3 or share <= OUTLIER_SHARE:
         return []
@@ -142,7 +138,7 @@ def _two_modes(estimate: Estimate, values: Array) -> list[str]:
     unit = estimate.metric.unit
     return [
         f"There are two modes: about {percent(1 - modes.share_high)} of the executions near {show(modes.low, unit)}, "
-        f"{percent(modes.share_high)} near {show(modes.high, unit)}. A single figure stands for neither."
+        f"{percent(modes.share_high)} near {show(modes.high, unit)}. A single figure represents neither."
     ]
 
 
@@ -180,5 +176,5 @@ def _likeness(seen: Observed) -> list[str]:
     if likeness < max(LIKENESS, 2.6 / math.sqrt(n)):
         return []
     return [
-        f"Neighbouring executions are alike (lag-1 correlation {significant(likeness, 2)}): the interval is too narrow."
+        f"Consecutive executions are correlated (lag-1 correlation {significant(likeness, 2)}): the interval is too narrow."
     ]

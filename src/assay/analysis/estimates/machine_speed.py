@@ -1,6 +1,6 @@
 """Finds out how fast the machine itself was.
 
-A fixed piece of work is timed before and during every run and stored among the facts of its environment (`noise` and
+A fixed workload is timed before and during every run and stored among the facts of its environment (`noise` and
 `noise_during`). If the same work took longer in one run than in another, the machine was slower, and a slower agent may be
 none. All shifts are differences of natural logarithms: 0.1 is about 10 %.
 """
@@ -21,10 +21,10 @@ _LEAST = 0.05
 def pace_of(facts: Mapping[str, object]) -> Pace | None:
     """The pace before a run, from the facts of its environment, without the time in which the probe had no processor.
 
-    None where the facts have no probe.
+    None where the facts have no probe, and where nodes made the executions, which this machine says nothing about.
     """
     noise = facts.get("noise")
-    if not isinstance(noise, Mapping):
+    if not isinstance(noise, Mapping) or "nodes" in facts:
         return None
     try:
         seconds = noise["seconds"] / noise["chunks"] * (1 - noise["lost"])
@@ -92,10 +92,10 @@ def _read_pace_during(facts: Mapping[str, object]) -> tuple[float, float] | None
 
 def compute_slowdown(before: Sequence[Pace | None], after: Sequence[Pace | None]) -> float | None:
     """The factor by which the machine takes longer; None if that is no more than its probes vary within themselves."""
-    first = [one for one in before if one is not None]
-    second = [one for one in after if one is not None]
+    first = [pace for pace in before if pace is not None]
+    second = [pace for pace in after if pace is not None]
     if not first or not second:
         return None
-    factor = median(one.seconds for one in second) / median(one.seconds for one in first)
-    spreads = (median(one.spread for one in side) / math.sqrt(len(side)) for side in (first, second))
+    factor = median(pace.seconds for pace in second) / median(pace.seconds for pace in first)
+    spreads = (median(pace.spread for pace in side) / math.sqrt(len(side)) for side in (first, second))
     return factor if abs(math.log(factor)) > math.log1p(max(_LEAST, *spreads)) else None

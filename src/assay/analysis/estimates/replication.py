@@ -30,7 +30,12 @@ def is_by_round(metric: Metric, series: Series) -> bool:
 
 @dataclass(frozen=True)
 class Observed:
-    """A series as arrays. Values that are not finite numbers are left out, and `left_out` counts them."""
+    """A series as arrays, with the process or case of each value.
+
+    Values that are not finite numbers are left out, and `left_out` counts them. Processes, cases or
+    rounds are the units of replication: values within a unit are alike, so the number of units and not
+    that of values tells how much is known.
+    """
 
     values: Array
     processes: NDArray[np.int64]
@@ -110,7 +115,11 @@ class Observed:
         )
 
     def thin(self, most: int) -> Observed:
-        """At most `most` executions, evenly spread: they show the shape and the drift of a large series just as well."""
+        """Keep at most `most` executions, evenly spread over the series.
+
+        They show the shape and the drift of a large series just as well, and the tests on them cost a
+        fraction.
+        """
         step = -(-self.values.size // most)
         if step <= 1:
             return self

@@ -57,7 +57,7 @@ def _find_failed_scorers(execution: Execution, weights: Mapping[str, float]) -> 
 
 def scorer_doubts(trial: TrialReport, run_id: str) -> Iterator[Doubt]:
     """Warnings of a run about the scorers that failed in one trial."""
-    for failure in sorted(trial.scorer_failures, key=lambda one: one.weight == 0):
+    for failure in sorted(trial.scorer_failures, key=lambda failure: failure.weight == 0):
         reason = f": {_shorten(failure.reason)}" if failure.reason else ""
         failed = (
             f"Scorer '{failure.scorer}' failed on {count(failure.failed)} of {count(failure.of)} executions"

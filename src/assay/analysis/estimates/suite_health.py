@@ -8,40 +8,12 @@ make it fail.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from assay.model import Benchmark, CaseTable, Suite
 from assay.model.rating import is_pass
-from assay.model.suite import CheckedCase
+from assay.model.suite import CaseFault, CheckedCase, SuiteHealth
 
 _REASONS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class CaseFault:
-    """A fault of some cases of a benchmark. Faults that are not severe are only worth a look."""
-
-    code: str
-    benchmark: str
-    cases: tuple[str, ...]
-    message: str
-    is_severe: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteHealth:
-    suite: str
-    cases: int
-    faults: tuple[CaseFault, ...]
-
-    @property
-    def number_of_unchecked(self) -> int:
-        """Cases of which nobody knows an answer that must be right."""
-        return sum(len(fault.cases) for fault in self.faults if fault.code == "unchecked")
-
-    @property
-    def is_sound(self) -> bool:
-        return not any(fault.is_severe for fault in self.faults)
 
 
 Checks = Mapping[str, Sequence[CheckedCase]]
@@ -63,7 +35,7 @@ def suite_health(suite: Suite, checks: Checks, history: Sequence[Tables]) -> Sui
             ),
         )
     ]
-    return SuiteHealth(suite.name, sum(len(one.cases) for one in suite.benchmarks), tuple(faults))
+    return SuiteHealth(suite.name, sum(len(benchmark.cases) for benchmark in suite.benchmarks), tuple(faults))
 
 
 _MESSAGES = {
@@ -103,10 +75,10 @@ def _uninformative(benchmark: Benchmark, tables: Sequence[CaseTable]) -> Iterato
     if len(tables) < 2:
         return
     verdicts = [_verdicts(table, benchmark.rubric.pass_mark) for table in tables]
-    shared = set.intersection(*(set(one) for one in verdicts))
-    passed = [case for case in shared if all(all(one[case]) for one in verdicts)]
-    failed = [case for case in shared if not any(any(one[case]) for one in verdicts)]
-    flaky = [case for case in shared if any(len(set(one[case])) > 1 for one in verdicts)]
+    shared = set.intersection(*(set(passes) for passes in verdicts))
+    passed = [case for case in shared if all(all(passes[case]) for passes in verdicts)]
+    failed = [case for case in shared if not any(any(passes[case]) for passes in verdicts)]
+    flaky = [case for case in shared if any(len(set(passes[case])) > 1 for passes in verdicts)]
     number = len(tables)
     if passed:
         yield CaseFault(
@@ -134,7 +106,11 @@ def _in_order(benchmark: Benchmark, cases: Sequence[str]) -> tuple[str, ...]:
 
 
 def _verdicts(table: CaseTable, pass_mark: float) -> dict[str, list[bool]]:
-    """For each case, whether each of its repetitions passed; without those that say nothing about the agent."""
+    """Return, for each case, whether each of its repetitions passed.
+
+    Executions that say nothing about the agent are left out: faults of the harness, cancelled ones, and
+    answers without a score.
+    """
     found: dict[str, list[bool]] = {}
     scores = table.metrics.get("score") or [None] * len(table.cases)
     for case, status, score in zip(table.cases, table.statuses, scores, strict=True):

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from assay.model import TrialReport
-from assay.plugin.experiment import has_trait
+from assay.plugin.experiment import find_trait, has_trait
 from assay.plugin.finding import finding_class
 
 Arms = tuple[TrialReport, ...]
@@ -72,7 +72,8 @@ def identical_arms(trials: Iterable[TrialReport]) -> list[Arms]:
 
     An axis may leave its trace under other names (a profile shows in the options that it sets) or leave none (a number of
     records). So arms count as identical when no trace differs in the whole sweep, or when along one axis that does leave
-    traces some arms share theirs.
+    traces some arms share theirs. An axis that was read back under its own name is judged by that, and one that says how much
+    work there is, or which agent does it, is no treatment.
     """
     # An arm that only failed has reported nothing that could tell it from others.
     shown = [trial for trial in trials if trial.ok or not trial.failures]
@@ -81,14 +82,24 @@ def identical_arms(trials: Iterable[TrialReport]) -> list[Arms]:
     return [group for benchmark in benchmarks for group in _find_identical(benchmark)]
 
 
+def find_twin(arms: Arms) -> TrialReport:
+    """Of identical arms, the one that shows best what should have told them apart from the first: it differs in little else."""
+    first, unread = arms[0], _find_unread(arms)
+    others = [arm for arm in arms if _values(arm, unread) != _values(first, unread)]
+    return min(others, key=lambda arm: len(differing_params(first, arm)))
+
+
 def treatment_failure(a: TrialReport, b: TrialReport) -> str:
     """Why two arms cannot be compared, as a sentence; empty if they can."""
     for trial in (a, b):
         if wrong := settings_not_taken(trial):
             return f"{trial.name}: {wrong[0]}"
-    differing, first, second = differing_params(a, b), read_back(a), read_back(b)
-    told_apart = not first or not differing or any(name in first for name in differing)
-    if told_apart or same_value(dict(first)) != same_value(dict(second)):
+    differing = differing_params(a, b)
+    if not differing:
+        return ""
+    known = {name for trial in (a, b) for name in read_back(trial)} | _no_treatments(a) | _no_treatments(b)
+    told_apart = any(_is_name_of(name, known_name) for name in differing for known_name in known)
+    if told_apart or _trace(a) == same_value({}) or _trace(a) != _trace(b):
         return ""
     return f"The arms are identical: {alike_but_for(a, b)}"
 
@@ -100,12 +111,12 @@ def describe_redefinition(a: TrialReport, b: TrialReport) -> str:
     first, second = (trial.stored.trial for trial in (a, b))
     if (first.suite, first.benchmark) != (second.suite, second.benchmark):
         return (
-            f"A was asked '{first.benchmark}' of suite '{first.suite}', B '{second.benchmark}' of suite '{second.suite}': "
+            f"A ran '{first.benchmark}' of suite '{first.suite}', B '{second.benchmark}' of suite '{second.suite}': "
             "cases with the same name may be different questions."
         )
     return (
         f"The benchmark '{second.benchmark}' was changed between A and B (definition {a.definition[:8]}, then "
-        f"{b.definition[:8]}): a case may no longer be the same question. Run both with the suite as it is now."
+        f"{b.definition[:8]}): a case may no longer be the same question. Run both with the current suite."
     )
 
 
@@ -123,11 +134,11 @@ def differing_params(a: TrialReport, b: TrialReport) -> list[str]:
 
 def _find_identical(arms: Arms) -> list[Arms]:
     """The groups of identical arms among those of one benchmark; see `identical_arms`."""
+    unread = _find_unread(arms)
     if len(_group_by(arms, _trace)) == 1:
-        return [arms] if len(_group_by(arms, _unread)) > 1 else []
-    axes = dict.fromkeys(axis for arm in arms for axis in arm.stored.trial.axes if not _is_read(axis, arm))
+        return [arms] if _is_meant_to_differ(arms, unread) else []
     identical: list[Arms] = []
-    for axis in axes:
+    for axis in unread:
 
         def other_axes(arm: TrialReport, axis: str = axis) -> str:
             return same_value({name: value for name, value in arm.stored.trial.axes.items() if name != axis})
@@ -136,7 +147,7 @@ def _find_identical(arms: Arms) -> list[Arms]:
         # axis leaves different traces on this line.
         lines = [_group_by(line, _trace) for line in _group_by(arms, other_axes)]
         identical += [
-            group for line in lines if len(line) > 1 for group in line if len(_group_by(group, _unread)) > 1
+            group for line in lines if len(line) > 1 for group in line if _is_meant_to_differ(group, unread)
         ]
     return identical
 
@@ -149,26 +160,42 @@ def _group_by(arms: Iterable[TrialReport], key: Callable[[TrialReport], str]) ->
 
 
 def _trace(arm: TrialReport) -> str:
-    """What was read back under other names than those of the axes."""
-    axes = arm.stored.trial.axes
+    """What was read back that no axis or param asked for by name, without facts: only that can tell what a setting did."""
+    trial = arm.stored.trial
+    asked = {*trial.axes, *(name for name, value in _build_asked_params(arm).items() if value is not None)}
+    facts = find_trait(trial.experiment, "facts", ())
     return same_value(
         {
             name: value
             for name, value in read_back(arm).items()
-            if not any(_is_name_of(axis, name) for axis in axes)
+            if name not in facts and not any(_is_name_of(asked_name, name) for asked_name in asked)
         }
     )
 
 
-def _unread(arm: TrialReport) -> str:
-    """The axes that were not read back under their own names."""
-    return same_value(
-        {axis: value for axis, value in arm.stored.trial.axes.items() if not _is_read(axis, arm)}
-    )
+def _find_unread(arms: Arms) -> list[str]:
+    """The axes that are treatments, and that no arm reports under their own names."""
+    told = {name for arm in arms for name in read_back(arm)}
+    no_treatments = {name for arm in arms for name in _no_treatments(arm)}
+    axes = dict.fromkeys(axis for arm in arms for axis in arm.stored.trial.axes)
+    return [
+        axis for axis in axes if axis not in no_treatments and not any(_is_name_of(axis, n) for n in told)
+    ]
 
 
-def _is_read(axis: str, arm: TrialReport) -> bool:
-    return any(_is_name_of(axis, name) for name in read_back(arm))
+def _no_treatments(arm: TrialReport) -> set[str]:
+    """Params that say how much work there is or which agent does it: arms that differ in them are never the same."""
+    experiment = arm.stored.trial.experiment
+    agent = {"agent"} if has_trait(experiment, "params_of") else set()
+    return {*find_trait(experiment, "workload_params", ()), *agent}
+
+
+def _is_meant_to_differ(arms: Arms, axes: list[str]) -> bool:
+    return len({_values(arm, axes) for arm in arms}) > 1
+
+
+def _values(arm: TrialReport, axes: list[str]) -> str:
+    return same_value({axis: arm.stored.trial.axes.get(axis) for axis in axes})
 
 
 def _is_name_of(axis: str, name: str) -> bool:

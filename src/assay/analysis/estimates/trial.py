@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from assay.analysis.estimates.estimate import estimate
-from assay.model import Kind, Metric, Series, TrialReport, metric_named
+from assay.analysis.estimates.few_units import estimate_lone_value, is_lone_value
+from assay.model import Estimate, Kind, Metric, Series, TrialReport, metric_named
 from assay.plugin.finding import finding_class
 
 _MOST_REPETITIONS = 1_000_000
@@ -18,7 +18,11 @@ _MOST_REPETITIONS = 1_000_000
 def add_estimates(
     report: TrialReport, metrics: Mapping[str, Metric], *, is_brief: bool = False
 ) -> TrialReport:
-    """With estimates of all its series; `metrics` tells unit and direction where a name does not."""
+    """Return the report with an estimate of each of its series.
+
+    `metrics` tells unit and direction of a metric whose name does not. Those that lead the report come
+    first, then those that the trial watches.
+    """
     report = replace(report, series=_by_unit(report))
     series, watched = report.series, report.watched
     measured = (name for name in series if len(series[name].values))
@@ -27,7 +31,7 @@ def add_estimates(
     if report.is_recorded:
         # Only times: a count of tokens does not depend on the machine or the moment.
         kinds |= {name: replace(kinds[name], kind=Kind.RECORDED) for name in _TIMES if name in kinds}
-    estimates = (estimate(kinds[name], series[name], is_brief=is_brief) for name in names)
+    estimates = (_estimate(kinds[name], series[name], is_brief) for name in names)
     # The figures of instruments come without doubts: nobody decides by them.
     shown = [replace(e, doubts=()) if e.metric.name in watched else e for e in estimates]
     if report.is_simulated:
@@ -35,8 +39,20 @@ def add_estimates(
     return replace(report, estimates=tuple(shown))
 
 
+def _estimate(metric: Metric, series: Series, is_brief: bool) -> Estimate:
+    if is_lone_value(series):
+        return estimate_lone_value(metric, series, is_brief=is_brief)
+    from assay.analysis.estimates.estimate import estimate
+
+    return estimate(metric, series, is_brief=is_brief)
+
+
 def _by_unit(report: TrialReport) -> Mapping[str, Series]:
-    """Where repetitions are independent of each other, as loads are, each is a unit."""
+    """Make each repetition a unit where repetitions are independent of each other, as loads are.
+
+    Other experiments keep their units, which are processes or cases: repetitions within one process share
+    its luck.
+    """
     member = finding_class(report.stored.trial.experiment)
     if member is None or not member.independent_unit:
         return report.series
@@ -48,7 +64,11 @@ def _by_unit(report: TrialReport) -> Mapping[str, Series]:
 
 
 def _number_repetitions(series: Series, unit: str) -> Series:
-    """By process and repetition, so that the same repetition of two arms has the same number."""
+    """Number the repetitions by process and repetition.
+
+    The same repetition of two arms then has the same number, so that arms which ran side by side can be
+    paired.
+    """
     made = zip(series.processes, series.repetitions, strict=True)
     numbers = [process * _MOST_REPETITIONS + repetition for process, repetition in made]
     return Series(numbers, [0] * len(numbers), series.values, unit)

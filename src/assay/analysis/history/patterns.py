@@ -1,4 +1,4 @@
-"""Finds what many benchmarks have in common.
+"""Finds changes that many benchmarks have in common, whose cause is the machine or shared code.
 
 If all benchmarks of a comparison became slower by the same factor, the cause is not in one of them: it is the machine, or
 code that they share. `patterns_in` reports that once, instead of leaving the reader with a list of equal regressions.
@@ -38,9 +38,13 @@ def _pattern(group: Sequence[Comparison], pace: float | None) -> Iterator[Patter
         return
     factor = median(value for value, _, _ in known)
     is_shared = all(low <= factor <= high and not low <= 1 <= high for _, low, high in known)
-    if is_shared and abs(math.log(factor)) > math.log1p(max(one.tolerance for one in group)):
+    if is_shared and abs(math.log(factor)) > math.log1p(max(comparison.tolerance for comparison in group)):
         yield Pattern(
-            group[0].metric, factor, tuple(one.trial_b for one in group), pace, _message(group, factor, pace)
+            group[0].metric,
+            factor,
+            tuple(comparison.trial_b for comparison in group),
+            pace,
+            _message(group, factor, pace),
         )
 
 
@@ -60,7 +64,7 @@ def _message(group: Sequence[Comparison], factor: float, pace: float | None) -> 
     if pace is None:
         return f"{change}: suspect the machine, or something that they share. The machine's own speed did not change noticeably."
     if (pace > 1) == (factor > 1):
-        return f"{change}: suspect the machine, which itself became {_tempo(pace)} at a fixed piece of work. Run both sides again."
+        return f"{change}: suspect the machine, which itself became {_tempo(pace)} on a fixed workload. Run both sides again."
     return f"{change}, although the machine itself became {_tempo(pace)}: suspect something that they share."
 
 

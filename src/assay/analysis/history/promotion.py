@@ -50,10 +50,10 @@ def advise(
     `machine` says why times of this machine cannot be trusted and `missing` why there is nothing to judge by; both are empty
     if all is well.
     """
-    counted = [one for one in regressions if one.counts]
-    proved = [one for one in counted if not (one.is_pending or one.is_suspect)]
+    counted = [regression for regression in regressions if regression.counts]
+    proved = [regression for regression in counted if not (regression.is_pending or regression.is_suspect)]
     health = health_of(proved, benchmarks)
-    critical = [one for one in proved if one.severity is Severity.CRITICAL]
+    critical = [regression for regression in proved if regression.severity is Severity.CRITICAL]
     if critical:
         worst = critical[0]
         more = f", and {len(critical) - 1} more" if len(critical) > 1 else ""
@@ -62,11 +62,11 @@ def advise(
     if health < WELL:
         return Advice(health, Action.ROLL_BACK, f"The health is {health:.2f}, below {WELL}.")
     # Another run cannot undo what does not depend on the machine.
-    if machine and all(depends_on_machine(one.metric) for one in proved):
+    if machine and all(depends_on_machine(regression.metric) for regression in proved):
         return Advice(health, Action.RERUN, machine)
     if reason := missing or _open_question(counted, comparisons):
         return Advice(health, Action.HOLD, reason)
-    better = sum(one.verdict is Verdict.BETTER for one in comparisons)
+    better = sum(comparison.verdict is Verdict.BETTER for comparison in comparisons)
     return Advice(health, Action.PROMOTE, f"Nothing got worse and {better} of {len(comparisons)} got better.")
 
 
@@ -77,5 +77,5 @@ def _open_question(counted: Sequence[Regression], comparisons: Sequence[Comparis
     if counted:
         pronoun = "it" if len(counted) == 1 else "them"
         return f"{format_count(len(counted), 'change')} so recent that more runs have to confirm {pronoun}."
-    unsure = sum(one.verdict is Verdict.UNSURE for one in comparisons)
+    unsure = sum(comparison.verdict is Verdict.UNSURE for comparison in comparisons)
     return f"{unsure} of {len(comparisons)} comparisons are unsure." if unsure else ""

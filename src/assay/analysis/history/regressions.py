@@ -1,4 +1,4 @@
-"""Makes regressions of what got worse, whichever way it was found.
+"""Builds regressions from what got worse, whether a comparison or a change point found it.
 
 There are three ways: a comparison with a baseline (`by_comparison`), a benchmark on which nothing works any more
 (`by_breakage`) and a shift in the history (`by_history`). `merge_regressions` reports what several of them found once, and
@@ -74,25 +74,25 @@ def by_comparison(comparisons: Iterable[Comparison], sides: Sides) -> list[Regre
     ]
 
 
-def _build_from_comparison(one: Comparison, benchmark: str, loss: Loss, sides: Sides) -> Regression:
+def _build_from_comparison(comparison: Comparison, benchmark: str, loss: Loss, sides: Sides) -> Regression:
     first, second = sides.pairs[benchmark]
     rubric = sides.rubrics.get(second.stored.trial.benchmark, Rubric())
     return Regression(
-        id=identity(sides.agent, sides.suite, benchmark, one.metric.name, sides.before, sides.after),
+        id=identity(sides.agent, sides.suite, benchmark, comparison.metric.name, sides.before, sides.after),
         agent=sides.agent,
         suite=sides.suite,
         benchmark=benchmark,
-        metric=one.metric,
+        metric=comparison.metric,
         before=sides.before,
         after=sides.after,
-        baseline_value=one.value_a,
-        current_value=one.value_b,
+        baseline_value=comparison.value_a,
+        current_value=comparison.value_b,
         loss=loss,
-        tolerance=one.tolerance,
+        tolerance=comparison.tolerance,
         severity=severity_of(loss),
         found_by=("baseline",),
-        p=one.p_corrected,
-        impact=impact_of(one, first, second, rubric),
+        p=comparison.p_corrected,
+        impact=impact_of(comparison, first, second, rubric),
     )
 
 
@@ -102,7 +102,7 @@ def by_breakage(sides: Sides, regressions: Iterable[Regression]) -> list[Regress
     No test is needed here, and none would help: an agent that cannot be opened fails once and is given up, and a single
     failure is too few for any statistics.
     """
-    known = {one.benchmark for one in regressions if one.metric.name == COMPLETED}
+    known = {regression.benchmark for regression in regressions if regression.metric.name == COMPLETED}
     return [
         _build_from_breakage(benchmark, first, sides)
         for benchmark, (first, second) in sides.pairs.items()
@@ -191,7 +191,10 @@ def merge_regressions(regressions: Iterable[Regression]) -> list[Regression]:
         known = by_id.get(regression.id)
         by_id[regression.id] = regression if known is None else _merge_two(known, regression)
     order = list(Severity)
-    return sorted(by_id.values(), key=lambda one: (-order.index(one.severity), -one.loss.value, one.id))
+    return sorted(
+        by_id.values(),
+        key=lambda regression: (-order.index(regression.severity), -regression.loss.value, regression.id),
+    )
 
 
 def _merge_two(first: Regression, second: Regression) -> Regression:
@@ -279,7 +282,11 @@ def per_1000(metric: Metric, before: float, after: float) -> float | None:
 def _share_of_overall(
     comparison: Comparison, first: Ratings | None, second: Ratings | None, weights: Mapping[str, float]
 ) -> float | None:
-    """By how much the metric's dimension pulls the overall rating down: weight share × fall of its rating, at least 0."""
+    """Compute by how much the metric's dimension pulls the overall rating down.
+
+    It is the dimension's share of the weights × the fall of its rating, and at least 0; None where a side
+    is not rated on it.
+    """
     if first is None or second is None:
         return None
     name = dimension_of(comparison.metric)

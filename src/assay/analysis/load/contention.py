@@ -41,7 +41,7 @@ class Delay:
 
 
 def find_delays(legs: Legs) -> list[Delay]:
-    """Of every request that both legs of a pair made."""
+    """Compute the delay of every request that both legs of a pair made."""
     return [_delay(before, after) for before, after in _same_requests(legs)]
 
 
@@ -55,7 +55,11 @@ def _same_requests(legs: Legs) -> Iterator[tuple[Stint, Stint]]:
 
 
 def _delay(before: Stint, after: Stint) -> Delay:
-    """By the first token; where that was not late, or not seen, by the end of an answer of the same length."""
+    """Compute how much later one request was answered in the concurrent leg.
+
+    The first token decides, because it does not depend on how long the answer is. If it was not late, or
+    nobody saw it, the end decides, but only for answers of the same length.
+    """
     whole = _difference(before.agent, before.end - before.start, after.end - after.start)
     if before.ttft is None or after.ttft is None:
         return whole
@@ -75,22 +79,22 @@ def find_contention(
     Times vary by themselves, so requests that were faster by as much are taken from those that were slower: without
     contention both legs are alike, and the difference is 0 on average.
     """
-    own = [[one for one in row if agent in (None, one.agent)] for row in rounds]
+    own = [[delay for delay in row if agent in (None, delay.agent)] for row in rounds]
     rows = [row for row in own if row]
     if not rows:
         return None
-    delays = [one for row in rows for one in row]
-    slower = [one for one in delays if one.sign > 0]
-    faster = sum(one.sign < 0 for one in delays)
-    rate = _rate([sum(one.sign for one in row) / len(row) for row in rows], len(delays))
+    delays = [delay for row in rows for delay in row]
+    slower = [delay for delay in delays if delay.sign > 0]
+    faster = sum(delay.sign < 0 for delay in delays)
+    rate = _rate([sum(delay.sign for delay in row) / len(row) for row in rows], len(delays))
     return Contention(
         events=len(slower),
         requests=len(delays),
         rate=rate,
-        limit_seconds=min(one.margin for one in delays),
+        limit_seconds=min(delay.margin for delay in delays),
         by_chance=faster / len(delays),
         verdict=_verdict(rate, slowdown),
-        delay_seconds=median(one.seconds for one in slower) if slower else None,
+        delay_seconds=median(delay.seconds for delay in slower) if slower else None,
     )
 
 

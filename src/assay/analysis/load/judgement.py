@@ -8,13 +8,24 @@ should know besides. Each judge returns a sentence, or None if it has nothing to
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from assay.model.bottleneck import BUSY, FOR_TIMES, OWN_LIMITS, falls_behind, is_busy, is_generator_limit
+from assay.model.bottleneck import (
+    BUSY,
+    FOR_TIMES,
+    OWN_LIMITS,
+    falls_behind,
+    is_behind,
+    is_busy,
+    is_generator_limit,
+    sends_late,
+)
 from assay.model.figure import Figure
 from assay.model.load import UNFINISHED, Load, LoadResult, Moment, Objective, ObjectiveResult, Outage
+from assay.model.load_generator import GeneratorResult
 from assay.units import count, format_count, percent, seconds, significant
 
 _RATE_OFF = 0.01 + 1e-9
@@ -33,7 +44,11 @@ def judge_load(result: LoadResult, load: Load) -> LoadResult:
     """The same figures with what follows from them."""
     lasted = min(load.seconds, result.duration)
     outages = find_outages(result.moments, lasted)
-    result = replace(result, outages=outages)
+    generators = (
+        replace(generator, is_limit=is_behind(generator, result, FOR_TIMES))
+        for generator in result.generators
+    )
+    result = replace(result, outages=outages, generators=tuple(generators))
     skipped = _OF_WHOLE_LOADS if result.aborted else frozenset()
     doubts = [doubt for judge in _DOUBTS if judge not in skipped and (doubt := judge(result, load))]
     remarks = [remark for judge in _REMARKS if judge not in skipped and (remark := judge(result, load))]
@@ -98,21 +113,79 @@ def _figure(objective: Objective, result: LoadResult) -> Figure | None:
 
 def _late(result: LoadResult, load: Load) -> str | None:
     limit = FOR_TIMES.limit(result)
-    if result.lag_p99 <= limit:
+    late = sorted(
+        (generator for generator in result.generators if generator.lag_p99 > limit),
+        key=lambda generator: -generator.lag_p99,
+    )
+    if result.lag_p99 <= limit and not late:
         return None
+    lag = late[0].lag_p99 if late else result.lag_p99
     return (
-        f"The load generator was too slow: answers waited {seconds(result.lag_p99)} (P99) on this machine "
+        f"The load generator{_name_nodes(late)} was too slow: answers waited {seconds(lag)} (P99) {'there' if late else 'on this machine'} "
         f"before they were read (limit: {seconds(limit)}). The server is not to blame for these times. "
         "Use --workers, a lower rate or another machine."
+    )
+
+
+def _sent_late(result: LoadResult, load: Load) -> str | None:
+    limit = FOR_TIMES.limit(result)
+    late = sorted(
+        (generator for generator in result.generators if sends_late(generator, limit)),
+        key=lambda generator: -(generator.schedule_delay_p99 or 0.0),
+    )
+    if not late:
+        return None
+    longest = late[0].schedule_delay_p99 or 0.0
+    return (
+        f"The load generator{_name_nodes(late)} sent requests {seconds(longest)} (P99) later than they were due (limit: "
+        f"{seconds(limit)}). The server is not to blame for that time. Use more generators or nodes with less other work."
     )
 
 
 def _busy(result: LoadResult, load: Load) -> str | None:
     if not is_busy(result):
         return None
+    busy = [generator for generator in result.generators if generator.cpu_share > BUSY]
     return (
-        f"A worker of the load generator used {percent(result.cpu_share)} of its core (too much above "
-        f"{percent(BUSY)}), so the rate may be its limit and not the server's. Use --workers."
+        f"A worker of the load generator{_name_nodes(busy)} used {percent(result.cpu_share)} of its core (too much above "
+        f"{percent(BUSY)}), so it may have limited the rate, not the server. Use --workers."
+    )
+
+
+def _name_nodes(generators: Sequence[GeneratorResult]) -> str:
+    """Name the nodes of these load generators for a message.
+
+    The text is empty without nodes: a message about a single generator needs no name.
+    """
+    more = f" (and {count(len(generators) - 1)} more)" if len(generators) > 1 else ""
+    return f" on '{generators[0].node}'{more}" if generators else ""
+
+
+def _started_late(result: LoadResult, load: Load) -> str | None:
+    late = [generator for generator in result.generators if generator.late_start > 0]
+    if not late:
+        return None
+    longest = max(generator.late_start for generator in late)
+    return (
+        f"The load generator{_name_nodes(late)} began {seconds(longest)} after the others, because the start message came late: "
+        "until then the actual load differed from the requested one. Is the network between the nodes slow?"
+    )
+
+
+def _unanswered_generator(result: LoadResult, load: Load) -> str | None:
+    """While others are answered, it is the way from there that is broken, and not the server."""
+    mute = [
+        generator
+        for generator in result.generators
+        if generator.requests_sent and not generator.requests_completed
+    ]
+    if not mute or not result.requests_completed:
+        return None
+    errors = sum((Counter(generator.errors) for generator in mute), start=Counter[str]())
+    kinds = ", ".join(f"{kind} {count(number)}" for kind, number in errors.most_common(_MOST_REASONS))
+    return (
+        f"No request of the load generator{_name_nodes(mute)} was answered ({kinds}), but those of the others were: "
+        "the target cannot be reached from there."
     )
 
 
@@ -135,7 +208,7 @@ def _rate_off(result: LoadResult, load: Load) -> str | None:
     return (
         f"{significant(result.achieved_rate)} of {significant(offered)} requests/s were sent, "
         f"{percent(abs(result.achieved_rate / offered - 1))} off (more than {percent(_RATE_OFF)}): "
-        "this is not the load that you asked for."
+        "the actual load differs from the requested one."
     )
 
 
@@ -150,7 +223,7 @@ def _concurrency_off(result: LoadResult, load: Load) -> str | None:
     return (
         f"{significant(result.concurrency)} of {asked} requests were in flight on average (by Little's law), "
         f"{percent(abs(result.concurrency / asked - 1))} off (more than {percent(_CONCURRENCY_OFF)}): "
-        "this is not the load that you asked for."
+        "the actual load differs from the requested one."
     )
 
 
@@ -168,8 +241,10 @@ def _lost(result: LoadResult, load: Load) -> str | None:
     if not result.workers_lost:
         return None
     lost = result.errors.get("worker_lost", 0)
+    workers = sum(generator.workers for generator in result.generators) or load.workers
+    where = _name_nodes([generator for generator in result.generators if generator.lost])
     return (
-        f"{count(result.workers_lost)} of {count(load.workers)} workers of the load generator died: "
+        f"{count(result.workers_lost)} of {count(workers)} workers of the load generator{where} died: "
         f"what they had reported is counted, {count(lost)} requests that they had in flight are lost."
     )
 
@@ -183,7 +258,7 @@ def _not_steady(result: LoadResult, load: Load) -> str | None:
 def _no_warmup(result: LoadResult, load: Load) -> str | None:
     if load.warmup is None or result.measured_from >= load.warmup:
         return None
-    return f"The load was over before its warm-up of {seconds(load.warmup)}: all of it was measured."
+    return f"The load ended before its warm-up of {seconds(load.warmup)} was over, so all of it was measured."
 
 
 def _few(result: LoadResult, load: Load) -> str | None:
@@ -264,7 +339,7 @@ def _describe_censored(result: LoadResult, load: Load) -> str | None:
         return None
     return (
         f"The time to first token of {count(result.ttft_censored)} of {count(result.requests_completed)} answers is left out: their first "
-        "tokens were read together with the next ones, so when they came is not known. This machine read them late, or the server sent "
+        "tokens were read together with the next ones, so their arrival time is unknown. Either this machine read them late, or the server sent "
         "them together. Use a lower rate or a machine with less other work."
     )
 
@@ -306,14 +381,24 @@ def _describe_cached(result: LoadResult, load: Load) -> str | None:
     hint = "" if is_unique else " Without --prompt-cache keep, prompts are unique."
     return (
         f"The server took {percent(cached / given)} of the input tokens from its prompt cache: "
-        f"the time to first token is not that of reading whole prompts.{hint}"
+        f"the time to first token does not include processing whole prompts.{hint}"
     )
 
 
 Judge = Callable[[LoadResult, Load], str | None]
 _OF_WHOLE_LOADS = frozenset({_rate_off, _concurrency_off, _no_warmup, _short_window, _few})
 """They ask whether the load was as long and as heavy as planned, which one that --abort-on ended never is."""
-_DOUBTS: tuple[Judge, ...] = (_lost, _late, _busy, _rate_off, _concurrency_off, _own_limits)
+_DOUBTS: tuple[Judge, ...] = (
+    _lost,
+    _unanswered_generator,
+    _started_late,
+    _late,
+    _sent_late,
+    _busy,
+    _rate_off,
+    _concurrency_off,
+    _own_limits,
+)
 _REMARKS: tuple[Judge, ...] = (
     _saturation,
     _describe_outages,
@@ -367,8 +452,14 @@ def find_outages(moments: Sequence[Moment], seconds: float) -> tuple[Outage, ...
 def _measure_outage(stretch: Sequence[Moment], moments: Sequence[Moment], seconds: float) -> Outage:
     """It lasts until the last of its requests has failed, or the next that is answered was due, within the load."""
     begin, last = stretch[0].begin, stretch[-1]
-    after = next((one.begin for one in moments if one.begin > last.begin and one.answered), math.inf)
-    ends = [one.begin + one.seconds for one in moments if last.begin <= one.begin < after and one.failed]
+    after = next(
+        (moment.begin for moment in moments if moment.begin > last.begin and moment.answered), math.inf
+    )
+    ends = [
+        moment.begin + moment.seconds
+        for moment in moments
+        if last.begin <= moment.begin < after and moment.failed
+    ]
     end = min(max([last.begin + last.seconds, *ends]), after, max(seconds, last.begin + last.seconds))
     return Outage(begin, end - begin, sum(moment.unanswered for moment in stretch))
 

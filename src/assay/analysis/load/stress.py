@@ -23,10 +23,10 @@ from assay.model.stress import (
     StressFinding,
 )
 from assay.stats.resilience import (
-    bearing,
     recovering,
     resilience,
     scenario_score,
+    sustained_share,
     worth,
 )
 from assay.stats.verdicts import wilson
@@ -44,18 +44,22 @@ def score_of(finding: ScenarioFinding) -> ScenarioScore:
     share = min(1.0, finding.good / finding.offered) if finding.offered else 0.0
     judged = finding.completed if finding.correctness is None else finding.correctness.scored
     low, high = wilson(share, worth(finding.offered, finding.completed, judged))
-    borne = bearing(finding.is_broken, finding.load_borne, finding.load_asked)
-    criteria = [one.is_fine for one in finding.judgements if one.is_criterion and one.is_fine is not None]
+    sustained = sustained_share(finding.is_broken, finding.load_borne, finding.load_asked)
+    criteria = [
+        judgement.is_fine
+        for judgement in finding.judgements
+        if judgement.is_criterion and judgement.is_fine is not None
+    ]
     faults = len(criteria) - sum(criteria)
     back = 0.0 if finding.is_dead else recovering(finding.recovery, finding.seconds, faults)
     return ScenarioScore(
         finding.scenario,
         share,
-        borne,
+        sustained,
         back,
-        scenario_score(share, borne, back),
-        scenario_score(min(low, share), borne, back),
-        scenario_score(max(high, share), borne, back),
+        scenario_score(share, sustained, back),
+        scenario_score(min(low, share), sustained, back),
+        scenario_score(max(high, share), sustained, back),
         sum(criteria),
         len(criteria),
     )
@@ -66,13 +70,15 @@ def stress_finding(
 ) -> StressFinding:
     """`setting` is what was known at the base rate: `base`, `base_text`, `objective`, `warnings`, `judged_by`, `calm_score`,
     `calm_errors`, `calm_latency`."""
-    scores = tuple(score_of(one) for one in scenarios if not one.skipped)
+    scores = tuple(score_of(scenario) for scenario in scenarios if not scenario.skipped)
     calm = from_plain(CalmErrors, setting.get("calm_errors") or {})
     value = resilience(score.value for score in scores)
     low = resilience(score.low for score in scores)
     high = resilience(score.high for score in scores)
     # An agent that collapses under more still handles the base rate when less is let in, unless it broke at that rate.
-    is_base_broken = any(one.scenario == "sustained_load" and one.is_broken for one in scenarios)
+    is_base_broken = any(
+        scenario.scenario == "sustained_load" and scenario.is_broken for scenario in scenarios
+    )
     safe_rate = 0.0 if is_base_broken else float(setting.get("base") or 0.0)
     return StressFinding(
         target,
@@ -109,29 +115,35 @@ def breach_text(breach: Breach) -> str:
     return f"at {amount(breach.load, breach.unit)}, {when} ({breach.cause}): {breach.why}"
 
 
-def format_load_borne(borne: float, asked: float, unit: str) -> str:
+def format_sustained_load(sustained: float, asked: float, unit: str) -> str:
     """
-    >>> format_load_borne(105.0, 518.0, "requests/s")
+    >>> format_sustained_load(105.0, 518.0, "requests/s")
     '105 of 518 requests/s'
     """
-    return f"{size(borne) if unit == 'bytes' else significant(borne)} of {amount(asked, unit)}"
+    return f"{size(sustained) if unit == 'bytes' else significant(sustained)} of {amount(asked, unit)}"
 
 
 def _limits(scenarios: Sequence[ScenarioFinding]) -> Iterable[str]:
     """How far it goes, of each scenario that found a limit; those that found none in one line."""
-    done = [one for one in scenarios if not one.skipped and one.load_asked]
-    for one in done:
-        borne = format_load_borne(one.load_borne, one.load_asked, one.unit)
-        if one.is_broken and one.breach is not None:
-            yield f"{one.scenario}: {borne} sustained; it broke {breach_text(one.breach)}."
-        elif one.breach is not None and one.breach.is_in_calm:
-            yield f"{one.scenario}: no limit by load was found; it fails as at the base rate ({one.breach.why})."
-        elif one.breach is not None and one.breach.cause == "in_flight":
-            yield f"{one.scenario}: not known beyond {borne}: {one.breach.why}."
-        elif one.breach is not None:
-            yield f"{one.scenario}: not known, as this machine could not generate {amount(one.load_asked, one.unit)}."
-        yield from (f"{one.scenario}: {told.text}." for told in one.judgements if told.name in _SCALING)
-    unbroken = [f"{one.scenario} ({amount(one.load_asked, one.unit)})" for one in done if one.breach is None]
+    done = [scenario for scenario in scenarios if not scenario.skipped and scenario.load_asked]
+    for scenario in done:
+        sustained = format_sustained_load(scenario.load_borne, scenario.load_asked, scenario.unit)
+        if scenario.is_broken and scenario.breach is not None:
+            yield f"{scenario.scenario}: {sustained} sustained; it broke {breach_text(scenario.breach)}."
+        elif scenario.breach is not None and scenario.breach.is_in_calm:
+            yield f"{scenario.scenario}: no load limit was found; it fails just as at the base rate ({scenario.breach.why})."
+        elif scenario.breach is not None and scenario.breach.cause == "in_flight":
+            yield f"{scenario.scenario}: unknown beyond {sustained}: {scenario.breach.why}."
+        elif scenario.breach is not None:
+            yield f"{scenario.scenario}: unknown, because this machine could not generate {amount(scenario.load_asked, scenario.unit)}."
+        yield from (
+            f"{scenario.scenario}: {told.text}." for told in scenario.judgements if told.name in _SCALING
+        )
+    unbroken = [
+        f"{scenario.scenario} ({amount(scenario.load_asked, scenario.unit)})"
+        for scenario in done
+        if scenario.breach is None
+    ]
     if unbroken:
         yield f"Everything offered was sustained, so the limits are higher: {', '.join(unbroken)}."
 
@@ -144,44 +156,44 @@ def _recommendations(
 ) -> Iterable[str]:
     """The worst first; each with the figures that it follows from."""
     by_name = {score.scenario: score for score in scores}
-    done = [one for one in scenarios if not one.skipped]
-    for one in sorted(done, key=lambda finding: by_name[finding.scenario].value):
-        if one.is_broken:
-            yield _about_breach(one, safe_rate)
-        if one.recovery is not None and one.recovery > _felt_recovery(one):
-            yield _about_recovery(one)
+    done = [scenario for scenario in scenarios if not scenario.skipped]
+    for scenario in sorted(done, key=lambda finding: by_name[finding.scenario].value):
+        if scenario.is_broken:
+            yield _about_breach(scenario, safe_rate)
+        if scenario.recovery is not None and scenario.recovery > _felt_recovery(scenario):
+            yield _about_recovery(scenario)
         yield from (
-            f"{one.scenario}: {told.text}. {_ADVICE[told.name]}"
-            for told in one.judgements
+            f"{scenario.scenario}: {told.text}. {_ADVICE[told.name]}"
+            for told in scenario.judgements
             if told.is_fine is False and told.name in _ADVICE
         )
 
 
-def _felt_recovery(one: ScenarioFinding) -> float:
+def _felt_recovery(scenario: ScenarioFinding) -> float:
     """Seconds of recovery from which on it is worth a word; a program that was killed has to start first."""
-    start = _USUAL_START if one.unit == "kills" else 0.0
-    return max(_SLOW_RECOVERY * one.seconds, _FELT_RECOVERY, start)
+    start = _USUAL_START if scenario.unit == "kills" else 0.0
+    return max(_SLOW_RECOVERY * scenario.seconds, _FELT_RECOVERY, start)
 
 
 _ADVICE = {
-    "latency_drift": "Look for what grows with time: caches, logs, connections that are never closed.",
+    "latency_drift": "Look for things that grow over time: caches, logs, connections that are never closed.",
     "memory_drift": "Memory that only grows ends in a crash: profile its allocations before running it for days.",
-    "late_errors": "Errors that come late point to something that runs out; compare its resources at both ends.",
-    "fairness": "Serve requests in the order of arrival, so that none starves.",
-    "refusal": "Refuse what is too large before work on it begins (a server: with a 413), so that nothing is dropped half way.",
-    "graceful": "Catch the lack of memory and refuse the request instead of ending the process.",
-    "obeys_retry_after": "Wait at least as long as Retry-After says before trying again.",
+    "late_errors": "Late errors suggest that a resource runs out; compare its resources at both ends.",
+    "fairness": "Serve requests in order of arrival, so that none starves.",
+    "refusal": "Reject oversized requests before working on them (a server: with a 413), so that none is dropped halfway.",
+    "graceful": "When memory runs out, reject the request instead of ending the process.",
+    "obeys_retry_after": "Before retrying, wait at least as long as Retry-After says.",
     "all_finished": "Allow more retries, or wait longer between them, so that a throttled upstream loses no work.",
-    "storm": "Send fewer retries: back off after each refusal and limit how many requests are under way.",
-    "lost": "Give each call a time limit of its own, and try again what ended without an answer.",
+    "storm": "Send fewer retries: back off after each refusal, and limit the requests in flight.",
+    "lost": "Give each call its own timeout, and retry calls that ended without an answer.",
     "doubled": "Give each request an id and answer a repeated one from the first result.",
-    "quality": "Look for what cuts answers short when it is busy: time limits, smaller budgets, fall-backs, state that is shared.",
-    "growth_exponent": "Work that grows faster than its input: look for passes over all of it within a loop.",
+    "quality": "Look for what cuts answers short under load: time limits, smaller budgets, fallbacks, shared state.",
+    "growth_exponent": "Work grows faster than the input: look for passes over the whole input inside a loop.",
 }
 
 
 def _about_calm(calm: CalmErrors) -> Iterable[str]:
-    """What fails at the base rate is no matter of load: it is told first, in the agent's own words."""
+    """Failures at the base rate are not caused by load, so they are reported first, in the agent's own words."""
     if not calm.failed:
         return
     low, high = wilson(calm.rate, calm.ended)
@@ -192,56 +204,68 @@ def _about_calm(calm: CalmErrors) -> Iterable[str]:
 
 def first_words(details: Sequence[ErrorDetail]) -> str:
     """The most frequent failure in one line."""
-    one = details[0]
-    where = f" ({one.place})" if one.place else ""
-    said = one.stderr.strip().splitlines()
+    first = details[0]
+    where = f" ({first.place})" if first.place else ""
+    said = first.stderr.strip().splitlines()
     log = f"; its log ends: {said[-1].strip()[:_LONGEST_WORDS]}" if said else ""
-    return f"{one.message.splitlines()[0][:_LONGEST_WORDS]}{where}{log}"
+    return f"{first.message.splitlines()[0][:_LONGEST_WORDS]}{where}{log}"
 
 
-def _about_breach(one: ScenarioFinding, safe_rate: float) -> str:
-    assert one.breach is not None
-    sustained = max(one.load_borne, safe_rate if one.unit == "requests/s" else 0.0)
-    borne, asked = amount(sustained, one.unit), amount(one.load_asked, one.unit)
-    said = f" ({first_words(one.details)})" if one.details and one.breach.cause == "errors" else ""
-    told = f"{one.scenario}: {one.breach.why} at {amount(one.breach.load, one.breach.unit)}{said}."
-    if one.unit not in ("requests/s", "at a time"):
-        share = percent(one.load_borne / one.load_asked) if one.load_asked else "none"
-        if one.unit != "bytes":
+def _about_breach(scenario: ScenarioFinding, safe_rate: float) -> str:
+    assert scenario.breach is not None
+    sustained = max(scenario.load_borne, safe_rate if scenario.unit == "requests/s" else 0.0)
+    shown, asked = amount(sustained, scenario.unit), amount(scenario.load_asked, scenario.unit)
+    said = (
+        f" ({first_words(scenario.details)})"
+        if scenario.details and scenario.breach.cause == "errors"
+        else ""
+    )
+    told = f"{scenario.scenario}: {scenario.breach.why} at {amount(scenario.breach.load, scenario.breach.unit)}{said}."
+    if scenario.unit not in ("requests/s", "at a time"):
+        share = percent(scenario.load_borne / scenario.load_asked) if scenario.load_asked else "none"
+        if scenario.unit != "bytes":
             # What to do about faults around it, their own findings say.
-            return f"{told} It came through {borne} of {asked} ({share})."
-        return f"{told} Only {borne} of {asked} ({share}) was sustained: refuse what goes beyond it before work on it begins."
+            return f"{told} It handled {shown} of {asked} ({share})."
+        return f"{told} Only {shown} of {asked} ({share}) was sustained: reject anything larger before working on it."
     if sustained <= 0:
         return f"{told} Nothing was sustained: fix that before anything else."
-    if one.breach.cause == "errors":
-        return f"{told} Admit at most {borne} and refuse the rest early with a 429, or add {_instances(one, sustained)} for {asked}."
-    return f"{told} Admit at most {borne} and keep queues short, or add {_instances(one, sustained)} for {asked}."
+    if scenario.breach.cause == "errors":
+        return f"{told} Admit at most {shown} and refuse the rest early with a 429, or add {_instances(scenario, sustained)} for {asked}."
+    return f"{told} Admit at most {shown} and keep queues short, or add {_instances(scenario, sustained)} for {asked}."
 
 
-def _instances(one: ScenarioFinding, sustained: float) -> str:
-    more = max(1, -(-one.load_asked // sustained) - 1)
+def _instances(scenario: ScenarioFinding, sustained: float) -> str:
+    more = max(1, -(-scenario.load_asked // sustained) - 1)
     return f"{count(more)} instance{'s' if more != 1 else ''} of the same size"
 
 
-def _about_recovery(one: ScenarioFinding) -> str:
-    assert one.recovery is not None
-    took = seconds(one.recovery)
-    if one.is_dead:
-        return f"{one.scenario}: it answered nothing in the {took} after the pressure. Have something watch it and start it again."
-    if not one.is_recovered:
-        return f"{one.scenario}: {took} after the load it had not recovered. Drop queued work whose caller has given up."
-    if one.unit == "kills":
-        return f"{one.scenario}: it took {took} until it answered again. Do less before the first request, or keep a spare process."
-    part = percent(one.recovery / one.seconds)
-    return f"{one.scenario}: it took {took} to recover, {part} of the scenario's time. Shorten queues, so that less waits when the pressure ends."
+def _about_recovery(scenario: ScenarioFinding) -> str:
+    assert scenario.recovery is not None
+    took = seconds(scenario.recovery)
+    if scenario.is_dead:
+        return f"{scenario.scenario}: it answered nothing in the {took} after the pressure. Run it under a supervisor that restarts it."
+    if not scenario.is_recovered:
+        return f"{scenario.scenario}: {took} after the load it had not recovered. Drop queued work whose caller has given up."
+    if scenario.unit == "kills":
+        return f"{scenario.scenario}: it took {took} until it answered again. Do less before the first request, or keep a spare process."
+    part = percent(scenario.recovery / scenario.seconds)
+    return f"{scenario.scenario}: it took {took} to recover, {part} of the scenario's time. Shorten queues, so that less waits when the pressure ends."
 
 
 def stress_findings(trials: Iterable[TrialReport]) -> StressFinding | None:
-    """Of a stored run: read back from the outputs of its executions."""
+    """Rebuild the finding of a stored stress test from the outputs of its executions.
+
+    None if no trial belongs to a stress test.
+    """
     mine = list(trials)
     if not mine:
         return None
-    told = [one.output for trial in mine for one in trial.executions if isinstance(one.output, Mapping)]
+    told = [
+        execution.output
+        for trial in mine
+        for execution in trial.executions
+        if isinstance(execution.output, Mapping)
+    ]
     found = [scenario_of(output["scenario"]) for output in told if "scenario" in output]
     setting: Mapping[str, Any] = next((output["setting"] for output in told if "setting" in output), {})
     return stress_finding(mine[0].stored.trial.agent.name, setting, found)
@@ -249,11 +273,11 @@ def stress_findings(trials: Iterable[TrialReport]) -> StressFinding | None:
 
 def drop_estimate_doubts(trial: TrialReport) -> TrialReport:
     """A scenario is one execution by its nature: that there is only one is no news, and its own intervals are in its finding."""
-    return replace(trial, estimates=tuple(replace(one, doubts=()) for one in trial.estimates))
+    return replace(trial, estimates=tuple(replace(estimate, doubts=()) for estimate in trial.estimates))
 
 
 def scenario_of(stored: Mapping[str, Any]) -> ScenarioFinding:
-    """From the plain data that an execution of it holds."""
+    """Rebuild what a scenario found from the plain data that its execution holds."""
     times = {name: _times(written) for name, written in stored.get("times", {}).items()}
     return from_plain(ScenarioFinding, {**stored, "times": times})
 

@@ -49,19 +49,24 @@ def team_findings(trials: Iterable[TrialReport]) -> tuple[TeamFinding, ...]:
 
 
 def mark_simulated(trial: TrialReport) -> TrialReport:
-    """With every metric called simulated, where a simulated agent or server stood behind it."""
-    if not any((one.detail or {}).get("simulated") for one in trial.executions):
+    """Call every metric of the trial simulated, if a simulated agent or server answered.
+
+    One simulated request is enough: a mixture of measured and made-up times is no measurement.
+    """
+    if not any((execution.detail or {}).get("simulated") for execution in trial.executions):
         return trial
     estimates = tuple(
-        replace(one, metric=replace(one.metric, kind=Kind.SIMULATED)) for one in trial.estimates
+        replace(estimate, metric=replace(estimate.metric, kind=Kind.SIMULATED))
+        for estimate in trial.estimates
     )
     return replace(trial, estimates=estimates)
 
 
 def without_unit_doubts(trial: TrialReport) -> TrialReport:
-    """That a leg's own metrics have too few units is told once, of the pairs, with the advice that fits a team."""
+    """Drop warnings about too few units of single legs: the finding gives one for the pairs, with advice that fits a team."""
     estimates = tuple(
-        replace(one, doubts=()) if one.n and one.low is None else one for one in trial.estimates
+        replace(estimate, doubts=()) if estimate.n and estimate.low is None else estimate
+        for estimate in trial.estimates
     )
     return replace(trial, estimates=estimates)
 
@@ -79,7 +84,7 @@ class _LegPairs:
 
     def column(self, leg: Leg, metric: str) -> list[float]:
         made = self.sequential if leg is Leg.SEQUENTIAL else self.concurrent
-        return [one.measurements.get(metric, math.nan) for one in made]
+        return [execution.measurements.get(metric, math.nan) for execution in made]
 
     def both(self, metric: str) -> tuple[list[float], list[float]] | None:
         """Sequential and concurrent; None where some pair lacks it."""
@@ -90,9 +95,9 @@ class _LegPairs:
 def _pairs(legs: Mapping[str, TrialReport]) -> _LegPairs:
     made = {
         leg: {
-            one.process: one
-            for one in legs[leg].executions
-            if one.phase is Phase.MEASURED and one.status is Status.OK
+            execution.process: execution
+            for execution in legs[leg].executions
+            if execution.phase is Phase.MEASURED and execution.status is Status.OK
         }
         for leg in Leg
     }
@@ -111,7 +116,7 @@ def _finding(legs: Mapping[str, TrialReport]) -> TeamFinding:
     definitions: list[Mapping[str, Any]] = list(trial.params["agents"])  # type: ignore[call-overload]
     at_once = int(trial.params["permits"])  # type: ignore[call-overload]
     rounds = tuple(map(_round, pairs.sequential, pairs.concurrent))
-    delays = [find_delays((one.sequential, one.concurrent)) for one in rounds]
+    delays = [find_delays((team_round.sequential, team_round.concurrent)) for team_round in rounds]
     agents = tuple(_teammate(definition, pairs, delays) for definition in definitions)
     figures = _figures(pairs, rounds, at_once, [agent.name for agent in agents])
     contention = find_contention(delays, figures.get("slowdown"))
@@ -127,16 +132,18 @@ def _finding(legs: Mapping[str, TrialReport]) -> TeamFinding:
         contention=contention,
         grades=_grades(figures, contention, agents, at_once),
         rounds=tuple(
-            replace(one, slower=sum(delay.sign > 0 for delay in row))
-            for one, row in zip(rounds, delays, strict=True)
+            replace(team_round, slower=sum(delay.sign > 0 for delay in row))
+            for team_round, row in zip(rounds, delays, strict=True)
         ),
         comparison=_judge_speedup(legs, pairs),
-        prompts={str(d["name"]): {str(one["id"]): one["input"] for one in d["cases"]} for d in definitions},
+        prompts={
+            str(d["name"]): {str(case["id"]): case["input"] for case in d["cases"]} for d in definitions
+        },
         options={
             str(d["name"]): {k: v for k, v in d.items() if k not in ("cases", "folder")} for d in definitions
         },
         is_simulated=any(
-            (one.detail or {}).get("simulated") for one in (*pairs.sequential, *pairs.concurrent)
+            (execution.detail or {}).get("simulated") for execution in (*pairs.sequential, *pairs.concurrent)
         ),
     )
     return replace(found, doubts=tuple(_doubts(found, pairs)))
@@ -191,10 +198,14 @@ def _figures(
         found["throughput_gain"] = _figure(ratio_of_pairs(*throughput), len(pairs))
     if rounds:
         # With one permit nobody begins together with another: there is no skew to tell.
-        apart = [one.skew_seconds for one in rounds if one.skew_seconds > 0]
+        apart = [team_round.skew_seconds for team_round in rounds if team_round.skew_seconds > 0]
         found["skew_seconds"] = _figure(level_of(apart), len(apart), "s") if apart else None
-        found["balance_ratio"] = _figure(level_of([_balance(one, names) for one in rounds]), len(pairs))
-        found["seed_speedup"] = _figure(level_of([_overlap(one, names) for one in rounds]), len(pairs))
+        found["balance_ratio"] = _figure(
+            level_of([_balance(team_round, names) for team_round in rounds]), len(pairs)
+        )
+        found["seed_speedup"] = _figure(
+            level_of([_overlap(team_round, names) for team_round in rounds]), len(pairs)
+        )
         found["seed_efficiency"] = found["seed_speedup"] and _scale_figure(
             found["seed_speedup"], 1 / len(names)
         )
@@ -211,7 +222,11 @@ def _slowdown(pairs: _LegPairs, names: Sequence[str]) -> Figure | None:
 
 
 def _judge_speedup(legs: Mapping[str, TrialReport], pairs: _LegPairs) -> Comparison | None:
-    """By the rules of every comparison: within tolerance is the same, and a claim is significant and beyond it."""
+    """Judge the speedup by the rules of every comparison.
+
+    A speedup within the tolerance is the same. A claim must be significant, and its interval must lie
+    beyond the tolerance.
+    """
     seconds = pairs.both("seconds")
     effect = seconds and ratio_of_pairs(seconds[1], seconds[0])
     if not seconds or not effect:
@@ -234,20 +249,20 @@ def _judge_speedup(legs: Mapping[str, TrialReport], pairs: _LegPairs) -> Compari
     return judge([contrast])[0]
 
 
-def _durations(one: Round, names: Sequence[str]) -> list[float]:
-    """From the beginning of the concurrent leg to the end of each agent."""
-    return [max((s.end for s in one.concurrent if s.agent == name), default=0.0) for name in names]
+def _durations(team_round: Round, names: Sequence[str]) -> list[float]:
+    """Return, for each agent, the seconds from the beginning of the concurrent leg to the end of its last answer."""
+    return [max((s.end for s in team_round.concurrent if s.agent == name), default=0.0) for name in names]
 
 
-def _balance(one: Round, names: Sequence[str]) -> float:
+def _balance(team_round: Round, names: Sequence[str]) -> float:
     """Mean ÷ longest of the agents' durations: 1 where all end together. It says nothing of contention."""
-    durations = _durations(one, names)
+    durations = _durations(team_round, names)
     return float(np.mean(durations)) / max(durations)
 
 
-def _overlap(one: Round, names: Sequence[str]) -> float:
+def _overlap(team_round: Round, names: Sequence[str]) -> float:
     """What seed 002 called speedup: the durations of the concurrent leg, added up, ÷ its wall time."""
-    return sum(_durations(one, names)) / one.concurrent_seconds
+    return sum(_durations(team_round, names)) / team_round.concurrent_seconds
 
 
 def _figure(effect: Effect | None, pairs: int, unit: str = "") -> Figure | None:
@@ -284,13 +299,13 @@ def _teammate(definition: Mapping[str, Any], pairs: _LegPairs, delays: Sequence[
         figures[f"{plain}_delta"] = _figure(difference_of_pairs(*both), len(pairs), unit)
         if metric == "seconds":
             figures["slowdown"] = _figure(ratio_of_pairs(*both), len(pairs))
-    outputs = [one.output for one in pairs.concurrent if isinstance(one.output, Mapping)]
+    outputs = [execution.output for execution in pairs.concurrent if isinstance(execution.output, Mapping)]
     models = filter(None, (output.get("models", {}).get(name) for output in outputs))
     return Teammate(
         name=name,
         type=str(definition["type"]),
         model=str(next(models, "")),
-        requests=sum(one.agent == name for row in delays for one in row),
+        requests=sum(delay.agent == name for row in delays for delay in row),
         figures={key: figure for key, figure in figures.items() if figure is not None},
         contention=find_contention(delays, figures.get("slowdown"), name),
     )
@@ -337,10 +352,10 @@ def _judge_target(figure: Figure, above: float | None = None, below: float | Non
 
 def _doubts(found: TeamFinding, pairs: _LegPairs) -> Iterable[str]:
     if not len(pairs):
-        yield "No pair of legs is whole, so there is nothing to compare."
+        yield "No pair of legs is complete, so there is nothing to compare."
         return
     if len(pairs) < pairs.planned:
-        yield f"Only {len(pairs)} of {pairs.planned} pairs are whole: where one leg failed, the other is not counted either."
+        yield f"Only {len(pairs)} of {pairs.planned} pairs are complete: if one leg failed, the other is not counted either."
     if len(pairs) == 1:
         yield "One pair of legs has no intervals. Run at least 6: --repetitions 6."
     elif len(pairs) < FEWEST_RANKED:
@@ -354,15 +369,15 @@ def _doubts(found: TeamFinding, pairs: _LegPairs) -> Iterable[str]:
 
 def _about_skew(found: TeamFinding) -> Iterable[str]:
     late = [
-        one
-        for one in found.rounds
-        if one.skew_seconds > max(SKEW_SECONDS, SKEW_SHARE * one.concurrent_seconds)
+        team_round
+        for team_round in found.rounds
+        if team_round.skew_seconds > max(SKEW_SECONDS, SKEW_SHARE * team_round.concurrent_seconds)
     ]
     if late:
-        worst = max(late, key=lambda one: one.skew_seconds)
+        worst = max(late, key=lambda team_round: team_round.skew_seconds)
         yield (
-            f"In {len(late)} of {len(found.rounds)} concurrent legs the agents did not begin together: they were up to "
-            f"{worst.skew_seconds * 1e3:.3g} ms apart, of {worst.concurrent_seconds:.3g} s. That makes the speedup look too low."
+            f"In {len(late)} of {len(found.rounds)} concurrent legs the agents did not begin together: they started up to "
+            f"{worst.skew_seconds * 1e3:.3g} ms apart, in a leg of {worst.concurrent_seconds:.3g} s. That makes the speedup look too low."
         )
 
 

@@ -44,15 +44,21 @@ def find_opportunities(executions: Sequence[SampledExecution]) -> tuple[Opportun
 
 
 def independent_calls(execution: SampledExecution) -> Iterator[Opportunity]:
-    """Calls in a row of which none needs another: all at once they take as long as the longest chain."""
+    """Sequential calls that are independent: run concurrently, they take as long as the longest chain.
+
+    Two calls are independent if no input of the later one contains anything from an output of the earlier
+    one. The saving is the time of all calls in a row less that of the longest chain of dependent calls.
+    If inputs and outputs were not recorded, only a loop of several similar calls counts, and the reader
+    is told to check it.
+    """
     skipped = {c.place for group in repeated_calls(execution.work) for c in group.again}
     skipped |= {call.place for group in _similar_queries(execution) for call in group}
     for calls in _siblings([call for call in execution.work if call.place not in skipped]):
         waited = [
-            (one, other)
-            for number, one in enumerate(calls)
+            (call, other)
+            for number, call in enumerate(calls)
             for other in calls[number + 1 :]
-            if is_before(one, other) and not needs(other, one)
+            if is_before(call, other) and not needs(other, call)
         ]
         chain = chain_of(calls)
         saved = chain.wall - chain.longest
@@ -63,7 +69,7 @@ def independent_calls(execution: SampledExecution) -> Iterator[Opportunity]:
             continue
         names = ", ".join(dict.fromkeys(f"'{call.name}'" for call in calls))
         reason = (
-            "no input has anything of an earlier output"
+            "no input contains anything from an earlier output"
             if is_known
             else "they differ only in values, as in a loop over items; their outputs are not known, so check it"
         )
@@ -158,7 +164,7 @@ def _similar_queries(execution: SampledExecution) -> list[list[Call]]:
         if len(calls) >= LEAST_QUERIES
         and len({call.attributes.get("input_hash", call.place) for call in calls}) == len(calls)
         and median(call.seconds for call in calls) <= _SHORT_SECONDS
-        and not any(needs(one, other) for other, one in itertools.pairwise(calls))
+        and not any(needs(next_call, other) for other, next_call in itertools.pairwise(calls))
         and length(union(call.interval for call in calls)) > 0.8 * sum(call.seconds for call in calls)
     ]
 
@@ -197,7 +203,12 @@ def contended_locks(execution: SampledExecution) -> Iterator[Opportunity]:
 
 
 def repeated_context(execution: SampledExecution) -> Iterator[Opportunity]:
-    """Prompts that begin with what was sent before, and are paid for again."""
+    """Prompts that begin with what was sent before, and are paid for again.
+
+    A prompt's repeated prefix is counted in tokens, less those that the provider served from its cache.
+    It is a growing context if most prompts continue the one before, and a shared beginning otherwise.
+    Calls that repeat an earlier one entirely are left to the rule about them.
+    """
     calls = with_prefixes([call for call in execution.work if call.kind == "llm"])
     again = {call.place for group in repeated_calls(calls) for call in group.again}
     fresh = sorted((c for c in calls if c.place not in again), key=lambda call: call.start)
@@ -348,8 +359,8 @@ def retried_calls(execution: SampledExecution) -> Iterator[Opportunity]:
         "medium",
         "Stay below the rate limit of the server, and find out why requests fail.",
         "requests of the agent",
-        (f"{len(took)} tries failed: {execution.attempts[0].get('error')}",),
-        f"time of failed tries and of the pauses after them = {seconds(saved)}",
+        (f"{len(took)} attempts failed: {execution.attempts[0].get('error')}",),
+        f"time of failed attempts and the pauses after them = {seconds(saved)}",
         saved,
     )
 

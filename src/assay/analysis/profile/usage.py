@@ -106,10 +106,10 @@ def utilization(executions: Sequence[SampledExecution]) -> Utilization:
         return sum(known) / len(known) if known else None
 
     return Utilization(
-        mean([one.cpu for one in found]),
-        mean([one.memory for one in found]),
-        mean([one.io for one in found]),
-        mean([one.parallelization for one in found]),
+        mean([usage.cpu for usage in found]),
+        mean([usage.memory for usage in found]),
+        mean([usage.io for usage in found]),
+        mean([usage.parallelization for usage in found]),
     )
 
 
@@ -190,9 +190,9 @@ def is_alike(call: Call, other: Call) -> bool:
     return shapes[0] == shapes[1] and (shapes[0] is not None or call.kind == "tool")
 
 
-def is_before(one: Call, other: Call) -> bool:
+def is_before(call: Call, other: Call) -> bool:
     """Whether a call had ended when another began; a microsecond is within the precision of the clock."""
-    return one.end <= other.start + 1e-6
+    return call.end <= other.start + 1e-6
 
 
 def parallelization(calls: Sequence[Call]) -> float | None:

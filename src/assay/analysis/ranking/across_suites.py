@@ -44,34 +44,41 @@ Task = tuple[str, str]
 
 
 def across(suites: Mapping[str, Sequence[Contender]], metric: str = "overall") -> Across | None:
-    """The agents that ran every benchmark; None with fewer than three usable benchmarks or without any such agent."""
+    """Rank the agents by all benchmarks that all of them ran alike; None with too few benchmarks.
+
+    A benchmark counts only if all were asked the same cases and rated by the same references; simulated
+    agents have references of their own. What is left out, agents and benchmarks alike, is said in the
+    doubts.
+    """
     merged = _merge_suites(suites)
-    every = list(dict.fromkeys(task for one in merged for task in one.ratings))
-    whole = [one for one in merged if len(one.ratings) == len(every)]
+    every = list(dict.fromkeys(task for agent in merged for task in agent.ratings))
+    whole = [agent for agent in merged if len(agent.ratings) == len(every)]
     # A task counts only if all were asked the same and rated by the same references. Simulated agents have their own.
-    kinds = {one.is_simulated for one in whole}
+    kinds = {agent.is_simulated for agent in whole}
     tasks = [
         task
         for task in every
-        if len({one.hashes[task] for one in whole}) == 1
+        if len({agent.hashes[task] for agent in whole}) == 1
         and all(
-            len({one.ratings[task].yardstick for one in whole if one.is_simulated is kind}) == 1
+            len({agent.ratings[task].yardstick for agent in whole if agent.is_simulated is kind}) == 1
             for kind in kinds
         )
     ]
     if len(tasks) < FEWEST_BENCHMARKS:
         return None
-    sides = [[one for one in whole if one.is_simulated is simulated] for simulated in (False, True)]
+    sides = [[agent for agent in whole if agent.is_simulated is simulated] for simulated in (False, True)]
     measured, made_up = (_rows(side, tasks, metric) for side in sides)
     if not (measured or made_up):
         return None
     doubts = []
-    if lacking := [one.agent for one in merged if one not in whole]:
+    if lacking := [agent.agent for agent in merged if agent not in whole]:
         doubts.append(f"{', '.join(lacking)} did not run every benchmark: not ranked here.")
     if omitted := [
         f"{benchmark} of {suite}" for suite, benchmark in every if (suite, benchmark) not in tasks
     ]:
-        doubts.append(f"Not all agents were asked and rated alike on {', '.join(omitted)}: left out here.")
+        doubts.append(
+            f"Not all agents ran the same cases with the same references on {', '.join(omitted)}: left out here."
+        )
     return Across(tuple(suites), len(tasks), metric, measured, made_up, tuple(doubts))
 
 
@@ -90,15 +97,18 @@ def _merge_suites(suites: Mapping[str, Sequence[Contender]]) -> list[_Merged]:
     """Each agent once, measured and simulated apart. Results of an outdated definition of a benchmark do not count."""
     found: dict[tuple[str, bool], _Merged] = {}
     for suite, contenders in suites.items():
-        for one in contenders:
-            current = [name for name in one.ratings if name not in one.outdated]
-            key = one.agent, one.is_simulated
-            known = found.get(key) or _Merged(one.agent, one.is_simulated, {}, {}, {})
+        for contender in contenders:
+            current = [name for name in contender.ratings if name not in contender.outdated]
+            key = contender.agent, contender.is_simulated
+            known = found.get(key) or _Merged(contender.agent, contender.is_simulated, {}, {}, {})
             found[key] = replace(
                 known,
-                ratings={**known.ratings, **{(suite, name): one.ratings[name] for name in current}},
-                hashes={**known.hashes, **{(suite, name): one.hashes.get(name, "") for name in current}},
-                runs={**known.runs, **{(suite, name): one.runs.get(name, "") for name in current}},
+                ratings={**known.ratings, **{(suite, name): contender.ratings[name] for name in current}},
+                hashes={
+                    **known.hashes,
+                    **{(suite, name): contender.hashes.get(name, "") for name in current},
+                },
+                runs={**known.runs, **{(suite, name): contender.runs.get(name, "") for name in current}},
             )
     return list(found.values())
 
@@ -106,7 +116,7 @@ def _merge_suites(suites: Mapping[str, Sequence[Contender]]) -> list[_Merged]:
 def _rows(agents: Sequence[_Merged], tasks: Sequence[Task], metric: str) -> tuple[Overview, ...]:
     """The ranked agents, the best first; agents without a value on one of the tasks are not ranked."""
     dimensions = _dimensions(agents) if metric == "overall" else (metric,)
-    found = [[value_of(one.ratings[task], dimensions) for task in tasks] for one in agents]
+    found = [[value_of(agent.ratings[task], dimensions) for task in tasks] for agent in agents]
     ranked = [n for n, row in enumerate(found) if dimensions and None not in row]
     if not ranked:
         return ()
@@ -142,7 +152,7 @@ def _draws(
     agents: Sequence[_Merged], tasks: Sequence[Task], dimensions: Sequence[str], values: Floats
 ) -> tuple[Floats, int]:
     """The interquartile mean of each agent in every draw of the cases, and the degrees of freedom of the draws."""
-    tables = [_table([one.ratings[task] for one in agents], dimensions) for task in tasks]
+    tables = [_table([agent.ratings[task] for agent in agents], dimensions) for task in tasks]
     draws = draw_interquartile_means(
         values, [table.marks for table in tables], [table.names for table in tables]
     )
@@ -157,7 +167,7 @@ def _evidence(
     Agents that shared no rounds are told apart by the other dimensions alone, if those point the same way.
     """
     machine = {
-        name for one in agents for r in one.ratings.values() for name in dimensions if name in r.by_round
+        name for agent in agents for r in agent.ratings.values() for name in dimensions if name in r.by_round
     }
     if not machine:
         return found
@@ -166,7 +176,7 @@ def _evidence(
     others = tuple(name for name in dimensions if name not in machine)
     is_known = ~np.isnan(errors.error) | np.eye(len(agents), dtype=np.bool_)
     if others and not is_known.all():
-        rated = [[value_of(one.ratings[task], others) or 0.0 for task in tasks] for one in agents]
+        rated = [[value_of(agent.ratings[task], others) or 0.0 for task in tasks] for agent in agents]
         values = np.array(rated, dtype=np.float64)
         draws, freedom = _draws(agents, tasks, others, values)
         alone = _compare_pairs(interquartile_mean(values), draws, freedom)
@@ -178,8 +188,8 @@ def _round_errors(agents: Sequence[_Merged], tasks: Sequence[Task], dimensions: 
     """The error between rounds. It is that of the mean times √2: the middle half has at most twice the variance."""
     each = [
         errors_between(
-            [round_deviations(one.ratings[task], dimensions) for one in agents],
-            [one.runs.get(task, "") for one in agents],
+            [round_deviations(agent.ratings[task], dimensions) for agent in agents],
+            [agent.runs.get(task, "") for agent in agents],
         )
         for task in tasks
     ]
@@ -191,9 +201,13 @@ def _round_errors(agents: Sequence[_Merged], tasks: Sequence[Task], dimensions: 
 def _dimensions(agents: Sequence[_Merged]) -> tuple[str, ...]:
     contenders = [
         Contender(
-            one.agent, "", {"/".join(task): r for task, r in one.ratings.items()}, one.is_simulated, None
+            agent.agent,
+            "",
+            {"/".join(task): r for task, r in agent.ratings.items()},
+            agent.is_simulated,
+            None,
         )
-        for one in agents
+        for agent in agents
     ]
     return find_common_dimensions(contenders)
 
@@ -208,14 +222,20 @@ class _Table:
 
 def _table(ratings: Sequence[Ratings], dimensions: Sequence[str]) -> _Table:
     """The marks of all agents on one task, each weighted over the dimensions; see `_Table`."""
-    names = list(dict.fromkeys(name for one in ratings for name in one.names))
+    names = list(dict.fromkeys(name for agent_ratings in ratings for name in agent_ratings.names))
     places_of = {name: place for place, name in enumerate(names)}
-    is_even = [name for name in _SHARES if name in dimensions and any(_is_even(one, name) for one in ratings)]
+    is_even = [
+        name
+        for name in _SHARES
+        if name in dimensions and any(_is_even(agent_ratings, name) for agent_ratings in ratings)
+    ]
     table = np.full((len(ratings), len(names) + bool(is_even)), np.nan)
-    for row, one in enumerate(ratings):
-        weights = shares(one, dimensions) if len(dimensions) > 1 else dict.fromkeys(dimensions, 1.0)
-        marks = sum(weight * _marks(one, name, bool(is_even)) for name, weight in weights.items())
-        table[row, [*(places_of[name] for name in one.names), *([len(names)] if is_even else [])]] = marks
+    for row, agent_ratings in enumerate(ratings):
+        weights = shares(agent_ratings, dimensions) if len(dimensions) > 1 else dict.fromkeys(dimensions, 1.0)
+        marks = sum(weight * _marks(agent_ratings, name, bool(is_even)) for name, weight in weights.items())
+        table[
+            row, [*(places_of[name] for name in agent_ratings.names), *([len(names)] if is_even else [])]
+        ] = marks
     return _Table(table, [*names, *([""] if is_even else [])])
 
 

@@ -44,8 +44,12 @@ def leaderboard(
 ) -> Leaderboard:
     """The leaderboard of a suite. Measured and simulated agents are ranked separately, each among themselves."""
     kept = pairings or Pairings()
-    measured = _Board([one for one in contenders if not one.is_simulated], benchmarks, metric, kept)
-    simulated = _Board([one for one in contenders if one.is_simulated], benchmarks, metric, kept)
+    measured = _Board(
+        [contender for contender in contenders if not contender.is_simulated], benchmarks, metric, kept
+    )
+    simulated = _Board(
+        [contender for contender in contenders if contender.is_simulated], benchmarks, metric, kept
+    )
     leading = measured if measured.contenders else simulated
     return Leaderboard(
         suite,
@@ -68,7 +72,7 @@ def doubts(
     contenders: Sequence[Contender], benchmarks: Sequence[str], shared: Sequence[str]
 ) -> Iterator[str]:
     """Warnings for readers of a leaderboard or a matrix: what was left out, and which figures rest on less than others."""
-    recorded = [one.agent for one in contenders if one.is_recorded]
+    recorded = [contender.agent for contender in contenders if contender.is_recorded]
     if recorded and len(recorded) < len(contenders):
         yield (
             f"The times of {', '.join(recorded)} were recorded earlier and those of the others were measured here: "
@@ -77,35 +81,40 @@ def doubts(
     left_out = ("speed",) if recorded and len(recorded) < len(contenders) else ()
     if missing := [name for name in DIMENSIONS if contenders and name not in (*shared, *left_out)]:
         yield f"Not every agent is rated on {', '.join(missing)}: the ranking leaves that out."
-    if lacking := [one.agent for one in contenders if len(one.ratings) < len(benchmarks)]:
+    if lacking := [contender.agent for contender in contenders if len(contender.ratings) < len(benchmarks)]:
         yield (
             f"{', '.join(lacking)} did not run every benchmark: agents are compared only on benchmarks that both ran."
         )
-    partial = {one.agent: f"all cases of {', '.join(one.partial)}" for one in contenders if one.partial}
+    partial = {
+        contender.agent: f"all cases of {', '.join(contender.partial)}"
+        for contender in contenders
+        if contender.partial
+    }
     for names, skipped in _group_by_text(partial):
         yield f"{names} did not run {skipped}: agents are compared only on cases that both ran."
-    for reason in dict.fromkeys(why for one in contenders for why in one.stale.values()):
+    for reason in dict.fromkeys(why for contender in contenders for why in contender.stale.values()):
         stale = {
-            one.agent: ", ".join(b for b, why in one.stale.items() if why == reason) for one in contenders
+            contender.agent: ", ".join(b for b, why in contender.stale.items() if why == reason)
+            for contender in contenders
         }
         for names, listed in _group_by_text({agent: listed for agent, listed in stale.items() if listed}):
             yield f"{names} on {listed}: stale, {reason}."
     yield from _about_times(contenders, shared)
-    for one in contenders:
-        if unscored := sum(rated.unscored for rated in one.ratings.values() if rated.scored):
+    for contender in contenders:
+        if unscored := sum(rated.unscored for rated in contender.ratings.values() if rated.scored):
             are = "is" if unscored == 1 else "are"
             yield (
-                f"{one.agent}: {format_count(unscored, 'execution')} {are} unscored, so its accuracy rests on the others."
+                f"{contender.agent}: {format_count(unscored, 'execution')} {are} unscored, so its accuracy is based on the others."
             )
-    for one in contenders:
-        if unpriced := sum(rated.unpriced for rated in one.ratings.values()):
+    for contender in contenders:
+        if unpriced := sum(rated.unpriced for rated in contender.ratings.values()):
             failed = format_count(unpriced, "failed execution")
-            yield f"{one.agent}: the cost of {failed} is unknown, so its cost is rated too well."
+            yield f"{contender.agent}: the cost of {failed} is unknown, so its cost rating is too high."
     for benchmark in benchmarks:
         measures = {
-            (one.is_simulated, one.ratings[benchmark].yardstick)
-            for one in contenders
-            if benchmark in one.ratings and benchmark not in one.outdated
+            (contender.is_simulated, contender.ratings[benchmark].yardstick)
+            for contender in contenders
+            if benchmark in contender.ratings and benchmark not in contender.outdated
         }
         if len(measures) > len({is_simulated for is_simulated, _ in measures}):
             yield f"Not all agents were rated by the same references on {benchmark}: it does not count for the rank."
@@ -114,8 +123,10 @@ def doubts(
 def _about_times(contenders: Sequence[Contender], shared: Sequence[str]) -> Iterator[str]:
     """Why times cannot tell some agents apart: too few rounds, or no run in common."""
     timed = {
-        one.agent: [(benchmark, r) for benchmark, r in one.ratings.items() if {*shared} & r.by_round.keys()]
-        for one in contenders
+        contender.agent: [
+            (benchmark, r) for benchmark, r in contender.ratings.items() if {*shared} & r.by_round.keys()
+        ]
+        for contender in contenders
     }
     few = [agent for agent, own in timed.items() if any(not has_rounds(r) for _, r in own)]
     if len(few) > 1 or (few and len(contenders) > 1):
@@ -123,7 +134,10 @@ def _about_times(contenders: Sequence[Contender], shared: Sequence[str]) -> Iter
             f"{', '.join(few)}: fewer than 3 repetitions, so times, CPU and memory do not count for the rank. "
             "Run all agents together with --repetitions 3."
         )
-    runs = {one.agent: {one.runs.get(benchmark) for benchmark, _ in timed[one.agent]} for one in contenders}
+    runs = {
+        contender.agent: {contender.runs.get(benchmark) for benchmark, _ in timed[contender.agent]}
+        for contender in contenders
+    }
     known = {frozenset(own) for agent, own in runs.items() if own and agent not in few}
     if len(known) > 1:
         yield (
@@ -140,7 +154,7 @@ def _group_by_text(text_by_agent: Mapping[str, str]) -> Iterator[tuple[str, str]
 
 def _describe_unranked(board: _Board) -> Iterator[str]:
     """Why some agents have no rank, and what to do about it."""
-    names = [one.agent for one in board.contenders if not board.is_ranked(one)]
+    names = [contender.agent for contender in board.contenders if not board.is_ranked(contender)]
     if not names:
         return
     if board.metric == "overall":
@@ -149,7 +163,7 @@ def _describe_unranked(board: _Board) -> Iterator[str]:
             "Give a rubric with references, or rank by one: --metric accuracy"
         )
     else:
-        first = next(one for one in board.contenders if one.agent in names)
+        first = next(contender for contender in board.contenders if contender.agent in names)
         basis = mean_rating(board.metric, first).basis
         yield f"{', '.join(names)}: {board.metric} is unrated{f' ({basis})' if basis else ''}, so there is no rank."
 
@@ -159,7 +173,7 @@ def mean_rating(name: str, contender: Contender) -> Rating:
 
     Benchmarks have different cases, so their errors are taken to be independent.
     """
-    ratings = [one.dimensions[name] for one in contender.ratings.values()]
+    ratings = [agent_ratings.dimensions[name] for agent_ratings in contender.ratings.values()]
     if not ratings or any(rating.value is None for rating in ratings):
         return Rating(name, None, basis=next((r.basis for r in ratings if r.value is None), ""))
     parts = [(1 / len(ratings), rating) for rating in ratings]
@@ -168,11 +182,13 @@ def mean_rating(name: str, contender: Contender) -> Rating:
 
 def mean_overall(contender: Contender, shared: Sequence[str], error: float = 0.0) -> Rating:
     """The mean over benchmarks of the weighted mean of the `shared` dimensions, which are those that all agents have."""
-    weights = [(one, shares(one, shared)) for one in contender.ratings.values()]
+    weights = [(ratings, shares(ratings, shared)) for ratings in contender.ratings.values()]
     if not weights or not all(share for _, share in weights):
         return Rating("overall", None, basis="no dimension is rated for all")
     parts = [
-        (share / len(weights), one.dimensions[name]) for one, own in weights for name, share in own.items()
+        (share / len(weights), ratings.dimensions[name])
+        for ratings, own in weights
+        for name, share in own.items()
     ]
     return combine_ratings("overall", parts, error, f"over {', '.join(shared)}")
 
@@ -182,7 +198,12 @@ def coverage(contender: Contender, benchmarks: Sequence[str]) -> str:
 
 
 class _Board:
-    """The contenders that are ranked among themselves: either the measured or the simulated ones."""
+    """The contenders that are ranked among themselves: either the measured or the simulated ones.
+
+    Ranks come from tests over pairs of agents and not from sorted scores, so an agent has a range of
+    ranks. Agents are ranked only by dimensions that all of them are rated on, and an agent without a
+    rating there is listed without a rank.
+    """
 
     def __init__(
         self, contenders: Sequence[Contender], benchmarks: Sequence[str], metric: str, pairings: Pairings
@@ -199,11 +220,11 @@ class _Board:
         return self.shared if self.metric == "overall" else (self.metric,)
 
     def is_ranked(self, contender: Contender) -> bool:
-        return all(value_of(one, self.dimensions) is not None for one in contender.ratings.values())
+        return all(value_of(ratings, self.dimensions) is not None for ratings in contender.ratings.values())
 
     def standings(self) -> tuple[Standing, ...]:
         """The ranked agents in the order of the board, with ranges of ranks, tiers and the Pareto front."""
-        ranked = [one for one in self.contenders if self.is_ranked(one)]
+        ranked = [agent for agent in self.contenders if self.is_ranked(agent)]
         if not ranked:
             return ()
         # Ranks come from the tests over pairs and not from sorting the scores: a score that is ahead by less than its noise
@@ -220,7 +241,11 @@ class _Board:
         rows = self._with_pareto(rows, pairing)
 
         def order_of(n: int) -> tuple[int, int, float, str]:
-            """By evidence first; among agents that are not apart, by what they completed, and then by their figures."""
+            """Order the rows by evidence first: by the middle of the ranks that the comparisons allow.
+
+            Among agents that are not apart, those that completed more come first, then those with the
+            better figure; the name decides last, so that the order is stable.
+            """
             row = rows[n]
             middle = row.best_rank + row.worst_rank
             return middle, -row.contender.completed, -(row.score.value or 0.0), row.contender.agent
@@ -239,7 +264,7 @@ class _Board:
             return list(rows)
         found = [pairing.paired((name,)) for name in axes]
         certain = np.logical_or.reduce(certainly_better(found))
-        is_ahead = np.logical_and.reduce([one.gap >= 0 for one in found])
+        is_ahead = np.logical_and.reduce([table.gap >= 0 for table in found])
         points = np.array([[row.dimensions[name].value or 0.0 for name in axes] for row in rows])
         no_worse: Better = np.all(points[:, None] >= points[None, :], axis=2)
         above: Better = no_worse & np.any(points[:, None] > points[None, :], axis=2)

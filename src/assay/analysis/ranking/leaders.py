@@ -64,9 +64,9 @@ def _lead(benchmark: str, contenders: Sequence[Contender], is_simulated: bool) -
 
     Agents with missing or unscored results are left out: what is missing might be their failures.
     """
-    contenders = [one for one in contenders if not (one.unscored or one.incomplete)]
+    contenders = [contender for contender in contenders if not (contender.unscored or contender.incomplete)]
     shared = find_common_dimensions(contenders)
-    scores = [mean_overall(one, shared).value for one in contenders]
+    scores = [mean_overall(contender, shared).value for contender in contenders]
     if len(contenders) < 2 or any(score is None for score in scores):
         return
     # All who can be first lead together. With one leader the margin is to the next one; with several it is between the two

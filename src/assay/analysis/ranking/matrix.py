@@ -36,8 +36,8 @@ def matrix(
     Without duels it takes a fraction of the memory: there is one for every two agents.
     """
     kept = pairings or Pairings()
-    measured = _MatrixSide([one for one in contenders if not one.is_simulated], kept)
-    simulated = _MatrixSide([one for one in contenders if one.is_simulated], kept)
+    measured = _MatrixSide([contender for contender in contenders if not contender.is_simulated], kept)
+    simulated = _MatrixSide([contender for contender in contenders if contender.is_simulated], kept)
     shared = (measured if measured.contenders else simulated).shared
     return Matrix(
         suite,
@@ -52,7 +52,11 @@ def matrix(
 
 
 class _MatrixSide:
-    """The contenders that are placed among themselves: either the measured or the simulated ones."""
+    """The contenders that are placed among themselves: either the measured or the simulated ones.
+
+    Every agent has a place on each dimension and overall. As on a leaderboard a place is a range, which
+    only a certain difference narrows.
+    """
 
     def __init__(self, contenders: Sequence[Contender], pairings: Pairings) -> None:
         self.contenders = contenders
@@ -92,7 +96,9 @@ class _MatrixSide:
 
     def _places(self, name: str, ratings: Sequence[dict[str, Rating]]) -> dict[int, RankRange]:
         """The rank ranges of those that are rated on this dimension, by their number among the contenders."""
-        ranked = [number for number, one in enumerate(ratings) if one[name].value is not None]
+        ranked = [
+            number for number, by_dimension in enumerate(ratings) if by_dimension[name].value is not None
+        ]
         if not ranked:
             return {}
         pairing = self._pairings.of([self.contenders[number] for number in ranked])

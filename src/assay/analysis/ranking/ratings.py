@@ -56,7 +56,7 @@ References = Mapping[str, ReferenceValue]
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class RatingDraws:
     """A rating and its value in each bootstrap draw of the cases; `draws` is None where it cannot be rated.
 
     All dimensions use the same draws, so that their weighted sum keeps what they have in common.
@@ -83,19 +83,21 @@ def rate(
     reference = references_of(rubric, limits, kept)
     found = _rate_dimensions(tally, reference, draws)
     weights = {**WEIGHTS, **rubric.weights}
-    marks = marks_of(tally, {name: one.value for name, one in reference.items()})
+    marks = marks_of(tally, {name: known.value for name, known in reference.items()})
     if has_solved_nothing(found["accuracy"].rating, weights):
         for name in _find_dimensions_of_solutions(found, reference):
-            found[name] = Rated(Rating(name, 0.0, basis="nothing was solved"), np.zeros(DRAWS))
+            found[name] = RatingDraws(Rating(name, 0.0, basis="nothing was solved"), np.zeros(DRAWS))
             marks[name] = np.zeros(len(tally.names))
-    by_round = rate_by_round(table, tally, {name: one.rating.value for name, one in found.items()}, reference)
+    rated_values = {name: dimension.rating.value for name, dimension in found.items()}
+    by_round = rate_by_round(table, tally, rated_values, reference)
     for name, offs in by_round.items():
         found[name] = replace(found[name], rating=_with_rounds(found[name].rating, offs))
     pass_at, pass_hat = _pass_rates(tally)
-    rated = {name for name, one in found.items() if one.rating.value is not None}
+    rated = {name for name, dimension in found.items() if dimension.rating.value is not None}
+    yardsticks = (f"{name} {known.value!r}" for name, known in reference.items())
     is_scoring_failed = expects_scores and outcomes.unscored > 0 and not outcomes.scored
     ratings = Ratings(
-        dimensions={name: one.rating for name, one in found.items()},
+        dimensions={name: dimension.rating for name, dimension in found.items()},
         overall=_NOTHING_SCORED,
         outcomes=outcomes.counts,
         unscored=outcomes.unscored,
@@ -107,9 +109,7 @@ def rate(
         tokens_per_solved=quantity(tally, "tokens"),
         doubts=(*_doubts(tally, outcomes.unscored), *_disagreements(table)),
         weights=weights,
-        yardstick=", ".join(
-            [*(f"{name} {one.value!r}" for name, one in reference.items()), f"pass {rubric.pass_mark!r}"]
-        ),
+        yardstick=", ".join([*yardsticks, f"pass {rubric.pass_mark!r}"]),
         references=reference,
         pass_mark=rubric.pass_mark,
         attempted=len({c for c, s in zip(table.cases, table.statuses, strict=True) if s != "cancelled"}),
@@ -117,7 +117,7 @@ def rate(
         completion=_completion(tally),
         names=tuple(tally.names),
         # 32-bit as in the store, so that a trial that was just rated equals one that is read back.
-        marks={name: array("f", one.astype("f").tobytes()) for name, one in marks.items() if name in rated},
+        marks={name: array("f", of.astype("f").tobytes()) for name, of in marks.items() if name in rated},
         case_figures=case_figures_of(table, tally),
         usage=usage_of(table),
         is_recorded=table.is_recorded,
@@ -127,7 +127,7 @@ def rate(
     return ratings if is_scoring_failed else replace(ratings, overall=_overall(found, ratings))
 
 
-def _rate_dimensions(tally: CaseTotals, reference: References, draws: Resample) -> dict[str, Rated]:
+def _rate_dimensions(tally: CaseTotals, reference: References, draws: Resample) -> dict[str, RatingDraws]:
     """The five dimensions, each by its own formula; dimensions that cannot be rated are there without a value."""
     return {
         "accuracy": _accuracy(tally, draws),
@@ -194,33 +194,35 @@ def _rating(name: str, value: float, interval: tuple[float, float], basis: str) 
     return Rating(name, value, max(0.0, min(interval[0], value)), min(1.0, max(interval[1], value)), basis)
 
 
-def _accuracy(tally: CaseTotals, resample: Resample) -> Rated:
+def _accuracy(tally: CaseTotals, resample: Resample) -> RatingDraws:
     """The mean score over cases, with Wilson's interval for as many observations as the repetitions are worth."""
     judged = tally.scored > 0
     if not judged.any():
         missing = "nothing was scored" if tally.is_judged else "the experiment gives no score"
-        return Rated(Rating("accuracy", None, basis=missing))
+        return RatingDraws(Rating("accuracy", None, basis=missing))
     means = tally.score / np.maximum(tally.scored, 1)
     value = float(means[judged].mean())
     interval = wilson(value, effective_n(means[judged], int(tally.scored.sum())))
     rating = _rating(
         "accuracy", value, interval, f"mean score over {format_count(int(judged.sum()), 'case')}"
     )
-    return Rated(rating, resample.ratios(means, judged.astype(np.float64), value))
+    return RatingDraws(rating, resample.ratios(means, judged.astype(np.float64), value))
 
 
-def _speed(tally: CaseTotals, reference: References, resample: Resample) -> Rated:
-    """By the median over cases of their median seconds; its interval is by order statistics, which assume no distribution."""
+def _speed(tally: CaseTotals, reference: References, resample: Resample) -> RatingDraws:
+    """Rate the speed by the median over cases of their median seconds.
+
+    Its interval comes from order statistics, which assume no distribution: times of cases are skewed, and
+    some take minutes.
+    """
     seconds = np.sort(tally.seconds[~np.isnan(tally.seconds)])
     if not len(seconds):
         is_untimed = tally.is_recorded and tally.completed.any()
         why = "the recorded answers have no seconds" if is_untimed else "no execution completed"
-        return Rated(Rating("speed", None, basis=why))
+        return RatingDraws(Rating("speed", None, basis=why))
     if "seconds" not in reference:
-        missing = (
-            "no reference: the first completed run sets one, or rubric.reference.seconds or limits.seconds"
-        )
-        return Rated(Rating("speed", None, basis=missing))
+        missing = "no reference: set by the first completed run, rubric.reference.seconds or limits.seconds"
+        return RatingDraws(Rating("speed", None, basis=missing))
     r, source = reference["seconds"].value, reference["seconds"]
     middle = float(np.median(seconds))
     interval = median_interval([float(value) for value in seconds], LEVEL) or _log_interval(seconds)
@@ -228,12 +230,12 @@ def _speed(tally: CaseTotals, reference: References, resample: Resample) -> Rate
     basis = f"median {middle:.4g} s{recorded}, reference {r:.4g} s ({source})"
     draws = 1 / (1 + np.maximum(resample.medians(tally.seconds), 0.0) / r)
     if interval is None:
-        return Rated(Rating("speed", curve(middle, r), basis=basis), draws)
+        return RatingDraws(Rating("speed", curve(middle, r), basis=basis), draws)
     ends = (curve(interval[1], r), curve(interval[0], r))
-    return Rated(_rating("speed", curve(middle, r), ends, basis), draws)
+    return RatingDraws(_rating("speed", curve(middle, r), ends, basis), draws)
 
 
-def _find_dimensions_of_solutions(found: Mapping[str, Rated], reference: References) -> list[str]:
+def _find_dimensions_of_solutions(found: Mapping[str, RatingDraws], reference: References) -> list[str]:
     """Dimensions that are 0 because nothing was solved: those that this agent, or any other by these references, is rated on.
 
     Leaving them unrated would be wrong: a dimension that one agent is not rated on counts for none of them.
@@ -263,25 +265,30 @@ def _unknown(tally: CaseTotals, name: str) -> int:
     return int(tally.scored.sum() - tally.measured[name].sum())
 
 
-def _cost(tally: CaseTotals, reference: References, resample: Resample) -> Rated:
-    """By dollars per solved case; 1 for a free agent."""
+def _cost(tally: CaseTotals, reference: References, resample: Resample) -> RatingDraws:
+    """Rate the cost by dollars per solved case; a free agent gets 1.
+
+    An agent that fails cheaply must not look cheap, so what failures cost counts as well.
+    """
     x = quantity(tally, "usd")
     if x is None:
         unknown = (
-            "the cost is unknown (give the agent a price, or say price: free)"
+            "the cost is unknown (give the agent a price, or set price: free)"
             if tally.scored.any()
             else "nothing was scored"
         )
-        return Rated(Rating("cost", None, basis=unknown))
+        return RatingDraws(Rating("cost", None, basis=unknown))
     if x == 0:
-        return Rated(Rating("cost", 1.0, 1.0, 1.0, "free"), np.ones(DRAWS))
+        return RatingDraws(Rating("cost", 1.0, 1.0, 1.0, "free"), np.ones(DRAWS))
     if "usd" not in reference:
-        missing = "no reference: the first completed run with a cost sets one, or rubric.reference.usd or limits.usd"
-        return Rated(Rating("cost", None, basis=missing))
+        missing = (
+            "no reference: set by the first completed run with a cost, rubric.reference.usd or limits.usd"
+        )
+        return RatingDraws(Rating("cost", None, basis=missing))
     r, source = reference["usd"].value, reference["usd"]
     draws = 1 / (1 + resample.ratios(tally.sums["usd"], tally.passed, math.inf) / r)
     basis = f"${x:.4g} per solved case, reference ${r:.4g} ({source})"
-    return Rated(_rating("cost", curve(x, r), _middle_of(draws), basis), draws)
+    return RatingDraws(_rating("cost", curve(x, r), _middle_of(draws), basis), draws)
 
 
 def _middle_of(draws: Floats) -> tuple[float, float]:
@@ -289,7 +296,7 @@ def _middle_of(draws: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _efficiency(tally: CaseTotals, reference: References, resample: Resample) -> Rated:
+def _efficiency(tally: CaseTotals, reference: References, resample: Resample) -> RatingDraws:
     """The geometric mean of the ratings of tokens per solved case, CPU seconds and peak memory, as far as they are known."""
     values, draws, names = [], [], []
     for name, metric, scale in EFFICIENCY:
@@ -301,26 +308,26 @@ def _efficiency(tally: CaseTotals, reference: References, resample: Resample) ->
             names.append(name)
     if not names:
         missing = "no tokens, CPU time or memory with a reference were measured"
-        return Rated(Rating("efficiency", None, basis=missing))
+        return RatingDraws(Rating("efficiency", None, basis=missing))
     together = np.prod(draws, axis=0) ** (1 / len(draws))
     value = math.prod(values) ** (1 / len(values))
-    return Rated(_rating("efficiency", value, _middle_of(together), " × ".join(names)), together)
+    return RatingDraws(_rating("efficiency", value, _middle_of(together), " × ".join(names)), together)
 
 
-def _reliability(tally: CaseTotals, resample: Resample) -> Rated:
+def _reliability(tally: CaseTotals, resample: Resample) -> RatingDraws:
     """Completion × consistency, where consistency is the chance that two repetitions of a case get the same verdict.
 
     Unrated where no case has two repetitions with a verdict.
     """
     if not len(tally.names):
-        return Rated(Rating("reliability", None, basis="nothing was executed"))
+        return RatingDraws(Rating("reliability", None, basis="nothing was executed"))
     completion = _completion(tally)
     assert completion is not None
     pairs = float(tally.comparable.sum())
     if not pairs:
         why = "one repetition of each case" if tally.executions.max() == 1 else "no case was scored twice"
         basis = f"{why}, so consistency is unknown; completion {completion:.3g}"
-        return Rated(Rating("reliability", None, basis=basis))
+        return RatingDraws(Rating("reliability", None, basis=basis))
     alike = float(tally.alike.sum()) / pairs
     value = completion * alike
     # Both factors in the same draws of cases, because cases that fail are often those on which verdicts differ.
@@ -328,7 +335,7 @@ def _reliability(tally: CaseTotals, resample: Resample) -> Rated:
     draws *= resample.ratios(tally.alike, tally.comparable, 1.0)
     worth = worth_of(value, float(draws.var()), len(tally.names), int(tally.executions.sum()))
     basis = f"completion {completion:.3g} × consistency {alike:.3g}"
-    return Rated(_rating("reliability", value, wilson(value, worth), basis), draws)
+    return RatingDraws(_rating("reliability", value, wilson(value, worth), basis), draws)
 
 
 def _completion(tally: CaseTotals) -> float | None:
@@ -340,19 +347,23 @@ _NOTHING_SCORED = Rating("overall", None, basis="nothing could be scored because
 """The other dimensions cannot replace accuracy: a fast agent may be always wrong."""
 
 
-def _overall(found: Mapping[str, Rated], ratings: Ratings) -> Rating:
+def _overall(found: Mapping[str, RatingDraws], ratings: Ratings) -> Rating:
     """The weighted mean of the dimensions that are rated; accuracy alone, which is 0, where nothing was solved."""
     weights = ratings.weights
     if has_solved_nothing(found["accuracy"].rating, weights):
         return replace(found["accuracy"].rating, dimension="overall", basis="nothing was solved")
-    there = {name: one for name, one in found.items() if one.rating.value is not None and weights[name] > 0}
+    there = {
+        name: rated for name, rated in found.items() if rated.rating.value is not None and weights[name] > 0
+    }
     total = sum(weights[name] for name in there)
     if not total:
         return Rating("overall", None, basis="no dimension is rated")
     missing = [name for name in DIMENSIONS if name not in there]
     basis = f"without {', '.join(missing)}" if missing else "all five dimensions"
-    parts = [(weights[name] / total, one.rating) for name, one in there.items()]
-    drawn = sum(weights[name] / total * one.draws for name, one in there.items() if one.draws is not None)
+    parts = [(weights[name] / total, rated.rating) for name, rated in there.items()]
+    drawn = sum(
+        weights[name] / total * rated.draws for name, rated in there.items() if rated.draws is not None
+    )
     error = math.hypot(float(np.std(drawn)), round_error(ratings, list(there)))
     return combine_ratings("overall", parts, error, basis)
 
@@ -396,7 +407,7 @@ def _doubts(tally: CaseTotals, unscored: int) -> Iterator[str]:
             were = "was" if missing == 1 else "were"
             yield (
                 f"the {quantity_name} of {format_count(missing, 'execution')} that {were} not ok is unknown and not counted: "
-                f"a solved case took more than its {name} say"
+                f"a solved case really took more {name}"
             )
     if unscored:
         are = "is" if unscored == 1 else "are"

@@ -69,7 +69,7 @@ def _compute_weighted_sum(parts: Sequence[tuple[float, Floats]]) -> list[float |
         return [0.0]
     rounds = min(off.size for _, off in parts)
     total = np.sum([weight * off[:rounds] for weight, off in parts], axis=0)
-    return [None if np.isnan(one) else round(float(one), 9) for one in total]
+    return [None if np.isnan(value) else round(float(value), 9) for value in total]
 
 
 def _deviations(table: CaseTable, metric: str, *, is_trimmed: bool = False) -> Floats | None:

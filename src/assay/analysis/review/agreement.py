@@ -15,16 +15,16 @@ from assay.stats.verdicts import effective_n
 def compute_agreements(labelled: Iterable[LabelledScore]) -> list[Agreement]:
     """One for each scorer on each benchmark, by name; the score of all scorers together comes first."""
     grouped: defaultdict[tuple[str, str, str], list[LabelledScore]] = defaultdict(list)
-    for one in labelled:
-        grouped[one.suite, one.benchmark, one.scorer].append(one)
+    for score in labelled:
+        grouped[score.suite, score.benchmark, score.scorer].append(score)
     return [_compute_agreement(*key, scores) for key, scores in sorted(grouped.items())]
 
 
 def _compute_agreement(suite: str, benchmark: str, scorer: str, scores: Sequence[LabelledScore]) -> Agreement:
-    table = Counter((one.is_passed_by_person, one.is_passed_by_scorer) for one in scores)
+    table = Counter((score.is_passed_by_person, score.is_passed_by_scorer) for score in scores)
     by_case: defaultdict[str, list[bool]] = defaultdict(list)
-    for one in scores:
-        by_case[one.case].append(one.is_passed_by_person is one.is_passed_by_scorer)
+    for score in scores:
+        by_case[score.case].append(score.is_passed_by_person is score.is_passed_by_scorer)
     # Answers to one case are much alike: ten labels of it say less than ten labels of ten cases.
     worth = effective_n(np.array([np.mean(agreed) for agreed in by_case.values()]), len(scores))
     agreed = table[True, True] + table[False, False]

@@ -1,4 +1,4 @@
-"""Which answers a person should label first: those of which the scorers leave the most doubt."""
+"""Decides which answers a person should label first: those with the most doubtful scores."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rank_answers(judged: Iterable[JudgedAnswer]) -> list[tuple[JudgedAnswer, Unc
     for answer in answers:
         verdicts[answer.trial_id, answer.case].add(answer.is_passed)
     found = [(answer, _find_reason(answer, verdicts[answer.trial_id, answer.case])) for answer in answers]
-    return sorted(found, key=lambda one: (_ORDER.index(one[1]), _shuffle(one[0])))
+    return sorted(found, key=lambda entry: (_ORDER.index(entry[1]), _shuffle(entry[0])))
 
 
 def _find_reason(answer: JudgedAnswer, verdicts: set[bool]) -> Uncertainty:

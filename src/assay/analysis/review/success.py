@@ -77,21 +77,25 @@ def _compute_period(
     busy = {
         agent for agent, activity in record.activity.items() if agent in known and activity.is_active[number]
     }
-    found = [one for one in record.regressions if begins <= one.detected <= ends]
-    judged = [one.judgement for one in found if one.judgement is not None]
-    real = [one for one in found if one.judgement is not RegressionState.FALSE_POSITIVE]
+    found = [regression for regression in record.regressions if begins <= regression.detected <= ends]
+    judged = [regression.judgement for regression in found if regression.judgement is not None]
+    real = [regression for regression in found if regression.judgement is not RegressionState.FALSE_POSITIVE]
     gates = [gate for gate in record.gates if begins <= gate.at <= ends]
-    opportunities = [one for one in record.opportunities if begins <= one.found <= ends]
+    opportunities = [
+        opportunity for opportunity in record.opportunities if begins <= opportunity.found <= ends
+    ]
     return SuccessFigures(
         begins=begins,
         ends=ends,
         benchmarked=compute_share(len(busy), len(known)),
         regressions=len(found),
         detection=compute_share(judged.count(RegressionState.CONFIRMED), len(judged)),
-        caught=compute_share(sum(is_caught(one, record.gates) for one in real), len(real)),
+        caught=compute_share(sum(is_caught(regression, record.gates) for regression in real), len(real)),
         gates=compute_share(sum(not gate.passed for gate in gates), len(gates)),
         opportunities=len(opportunities),
-        resolved=compute_share(sum(one.resolved is not None for one in opportunities), len(opportunities)),
+        resolved=compute_share(
+            sum(opportunity.resolved is not None for opportunity in opportunities), len(opportunities)
+        ),
     )
 
 

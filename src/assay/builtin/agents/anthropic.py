@@ -21,6 +21,7 @@ class Anthropic(PublicChatAgent):
     """
 
     _provider = PROVIDER
+    variables = PROVIDER.variables
     _reply = AnthropicReply
 
     def _body(self, request: Request, messages: list[Message]) -> dict[str, object]:

@@ -27,7 +27,7 @@ from assay.http.client import Stream
 from assay.http.events import SseEvent, SseParser
 from assay.model import Answer, Request
 from assay.model.tool import read_tools
-from assay.plugin.agent import BadAgent, InvalidAnswer
+from assay.plugin import BadAgent, InvalidAnswer
 
 
 class ChatAgent(AgentOverHttp, ABC):

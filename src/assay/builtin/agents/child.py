@@ -23,15 +23,19 @@ from typing import Any
 from assay.execute.resource_usage import Peak
 from assay.execute.worker_log import Log
 from assay.http.events import LineSplitter
-from assay.plugin.agent import AgentError
-from assay.plugin.sandbox import Program, Sandbox
+from assay.plugin import AgentError, Program, Sandbox
 
 _READ_BYTES = 1 << 20
 _EXIT_SECONDS = 0.5
 
 
 class Child:
-    """Its pipes never block us; its standard error goes to a file, where a flood can stop neither it nor us."""
+    """The process of a program that is an agent.
+
+    Its pipes never block this process, because one event loop serves many agents. Its standard error goes
+    to a file, where a flood can stop neither the program nor us; the file is emptied after each answer.
+    `fault` says why the program cannot be asked any more; it is then replaced by a new one.
+    """
 
     def __init__(
         self,
@@ -89,7 +93,7 @@ class Child:
         return int(struct.unpack("i", unread)[0])
 
     def has_closed_input(self) -> bool:
-        """Whether a write would find nobody; poll reports that for a pipe even where no event is asked for."""
+        """Whether nobody reads the pipe any more; poll reports that even if no event is requested."""
         pipe = select.poll()
         pipe.register(self.stdin, 0)
         return bool(pipe.poll(0))
@@ -125,7 +129,7 @@ class Child:
             lines += len(self.lines.feed(data, 0.0))
             size += len(data)
             if size > most_bytes:
-                self.fault = f"it said more than {most_bytes:,} bytes unasked"
+                self.fault = f"it wrote more than {most_bytes:,} bytes with no request pending"
                 return lines
         if data is not None:
             self.fault = "it ended after its last answer"
@@ -135,7 +139,10 @@ class Child:
         return self._process.poll()
 
     def cpu_seconds(self) -> float:
-        """Of the program itself, not of those it starts; 0 where the system does not say."""
+        """Return the CPU seconds of the program itself, without those of the programs that it starts.
+
+        0 where the system does not say, and after the program has ended.
+        """
         if sys.platform != "linux" or self._process.returncode is not None:
             return 0.0
         try:

@@ -14,7 +14,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from assay.builtin.agents.command import Command
-from assay.plugin.agent import BadAgent
+from assay.plugin import BadAgent
 
 RUNTIMES = ("asyncio", "uvloop", "threads", "compiled")
 _PROGRAMS = Path(__file__).parent / "runtimes"
@@ -93,7 +93,7 @@ def compile_program(source: Path) -> Path:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadAgent(
-            f"the runtime 'compiled' keeps its program in '{cache}', which cannot be made: {error.strerror}. "
+            f"the runtime 'compiled' keeps its program in '{cache}', which cannot be created: {error.strerror}. "
             "Name another folder: XDG_CACHE_HOME=/tmp/cache"
         ) from None
     with tempfile.TemporaryDirectory(dir=cache) as folder:

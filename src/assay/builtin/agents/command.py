@@ -37,8 +37,7 @@ from assay.errors import PlanError
 from assay.execute.process_tree import find_descendants, is_at_work
 from assay.model import Answer, Request
 from assay.model.redaction import known_secrets, redact
-from assay.plugin.agent import LOG_ENDS, AgentError, BadAgent
-from assay.plugin.sandbox import UNCONFINED, Program, Sandbox, find_sandbox
+from assay.plugin import LOG_ENDS, UNCONFINED, AgentError, BadAgent, Program, Sandbox, find_sandbox
 from assay.units import format_count
 
 MAX_BYTES = 32 * 2**20
@@ -101,7 +100,9 @@ class Command:
         self._folder = Path(folder or ".").resolve()
         self._command = _check_command(command, self._folder)
         if mode not in ("lines", "once"):
-            raise BadAgent(f"the mode '{mode}' must be 'lines' (it stays up) or 'once' (a process a case).")
+            raise BadAgent(
+                f"the mode '{mode}' must be 'lines' (the program keeps running) or 'once' (one process per case)."
+            )
         self._is_once, self._is_plain = mode == "once", plain
         self._env = {name: str(value) for name, value in (env or {}).items()}
         self._params = dict(params or {})
@@ -148,12 +149,15 @@ class Command:
         return [file for file in files if file.is_relative_to(self._folder)] or files[:1]
 
     def cpu_seconds(self) -> float:
-        """Of all its processes until now, those that have ended included."""
+        """Return the CPU seconds of all its processes until now, those that have ended included."""
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         return ended.ru_utime + ended.ru_stime + sum(child.cpu_seconds() for child in self._all)
 
     def peak_bytes(self) -> int | None:
-        """Of the process that stays up; one that has ended has taken the figure with it."""
+        """Return the largest memory of the processes that still run.
+
+        The kernel forgets the figure of a process that has ended, so it cannot be part of it.
+        """
         peaks = [child.peak_bytes() for child in self._all]
         return max((peak for peak in peaks if peak is not None), default=None)
 
@@ -293,7 +297,10 @@ def _check_sandbox(sandbox: str, network: str, readable: object) -> Sandbox | No
 
 
 def _bind_at_same_path(paths: Iterable[str]) -> dict[str, str]:
-    """For `Program.files`: these paths, each where it is on this machine; what lies within another one is left out."""
+    """Map each path to where it is on this machine, for `Program.files`.
+
+    A path within another one is left out, because the outer one already makes it visible.
+    """
     files: dict[str, str] = {}
     for path in paths:
         if not any(f"{path}/".startswith(f"{known}/") for known in files):
@@ -362,7 +369,7 @@ class Polling:
 
 
 async def ready(child: Child, wait: Wait) -> None:
-    """The same on the running loop, so that other requests go on meanwhile."""
+    """The same on the running event loop, so that other requests continue meanwhile."""
     if wait is Wait.MOMENT:
         await asyncio.sleep(MOMENT)
         return

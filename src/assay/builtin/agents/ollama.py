@@ -29,6 +29,7 @@ class Ollama(ChatAgent):
     """
 
     is_free: ClassVar[bool] = True
+    variables = PROVIDER.variables
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ class OpenAI(PublicChatAgent):
     """
 
     _provider = PROVIDER
+    variables = PROVIDER.variables
     _reply = ChatCompletion
 
     def _body(self, request: Request, messages: list[Message]) -> dict[str, object]:

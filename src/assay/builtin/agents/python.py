@@ -73,11 +73,16 @@ from assay.dialects.plain import ANSWER_KEYS, NO_USAGE, answer_of
 from assay.dialects.reading import Pieces
 from assay.errors import AssayError
 from assay.model import Answer, Request
-from assay.plugin import lookup
-from assay.plugin.agent import BadAgent, InvalidAnswer
-from assay.plugin.import_check import ImportEnded, check_module
+from assay.plugin import (
+    BadAgent,
+    ImportEnded,
+    InvalidAnswer,
+    SpanCollector,
+    check_module,
+    lookup,
+    usage_of_spans,
+)
 from assay.plugin.session import SESSION, find_function
-from assay.plugin.spans import SpanCollector, usage_of_spans
 
 Call = Callable[[Request], Any]
 
@@ -126,7 +131,10 @@ class Python:
         return None
 
     def found_version(self) -> str:
-        """Of the file that holds the function; of a notebook's function, which has no file, a hash of its code."""
+        """Return the version of the file that holds the function.
+
+        A function of a notebook has no file; its version is a hash of its code.
+        """
         code = getattr(inspect.unwrap(self._function), "__code__", None)
         return version_of(self.source_files()) or (_hash_of(code) if code is not None else "")
 
@@ -271,5 +279,5 @@ def _choose_call(function: Callable[..., Any], params: Mapping[str, object]) -> 
 
 
 def _is(test: Callable[[Any], bool], function: Any) -> bool:
-    """Also of an object that can be called."""
+    """Apply the test to the function, and to `__call__` of an object that can be called."""
     return test(function) or test(getattr(function, "__call__", None))  # noqa: B004

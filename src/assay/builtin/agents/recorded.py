@@ -19,7 +19,7 @@ from assay.dialects.plain import answer_of, seconds_of
 from assay.dialects.reading import decode_utf8, parse_json
 from assay.files import UnreadableFile, read_bytes
 from assay.model import Answer, Request
-from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
+from assay.plugin import AgentError, BadAgent, InvalidAnswer
 
 _MOST_FAULTS = 20
 """Bad lines that are listed; the others are counted."""
@@ -106,7 +106,11 @@ def _read(file: Path, name: str) -> Answers:
 
 
 def _json_documents(content: bytes) -> Iterator[tuple[int, Any]]:
-    """With their line numbers; a line that cannot be read is the fault that says why."""
+    """Read a JSON document from each line, and yield it with its line number.
+
+    In the place of a line that cannot be read comes the fault that says why, so that all bad lines are
+    reported at once.
+    """
     for number, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
             try:

@@ -1,4 +1,4 @@
-"""An agent that plans the workflow which ships with Assay: what a right plan does, to hold models against."""
+"""An agent that knows the right plan of the workflow task that ships with Assay, as a yardstick for models."""
 
 from __future__ import annotations
 

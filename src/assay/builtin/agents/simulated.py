@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from assay.builtin.agents.fixed import InstantAgent, right_output
 from assay.model import Answer, Request, Usage
-from assay.plugin.agent import AgentError, BadAgent
+from assay.plugin import AgentError, BadAgent
 
 WRONG = "I do not know."
 

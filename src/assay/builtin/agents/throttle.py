@@ -59,9 +59,12 @@ class Throttle:
             self._wake_next()
 
     def refused(self, sent: float, pause: float) -> None:
-        """The server wants fewer: `sent` is when the request began (monotonic), `pause` what it asks to wait.
+        """Slow down, because the server wants fewer requests: `sent` is when the refused one began,
+        `pause` what the server asks to wait.
 
-        Refusals of what was sent before the last slowing down say nothing new: it had not had its effect yet.
+        The limit is cut multiplicatively and later raised additively, as TCP does it, so that several
+        clients end up with fair shares. A refusal of what was sent before the last slowing down says
+        nothing new: it had not had its effect yet.
         """
         now = monotonic()
         self._next_at = max(self._next_at, now + pause)
@@ -71,7 +74,7 @@ class Throttle:
             self.gap = min(max(_FIRST_GAP, 2 * self.gap), pause or _LONGEST_GAP)
 
     async def _turn(self) -> None:
-        """Wait in line; whoever is cancelled there passes the turn on."""
+        """Wait in line; a waiter that is cancelled passes its turn on."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -81,7 +84,10 @@ class Throttle:
             raise
 
     def _wake_next(self) -> None:
-        """As many as may go; each looks again for itself, because another may have been quicker."""
+        """Wake as many waiting requests as may go now.
+
+        Each looks again for itself, because another one may have been quicker.
+        """
         free = self.limit - self._under_way
         while self._waiting and free >= 1:
             turn = self._waiting.popleft()

@@ -88,7 +88,10 @@ class Assistant:
 
 
 def _choose_calls(text: str, memory: IndexedMemory) -> Iterator[ToolCall]:
-    """By what the message mentions; an order that it does not name is the one that the conversation was about."""
+    """Choose the tools to call by what the message mentions.
+
+    If it speaks of an order without naming it, the order is the one that the conversation was about.
+    """
     named = _ORDER.search(text)
     if named is None and "order" in text.lower():
         earlier = (_ORDER.search(message["content"]) for message in memory.search("order number", 3))

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from heapq import nlargest
 
 _WORD = re.compile(r"\w+")
+_SENTENCE_GAP = re.compile(r"(?<=[.!?])\s+")
 _MOST_LOOKED_AT = 200
 """Messages of each word of a query that are looked at, the latest; so common words do not make a search slow."""
 _RECENT = 50
@@ -39,16 +40,17 @@ class IndexedMemory:
         return self._messages[-count:] if count > 0 else []
 
     def summarise(self, sentences: int) -> str:
-        """The recent messages that say most of what the conversation is about, in their order."""
-        recent = self._messages[-_RECENT:]
+        """The recent sentences that say most of what the conversation is about, in their order."""
+        messages = self._messages[-_RECENT:]
+        recent = [sentence for each in messages for sentence in _SENTENCE_GAP.split(each["content"])]
         total = sum(self._counts.values()) or 1
         scores = []
-        for place, message in enumerate(recent):
-            words = set(find_words(message["content"]))
+        for place, sentence in enumerate(recent):
+            words = set(find_words(sentence))
             weight = sum(self._weigh(word) * self._counts[word] / total for word in words)
             scores.append((weight / (len(words) or 1), place))
         chosen = sorted(place for _, place in nlargest(sentences, scores))
-        return " ".join(recent[place]["content"] for place in chosen)
+        return " ".join(recent[place] for place in chosen)
 
     def search(self, query: str, count: int) -> Sequence[Mapping[str, str]]:
         scores: dict[int, float] = defaultdict(float)

@@ -12,20 +12,24 @@ job is started again, at most `MOST_STARTS` times.
 from __future__ import annotations
 
 import contextlib
+import os
 import select
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
 from time import monotonic, sleep
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 from assay.execute.attempt import build_skipped_teardown, build_teardown_failure, remark
-from assay.execute.early_stop import Patience, patience_for
+from assay.execute.early_stop import FailureLimit, failure_limit_for
 from assay.execute.guardian import Guardian
 from assay.execute.job_progress import account_of
 from assay.execute.supervise import SupervisedWorker
-from assay.model import Batch, Isolation, Job, Status
-from assay.plugin.executor import Attempt
-from assay.plugin.output import printing_to_stderr
+from assay.execute.worker_process import take_guardian
+from assay.model import Batch, Isolation, Job, ResourceRequest, Status
+from assay.plugin import Attempt, GeneratorSite, printing_to_stderr
 
 POLL_SECONDS = 0.02
 """The longest wait for news of a worker: limits of time and memory are checked that often."""
@@ -43,13 +47,23 @@ class Local:
     def __init__(self, workers: int) -> None:
         self._workers = workers
 
+    @classmethod
+    def find_shortage(cls, resources: ResourceRequest) -> str:
+        """More processors than there are, or a GPU where there is none; resources with names of their own are a cluster's."""
+        cores = os.cpu_count() or 1
+        if resources.cpu > cores:
+            return f"{resources.cpu:g} processors, but this machine has {cores}"
+        if resources.gpu and not _has_gpu():
+            return f"{resources.gpu:g} GPU, but this machine has none"
+        return ""
+
     def map(self, attempt: Attempt, jobs: Iterable[Job], stop: Callable[[], bool]) -> Iterator[Batch]:
-        with WorkerPool(f"{attempt.__module__}:{attempt.__qualname__}") as pool:
+        with WorkerPool(f"{attempt.__module__}:{attempt.__qualname__}", take_guardian()) as pool:
             try:
                 yield from self._run_jobs(attempt, iter(jobs), stop, pool)
-                yield from pool.shut_down()
+                yield from _batches(pool.shut_down())
             except KeyboardInterrupt:
-                yield from pool.cut_off()
+                yield from _batches(pool.cut_off())
                 raise
 
     def _run_jobs(
@@ -60,21 +74,49 @@ class Local:
             if job is None and not len(pool):
                 return
             if job is None:
-                yield from pool.collect_batches()
+                yield from _batches(pool.collect())
             elif job.isolation is Isolation.INLINE:
                 while len(pool) and not stop():
-                    yield from pool.collect_batches()
-                yield from _run_inline(attempt, job, stop)
+                    yield from _batches(pool.collect())
+                yield from run_inline(attempt, job, stop)
             else:
-                yield from pool.start_job(job)
+                yield from _batches(pool.start_job(job))
+
+    @classmethod
+    @contextlib.contextmanager
+    def spread_generators(
+        cls, generators: int | None, factory: Callable[[], object], options: Mapping[str, object]
+    ) -> Iterator[Sequence[GeneratorSite]]:
+        """Several generators on this machine, whose worker processes share its cores."""
+        yield [LocalSite(f"local-{number}", factory()) for number in range(1, (generators or 1) + 1)]
+
+
+def _batches(results: Iterator[JobResult]) -> Iterator[Batch]:
+    return (result.batch for result in results)
+
+
+class JobResult(NamedTuple):
+    """A batch of the job that was started under this number; an empty batch without a number ends one pass over all jobs."""
+
+    number: int | None
+    batch: Batch
 
 
 class WorkerPool:
-    """The jobs that are being done at this time."""
+    """The jobs under way on this machine, each with its supervised worker.
 
-    def __init__(self, attempt: str) -> None:
+    The pool has no thread of its own. Its owner calls `start_job` for each job and `collect` again and again; `collect` waits
+    a few milliseconds for the pipes of all workers, takes in what has arrived, and enforces limits. Both the local executor and
+    the actor on a Ray node use it, so a job is supervised in the same way on one machine and on a cluster. The owner may number
+    jobs, to tell their results apart.
+
+    Leaving the pool ends all workers and everything that they started. If this process is killed instead, the guardian, a
+    process beside it, does that.
+    """
+
+    def __init__(self, attempt: str, guardian: Guardian | None = None) -> None:
         self._attempt = attempt
-        self._guardian = Guardian()
+        self._guardian = guardian or Guardian()
         self._active: list[ActiveJob] = []
         self._last_look = 0.0
 
@@ -90,25 +132,34 @@ class WorkerPool:
     def __len__(self) -> int:
         return len(self._active)
 
-    def start_job(self, job: Job) -> Iterator[Batch]:
-        patience = patience_for(job.experiment, is_suite=job.agent is not None)
-        active = ActiveJob(self._attempt, self._guardian, patience)
+    @property
+    def numbers(self) -> list[int]:
+        """Of the jobs that are not done."""
+        return [active.number for active in self._active]
+
+    def start_job(self, job: Job, number: int = 0, after: int = 0) -> Iterator[JobResult]:
+        """Start its worker. After another job, the worker gets ready, and has as many executions under way as that one leaves it."""
+        failure_limit = failure_limit_for(job.experiment, is_suite=job.agent is not None)
+        before = next((active for active in self._active if after and active.number == after), None)
+        active = ActiveJob(self._attempt, self._guardian, failure_limit, number, before)
         self._active.append(active)
-        yield from active.begin(job)
+        yield from _number_batches(active, active.begin(job))
         self._forget_the_done()
 
-    def collect_batches(self) -> Iterator[Batch]:
+    def collect(self) -> Iterator[JobResult]:
         """Wait until there is something to see to, or a moment, and see to all.
 
         Ends with an empty batch, which gives the runner a chance to store the batches before it.
         """
         self._wait()
         for active in self._active:
-            yield from active.collect_batches()
+            yield from _number_batches(active, active.collect_batches())
+        for active in self._active:
+            active.take_over_slots()
         self._forget_the_done()
-        yield Batch()
+        yield JobResult(None, Batch())
 
-    def shut_down(self) -> Iterator[Batch]:
+    def shut_down(self) -> Iterator[JobResult]:
         """All are asked to end at once, and given a moment for teardown."""
         for active in self._active:
             active.worker.ask_to_end()
@@ -116,20 +167,20 @@ class WorkerPool:
         while not all(active.worker.is_done for active in self._active) and monotonic() < deadline:
             self._wait()
             for active in self._active:
-                yield from active.worker.listen()
-            yield Batch()
+                yield from _number_batches(active, active.worker.listen())
+            yield JobResult(None, Batch())
         for active in self._active:
             remains = active.worker.close()
-            yield from remains.batches
+            yield from _number_batches(active, remains.batches)
             if remains.teardown is not None:
                 skipped = build_skipped_teardown(remains.teardown, "the run was interrupted")
-                yield Batch(artifacts=(skipped,))
+                yield JobResult(active.number, Batch(artifacts=(skipped,)))
         self._active.clear()
 
-    def cut_off(self) -> Iterator[Batch]:
+    def cut_off(self) -> Iterator[JobResult]:
         """All are ended where they are, without a moment for teardown; yields what they had finished."""
         for active in self._active:
-            yield from active.abandon()
+            yield from _number_batches(active, active.abandon())
         self._active.clear()
 
     def _wait(self) -> None:
@@ -145,15 +196,29 @@ class WorkerPool:
         self._active = [active for active in self._active if not active.is_done]
 
 
+def _number_batches(active: ActiveJob, batches: Iterable[Batch]) -> Iterator[JobResult]:
+    return (JobResult(active.number, batch) for batch in batches)
+
+
 class ActiveJob:
     """A job under supervision: its worker, and what has come of it so far."""
 
     worker: SupervisedWorker
 
-    def __init__(self, attempt: str, guardian: Guardian, patience: Patience) -> None:
+    def __init__(
+        self,
+        attempt: str,
+        guardian: Guardian,
+        failure_limit: FailureLimit,
+        number: int,
+        before: ActiveJob | None,
+    ) -> None:
+        self.number = number
+        self._before = before
+        """The job whose slots it takes over; None once it has all of its own."""
         self._attempt = attempt
         self._guardian = guardian
-        self._patience = patience
+        self._failure_limit = failure_limit
         self._waiting: Job | None = None
         """The rest of the job, while a teardown or cleanup runs before it."""
         self._starts = 0
@@ -165,7 +230,11 @@ class ActiveJob:
         self._starts += 1
         try:
             self.worker = SupervisedWorker(
-                job, self._attempt, self._guardian, may_restart=self._starts < MOST_STARTS
+                job,
+                self._attempt,
+                self._guardian,
+                may_restart=self._starts < MOST_STARTS,
+                withheld=self._count_withheld(),
             )
         except OSError as error:
             text = f"The worker could not be started: {error}"
@@ -175,6 +244,16 @@ class ActiveJob:
                 yield Batch(account_of(job).stand_in_for_all(Status.HARNESS_ERROR, text))
         else:
             self.is_done = False
+
+    def _count_withheld(self) -> int:
+        """The slots that the job before it still needs."""
+        return 0 if self._before is None or self._before.is_done else self._before.worker.count_busy_slots()
+
+    def take_over_slots(self) -> None:
+        if self._before is not None and not self.is_done:
+            withheld = self._count_withheld()
+            self.worker.withhold(withheld)
+            self._before = self._before if withheld else None
 
     def collect_batches(self) -> Iterator[Batch]:
         yield from self._observe_batches(self.worker.listen())
@@ -190,14 +269,14 @@ class ActiveJob:
         yield from self._observe_batches(remains.batches)
         if remains.failed_start:
             job = self.worker.job
-            text = f"The worker of process {job.process} was started again: while it started, {remains.failed_start}."
+            text = f"The worker of process {job.process} was started again: while starting, {remains.failed_start}."
             yield Batch(artifacts=(remark(job, f"restart-{self._starts}", text),))
             yield from self.begin(job)
             return
         self._starts = 0
         rest = self._waiting if self.worker.job.is_after_death else remains.job
         self._waiting = None
-        if self._patience.reason:
+        if self._failure_limit.reason:
             rest = None
         if remains.teardown is not None:
             self._waiting = rest
@@ -208,12 +287,12 @@ class ActiveJob:
     def _observe_batches(self, batches: list[Batch]) -> Iterator[Batch]:
         for batch in batches:
             for execution in batch.executions:
-                self._patience.see(execution)
+                self._failure_limit.see(execution)
             # A process is not settled by its teardown when a new one goes on with its job.
             yield batch if self._waiting is None else replace(batch, settled=())
 
     def abandon(self) -> list[Batch]:
-        """What had come of it when nobody waited any longer."""
+        """What the job had produced when it was abandoned."""
         if self.is_done:
             return []
         self.is_done = True
@@ -221,10 +300,32 @@ class ActiveJob:
         return self.worker.close().batches
 
 
-def _run_inline(attempt: Attempt, job: Job, stop: Callable[[], bool]) -> Iterator[Batch]:
+def _has_gpu() -> bool:
+    """Whether there is a sign of a GPU of any vendor; every Mac has one."""
+    signs = ("/proc/driver/nvidia/version", "/dev/dxg", "/dev/kfd", "/dev/dri")
+    return sys.platform == "darwin" or any(Path(sign).exists() for sign in signs)
+
+
+def run_inline(attempt: Attempt, job: Job, stop: Callable[[], bool]) -> Iterator[Batch]:
     """Do a job in this process, which waits for it; what the job prints must not get into the results."""
     with printing_to_stderr(), contextlib.closing(attempt(job)) as batches:  # type: ignore[type-var]
         for batch in batches:
             yield batch
             if stop():
                 return
+
+
+class LocalSite:
+    """A generator within this process, which starts its workers on this machine: each request is carried out at once."""
+
+    def __init__(self, node: str, generator: object) -> None:
+        self.node = node
+        self._generator = generator
+
+    def request(self, method: str, *arguments: object) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(getattr(self._generator, method)(*arguments))
+        except Exception as error:
+            future.set_exception(error)
+        return future

@@ -46,7 +46,7 @@ class AlgorithmParams(BaseModel):
         description="What trains: NumPy, TRL and stable-baselines3 (extra `rl`), or nothing (made-up curves, marked simulated).",
     )
     task: Literal["customer_service", "arithmetic"] = Field(
-        default="customer_service", description="What is learnt."
+        default="customer_service", description="Task that the policy learns."
     )
     episodes: int = Field(
         default=300, ge=1, le=1_000_000, description="Groups of answers that a policy is trained with."
@@ -61,14 +61,14 @@ class AlgorithmParams(BaseModel):
         default=0.8, gt=0, le=1, description="Share of the highest reward from which a policy has converged."
     )
     window: int = Field(
-        default=25, ge=1, description="Episodes whose mean reward is held against the threshold."
+        default=25, ge=1, description="Episodes whose mean reward is compared with the threshold."
     )
     learning_rate: float | None = Field(
-        default=None, gt=0, description="Step size; default: that of the backend, alike for all algorithms."
+        default=None, gt=0, description="Step size; default: the backend's, the same for all algorithms."
     )
     model: str | None = Field(
         default=None,
-        description="Name or folder of a model for the backend trl; default: a tiny one that is made on the spot.",
+        description="Name or folder of a model for the backend trl; default: a tiny one that is created for the run.",
     )
 
     @field_validator("algorithm")

@@ -10,33 +10,28 @@ import random
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from time import perf_counter
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from assay.builtin.experiments.pragma_profile import INSERT, Row, open_database, rows
+from assay.builtin.experiments.pragma_profile import (
+    INSERT,
+    DatabaseFailed,
+    Row,
+    explain_sqlite,
+    open_database,
+    rows,
+)
 from assay.model import Better, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.plugin.outcome import Outcome, split_result
 from assay.simulation.pragmas import ProfileName, is_on_disk, settings_of, size_of
 
 Operation = Literal["insert", "query", "select", "update", "delete", "aggregate", "mixed"]
-
-_HINTS = {
-    "SQLITE_FULL": "There is no space left for the database: free some, or ask for fewer records.",
-    "SQLITE_BUSY": "Another program holds the database locked.",
-    "SQLITE_LOCKED": "Another statement holds a table of the database locked.",
-    "SQLITE_IOERR": "The disk cannot be read or written.",
-    "SQLITE_READONLY": "The database cannot be written.",
-}
-
-
-class DatabaseFailed(Exception):
-    """SQLite could not do an operation; the text says why."""
 
 
 class DatabaseProfilerParams(BaseModel):
@@ -53,7 +48,7 @@ class DatabaseProfilerParams(BaseModel):
     )
     pragma_profile: ProfileName = Field(default="balanced", description="A set of SQLite settings by name.")
     num_records: int = Field(
-        default=10_000, ge=1, le=100_000_000, description="Rows that the operation is done with."
+        default=10_000, ge=1, le=100_000_000, description="Rows that the operation works on."
     )
 
 
@@ -66,6 +61,7 @@ class DatabaseProfiler(Experiment):
     """
 
     Params = DatabaseProfilerParams
+    workload_params: ClassVar[Sequence[str]] = ("operation", "num_records")
     list_params: ClassVar[Mapping[str, str]] = {
         "operations": "operation",
         "batch_sizes": "batch_size",
@@ -93,7 +89,7 @@ class DatabaseProfiler(Experiment):
     def prepare_once(self, context: ExperimentContext) -> None:
         """A new database, with the rows that the operation needs."""
         self._close()
-        with _explained():
+        with explain_sqlite():
             self._connection = connection = self._open()
             if self.params.operation != "insert":
                 connection.executemany(INSERT, self._rows)
@@ -105,7 +101,7 @@ class DatabaseProfiler(Experiment):
             self.prepare_once(context)
         assert self._connection is not None
         try:
-            with _explained():
+            with explain_sqlite():
                 return self._measure(self._connection, context)
         finally:
             self._close()
@@ -154,9 +150,12 @@ class DatabaseProfiler(Experiment):
             return sqlite3.SQLITE_OK
 
         connection.set_authorizer(note)
+        commits = 0
         begin = perf_counter()
         for number, batch in enumerate(batches):
             operate(connection, batch)
+            # Reading opens no transaction, so there is nothing to commit.
+            commits += connection.in_transaction
             connection.commit()
             if not number:  # the others have the same statements, and SQLite would ask about each transaction
                 connection.set_authorizer(None)
@@ -168,9 +167,9 @@ class DatabaseProfiler(Experiment):
         found = {
             "operation_seconds": seconds,
             "rows_per_second": len(self._rows) / seconds,
-            "seconds_per_commit": seconds / len(batches),
-            "commits": len(batches),
+            "commits": commits,
             "database_bytes": size,
+            **({"seconds_per_commit": seconds / commits} if commits else {}),
         }
         if self.params.persist_db_on_completion and self.params.use_in_memory_db:
             found["persist_seconds"] = self._persist(connection, context)
@@ -185,7 +184,8 @@ class DatabaseProfiler(Experiment):
             connection.backup(target)
             seconds = perf_counter() - begin
             kept, had = (
-                one.execute("SELECT COUNT(*) FROM records").fetchone()[0] for one in (target, connection)
+                database.execute("SELECT COUNT(*) FROM records").fetchone()[0]
+                for database in (target, connection)
             )
         if kept != had:
             raise DatabaseFailed(f"The copy of the database has {kept:,} of {had:,} rows.")
@@ -219,7 +219,7 @@ def _aggregate(connection: sqlite3.Connection, batch: Sequence[Row]) -> None:
 
 
 def _mix(connection: sqlite3.Connection, batch: Sequence[Row]) -> None:
-    """A quarter of the batch is written anew, a quarter read, a quarter changed and a quarter deleted."""
+    """Insert, read, update and delete a quarter of the batch each."""
     parts = [batch[start::4] for start in range(4)]
     _delete(connection, parts[0])
     _insert(connection, parts[0])
@@ -255,14 +255,3 @@ def _name_operation(actions: set[int], asked: str) -> str:
     if done == ["select"] and sqlite3.SQLITE_FUNCTION in actions:
         return "aggregate"
     return "query" if done == ["select"] and asked == "query" else ", ".join(done)
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """What SQLite reports, in words that say what to do."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorname", "")
-        hint = next((text for name, text in _HINTS.items() if code.startswith(name)), "")
-        raise DatabaseFailed(f"SQLite says '{error}'. {hint}".strip()) from error

@@ -1,4 +1,4 @@
-"""One framework on the task of all: how fast it trains, what it takes, how long it needs to start, and what it offers.
+"""Trains one framework on the common task: its speed, memory, start-up time and features.
 
 Each framework is a script in examples/frameworks that a user could have written: `train(task, samples, group_size, seed,
 on_group)`. It is imported and run in the process of the execution, so that its import counts. A framework that is not installed is
@@ -42,9 +42,11 @@ class FrameworkParams(BaseModel):
 
     framework: str = Field(default="native", description="native, trl, rllib or custom.")
     task: Literal["arithmetic", "customer_service"] = Field(
-        default="arithmetic", description="What is learnt."
+        default="arithmetic", description="Task that the policy learns."
     )
-    samples: int = Field(default=1000, ge=16, le=10_000_000, description="Answers that it is trained with.")
+    samples: int = Field(
+        default=1000, ge=16, le=10_000_000, description="Answers that the policy is trained with."
+    )
     group_size: int = Field(default=8, ge=2, le=1024, description="Answers to one prompt at a time.")
 
     @field_validator("framework")

@@ -1,4 +1,4 @@
-"""A load as an experiment, so that its settings can be swept and a spec can ask for it; `assay load` asks for it, too.
+"""The load test as an experiment, which specs can sweep; `assay load` uses it, too.
 
 One execution is one whole load with its warm-up, and the document of the load is its output. The params are not written
 here: they are made from `LoadOptions`, so that a param and the option of `assay load` can never differ. Values are checked
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import MISSING, replace
 from itertools import count
 from pathlib import Path
@@ -19,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model,
 
 from assay.analysis.load.judgement import judge_load
 from assay.errors import AssayError
-from assay.load.build import Data, build_prepared_load_for
+from assay.load.build import Data, build_prepared_load_for, check_division, spread_load
 from assay.load.options import LoadOption, LoadOptions, load_options
 from assay.load.request import check_address
 from assay.load.targets import check_ca_file, check_header
@@ -140,6 +141,7 @@ class LoadExperiment(Experiment):
         },
     }
     """Two loads are judged by these."""
+    agent_name_param = "target"
     params: LoadParams
 
     @staticmethod
@@ -149,6 +151,7 @@ class LoadExperiment(Experiment):
 
     def setup(self, context: ExperimentContext) -> None:
         """Resolve the target and the dataset once; each execution then only puts the load."""
+        self._generators = ExitStack()
         options = self.params.options()
         use, files = self._agent(options.target)
         data = None if options.dataset is None else _read_dataset(options.dataset)
@@ -156,7 +159,12 @@ class LoadExperiment(Experiment):
         given: dict[str, Any] = self.params.model_dump(exclude={"agent"})
         # With the same seed, other trials and processes of the run must not meet these prompts in the server's cache.
         first = crc32(repr((sorted(given.items()), context.process)).encode())
-        self._asked = replace(asked, loads=count(first * _MOST_LOADS))
+        asked = replace(asked, loads=count(first * _MOST_LOADS))
+        self._asked = self._generators.enter_context(spread_load(options, asked, find_settings(Path.cwd())))
+        check_division([asked.load], len(self._asked.sites))
+
+    def teardown(self, context: ExperimentContext) -> None:
+        self._generators.close()
 
     def _agent(self, target: str) -> tuple[AgentUse | None, Sequence[str]]:
         """The agent that is the target, and the files it needs; None where the target is a URL."""
@@ -169,6 +177,8 @@ class LoadExperiment(Experiment):
     def execute_once(self, context: ExperimentContext) -> dict[str, object]:
         # A load without a single answer has no figures, and is a failed execution rather than one with a rate of 0.
         result = judge_load(self._asked.measured(), self._asked.load)
+        if any(generator.lost for generator in result.generators):
+            raise RuntimeError(f"The load was not carried out: {result.aborted}.")
         if not result.requests_completed:
             raise RuntimeError(f"No request was answered: {dict(result.errors)}")
         if result.is_simulated:

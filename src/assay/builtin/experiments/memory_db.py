@@ -54,7 +54,8 @@ class MemoryDbParams(WorldParams):
     initial_resources: int | None = Field(default=20, description="Resources, at most one per cell.")
     num_steps: Count = Field(default=100, description="Steps to simulate.")
     mode: Literal["all", "disk", "memory", "memory_persist"] = Field(
-        default="all", description="Where the log is; all: one leg after the other, in an order that changes."
+        default="all",
+        description="Where the log is written; all: one leg after the other, in an order that changes.",
     )
     buffer_size: Count = Field(default=1000, description="Rows that are collected before they are written.")
     flush_frequency: Count = Field(default=1000, description="Rows that are written before a commit.")
@@ -68,7 +69,7 @@ class MemoryDbParams(WorldParams):
     @model_validator(mode="after")
     def _check_legs(self) -> MemoryDbParams:
         if not self.legs():
-            raise ValueError(f"There is no leg left: set one of {', '.join(_FLAGS.values())}.")
+            raise ValueError(f"No leg is enabled: set one of {', '.join(_FLAGS.values())}.")
         return self
 
     def legs(self) -> list[Mode]:
@@ -91,6 +92,13 @@ class MemoryDb(Experiment):
 
     Params = MemoryDbParams
 
+    workload_params: ClassVar[Sequence[str]] = (
+        "width",
+        "height",
+        "num_agents",
+        "initial_resources",
+        "num_steps",
+    )
     metrics: ClassVar[Mapping[str, Metric]] = {
         "disk_time": Metric("disk_time", "s", Better.LOWER),
         "memory_time": Metric("memory_time", "s", Better.LOWER),

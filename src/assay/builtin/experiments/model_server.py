@@ -20,7 +20,7 @@ from assay.builtin.experiments.serving_params import OPTIONS, ServingParams, opt
 from assay.dialects import ollama
 from assay.plugin.agent import AgentError
 
-_PATIENCE = 60.0
+_UNLOAD_SECONDS = 60.0
 _PAUSE = 0.02
 _EDITION = re.compile(r"([:@].*|-(\d{4}.*|latest))?", re.DOTALL)
 """What may come after a model's name: a tag or a date."""
@@ -38,7 +38,7 @@ class ServerReport:
     """`model_bytes` and `model_vram_bytes`, where the server knows them."""
 
     def of(self, params: ServingParams) -> dict[str, Any]:
-        """What became of the options that were asked for; None where the server does not say."""
+        """The effective values of the requested options; None if the server does not report them."""
         return {name: self.settings.get(name) for name in OPTIONS if is_asked(getattr(params, name))}
 
 
@@ -114,17 +114,17 @@ class OllamaServer:
         await self._ask({"options": {**self._params.options, **options_of(self._params)}})
 
     async def unload(self) -> None:
-        """Ask for it, then watch until the model is gone: the server answers before it has unloaded."""
+        """Request it, then wait until the model is unloaded: the server answers before that."""
         # Asking for a model that is not loaded would load it first.
         if await self._entry() is None:
             return
         await self._ask({"keep_alive": 0})
-        until = monotonic() + _PATIENCE
+        until = monotonic() + _UNLOAD_SECONDS
         while await self._entry() is not None:
             if monotonic() > until:
                 raise AgentError(
                     f"the server was asked to unload the model '{self._params.model}', but /api/ps still lists it after "
-                    f"{_PATIENCE:g} s: this would not be a cold start"
+                    f"{_UNLOAD_SECONDS:g} s: this would not be a cold start"
                 )
             await asyncio.sleep(_PAUSE)
 
@@ -184,7 +184,7 @@ def _add_default_tag(model: str) -> str:
 
 
 class OpenAIServer:
-    """The protocol has no words for settings, but llama.cpp's server tells by /slots what its last task had."""
+    """The protocol does not report settings, but llama.cpp's server shows those of its last task at /slots."""
 
     def __init__(self, agent: ChatAgent, root: str) -> None:
         self._agent = agent

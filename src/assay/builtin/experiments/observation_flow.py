@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from assay.builtin.experiments.simulation_params import STEADY, Count, Device, R
 from assay.model import Better, Kind, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.simulation.perception import CHANNELS, Observation, Perception, Storage
-from assay.simulation.world import World
+from assay.simulation.world import Array, World
 
 BATCH = 500
 """Agents that are observed at once; more would need hundreds of megabytes with a large radius."""
@@ -43,6 +44,7 @@ FLOW_METRICS: Mapping[str, Metric] = {
     "perception_profile.bilinear_points": Metric("perception_profile.bilinear_points"),
     "perception_profile.nearest_points": Metric("perception_profile.nearest_points"),
 }
+FLOW_FACTS = ("channels",)
 
 
 class ObservationFlowParams(WorldParams):
@@ -70,6 +72,16 @@ class ObservationFlow(Experiment):
     """
 
     Params = ObservationFlowParams
+    workload_params: ClassVar[Sequence[str]] = (
+        "width",
+        "height",
+        "num_agents",
+        "initial_resources",
+        "steps",
+        "radius",
+        "fov_radius",
+    )
+    facts: ClassVar[Sequence[str]] = FLOW_FACTS
     metrics: ClassVar[Mapping[str, Metric]] = FLOW_METRICS
 
     params: ObservationFlowParams
@@ -85,11 +97,15 @@ class ObservationFlow(Experiment):
             "bilinear" if params.use_bilinear else "nearest",
         )
         context.read_back(**read_settings(perception))
-        return measure_flow(perception, params.steps)
+        flow = measure_flow(perception, params.steps)
+        context.read_back(steps=perception.world.number)
+        return flow
 
 
 def read_settings(perception: Perception) -> dict[str, object]:
-    """How a perception really observes, told by one observation of all agents: its shape, what it keeps, and how resources were placed."""
+    """How a perception really observes, told by one observation of all agents: its shape, what is visible in it, what it keeps, and
+    how resources were placed.
+    """
     before = perception.profile.bilinear_points
     observed = perception.observe()
     is_whole = observed.stored_bytes == observed.dense().nbytes
@@ -98,10 +114,19 @@ def read_settings(perception: Perception) -> dict[str, object]:
     return {
         "num_agents": agents,
         "radius": side // 2,
+        "fov_radius": _find_fov_radius(observed.dense()[0, CHANNELS.index("visibility")]),
         "storage_mode": "dense" if is_whole else kept,
         "use_bilinear": perception.profile.bilinear_points > before,
         "channels": len(CHANNELS),
     }
+
+
+def _find_fov_radius(visible: Array) -> int | None:
+    """The least whole distance that has all visible cells; None where the whole window is visible, which then is the limit."""
+    if visible.all():
+        return None
+    away = np.argwhere(visible) - len(visible) // 2
+    return math.ceil(math.sqrt((away**2).sum(axis=1).max()))
 
 
 def measure_flow(perception: Perception, steps: int) -> dict[str, Any]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from assay.builtin.experiments.observation_flow import measure_flow, read_settings
+from assay.builtin.experiments.observation_flow import FLOW_FACTS, measure_flow, read_settings
 from assay.builtin.experiments.simulation_params import (
     STEADY,
     Count,
@@ -42,6 +42,16 @@ class ObservationProfilerParams(WorldParams):
     use_bilinear: bool = Field(default=True, description="Spread resources over four cells.")
     device: Device = Field(default="cpu", description="Where observations are computed.")
 
+    @model_validator(mode="after")
+    def _check_counts(self) -> ObservationProfilerParams:
+        """All in one world: in a larger one agents would see less of each other, which is no growth."""
+        cells, most = self.width * self.height, max(self.agent_counts)
+        if most > cells:
+            raise ValueError(
+                f"'agent_counts' has {most:,}, but the world has {cells:,} cells, at most one agent on each: raise width and height"
+            )
+        return self
+
 
 class ObservationProfiler(Experiment):
     """The cost of observations against agents and radius, the parts of it, and the two ways to find what is near.
@@ -52,6 +62,17 @@ class ObservationProfiler(Experiment):
     """
 
     Params = ObservationProfilerParams
+    workload_params: ClassVar[Sequence[str]] = (
+        "width",
+        "height",
+        "num_agents",
+        "initial_resources",
+        "agent_counts",
+        "radii",
+        "radius",
+        "steps",
+    )
+    facts: ClassVar[Sequence[str]] = FLOW_FACTS
     metrics: ClassVar[Mapping[str, Metric]] = {
         "observes_per_sec": Metric("observes_per_sec", "1/s", Better.HIGHER),
         **{
@@ -98,13 +119,11 @@ class ObservationProfiler(Experiment):
         }
 
     def _perceive(self, agents: int, radius: int, seed: int) -> Perception:
-        """In a world of the given size, or a larger one if the agents would not fit."""
         params = self.params
-        side = max(params.width, params.height, round((2 * agents) ** 0.5) + 1)
-        width, height = (
-            (params.width, params.height) if agents <= params.width * params.height else (side, side)
+        config = world_config(
+            params.width, params.height, agents, params.initial_resources, seed=seed, **STEADY
         )
-        world = World(world_config(width, height, agents, params.initial_resources, seed=seed, **STEADY))
+        world = World(config)
         return Perception(
             world, radius, None, params.storage_mode, "bilinear" if params.use_bilinear else "nearest"
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from assay.builtin.experiments.observation_flow import FLOW_METRICS, measure_flow, read_settings
 from assay.builtin.experiments.simulation_params import (
@@ -17,8 +17,10 @@ from assay.builtin.experiments.simulation_params import (
     Several,
     world_config,
 )
+from assay.errors import PlanError
 from assay.model import Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.simulation.config import SimulationConfig
 from assay.simulation.perception import Perception, Storage
 from assay.simulation.world import World
 
@@ -51,6 +53,18 @@ class PerceptionMetricsParams(BaseModel):
     steps: Count = Field(default=10, description="Steps at each point of the grid.")
     device: Device = Field(default="cpu", description="Where observations are computed.")
 
+    @model_validator(mode="after")
+    def _check_worlds(self) -> PerceptionMetricsParams:
+        """The largest numbers make the largest world."""
+        agents, radius = max(self.agent_counts), max(self.radii)
+        try:
+            _size_world(agents, radius)
+        except PlanError as error:
+            raise ValueError(
+                f"'agent_counts' {agents:,} with 'radii' {radius} need a larger world: {error}"
+            ) from None
+        return self
+
     def points(self) -> Iterator[Point]:
         return itertools.product(self.agent_counts, self.radii, self.storage_modes, self.use_bilinear_list)
 
@@ -64,6 +78,7 @@ class PerceptionMetrics(Experiment):
     """
 
     Params = PerceptionMetricsParams
+    workload_params: ClassVar[Sequence[str]] = ("agent_counts", "radii", "steps")
     metrics: ClassVar[Mapping[str, Metric]] = FLOW_METRICS
 
     params: PerceptionMetricsParams
@@ -83,10 +98,15 @@ class PerceptionMetrics(Experiment):
         return flows[points[0]] if len(points) == 1 else _sum_up({point: flows[point] for point in points})
 
 
+def _size_world(agents: int, radius: int, **others: Any) -> SimulationConfig:
+    """PlanError where there is none so large."""
+    side = max(200, round(2.5 * radius * agents**0.5))
+    return world_config(side, side, agents, **others)
+
+
 def _build_perception(point: Point, seed: int) -> Perception:
     agents, radius, storage, is_bilinear = point
-    side = max(200, round(2.5 * radius * agents**0.5))
-    world = World(world_config(side, side, agents, seed=seed, **STEADY))
+    world = World(_size_world(agents, radius, seed=seed, **STEADY))
     return Perception(world, radius, None, storage, "bilinear" if is_bilinear else "nearest")
 
 

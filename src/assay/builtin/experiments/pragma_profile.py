@@ -10,15 +10,17 @@ import random
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from assay.model import Better, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.plugin.outcome import Outcome, split_result
 from assay.simulation.pragmas import ProfileName, apply_profile, settings_of, size_of
 
 Row = tuple[int, str, float, int]
@@ -34,9 +36,34 @@ _READS = (
 )
 _BATCH = 1000
 
+_HINTS = {
+    "SQLITE_FULL": "There is no space left for the database: free some, or ask for fewer records.",
+    "SQLITE_BUSY": "Another program has locked the database.",
+    "SQLITE_LOCKED": "Another statement has locked a table of the database.",
+    "SQLITE_IOERR": "The disk cannot be read or written.",
+    "SQLITE_READONLY": "The database cannot be written.",
+}
+
+
+class DatabaseFailed(Exception):
+    """SQLite could not do an operation; the text says why."""
+
+
+@contextmanager
+def explain_sqlite() -> Iterator[None]:
+    """What SQLite reports, in words that say what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorname", "")
+        hint = next((text for name, text in _HINTS.items() if code.startswith(name)), "")
+        raise DatabaseFailed(f"SQLite reports '{error}'. {hint}".strip()) from error
+
 
 class PragmaProfileParams(BaseModel):
     """A profile and a workload; sizes are those at which the differences between profiles show within seconds."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     profile: ProfileName = Field(default="balanced", description="A set of SQLite settings by name.")
     workload: Literal["write_heavy", "read_heavy", "mixed"] = Field(
@@ -50,12 +77,13 @@ class PragmaProfile(Experiment):
     """One workload on a SQLite file under one profile of settings.
 
     Writing and mixed executions each get a database file of their own, so that none inherits the pages of the one
-    before. Making and removing it is inside the timed call, because nothing else runs between two executions;
-    `workload_seconds` leaves it out and ends when the database is closed, so that work which a journal puts off is
-    counted. Reading executions share the database that `setup` fills and one connection, whose cache warm-ups warm.
+    before; it is made and removed before the clock starts. `workload_seconds`, which is also `seconds`, ends when the
+    database is closed, so that work which a journal puts off is counted. Reading executions share the database that
+    `setup` fills and one connection, whose cache warm-ups warm.
     """
 
     Params = PragmaProfileParams
+    workload_params: ClassVar[Sequence[str]] = ("workload", "num_records", "db_size_mb")
     list_params: ClassVar[Mapping[str, str]] = {"profiles": "profile", "workloads": "workload"}
 
     metrics: ClassVar[Mapping[str, Metric]] = {
@@ -68,9 +96,10 @@ class PragmaProfile(Experiment):
 
     params: PragmaProfileParams
     _folder: Path | None = None
-    _reading: sqlite3.Connection | None = None
+    _connection: sqlite3.Connection | None = None
     _rows: list[Row]
 
+    @explain_sqlite()
     def setup(self, context: ExperimentContext) -> None:
         """Make the rows, or fill the database to read, before anything is timed."""
         context.run_dir.mkdir(parents=True, exist_ok=True)
@@ -78,45 +107,69 @@ class PragmaProfile(Experiment):
         self._folder = Path(tempfile.mkdtemp(prefix="pragma_profile-", dir=context.run_dir))
         chance = random.Random(context.seed)
         if self.params.workload == "read_heavy":
-            self._reading = open_database(self._folder / "read.db", self.params.profile)
-            fill(self._reading, int(self.params.db_size_mb * 2**20), chance)
+            self._connection = open_database(self._folder / "read.db", self.params.profile)
+            fill(self._connection, int(self.params.db_size_mb * 2**20), chance)
         else:
             wanted = self.params.num_records
             self._rows = rows(
                 1, wanted if self.params.workload == "write_heavy" else max(1, wanted // 10), 100, chance
             )
 
-    def execute_once(self, context: ExperimentContext) -> dict[str, float]:
-        if self._reading:
-            context.read_back(**settings_of(self._reading))
-            begin = perf_counter()
-            for query in _READS:
-                self._reading.execute(query).fetchall()
-            return _compute_metrics(perf_counter() - begin, len(_READS), 0, size_of(self._reading))
-        assert self._folder is not None
-        connection = open_database(self._folder / "write.db", self.params.profile)
-        try:
-            context.read_back(**settings_of(connection))
-            return self._measure_writes(connection)
-        finally:
-            connection.close()
+    @explain_sqlite()
+    def prepare_once(self, context: ExperimentContext) -> None:
+        """A new database to write to; the one to read stays as `setup` filled it."""
+        if self.params.workload != "read_heavy":
+            self._close()
+            assert self._folder is not None
             for file in self._folder.glob("write.db*"):  # with its journal, should an error have left one
                 file.unlink()
+            self._connection = open_database(self._folder / "write.db", self.params.profile)
+        assert self._connection is not None
+        context.read_back(**settings_of(self._connection))
+
+    @explain_sqlite()
+    def execute_once(self, context: ExperimentContext) -> dict[str, float]:
+        if self._connection is None:  # several calls in one execution are prepared only once
+            self.prepare_once(context)
+        assert self._connection is not None
+        if self.params.workload != "read_heavy":
+            try:
+                return self._measure_writes(self._connection, context)
+            finally:
+                self._close()
+        begin = perf_counter()
+        for query in _READS:
+            self._connection.execute(query).fetchall()
+        return _compute_metrics(perf_counter() - begin, len(_READS), 0, size_of(self._connection))
+
+    def read(self, result: Mapping[str, float]) -> Outcome:
+        """Its time is that of the workload, without counting what was written."""
+        outcome = split_result(result)
+        outcome.seconds = outcome.measurements.get("workload_seconds")
+        return outcome
 
     def teardown(self, context: ExperimentContext) -> None:
-        if self._reading:
-            self._reading.close()
+        self._close()
         if self._folder:
             shutil.rmtree(self._folder)
 
-    def _measure_writes(self, connection: sqlite3.Connection) -> dict[str, float]:
-        work = write if self.params.workload == "write_heavy" else mix
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _measure_writes(self, connection: sqlite3.Connection, context: ExperimentContext) -> dict[str, float]:
+        is_mixed = self.params.workload == "mixed"
         begin = perf_counter()
-        operations = work(connection, self._rows)
+        operations = (mix if is_mixed else write)(connection, self._rows)
         written, size = connection.total_changes, size_of(connection)
         # Within the time: closing writes back what a write-ahead log has put off.
         connection.close()
-        return _compute_metrics(perf_counter() - begin, operations, written, size)
+        seconds = perf_counter() - begin
+        # Mixed, a tenth of the records is written.
+        told = self.params.num_records if written == len(self._rows) else written * (10 if is_mixed else 1)
+        context.read_back(num_records=told)
+        return _compute_metrics(seconds, operations, written, size)
 
 
 def _compute_metrics(seconds: float, operations: int, written: int, size: int) -> dict[str, float]:

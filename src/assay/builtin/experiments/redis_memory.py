@@ -17,7 +17,7 @@ from math import floor, hypot
 from time import perf_counter
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from assay.errors import AssayError, MissingExtra
 from assay.model import Better, Metric
@@ -28,25 +28,29 @@ _WORLD = 100.0
 _SEARCHES = 100
 """At most, for each agent."""
 _CONNECT_SECONDS = 5
+_COMMANDS = 4
+"""That store one entry."""
 _PERCENTILES = (50, 95, 99)
 _CLIENT = "redis client"
 _GET_ONE = "apt-get install redis-server, or: docker run -p 6379:6379 redis"
 
 
-class RedisAway(AssayError):
+class RedisUnavailable(AssayError):
     """There is no Redis server at the address, or it does not answer as one."""
 
 
 class WrongMemory(Exception):
-    """Redis gave back something else than what was stored."""
+    """Redis returned something other than what was stored."""
 
 
 class RedisMemoryParams(BaseModel):
     """How many agents remember how much."""
 
+    model_config = ConfigDict(allow_inf_nan=False)
+
     url: str = Field(
         default="redis://127.0.0.1:6379/0",
-        description="Of the server; a password as ${NAME} of the environment.",
+        description="URL of the server; write a password as ${NAME}, an environment variable.",
     )
     num_agents: int = Field(
         default=10, ge=1, le=100_000, description="Agents, each with a memory of its own."
@@ -54,14 +58,14 @@ class RedisMemoryParams(BaseModel):
     memory_entries: int = Field(default=1000, ge=1, description="Entries that each agent remembers.")
     batch_size: int = Field(default=100, ge=1, description="Entries in one pipeline.")
     search_radius: float = Field(
-        default=10, gt=0, description="Of a search by position, in a world of 100 × 100."
+        default=10, gt=0, description="Radius of a search by position, in a world of 100 × 100."
     )
     memory_limit: int = Field(
         default=5000, ge=1, description="Entries above which an agent forgets the oldest."
     )
     ttl: int = Field(default=3600, ge=1, description="Seconds after which Redis forgets an entry by itself.")
     cleanup_interval: int = Field(
-        default=100, ge=1, description="Entries after which an agent looks at the limit."
+        default=100, ge=1, description="Entries after which an agent checks the limit."
     )
 
     @field_validator("url")
@@ -77,9 +81,12 @@ class AgentMemory:
 
     def __init__(self, client: Any, prefix: str, cell_size: float, ttl: int) -> None:
         self._client, self._prefix, self._cell_size, self._ttl = client, prefix, cell_size, ttl
+        self._began: float | None = None
 
-    def remember(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        """In one round trip, however many there are."""
+    def remember(self, entries: Sequence[Mapping[str, Any]]) -> int:
+        """In one round trip, however many there are; how many Redis confirmed in it."""
+        if self._began is None:
+            self._began = perf_counter()
         with self._client.pipeline(transaction=False) as pipeline:
             for entry in entries:
                 number, text = entry["id"], json.dumps(entry)
@@ -89,7 +96,8 @@ class AgentMemory:
                 pipeline.sadd(cell, number)
                 pipeline.expire(cell, self._ttl)
             pipeline.expire(self.timeline, self._ttl)
-            pipeline.execute()
+            replies = pipeline.execute()
+        return sum(stored is True for stored in replies[: _COMMANDS * len(entries) : _COMMANDS])
 
     def recall(self, number: int) -> Any:
         text = self._client.get(self._entry(number))
@@ -128,8 +136,15 @@ class AgentMemory:
     def timeline(self) -> str:
         return f"{self._prefix}timeline"
 
-    def seconds_to_live(self, number: int) -> int:
-        return int(self._client.ttl(self._entry(number)))
+    def may_have_expired(self) -> bool:
+        """Whether its first entry is old enough; before that, whatever is missing is lost."""
+        # The clocks of client and server may differ in speed.
+        return self._began is not None and perf_counter() - self._began >= 0.99 * self._ttl
+
+    def seconds_to_live(self, number: int) -> float:
+        """-2 for an entry that is gone, -1 for one that never expires, as Redis has it."""
+        left = int(self._client.pttl(self._entry(number)))
+        return left / 1000 if left >= 0 else left
 
     def _entry(self, number: int) -> str:
         return f"{self._prefix}entry:{number}"
@@ -149,6 +164,8 @@ class RedisMemory(Experiment):
     """
 
     Params = RedisMemoryParams
+    workload_params: ClassVar[Sequence[str]] = ("num_agents", "memory_entries", "search_radius")
+    facts: ClassVar[Sequence[str]] = ("redis_version", "redis_mode")
     metrics: ClassVar[Mapping[str, Metric]] = {
         **{
             f"{phase}s_per_second": Metric(f"{phase}s_per_second", "1/s", Better.HIGHER)
@@ -164,6 +181,7 @@ class RedisMemory(Experiment):
         "cleanup_seconds": Metric("cleanup_seconds", "s", Better.LOWER),
         "entries_removed": Metric("entries_removed"),
         "entries_remaining": Metric("entries_remaining"),
+        "entries_expired": Metric("entries_expired"),
     }
 
     params: RedisMemoryParams
@@ -187,17 +205,21 @@ class RedisMemory(Experiment):
     def execute_once(self, context: ExperimentContext) -> dict[str, float]:
         with _explained(self.params.url):
             agents = self._memories(context, "one")
-            writes = [seconds for agent in agents for seconds in self._write(agent)]
-            self._read_back(agents[0], context)
-            reads = [seconds for agent in agents for seconds in self._read(agent, context.seed)]
+            writes: list[float] = []
+            for agent in agents:
+                writes += self._write(agent)
+                if agent is agents[0]:  # at once, as a short life may be over when the others have written
+                    self._read_back(agent, context)
+            reads, expired = self._read_all(agents, context)
             searches = [seconds for agent in agents for seconds in self._search(agent)]
             return {
                 **_summarise("write", "writes", writes),
                 **_summarise("read", "reads", reads),
                 **_summarise("search", "searches", searches),
                 **self._measure_entry(context),
-                "batch_writes_per_second": self._write_batches(self._memories(context, "batch")),
+                "batch_writes_per_second": self._write_batches(self._memories(context, "batch"), context),
                 **self._forget(agents),
+                "entries_expired": expired,
             }
 
     @staticmethod
@@ -205,7 +227,7 @@ class RedisMemory(Experiment):
         """Static, so that a new process removes the keys of one that was killed; that one's client ended with it."""
         if (opened := context.extras.pop(_CLIENT, None)) is not None:
             opened.close()
-        with suppress(RedisAway, MissingExtra):
+        with suppress(RedisUnavailable, MissingExtra):
             url = str(context.params["url"])
             with connect(url) as client, _explained(url):
                 remove_keys(client, _prefix(context))
@@ -232,45 +254,70 @@ class RedisMemory(Experiment):
         whole = len(self._entries) - len(self._entries) % self.params.cleanup_interval
         return self._entries[max(0, whole - self.params.memory_limit) :]
 
-    def _read(self, agent: AgentMemory, seed: int) -> Iterator[float]:
-        """In random order, each compared with what was remembered."""
+    def _read_all(self, agents: Sequence[AgentMemory], context: ExperimentContext) -> tuple[list[float], int]:
+        """Seconds of each read, and how many of them came after the life of their entry."""
+        seconds: list[float] = []
+        expired = 0
+        for agent in agents:
+            for taken, is_there in self._read(agent, context.seed):
+                seconds.append(taken)
+                expired += not is_there
+        if expired:
+            context.remark(
+                f"Entries had expired before they were read: a ttl of {self.params.ttl} s is shorter than an execution, so reads and "
+                "searches found less. Use a longer ttl or fewer entries."
+            )
+        return seconds, expired
+
+    def _read(self, agent: AgentMemory, seed: int) -> Iterator[tuple[float, bool]]:
+        """In random order, each compared with what was remembered: its seconds, and whether it was still there."""
         known = self._known()
         for entry in random.Random(seed).sample(known, len(known)):
             begin = perf_counter()
             recalled = agent.recall(entry["id"])
-            yield perf_counter() - begin
+            yield perf_counter() - begin, recalled is not None
+            if recalled is None and agent.may_have_expired():
+                continue
+            if recalled is None:
+                raise WrongMemory(f"Entry {entry['id']} is gone, before its ttl of {self.params.ttl} s.")
             if recalled != entry:
-                raise WrongMemory(f"Entry {entry['id']} was recalled as something else than was remembered.")
+                raise WrongMemory(f"Entry {entry['id']} came back different from what was stored.")
 
     def _search(self, agent: AgentMemory) -> Iterator[float]:
-        """Each compared with brute force over the entries."""
+        """Each compared with brute force over the entries; one that has expired need not be found."""
         known, radius = self._known(), self.params.search_radius
         for x, y in self._points:
             begin = perf_counter()
             found = agent.search(x, y, radius)
             yield perf_counter() - begin
             right = [entry["id"] for entry in known if _distance(entry, x, y) <= radius]
-            if sorted(found) != right:
+            is_expired = agent.may_have_expired() and set(found) <= set(right)
+            if sorted(found) != right and not is_expired:
                 raise WrongMemory(
                     f"A search around {x:.4g}, {y:.4g} found {len(found)} entries; there are {len(right)}."
                 )
 
-    def _write_batches(self, agents: Sequence[AgentMemory]) -> float:
+    def _write_batches(self, agents: Sequence[AgentMemory], context: ExperimentContext) -> float:
         """Entries a second, each batch in one pipeline."""
-        size = self.params.batch_size
+        size, largest = self.params.batch_size, 0
         begin = perf_counter()
         for agent in agents:
             for start in range(0, len(self._entries), size):
-                agent.remember(self._entries[start : start + size])
-        return len(agents) * len(self._entries) / (perf_counter() - begin)
+                largest = max(largest, agent.remember(self._entries[start : start + size]))
+        seconds = perf_counter() - begin
+        context.read_back(batch_size=largest)
+        return len(agents) * len(self._entries) / seconds
 
     def _read_back(self, agent: AgentMemory, context: ExperimentContext) -> None:
         held = int(self._client.zcard(agent.timeline))
         lives = agent.seconds_to_live(self._entries[-1]["id"])
+        is_gone = agent.may_have_expired()
         context.read_back(
-            memory_entries=len(self._entries) if held == len(self._known()) else held,
+            memory_entries=len(self._entries)
+            if held == len(self._known()) or (is_gone and not held)
+            else held,
             # It counts down from the moment of writing.
-            ttl=self.params.ttl if 0 < lives <= self.params.ttl else lives,
+            ttl=self.params.ttl if 0 <= lives <= self.params.ttl or (is_gone and lives == -2) else lives,
         )
 
     def _measure_entry(self, context: ExperimentContext) -> dict[str, float]:
@@ -295,7 +342,7 @@ class RedisMemory(Experiment):
 
 
 def connect(url: str) -> Any:
-    """A client whose server has answered; MissingExtra without the package, RedisAway without a server."""
+    """A client whose server has answered; MissingExtra without the package, RedisUnavailable without a server."""
     try:
         import redis
     except ModuleNotFoundError:
@@ -382,9 +429,9 @@ def _explained(url: str) -> Iterator[None]:
     try:
         yield
     except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
-        raise RedisAway(
-            f"No Redis server answers at '{hide_password(url)}' ({error}). Start one: {_GET_ONE}. Another address: "
+        raise RedisUnavailable(
+            f"No Redis server responds at '{hide_password(url)}' ({error}). Start one: {_GET_ONE}. Another address: "
             "--set redis_memory.url=redis://HOST:PORT/0"
         ) from error
     except (exceptions.RedisError, ValueError) as error:
-        raise RedisAway(f"Redis at '{hide_password(url)}' refuses: {error}") from error
+        raise RedisUnavailable(f"Redis at '{hide_password(url)}' reports an error: {error}") from error

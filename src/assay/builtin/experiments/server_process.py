@@ -48,7 +48,7 @@ class ServerProcess:
 
     @staticmethod
     def _listener(port: int) -> int:
-        """The process id of whoever listens on the port; LookupError says why it cannot be known."""
+        """The id of the process that listens on the port; LookupError says why it is unknown."""
         listening = [
             socket
             for socket in psutil.net_connections("tcp")
@@ -62,10 +62,10 @@ class ServerProcess:
         return pids[0]
 
     @contextmanager
-    def watched(self) -> Iterator[Used]:
+    def watched(self) -> Iterator[ProcessUsage]:
         """What it uses meanwhile; looked at in a thread, so that a peak between beginning and end is seen."""
         # A look before and one after give the CPU time; those in between are for the peak of memory.
-        used = Used(self._process)
+        used = ProcessUsage(self._process)
         sampler = Sampler({}, used.look, _INTERVAL, most=2).start()
         try:
             yield used
@@ -73,7 +73,7 @@ class ServerProcess:
             sampler.stop()
 
 
-class Used:
+class ProcessUsage:
     """Of a process and those that it started, because a server may load into children; from the first look to the last."""
 
     def __init__(self, process: psutil.Process | None) -> None:
@@ -100,10 +100,10 @@ class Used:
             "server_memory_bytes": float(self._most_bytes),
         }
 
-    def _take_sample(self) -> _Seen | None:
+    def _take_sample(self) -> _UsageSample | None:
+        """One look at the process and its children; None where it is gone. One server may be many processes."""
         if self._process is None:
             return None
-        """One look at the process and its children; None where it is gone. One server may be many processes."""
         at = time.perf_counter()
         try:
             seen = [_of_one(self._process)]
@@ -112,11 +112,11 @@ class Used:
         for process in descendants(self._process):
             with suppress(psutil.Error):  # it may end while it is looked at
                 seen.append(_of_one(process))
-        return _Seen(at, sum(cpu for cpu, _ in seen), sum(rss for _, rss in seen))
+        return _UsageSample(at, sum(cpu for cpu, _ in seen), sum(rss for _, rss in seen))
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _UsageSample:
     """The sums over a process and its descendants at one moment; `at` is by perf_counter."""
 
     at: float

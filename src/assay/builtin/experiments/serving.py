@@ -34,13 +34,13 @@ _SALT_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServingAttempt:
     """One answer with what was seen around it; or why there is none."""
 
     answer: Answer | None = None
     around: Mapping[str, float] | None = None
     failure: str | None = None
-    nonsense: str | None = None
+    problem: str | None = None
 
 
 class Serving(Experiment):
@@ -115,10 +115,10 @@ class Serving(Experiment):
         except AgentError as error:
             self._unready = str(error)
 
-    async def execute_once(self, context: ExperimentContext) -> Served:
-        # Errors are returned and not raised, so that `read` can tell a server that failed from one that talks nonsense.
+    async def execute_once(self, context: ExperimentContext) -> ServingAttempt:
+        # Errors are returned and not raised, so that `read` can tell a server that failed from one whose answer is invalid.
         if self._unready is not None:
-            return Served(failure=self._unready)
+            return ServingAttempt(failure=self._unready)
         request = Request(
             str(self._asked), self._prompt(context), max_tokens=self.params.max_tokens, seed=context.seed
         )
@@ -128,19 +128,19 @@ class Serving(Experiment):
                 answer = await self._agent.answer(request)
             around = {**used.measurements(), **await self._read_back(answer, context)}
         except InvalidAnswer as error:
-            return Served(nonsense=str(error))
+            return ServingAttempt(problem=str(error))
         except AgentError as error:
-            return Served(failure=str(error))
+            return ServingAttempt(failure=str(error))
         _remark_on(answer, context)
-        return Served(answer, around)
+        return ServingAttempt(answer, around)
 
-    def read(self, served: Served) -> Outcome:
-        if served.answer is None:
-            return Outcome(problem=served.nonsense, failure=served.failure)
-        answer = served.answer
+    def read(self, attempt: ServingAttempt) -> Outcome:
+        if attempt.answer is None:
+            return Outcome(problem=attempt.problem, failure=attempt.failure)
+        answer = attempt.answer
         output = {"text": answer.output, "model": answer.model}
         return Outcome(
-            {**compute_answer_metrics(answer), **(served.around or {})}, output, seconds=answer.seconds
+            {**compute_answer_metrics(answer), **(attempt.around or {})}, output, seconds=answer.seconds
         )
 
     async def teardown(self, context: ExperimentContext) -> None:

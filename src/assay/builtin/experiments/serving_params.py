@@ -53,7 +53,7 @@ class ServingParams(BaseModel):
 
     url: str | None = Field(
         default=None,
-        description="Of the server: http://127.0.0.1:11434 (Ollama) or …/v1 (OpenAI-compatible).",
+        description="URL of the server: http://127.0.0.1:11434 (Ollama) or …/v1 (OpenAI-compatible).",
     )
     api: Literal["ollama", "openai"] | None = Field(
         default=None, description="Default: openai for a URL that ends in /v1, else ollama."
@@ -61,7 +61,7 @@ class ServingParams(BaseModel):
     model: str = Field(min_length=1, description="Name of the model, as the server knows it.")
     prompt: str = Field(default=PROMPT, min_length=1, description="The question.")
     system: str | None = Field(default=None, description="Instructions before the question.")
-    max_tokens: int = Field(default=128, ge=1, description="Asked of the model for each answer.")
+    max_tokens: int = Field(default=128, ge=1, description="Most tokens that the model may answer with.")
     start: Literal["warm", "cold"] = Field(
         default="warm", description="cold: the model is unloaded before each execution (Ollama only)."
     )
@@ -76,7 +76,7 @@ class ServingParams(BaseModel):
     )
     top_k: int | None = Field(default=None, ge=0, description="Sample from this many likeliest tokens.")
     repeat_penalty: float | None = Field(
-        default=None, ge=0, description="Penalty of repeated tokens; 1 is none."
+        default=None, ge=0, description="Penalty for repeated tokens; 1 is none."
     )
     options: dict[str, Any] = Field(default_factory=dict, description="Further options, sent as they are.")
     keep_alive: str | float | None = Field(
@@ -147,7 +147,7 @@ class ServingParams(BaseModel):
         if is_loopback(place.hostname) or {place.hostname, place.netloc, self.url} & set(self.allow_host):
             return ""
         return (
-            f"'{place.hostname}' is not this machine. If it is yours to test, allow it: allow_host={place.hostname} "
+            f"'{place.hostname}' is another machine. If you may test it, allow it: allow_host={place.hostname} "
             f"(on the command line: --set allow_host={place.hostname})"
         )
 
@@ -180,7 +180,7 @@ def params_of(use: AgentUse) -> dict[str, Any]:
     if isinstance(most, int) and most < 1:
         raise BadAgent(
             f"Agent '{use.name}' asks for {most} tokens, but 'serving' needs answers of at least one and at most a known "
-            "number of tokens: write num_predict: 256 or the like."
+            "number of tokens: for example, write num_predict: 256."
         )
     public = f"${{OPENAI_BASE_URL:-{openai.PROVIDER.public_url}}}" if use.type == "openai" else None
     url = given.get("base_url") or public

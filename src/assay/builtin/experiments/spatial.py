@@ -7,13 +7,13 @@ force in `setup`, and read back what index it really is. Times are those of the 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import ceil
 from time import perf_counter
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from assay.builtin.experiments.spatial_indexes import Algorithm, SpatialIndex, build_index
 from assay.builtin.experiments.spatial_workloads import (
@@ -43,9 +43,11 @@ def _lower(unit: str, *names: str) -> dict[str, Metric]:
 class SpatialParams(BaseModel):
     """What all experiments on spatial indexes have in common."""
 
+    model_config = ConfigDict(allow_inf_nan=False)
+
     algorithm: Algorithm = Field(
         default="kd_tree",
-        description="The index; `kd_tree` is SciPy's cKDTree, `brute_force` is none at all.",
+        description="The index; `kd_tree` is SciPy's cKDTree, `brute_force` searches without an index.",
     )
     agent_count: int = Field(default=1000, ge=1, le=10_000_000, description="Entities in the world.")
     world_size: float = Field(default=1000, gt=0, description="Side of the square world.")
@@ -78,6 +80,16 @@ class _SpatialExperiment(Experiment):
     """Draws the workload, checks the index before anything is timed, and records what index it is."""
 
     params: Any
+    workload_params: ClassVar[Sequence[str]] = (
+        "agent_count",
+        "world_size",
+        "steps",
+        "distribution",
+        "query_radius",
+        "queries",
+        "query_type",
+        "query_pattern",
+    )
     list_params: ClassVar[Mapping[str, str]] = LISTS
     _workload: SpatialWorkload
     _known: tuple[tuple[int, ...], int]
@@ -195,6 +207,7 @@ class SpatialIndexProfiler(_SpatialExperiment):
 
     Params = SpatialIndexProfilerParams
     list_params: ClassVar[Mapping[str, str]] = {**LISTS, "query_types": "query_type"}
+    findings: ClassVar[Sequence[str]] = ("scaling",)
     metrics: ClassVar[Mapping[str, Metric]] = {
         **_lower(
             "s",
@@ -239,7 +252,7 @@ class SpatialMemoryProfilerParams(SpatialParams):
         default=True, description="Whether memory is read after queries and moves, too."
     )
     track_garbage_collection: bool = Field(
-        default=True, description="Whether the garbage collector runs at the end, and what it frees."
+        default=True, description="Whether to run the garbage collector at the end and report what it frees."
     )
 
 
@@ -248,7 +261,7 @@ class SpatialMemoryProfiler(_SpatialExperiment):
 
     It sees memory that libraries in C allocate, which tracemalloc does not, and slows nothing. An index is built so many times that
     the growth is far above the size of a page, and all figures are divided by the number of copies. Run it with `isolation: cold`: a
-    process that has freed memory takes it again before it grows.
+    process that has freed memory takes it again before it grows, so in any other one the figures are too low, and a warning says so.
     """
 
     Params = SpatialMemoryProfilerParams
@@ -263,6 +276,11 @@ class SpatialMemoryProfiler(_SpatialExperiment):
     def execute_once(self, context: ExperimentContext) -> dict[str, float]:
         params, workload = self.params, self._workload
         copies = max(1, ceil(_GROWN / params.agent_count))
+        if context.isolation != "cold":
+            context.remark(
+                f"With 'isolation: {context.isolation}' memory is counted too low, down to zero: the process takes what it has freed "
+                "before it grows. Run with 'isolation: cold'."
+            )
         release_free_memory()
         levels = [resident_bytes()]
         held: list[Any] = [_store_places(params.data_structure, workload) for _ in range(copies)]
@@ -326,6 +344,7 @@ class SpatialPerformanceAnalyzer(_SpatialExperiment):
 
     Params = SpatialPerformanceAnalyzerParams
     list_params: ClassVar[Mapping[str, str]] = {**LISTS, "query_patterns": "query_pattern"}
+    findings: ClassVar[Sequence[str]] = ("scaling",)
     metrics: ClassVar[Mapping[str, Metric]] = {
         **_lower("s", "build_seconds", "query_seconds", "update_seconds", "step_seconds"),
         **_lower("bytes", "bytes_per_entity"),
@@ -341,6 +360,11 @@ class SpatialPerformanceAnalyzer(_SpatialExperiment):
         self._memory = {}
         if self.params.analyze_memory_efficiency:
             copies = max(1, ceil(_GROWN / self.params.agent_count))
+            if context.isolation == "inline":
+                context.remark(
+                    "With 'isolation: inline' bytes_per_entity is counted too low, down to zero: the process takes what other trials "
+                    "have freed before it grows. Run with 'isolation: process'."
+                )
             grown = measure_growth(lambda: [self._build() for _ in range(copies)])
             self._memory = {"bytes_per_entity": grown / copies / self.params.agent_count}
 

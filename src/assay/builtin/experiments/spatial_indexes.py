@@ -164,7 +164,7 @@ def _read_leaf_size(tree: Any) -> dict[str, int]:
             return {}
 
 
-class _GrownIndex:
+class _IncrementalIndex:
     """What the indexes written in Python share: entities are put in and taken out one by one.
 
     An index of this kind says which entities a box may contain; whether they are within it is decided here.
@@ -230,7 +230,7 @@ class _GrownIndex:
             self._insert(number)
 
 
-class SpatialHash(_GrownIndex):
+class SpatialHash(_IncrementalIndex):
     """Square cells in a dictionary, each with the entities in it. Cells without entities take no room."""
 
     def __init__(self, places: Floats, cell_size: float) -> None:
@@ -284,7 +284,7 @@ class _Quad:
         return self.quarters[(x >= self.x) + 2 * (y >= self.y)]
 
 
-class Quadtree(_GrownIndex):
+class Quadtree(_IncrementalIndex):
     """Squares that are split in four when they hold more than `leaf_size` entities; a split is never undone."""
 
     _SMALLEST = 1e-9
@@ -387,7 +387,11 @@ def select_found(places: Floats, found: Found, centres: Floats, is_within: Calla
     For all queries at once, as a call for each would take longer.
     """
     counts = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
-    every = np.concatenate([np.asarray(one, dtype=np.int64) for one in found]) if counts.sum() else _NOBODY
+    every = (
+        np.concatenate([np.asarray(indices, dtype=np.int64) for indices in found])
+        if counts.sum()
+        else _NOBODY
+    )
     within = is_within(places[every] - np.repeat(centres, counts, axis=0))
     ends = np.cumsum(np.bincount(np.repeat(np.arange(len(found)), counts)[within], minlength=len(found)))
     return np.split(every[within], ends[:-1])

@@ -239,12 +239,12 @@ def check_index(index: SpatialIndex, workload: SpatialWorkload) -> None:
 
 
 def _check_answers(index: SpatialIndex, truth: BruteForce, queries: Queries, when: str) -> None:
-    found, right = (queries.ask(one, truth.places) for one in (index, truth))
+    found, right = (queries.ask(target, truth.places) for target in (index, truth))
     for number, (mine, known) in enumerate(zip(found, right, strict=True)):
         if queries.type == "nearest":
             # Two entities may be equally near: then either is right.
             mine, known = (
-                float(np.hypot(*(truth.places[one] - queries.centres[number]))) for one in (mine, known)
+                float(np.hypot(*(truth.places[entity] - queries.centres[number]))) for entity in (mine, known)
             )
         else:
             mine, known = sorted(map(int, mine)), sorted(map(int, known))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -54,6 +54,7 @@ class SystemProfiler(Experiment):
     """
 
     Params = SystemProfilerParams
+    workload_params: ClassVar[Sequence[str]] = ("width", "height", "num_agents", "initial_resources", "steps")
     metrics: ClassVar[Mapping[str, Metric]] = {
         "duration": Metric("duration", "s", Better.LOWER),
         "steps_per_second": Metric("steps_per_second", "1/s", Better.HIGHER),

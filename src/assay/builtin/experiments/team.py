@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -40,15 +41,20 @@ class TeamExperiment(Experiment):
     """
 
     Params = TeamParams
+    paired_axis = "leg"
+
+    @staticmethod
+    def agents_in(params: Mapping[str, Any]) -> list[AgentUse]:
+        return [_agent_use(definition) for definition in params["agents"]]
 
     def setup(self, context: ExperimentContext) -> None:
         sem = permits(self.params.permits, len(self.params.agents))
         self._members: list[Member] = []
         for definition in self.params.agents:
-            fields = {key: value for key, value in definition.items() if key != "cases"}
-            fields["options"] = asking_once(str(fields["type"]), fields.get("options", {}))
+            use = _agent_use(definition)
+            use = replace(use, options=asking_once(use.type, use.options))
             cases = [_case(case) for case in definition["cases"]]
-            self._members.append(Member(AgentUse(**fields), cases, context.seed - context.process, None, sem))
+            self._members.append(Member(use, cases, context.seed - context.process, None, sem))
         # All are started before the first is waited for, so that agents with a model to read do so at the same time.
         for member in self._members:
             member.await_ready()
@@ -89,6 +95,10 @@ class TeamExperiment(Experiment):
             self._pool.close()
 
 
+def _agent_use(definition: Mapping[str, Any]) -> AgentUse:
+    return AgentUse(**{key: value for key, value in definition.items() if key != "cases"})
+
+
 def asking_once(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Without retries, unless the team file gives them: a request that is refused and put again would hide what agents do to
     each other, and its first token would be timed from the last try.
@@ -99,7 +109,7 @@ def asking_once(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _case(fields: Mapping[str, Any]) -> Case:
-    turns = tuple(Turn(one["input"], one.get("expected")) for one in fields.get("turns", ()))
+    turns = tuple(Turn(turn["input"], turn.get("expected")) for turn in fields.get("turns", ()))
     whole = {
         **fields,
         "turns": turns,

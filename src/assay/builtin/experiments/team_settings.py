@@ -38,7 +38,7 @@ class TeamSettings:
 
     def __init__(self, definitions: Sequence[Mapping[str, Any]], pool: AgentPool) -> None:
         self._pool = pool
-        self._readers = {str(one["name"]): _Reader(one, pool) for one in definitions}
+        self._readers = {str(definition["name"]): _Reader(definition, pool) for definition in definitions}
 
     def after(self, stints: Sequence[Answered]) -> dict[str, Any]:
         """Once those agents are done who worked together."""

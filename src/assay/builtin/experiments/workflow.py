@@ -1,4 +1,4 @@
-"""One prompt, planned by an agent and carried out in a sandbox: what its workflow does, costs and leaves undone.
+"""An agent plans a workflow for one prompt, and a sandbox executes it: how well it works, resumes, and what it costs.
 
 One execution: the agent is asked for a plan, the plan is carried out in an empty folder with the files of the task, and then
 once more in another folder, where it is interrupted at a point that the seed decides and resumed from its checkpoints.
@@ -93,11 +93,13 @@ class WorkflowParams(BaseModel):
     )
     min_steps: int = Field(default=1, ge=1, description="Fewest steps of a good plan.")
     max_steps: int = Field(default=20, ge=1, description="Most steps of a good plan.")
-    step_seconds: float = Field(default=60.0, gt=0, description="The most time of one step.")
-    memory_mb: float = Field(default=1024.0, ge=16, description="The most memory of all processes of a step.")
-    processes: int = Field(default=128, ge=4, description="The most processes of a step.")
+    step_seconds: float = Field(default=60.0, gt=0, description="Time limit of one step.")
+    memory_mb: float = Field(
+        default=1024.0, ge=16, description="Memory limit of all processes of a step together."
+    )
+    processes: int = Field(default=128, ge=4, description="Limit on the processes of one step.")
     file_mb: float = Field(default=256.0, gt=0, description="The largest file that a step may write.")
-    network: bool = Field(default=False, description="Whether steps have a network.")
+    network: bool = Field(default=False, description="Whether steps have access to the network.")
     interrupt: bool = Field(default=True, description="Whether the workflow is also interrupted and resumed.")
     resume: Literal["checkpoint", "outputs"] = Field(
         default="checkpoint",
@@ -231,7 +233,7 @@ class WorkflowExperiment(Experiment):
     def _carry_out(
         self, attempt: WorkflowAttempt, plan: WorkflowPlan, context: ExperimentContext
     ) -> WorkflowAttempt:
-        """Both legs, each in a folder of its own that is gone afterwards."""
+        """Run both legs, each in its own temporary folder."""
         # In the folder of the trial, so that it is found and removed though this process may be killed.
         with tempfile.TemporaryDirectory(dir=context.run_dir, ignore_cleanup_errors=True) as folder:
             run = self._make_run(plan, Path(folder), "whole")
@@ -254,7 +256,7 @@ class WorkflowExperiment(Experiment):
             )
 
     def _judge_results(self, run: WorkflowRun) -> float | None:
-        """The share of right results in a working folder; None where nobody knows what is right."""
+        """The share of right results in a working folder; None if the right results are unknown."""
         if self._data is None or not self.params.is_shipped_task:
             return None
         return self._data.share_of_right_results(

@@ -97,12 +97,12 @@ def describe_failure(attempt: WorkflowAttempt) -> str | None:
         more = f" ({format_count(len(failed) - 1, 'more step')} failed)" if len(failed) > 1 else ""
         return f"Step '{failed[0].name}' {failed[0].message}.{more}"
     if attempt.right_results is not None and attempt.right_results < 1:
-        return f"Every step ended well, but only {percent(attempt.right_results)} of the results are right."
+        return f"Every step succeeded, but only {percent(attempt.right_results)} of the results are right."
     if attempt.resume is not None and not attempt.resume.is_finished:
-        return "The workflow ended well, but failed when it was resumed after an interruption."
+        return "The workflow succeeded, but failed when it was resumed after an interruption."
     if attempt.resumed_right_results is not None and attempt.resumed_right_results < 1:
         share = percent(attempt.resumed_right_results)
-        return f"The workflow ended well, but only {share} of the results are right when it is interrupted and resumed."
+        return f"The workflow succeeded, but only {share} of the results are right when it is interrupted and resumed."
     return None
 
 
@@ -119,7 +119,7 @@ def _answer(attempt: WorkflowAttempt) -> dict[str, float | None]:
 
 
 def _plan(attempt: WorkflowAttempt, params: WorkflowParams, counts: CommandCounts) -> dict[str, float | None]:
-    """Command quality and correctness of the plan as written, whatever became of it."""
+    """Command quality and correctness of the plan as written, whether or not it succeeded."""
     assert attempt.plan is not None
     commands = [step.command for step in attempt.plan.steps]
     lines = [parse_command(command) for command in commands]
@@ -145,13 +145,13 @@ def _plan(attempt: WorkflowAttempt, params: WorkflowParams, counts: CommandCount
 
 def _run(run: WorkflowRun) -> dict[str, float]:
     done = [result.run for result in run.results.values() if result.run is not None]
-    cpu, seconds = sum(one.cpu_seconds for one in done), sum(one.seconds for one in done)
+    cpu, seconds = sum(step_run.cpu_seconds for step_run in done), sum(step_run.seconds for step_run in done)
     return {
         "run_seconds": run.seconds,
         "steps_done": run.count(StepStatus.DONE),
         "steps_failed": run.count(StepStatus.FAILED),
         "steps_skipped": run.count(StepStatus.SKIPPED),
-        "steps_peak_bytes": max((one.peak_bytes for one in done), default=0),
+        "steps_peak_bytes": max((step_run.peak_bytes for step_run in done), default=0),
         "steps_cpu_seconds": cpu,
         "steps_cpu_percent": 100 * cpu / seconds if seconds else 0.0,
         "failed_commands": run.count(StepStatus.FAILED),

@@ -31,7 +31,7 @@ FAULTS = {
     "no_steps": "the JSON has no list of steps",
     "empty": "the plan has no step",
     "too_long": f"the plan has more than {MOST_STEPS} steps",
-    "bad_step": "a step lacks its name or its command, or a field is not of its type",
+    "bad_step": "a step has no name or no command, or a field has the wrong type",
     "same_name": "two steps have the same name",
     "unknown_step": "a step depends on one that does not exist",
     "cycle": "steps depend on each other in a circle",
@@ -75,15 +75,15 @@ def read_plan(output: object) -> WorkflowPlan:
     found = _find_json(output) if isinstance(output, str) else output
     if found is None:
         raise PlanFault(
-            "not_json", f"The answer is no plan: it has no JSON in it. It begins: {_begin(output)}"
+            "not_json", f"The answer is not a plan: it contains no JSON. It begins: {_begin(output)}"
         )
     steps = found.get("steps") if isinstance(found, Mapping) else found
     if not isinstance(steps, Sequence) or isinstance(steps, str):
-        raise PlanFault("no_steps", "The answer is no plan: it has no list 'steps'.")
+        raise PlanFault("no_steps", "The answer is not a plan: it has no list 'steps'.")
     if not steps:
         raise PlanFault("empty", "The plan is empty: it has no step.")
     if len(steps) > MOST_STEPS:
-        raise PlanFault("too_long", f"The plan has {len(steps)} steps; at most {MOST_STEPS} are carried out.")
+        raise PlanFault("too_long", f"The plan has {len(steps)} steps; at most {MOST_STEPS} are allowed.")
     return sort_steps([_read_step(step, number) for number, step in enumerate(steps, 1)])
 
 
@@ -91,7 +91,7 @@ def sort_steps(steps: Sequence[WorkflowStep]) -> WorkflowPlan:
     """In topological order, and otherwise as written (Kahn's algorithm); PlanFault where there is no such order."""
     names = [step.name for step in steps]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise PlanFault("same_name", f"Two steps have the name '{twice}'.")
+        raise PlanFault("same_name", f"Two steps are called '{twice}'.")
     for step in steps:
         for wanted in step.depends_on:
             if wanted not in names:
@@ -116,7 +116,9 @@ def _read_step(written: object, number: int) -> WorkflowStep:
         raise PlanFault("bad_step", f"Step {number} is not an object with a name and a command.")
     name, command = written.get("name", written.get("id")), written.get("command")
     if not isinstance(command, str) or not command.strip() or len(command) > _MOST_COMMAND:
-        raise PlanFault("bad_step", f"Step {number} has no command, or one that is no text or too long.")
+        raise PlanFault(
+            "bad_step", f"Step {number}: 'command' must be text of at most {_MOST_COMMAND:,} characters."
+        )
     name = str(name) if name is not None else f"step {number}"
     needs = _texts(written, number, "depends_on", "dependencies")
     inputs, outputs = _texts(written, number, "inputs"), _texts(written, number, "outputs")
@@ -132,7 +134,7 @@ def _texts(written: Mapping[str, Any], number: int, *names: str) -> tuple[str, .
     found = next((written[name] for name in names if written.get(name) is not None), ())
     texts = [found] if isinstance(found, str) else found
     if not isinstance(texts, Sequence):
-        raise PlanFault("bad_step", f"Step {number}: '{names[0]}' must be a list of texts.")
+        raise PlanFault("bad_step", f"Step {number}: '{names[0]}' must be a list of strings.")
     return tuple(str(text) for text in texts)
 
 

@@ -58,7 +58,7 @@ ERROR_TEXT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What became of one step. `code` says why it failed or was skipped, for counting; `message` says it for people."""
+    """The outcome of one step. `code` says why it failed or was skipped, for counting; `message` says it for people."""
 
     name: str
     status: StepStatus
@@ -165,13 +165,13 @@ class WorkflowRun:
         if deleted := [name for name in given if self._find_file(name) is None]:
             return "deleted_input", f"deleted '{deleted[0]}', which was given to it"
         if run.code != 0:
-            said = " ".join(run.errors.split())[-_MOST_MESSAGE:] or "it said nothing"
+            said = " ".join(run.errors.split())[-_MOST_MESSAGE:] or "it printed no error"
             code = "unknown_tool" if run.code == 127 else _find_sign(run.errors) or "exit"
             return code, f"ended with exit code {run.code}: {said}"
         if missing := [
             name for name in step.outputs if not (self.folder / name).is_dir() and not self._find_file(name)
         ]:
-            return "missing_output", f"ended well, but did not make '{missing[0]}'"
+            return "missing_output", f"succeeded, but did not create '{missing[0]}'"
         return "", ""
 
     def _execute(self, step: WorkflowStep, seconds: float) -> ConfinedRun:

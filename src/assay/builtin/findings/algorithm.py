@@ -17,7 +17,7 @@ from assay.builtin.findings.algorithm_summary import (
 )
 from assay.model import Doubt, TrialReport
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, Table, Tile
-from assay.plugin.finding import Finding
+from assay.plugin import Finding
 from assay.report.documents.result import plain
 from assay.report.figures import NOTHING
 from assay.units import and_list, count, format_count, percent, seconds, significant, size
@@ -49,7 +49,7 @@ class AlgorithmContest:
         return percent(self.algorithms[0].threshold)
 
     def ranked(self) -> list[AlgorithmSummary]:
-        """By the final reward, the highest first."""
+        """Order the algorithms by their final reward, the highest first."""
         return sorted(self.algorithms, key=lambda algorithm: -algorithm.final_reward.value)
 
     def find_ahead(self, by_episodes: bool = False) -> tuple[AlgorithmSummary, list[AlgorithmSummary]]:
@@ -81,7 +81,11 @@ class AlgorithmContest:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmResults(Finding):
-    """The algorithms of a run, in one contest for each task and budget."""
+    """The algorithms of a run, in one table for each task and budget.
+
+    Algorithms are compared only on the same task with the same number of episodes. Seeds are the units of
+    replication.
+    """
 
     is_swept: ClassVar[bool] = False
     is_listed_in_terminal: ClassVar[bool] = False
@@ -101,7 +105,10 @@ class AlgorithmResults(Finding):
 
     @classmethod
     def adjust(cls, trial: TrialReport) -> TrialReport:
-        """Without the estimate over the seeds that converged, where some did not: it would be too low."""
+        """Leave out the estimate of the episodes to converge if some seeds did not converge.
+
+        Over the seeds that did converge alone it would be too low.
+        """
         if not any(
             e.measurements.get("is_censored") or e.measurements.get("diverged") for e in trial.executions
         ):
@@ -128,7 +135,7 @@ class AlgorithmResults(Finding):
         mark = " (simulated)" if contest.is_simulated else ""
         first, behind = contest.find_ahead()
         others = len(contest.algorithms) - 1
-        proved = "best" if others and len(behind) == others else "highest, not proved best"
+        proved = "best" if others and len(behind) == others else "highest, not proven best"
         soonest, _ = contest.find_ahead(by_episodes=True)
         if math.isinf(soonest.needed.value):
             needed, whose = f"more than {soonest.episodes}", "reached by fewer than half of the seeds"
@@ -148,7 +155,7 @@ class AlgorithmResults(Finding):
                 found.append(
                     Doubt(
                         "preliminary",
-                        f"{contest.task}: preliminary, because this does not hold: {and_list(failing)}.",
+                        f"{contest.task}: preliminary, because these conditions are not met: {and_list(failing)}.",
                     )
                 )
             found += [
@@ -196,7 +203,7 @@ def describe_contest(contest: AlgorithmContest) -> tuple[str, str]:
     """The answer in sentences, and its tone."""
     first, behind = contest.find_ahead()
     unlearnt = [a.name for a in contest.ranked() if not a.has_learnt]
-    end = f" Not proved to have learnt anything: {and_list(unlearnt)}." if unlearnt else ""
+    end = f" Not proven to have learnt anything: {and_list(unlearnt)}." if unlearnt else ""
     if len(contest.algorithms) == 1:
         return (
             f"{first.name} reaches a final reward of {reward_text(first)}.{end}",
@@ -205,12 +212,12 @@ def describe_contest(contest: AlgorithmContest) -> tuple[str, str]:
     alike = [a.name for a in contest.ranked()[1:] if a not in behind]
     if not behind and any(duel.is_decided for duel in contest.duels):
         return (
-            f"{first.name} has the highest final reward, but is not proved to be ahead of any other.{end}",
+            f"{first.name} has the highest final reward, but no proven lead over any other.{end}",
             "warn",
         )
     if not behind:
         names = and_list([a.name for a in contest.ranked()])
-        return f"{names} are tied: their final rewards cannot be told apart with these seeds.{end}", "warn"
+        return f"{names} are tied: these seeds show no certain difference in final reward.{end}", "warn"
     worse = and_list([a.name for a in contest.ranked() if a in behind])
     if alike:
         tied = and_list([first.name, *alike])
@@ -240,7 +247,7 @@ def _contest_sections(contest: AlgorithmContest, number: int, with_charts: bool)
         "Cost and steadiness", [_costs(contest)], anchor=f"algorithm-costs-{number}",
     )  # fmt: skip
     proof = PageSection(
-        "How sure is that?", [_duels(contest), *charts[2:]], anchor=f"algorithm-proof-{number}"
+        "How certain is that?", [_duels(contest), *charts[2:]], anchor=f"algorithm-proof-{number}"
     )
     failures = _failures(contest)
     samples = _samples(contest)

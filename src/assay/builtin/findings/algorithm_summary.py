@@ -19,7 +19,7 @@ import numpy as np
 from assay.builtin.experiments.components.scales import CONVERGENCE, STABILITY
 from assay.builtin.findings.grades import UNSURE
 from assay.model import Execution, Phase, Status, TrialReport
-from assay.plugin.grades import GradeScale
+from assay.plugin import GradeScale
 from assay.stats.correction import holm
 from assay.stats.effect import compare_unpaired
 from assay.stats.learning_curve import find_first_reaching
@@ -74,7 +74,11 @@ class EpisodesNeeded:
 
 @dataclass(frozen=True)
 class AlgorithmSummary:
-    """One algorithm over its seeds."""
+    """One algorithm over its seeds.
+
+    Seeds are the units of replication: every interval is over seeds and not over episodes, which depend
+    on each other. `failed` counts the seeds without a result of their own, diverged ones included.
+    """
 
     name: str
     trial: TrialReport
@@ -148,12 +152,20 @@ class AlgorithmSummary:
 
     @property
     def convergence_grade(self) -> str:
-        """Where no seed converged, only that it takes longer than the budget is known."""
+        """Grade how soon training converged.
+
+        If no seed converged, it is only known that it takes longer than the budget, so the
+        grade is a range that begins at the budget.
+        """
         return _name_grade(CONVERGENCE, min(self.needed.low, self.episodes), self.needed.high)
 
     @property
     def stability_grade(self) -> str:
-        """Of the median over the seeds that converged; empty where none did."""
+        """Grade the stability of training by the median over the seeds that converged.
+
+        The grade is a range where the interval of the median crosses a threshold, and empty if no seed
+        converged.
+        """
         found = sorted(self.values("stability_score"))
         return _name_grade(STABILITY, *(median_interval(found) or (found[0], found[-1]))) if found else ""
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from assay.analysis.comparison.compare import compare_trials
 from assay.model import Comparison, Execution, Phase, Status, TrialReport
 from assay.model.page import Cell, PageSection, Table, Tile
-from assay.plugin.finding import Finding
+from assay.plugin import Finding
 from assay.report.documents.result import plain
 from assay.report.figures import NOTHING
 from assay.units import and_list, count, seconds, size
@@ -20,7 +20,10 @@ NOT_MEASURED = "not measured"
 
 @dataclass(frozen=True)
 class FrameworkSummary:
-    """One framework over its processes."""
+    """One framework over its processes.
+
+    A framework that is not installed is listed with how to install it and has no figures.
+    """
 
     name: str
     trial: TrialReport
@@ -75,7 +78,10 @@ class FrameworkSummary:
 
 @dataclass(frozen=True, slots=True)
 class FrameworkResults(Finding):
-    """The frameworks of a run, those that are not installed included."""
+    """The frameworks of a run, those that are not installed included.
+
+    Every process imports the framework anew, so the processes are the units of replication.
+    """
 
     is_swept: ClassVar[bool] = False
     is_listed_in_terminal: ClassVar[bool] = False
@@ -136,7 +142,7 @@ class FrameworkResults(Finding):
             "Frameworks", [_overview(self)], finding=self._sentence(), notes=notes, anchor="frameworks"
         )
         facts = _facts(self.frameworks)
-        checklist = PageSection("What probes found", [facts], anchor="framework-features")
+        checklist = PageSection("Results of the probes", [facts], anchor="framework-features")
         return [main, *([checklist] if facts.rows else ())]
 
     def tiles(self) -> Sequence[Tile]:

@@ -13,7 +13,7 @@ from assay.plugin.experiment import find_trait
 from assay.plugin.finding import Finding
 from assay.plugin.grades import GradeBand, GradeScale
 from assay.report.figures import NOTHING, interval_text
-from assay.units import show
+from assay.units import count, show
 
 UNSURE = "unsure"
 NOT_ENOUGH = "not enough data"
@@ -34,6 +34,8 @@ class GradedFigure:
 
     trial: str
     is_simulated: bool
+    failed: int
+    """Executions of the trial that were not ok, of which no figure knows anything."""
     scale: GradeScale
     metric: str
     unit: str
@@ -54,6 +56,12 @@ class GradedFigure:
         return self.band.name if self.band is not None else UNSURE
 
     @property
+    def mark(self) -> str:
+        """What a reader has to know of all figures of the trial."""
+        failures = f"failed: {count(self.failed)}" if self.failed else ""
+        return ", ".join(filter(None, ["simulated" if self.is_simulated else "", failures]))
+
+    @property
     def tone(self) -> str:
         return self.band.tone if self.band is not None else "quiet"
 
@@ -69,6 +77,7 @@ class GradedFigure:
             "unit": self.unit,
             "grade": self.grade,
             "simulated": self.is_simulated,
+            "failed": self.failed,
             "thresholds": {band.name: band.below for band in self.scale.bands[:-1]},
         }
 
@@ -109,18 +118,21 @@ class Grades(Finding):
 
 def grade_trial(trial: TrialReport) -> Iterator[GradedFigure]:
     """By each scale of its experiment whose metric the trial has."""
-    scales: Sequence[GradeScale] = find_trait(trial.stored.trial.experiment, "grades", ())
+    experiment = trial.stored.trial.experiment
+    scales: Sequence[GradeScale] = find_trait(experiment, "grades", ())
+    inputs: int = find_trait(experiment, "inputs_in_turn", 1)
     estimates = {estimate.metric.name: estimate for estimate in trial.estimates}
     for scale in scales:
         metric = next((name for name in scale.metrics if name in estimates), None)
         if metric is not None:
-            figure = _read_figure(scale, estimates, metric, trial.series[metric])
+            figure = _read_figure(scale, estimates, metric, trial.series[metric], inputs)
             unit = "share" if scale.statistic == "cv" else estimates[metric].metric.unit
-            yield GradedFigure(trial.name, trial.is_simulated, scale, metric, unit, figure)
+            failed = sum(trial.counts.values()) - trial.ok
+            yield GradedFigure(trial.name, trial.is_simulated, failed, scale, metric, unit, figure)
 
 
 def _read_figure(
-    scale: GradeScale, estimates: Mapping[str, Estimate], metric: str, series: Series
+    scale: GradeScale, estimates: Mapping[str, Estimate], metric: str, series: Series, inputs: int
 ) -> FigureInterval:
     estimate, statistic = estimates[metric], scale.statistic
     if scale.ends is not None:
@@ -129,29 +141,28 @@ def _read_figure(
     if statistic == "median":
         return FigureInterval(estimate.median, estimate.low, estimate.high)
     if statistic == "cv":
-        return _read_cv(estimate, series)
+        return _read_cv(series, inputs)
     if statistic in estimate.insufficient:
         return FigureInterval(None)
     return FigureInterval(float(getattr(estimate, statistic)), *estimate.tails.get(statistic, (None, None)))
 
 
-def _read_cv(estimate: Estimate, series: Series) -> FigureInterval:
-    """Over the units of replication; the executions of a lone process are its units."""
+def _read_cv(series: Series, inputs: int) -> FigureInterval:
+    """Among executions with the same input, over the units of replication; the executions of a lone process are its units."""
     import numpy as np
 
-    from assay.stats.variation import cv_interval
+    from assay.stats.variation import estimate_variation
 
     values, processes = np.asarray(series.values, dtype=np.float64), np.asarray(series.processes)
     units = processes if np.unique(processes).size > 1 else np.arange(values.size)
-    found = cv_interval(values, units)
-    return FigureInterval(estimate.cv) if found is None else FigureInterval(*found)
+    found = estimate_variation(values, units, np.asarray(series.repetitions) % inputs)
+    return FigureInterval(None) if found is None else FigureInterval(found.value, found.low, found.high)
 
 
 def _build_table(graded: Sequence[GradedFigure]) -> Table:
     rows, before = [], ""
     for figure in graded:
-        mark = "simulated" if figure.is_simulated else ""
-        name = Cell(figure.trial, note=mark) if figure.trial != before else Cell("")
+        name = Cell(figure.trial, note=figure.mark) if figure.trial != before else Cell("")
         before = figure.trial
         thresholds = ", ".join(
             f"{band.name} < {show(band.below, figure.unit)}" for band in figure.scale.bands[:-1]
@@ -184,16 +195,13 @@ def _list_trials(graded: Sequence[GradedFigure]) -> list[ListItem]:
     for trial, figures in found.items():
         text = ", ".join(f"{figure.scale.label} {figure.grade}" for figure in figures)
         tones = {figure.tone for figure in figures}
-        mark = " (simulated)" if figures[0].is_simulated else ""
+        mark = f" ({figures[0].mark})" if figures[0].mark else ""
         items.append(ListItem(text, next((tone for tone in _TONES if tone in tones), "unsure"), trial + mark))
     return items
 
 
 def _format_figure(graded: GradedFigure) -> str:
-    figure, factor, unit = graded.figure, 1.0, graded.unit
+    figure = graded.figure
     if figure.value is None:
         return NOTHING
-    if unit == "share":
-        factor, unit = 100.0, "%"
-    low, high = (None if end is None else end * factor for end in (figure.low, figure.high))
-    return interval_text(figure.value * factor, low, high, unit)
+    return interval_text(figure.value, figure.low, figure.high, graded.unit)

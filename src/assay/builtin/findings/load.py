@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 from assay.model import TrialReport
 from assay.model.load_verdict import FAILURES, LoadVerdict, verdict_of, verdicts_of, worst_verdict
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, RunOutcome, Table, Tile
-from assay.plugin.finding import Finding
+from assay.plugin import Finding
 from assay.report.capacity import read_stored_capacity
-from assay.report.load import COLUMNS, row, time_rows
+from assay.report.load import COLUMNS, GENERATOR_COLUMNS, generator_rows, row, time_rows
 from assay.report.load_findings import brief_document, error_rows, findings_of, objective_figure, remarks_of
 from assay.report.stored_loads import (
     StoredLoad,
@@ -36,9 +36,14 @@ _MINOR = frozenset({"tokens/s", "in flight", "TTFT P50", "verdict"})
 
 @dataclass(frozen=True)
 class LoadResults(Finding):
-    """The loads of a run. Their documents are read from the executions when they are first asked for."""
+    """The loads of a run.
+
+    Their documents are read from the outputs of executions when they are first asked for, since a list of
+    runs needs only their verdicts.
+    """
 
     is_listed_on_pages: ClassVar[bool] = False
+    can_rerun: ClassVar[bool] = False
     has_own_intervals: ClassVar[bool] = True
     """Its figures are means over thousands of requests."""
     hidden_axes: ClassVar[frozenset[str]] = frozenset({"concurrency", "rate"})
@@ -68,7 +73,9 @@ class LoadResults(Finding):
         if isinstance(more := params.get("more_targets"), Sequence):
             params = {**params, "more_targets": [urlsplit(str(url)).path for url in more]}
         # An agent's name is the target; how it is defined, with its address, is what its versions differ in.
-        return {name: value for name, value in params.items() if name not in ("agent", "allow_host")}
+        # Where it was sent from makes no other load of it either.
+        apart = ("agent", "allow_host", "executor", "generators")
+        return {name: value for name, value in params.items() if name not in apart}
 
     @cached_property
     def loads(self) -> list[StoredLoad]:
@@ -83,14 +90,16 @@ class LoadResults(Finding):
             return None
         shown = select_last_loads(self.loads)
         found = [verdicts_of(load.document) for load in shown]
-        verdict = worst_verdict(one for verdicts in found for one in verdicts) or LoadVerdict.OK
+        verdict = (
+            worst_verdict(found_verdict for verdicts in found for found_verdict in verdicts) or LoadVerdict.OK
+        )
         title = _TITLES.get(verdict, verdict.text)
         is_single = len(shown) == 1
         return PageSection(
             title[0].upper() + title[1:],
             self._blocks(shown[0]) if is_single else [_verdict_table(shown, self.loads)],
             tone=verdict.tone,
-            chips=[ListItem(one.text, one.tone) for one in found[0] if one is not verdict]
+            chips=[ListItem(other.text, other.tone) for other in found[0] if other is not verdict]
             if is_single
             else (),
         )
@@ -156,13 +165,16 @@ class LoadResults(Finding):
         """Objectives with their figures, whether the load is valid, its errors by kind, and remarks."""
         document = load.document
         found = findings_of(document)
-        others = [ListItem(one.detail, one.tone, one.title) for one in found if not one.is_objective]
+        others = [
+            ListItem(remark.detail, remark.tone, remark.title) for remark in found if not remark.is_objective
+        ]
         errors = error_rows(document)
         remarks = [ListItem(text, "warn") for text in remarks_of(document)] if self.has_verdicts else []
         return [
             *([_objective_table(document)] if document["slo"] and self.has_verdicts else []),
             *([Points(others)] if others else []),
             *([_error_table(errors)] if errors else []),
+            *([_generator_table(document)] if document.get("generators") else []),
             *([Points(remarks)] if remarks else []),
         ]
 
@@ -192,7 +204,11 @@ def _row(load: StoredLoad, columns: int) -> list[Cell]:
 
 
 def _objective_table(document: Mapping[str, Any]) -> Table:
-    lines = [ListItem(one.detail, one.tone, one.title) for one in findings_of(document) if one.is_objective]
+    lines = [
+        ListItem(remark.detail, remark.tone, remark.title)
+        for remark in findings_of(document)
+        if remark.is_objective
+    ]
     return Table(
         ("Objective", "Measured, 95 % interval", "Verdict"),
         [
@@ -218,12 +234,24 @@ def _error_table(errors: Sequence[Sequence[str]]) -> Table:
     )
 
 
+def _generator_table(document: Mapping[str, Any]) -> Table:
+    tones = {"lost": "bad", "bottleneck": "warn"}
+    return Table(
+        GENERATOR_COLUMNS,
+        [
+            [*map(Cell, cells), Cell(state, tone=tones.get(state, ""))]
+            for *cells, state in generator_rows(document)
+        ],
+        words=(len(GENERATOR_COLUMNS) - 1,),
+    )
+
+
 def _verdict_table(shown: Sequence[StoredLoad], loads: Sequence[StoredLoad]) -> Table:
     """A terminal shows what was found of each load instead, and remarks that hold for several once."""
     lines = [
-        ListItem(one.detail, one.tone, f"{load.label}: {one.title}")
+        ListItem(remark.detail, remark.tone, f"{load.label}: {remark.title}")
         for load in loads
-        for one in findings_of(load.document)
+        for remark in findings_of(load.document)
     ]
     remarks = dict.fromkeys(text for load in loads for text in remarks_of(load.document))
     rows = []
@@ -240,7 +268,7 @@ def _verdict_table(shown: Sequence[StoredLoad], loads: Sequence[StoredLoad]) -> 
 
 
 def server_text(document: Mapping[str, Any]) -> str:
-    """Where the metrics of the server come from; nothing where none were asked for."""
+    """Say where the metrics of the server came from, or nothing if none were asked for."""
     told = document.get("server_metrics")
     if not told:
         return ""
@@ -250,7 +278,7 @@ def server_text(document: Mapping[str, Any]) -> str:
 
 
 def _tiles(loads: Sequence[StoredLoad]) -> Iterator[Tile]:
-    """Of the load that brought the most answers."""
+    """Show the key figures of the load with the most answers per second."""
     best = max(loads, key=lambda load: float(load.document["throughput_rps"])).document
     mark = " (simulated)" if best["simulated"] else ""
     most = "highest " if len(loads) > 1 else ""

@@ -21,13 +21,17 @@ from assay.builtin.findings.profile_text import (
 from assay.model import Doubt, TrialReport
 from assay.model.page import Charts, PageSection, Tile
 from assay.model.profile import Profile
-from assay.plugin.finding import Finding
+from assay.plugin import Finding
 from assay.units import format_count, percent, seconds
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileResults(Finding):
-    """The profiles of all trials that were sampled."""
+    """The profiles of all trials that were sampled.
+
+    Sampling costs time, so figures of sampled executions are never mixed with timed ones; the overhead is
+    measured by pairs of both kinds.
+    """
 
     profiles: tuple[Profile, ...]
 
@@ -88,7 +92,7 @@ def build_summary(profile: Profile, number: int) -> PageSection:
 
 
 def build_sections(profile: Profile, number: int, *, with_charts: bool) -> Iterator[PageSection]:
-    """Where the time went, by span, by place and as a flame graph, and what was used."""
+    """Build the sections of a profile: time by span, time by place, the flame graph, and resources used."""
     spans, flames = [], []
     if with_charts:
         from assay.builtin.findings.profile_charts import flame_charts, span_charts
@@ -103,7 +107,7 @@ def build_sections(profile: Profile, number: int, *, with_charts: bool) -> Itera
     yield PageSection(
         "Bottlenecks",
         [*flames, bottleneck_table(profile)] if profile.bottlenecks else [],
-        subtitle="where its threads stood, and why",
+        subtitle="where its threads spent time, and why",
         finding="" if profile.bottlenecks else "Nothing was sampled.",
         anchor=f"profile-{number}-bottlenecks",
     )

@@ -30,19 +30,29 @@ def opportunity_blocks(profile: Profile) -> list[Table | Points | PageSection]:
         ("Opportunity", "Saves", "Share", "Effort", "Where"),
         [
             [
-                Cell(one.category),
-                Cell(seconds(one.seconds) if one.seconds else f"{count(one.tokens)} tokens"),
-                Cell(percent(one.impact)),
-                Cell(one.effort),
-                Cell(one.location),
+                Cell(opportunity.category),
+                Cell(
+                    seconds(opportunity.seconds)
+                    if opportunity.seconds
+                    else f"{count(opportunity.tokens)} tokens"
+                ),
+                Cell(percent(opportunity.impact)),
+                Cell(opportunity.effort),
+                Cell(opportunity.location),
             ]
-            for one in profile.opportunities
+            for opportunity in profile.opportunities
         ],
         words=(3, 4),
     )
     if len(profile.opportunities) == 1:
         return [table, _reasons(profile.opportunities[0])]
-    return [table, *(PageSection(one.category, [_reasons(one)], anchor="") for one in profile.opportunities)]
+    return [
+        table,
+        *(
+            PageSection(opportunity.category, [_reasons(opportunity)], anchor="")
+            for opportunity in profile.opportunities
+        ),
+    ]
 
 
 def _reasons(opportunity: Opportunity) -> Points:
@@ -100,13 +110,13 @@ def bottleneck_table(profile: Profile) -> Table:
         ("Location", "Time", "Share", "Cause", "What helps"),
         [
             [
-                Cell(one.location),
-                Cell(seconds(one.seconds)),
-                Cell(percent(one.share)),
-                Cell(one.cause),
-                Cell(one.suggestion, tone="quiet"),
+                Cell(bottleneck.location),
+                Cell(seconds(bottleneck.seconds)),
+                Cell(percent(bottleneck.share)),
+                Cell(bottleneck.cause),
+                Cell(bottleneck.suggestion, tone="quiet"),
             ]
-            for one in profile.bottlenecks
+            for bottleneck in profile.bottlenecks
         ],
         words=(3, 4),
         minor=(4,),
@@ -158,7 +168,7 @@ def token_notes(tokens: TokenAnalysis) -> list[str]:
 def overhead_notes(profile: Profile) -> list[str]:
     """What sampling cost in wall time and, where the subject computes, in its CPU time."""
     if profile.overhead is None:
-        return ["What sampling cost is unknown: no sampled execution has an unsampled one to compare with."]
+        return ["Sampling overhead is unknown: no sampled execution has an unsampled one to compare with."]
     notes = [f"Sampling overhead: {format_overhead(profile.overhead)}."]
     if profile.cpu_overhead is not None:
         notes.append(f"Sampling overhead in CPU time: {format_overhead(profile.cpu_overhead)}.")
@@ -173,7 +183,7 @@ def format_overhead(overhead: Overhead) -> str:
     if overhead.is_resolved:
         return f"{overhead.value:+.1%} ({between})"
     bound = ", under 5 %" if overhead.high < _TARGET else ""
-    return f"not resolvable, less than the noise of the machine{bound} ({between})"
+    return f"too small to measure, below the noise of the machine{bound} ({between})"
 
 
 def profile_document(profile: Profile) -> dict[str, Any]:
@@ -187,13 +197,13 @@ def profile_document(profile: Profile) -> dict[str, Any]:
             "execution_phases": [_phase_document(phase) for phase in profile.phases],
             "bottlenecks": [
                 {
-                    "location": one.location,
-                    "impact_ms": 1000 * one.seconds,
-                    "percentage_of_total": 100 * one.share,
-                    "cause": one.cause,
-                    "optimization_suggestion": one.suggestion,
+                    "location": bottleneck.location,
+                    "impact_ms": 1000 * bottleneck.seconds,
+                    "percentage_of_total": 100 * bottleneck.share,
+                    "cause": bottleneck.cause,
+                    "optimization_suggestion": bottleneck.suggestion,
                 }
-                for one in profile.bottlenecks
+                for bottleneck in profile.bottlenecks
             ],
             "resource_utilization": {
                 "cpu_efficiency": profile.utilization.cpu,
@@ -209,7 +219,9 @@ def profile_document(profile: Profile) -> dict[str, Any]:
                 "token_efficiency": profile.tokens.efficiency,
             },
         },
-        "optimization_opportunities": [_opportunity_document(one) for one in profile.opportunities],
+        "optimization_opportunities": [
+            _opportunity_document(opportunity) for opportunity in profile.opportunities
+        ],
         "sampling_overhead": _overhead_document(profile.overhead),
         "sampling_overhead_cpu": _overhead_document(profile.cpu_overhead),
         "problems": list(profile.problems),
@@ -241,16 +253,16 @@ def _phase_document(phase: SpanUsage) -> dict[str, Any]:
     }
 
 
-def _opportunity_document(one: Opportunity) -> dict[str, Any]:
+def _opportunity_document(opportunity: Opportunity) -> dict[str, Any]:
     return {
-        "category": one.category,
-        "potential_improvement": one.improvement,
-        "estimated_impact": one.impact,
-        "implementation_effort": one.effort,
-        "optimization_suggestion": one.suggestion,
-        "location": one.location,
-        "evidence": list(one.evidence),
-        "arithmetic": one.arithmetic,
-        "saved_ms": 1000 * one.seconds,
-        "saved_tokens": one.tokens,
+        "category": opportunity.category,
+        "potential_improvement": opportunity.improvement,
+        "estimated_impact": opportunity.impact,
+        "implementation_effort": opportunity.effort,
+        "optimization_suggestion": opportunity.suggestion,
+        "location": opportunity.location,
+        "evidence": list(opportunity.evidence),
+        "arithmetic": opportunity.arithmetic,
+        "saved_ms": 1000 * opportunity.seconds,
+        "saved_tokens": opportunity.tokens,
     }

@@ -1,13 +1,14 @@
 """The finding of experiments on spatial indexes: how time and memory grow with the number of entities.
 
-Trials that differ in `agent_count` alone form a series. Its exponent is fitted to the units of all of its trials, so it has
-an interval, and its largest trial is compared with its smallest one by the rules of `assay compare`. Nothing is said that was not measured.
+Trials of one benchmark that differ in `agent_count` alone form a series. Its exponent is fitted to the units of all of its trials, so
+it has an interval, and its largest trial is compared with its smallest one by the rules of `assay compare`. Nothing is said that was not
+measured. All experiments that list the finding share it, so that a run over several has one section.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from assay.model.page import Cell, Charts, PageSection, Table
 from assay.plugin.finding import Finding
 from assay.report.figures import NOTHING, interval_text, with_interval
 from assay.stats.line import FittedLine, fit_line
-from assay.units import significant
+from assay.units import and_list, significant
 
 _SIZE = "agent_count"
 _MEMORY = "bytes_per_entity"
@@ -45,14 +46,25 @@ class SizeSeries:
     """What they have in common, of the axes of the sweep."""
     trials: tuple[TrialReport, ...]
     growths: tuple[Growth, ...] = field(default=())
+    is_alone: bool = True
+    """Whether the run has series of this benchmark only."""
 
     @property
     def sizes(self) -> list[int]:
         return [_size(trial) for trial in self.trials]
 
     @property
+    def ends(self) -> tuple[int, int]:
+        return self.sizes[0], self.sizes[-1]
+
+    @property
+    def benchmark(self) -> str:
+        return self.trials[0].stored.trial.benchmark
+
+    @property
     def label(self) -> str:
-        return ", ".join(map(str, self.settings.values())) or "all"
+        label = ", ".join(map(str, self.settings.values())) or "all"
+        return label if self.is_alone else f"{self.benchmark}: {label}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +75,13 @@ class ScalingResults(Finding):
 
     @classmethod
     def read(cls, trials: Sequence[TrialReport]) -> Finding | None:
-        found = tuple(
-            SizeSeries(one.settings, one.trials, tuple(_growths(one))) for one in group_by_size(trials)
-        )
-        return cls(found) if found else None
+        found = group_by_size(trials)
+        is_alone = len({series.benchmark for series in found}) == 1
+        whole = tuple(replace(series, growths=tuple(_growths(series)), is_alone=is_alone) for series in found)
+        return cls(whole) if whole else None
 
     def document(self) -> Mapping[str, Any]:
-        return {"scaling": [_series_document(one) for one in self.series]}
+        return {"scaling": [_series_document(series) for series in self.series]}
 
     def sections(self, *, with_charts: bool) -> Sequence[PageSection]:
         charts = Charts(())
@@ -77,24 +89,16 @@ class ScalingResults(Finding):
             from assay.builtin.findings.scaling_charts import growth_charts
 
             charts = Charts(growth_charts(self.series), is_single=False)
-        smallest, largest = self.series[0].sizes[0], self.series[0].sizes[-1]
-        tables = [
-            _table(self.series, "Time grows with n to the power of", "analyze_complexity", _exponent_cell),
-            _table(
-                self.series,
-                f"Time at {largest:,} entities, as a multiple of that at {smallest:,}",
-                "analyze_scalability",
-                _ratio_cell,
-            ),
-            _memory_table(self.series),
-        ]
+        benchmarks = dict.fromkeys(series.benchmark for series in self.series)
+        tables = [_exponent_table(self.series), _ratio_table(self.series), _memory_table(self.series)]
         return [
             PageSection(
                 "Growth with the number of entities",
                 [charts, *(table for table in tables if table is not None)],
                 finding=_sentence(self.series),
                 notes=[
-                    "The mean power over these sizes; 1 is linear: twice the entities take twice as long. Intervals are of 95 %."
+                    f"Of the trials of {and_list(list(benchmarks))}.",
+                    "The mean power over these sizes; 1 is linear: twice the entities take twice as long. Intervals are of 95 %.",
                 ],
                 anchor="scaling",
             )
@@ -107,7 +111,7 @@ def group_by_size(trials: Sequence[TrialReport]) -> list[SizeSeries]:
     for trial in trials:
         if trial.ok:
             others = {name: value for name, value in trial.stored.trial.params.items() if name != _SIZE}
-            groups.setdefault(same_value(others), []).append(trial)
+            groups.setdefault(same_value([trial.stored.trial.benchmark, others]), []).append(trial)
     return [
         SizeSeries(
             {name: value for name, value in group[0].stored.trial.axes.items() if name != _SIZE},
@@ -162,17 +166,51 @@ def _compare_ends(
     return None
 
 
-def _table(series: Sequence[SizeSeries], caption: str, wish: str, cell: Any) -> Table | None:
-    """A row for each series and a column for each metric in seconds, of the trials that wish to have it."""
-    asked = [one for one in series if one.trials[0].stored.trial.params.get(wish, True)]
-    names = list(dict.fromkeys(g.metric.name for one in asked for g in one.growths if g.metric.unit == "s"))
+def _exponent_table(all_series: Sequence[SizeSeries]) -> Table | None:
+    asked = _select_asked(all_series, "analyze_complexity")
+    return _table(
+        asked, "Time grows with n to the power of", _exponent_cell, [series.label for series in asked]
+    )
+
+
+def _ratio_table(all_series: Sequence[SizeSeries]) -> Table | None:
+    asked = _select_asked(all_series, "analyze_scalability")
+    smallest, largest = _name_ends(asked)
+    caption = f"Time {largest}, as a multiple of that {smallest}"
+    return _table(asked, caption, _ratio_cell, _label_with_ends(asked))
+
+
+def _select_asked(all_series: Sequence[SizeSeries], wish: str) -> list[SizeSeries]:
+    return [series for series in all_series if series.trials[0].stored.trial.params.get(wish, True)]
+
+
+def _name_ends(all_series: Sequence[SizeSeries]) -> tuple[str, str]:
+    """The smallest and the largest size, which a failed trial may have made others for one series than for the rest."""
+    ends = {series.ends for series in all_series}
+    if len(ends) != 1:
+        return "at its smallest size", "at its largest size"
+    smallest, largest = ends.pop()
+    return f"at {smallest:,} entities", f"at {largest:,} entities"
+
+
+def _label_with_ends(all_series: Sequence[SizeSeries]) -> list[str]:
+    if len({series.ends for series in all_series}) == 1:
+        return [series.label for series in all_series]
+    return [f"{series.label} ({series.ends[0]:,} to {series.ends[1]:,} entities)" for series in all_series]
+
+
+def _table(all_series: Sequence[SizeSeries], caption: str, cell: Any, labels: Sequence[str]) -> Table | None:
+    """A row for each series and a column for each metric in seconds."""
+    names = list(
+        dict.fromkeys(g.metric.name for series in all_series for g in series.growths if g.metric.unit == "s")
+    )
     if not names:
         return None
     rows = []
-    for one in asked:
-        by_name = {growth.metric.name: growth for growth in one.growths}
+    for series, label in zip(all_series, labels, strict=True):
+        by_name = {growth.metric.name: growth for growth in series.growths}
         rows.append(
-            [Cell(one.label), *(cell(by_name[name]) if name in by_name else Cell(NOTHING) for name in names)]
+            [Cell(label), *(cell(by_name[name]) if name in by_name else Cell(NOTHING) for name in names)]
         )
     titles = [name.removesuffix("_seconds") for name in names]
     return Table(("Index", *titles), rows, caption=Cell(caption))
@@ -190,22 +228,19 @@ def _ratio_cell(growth: Growth) -> Cell:
     return Cell(f"{middle} ×{bracket}{ends}")
 
 
-def _memory_table(series: Sequence[SizeSeries]) -> Table | None:
+def _memory_table(all_series: Sequence[SizeSeries]) -> Table | None:
     """Bytes per entity at the smallest and at the largest size, and how they grow."""
-    rows = []
-    for one in series:
-        growth = next((growth for growth in one.growths if growth.metric.name == _MEMORY), None)
-        if growth is not None:
-            ends = [_estimate_text(trial) for trial in (one.trials[0], one.trials[-1])]
-            rows.append([Cell(one.label), *map(Cell, ends), _exponent_cell(growth)])
-    if not rows:
+    known = [
+        series for series in all_series if any(growth.metric.name == _MEMORY for growth in series.growths)
+    ]
+    if not known:
         return None
-    smallest, largest = series[0].sizes[0], series[0].sizes[-1]
-    return Table(
-        ("Index", f"at {smallest:,}", f"at {largest:,}", "power of n"),
-        rows,
-        caption=Cell("Memory of an entity"),
-    )
+    rows = []
+    for series, label in zip(known, _label_with_ends(known), strict=True):
+        growth = next(growth for growth in series.growths if growth.metric.name == _MEMORY)
+        ends = [_estimate_text(trial) for trial in (series.trials[0], series.trials[-1])]
+        rows.append([Cell(label), *map(Cell, ends), _exponent_cell(growth)])
+    return Table(("Index", *_name_ends(known), "power of n"), rows, caption=Cell("Memory of an entity"))
 
 
 def _estimate_text(trial: TrialReport) -> str:
@@ -214,12 +249,12 @@ def _estimate_text(trial: TrialReport) -> str:
     return NOTHING if estimate is None else with_interval(estimate)
 
 
-def _sentence(series: Sequence[SizeSeries]) -> str:
+def _sentence(all_series: Sequence[SizeSeries]) -> str:
     """Which series grow least and most in the time of a query."""
     known = [
-        (growth.exponent, one.label)
-        for one in series
-        for growth in one.growths
+        (growth.exponent, series.label)
+        for series in all_series
+        for growth in series.growths
         if growth.exponent is not None and growth.metric.name == "query_seconds"
     ]
     if len(known) < 2:
@@ -227,15 +262,17 @@ def _sentence(series: Sequence[SizeSeries]) -> str:
     known.sort(key=lambda pair: pair[0].slope)
     (least, first), (most, last) = known[0], known[-1]
     if least.high >= most.low:
-        return f"The time of a query grows alike in all {len(known)} series, as far as their intervals tell."
+        every = "both" if len(known) == 2 else f"all {len(known)}"
+        return f"Query time grows at the same rate in {every} series, within their intervals."
     return (
-        f"The time of a query grows least for {first} (power {significant(least.slope)}) and most for {last} "
+        f"Query time grows least for {first} (power {significant(least.slope)}) and most for {last} "
         f"(power {significant(most.slope)})."
     )
 
 
 def _series_document(series: SizeSeries) -> dict[str, Any]:
     return {
+        "benchmark": series.benchmark,
         "settings": dict(series.settings),
         "sizes": series.sizes,
         "metrics": {growth.metric.name: _growth_document(growth) for growth in series.growths},

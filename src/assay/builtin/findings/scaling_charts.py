@@ -22,7 +22,7 @@ _MOST = 12
 
 
 def growth_charts(series: Sequence[SizeSeries]) -> list[Chart]:
-    metrics = {growth.metric.name: growth.metric for one in series for growth in one.growths}
+    metrics = {growth.metric.name: growth.metric for size_series in series for growth in size_series.growths}
     return [
         Chart(f"growth-{metric.name}", _growth(series[:_MOST], metric, is_cut=len(series) > _MOST))
         for metric in metrics.values()
@@ -31,9 +31,9 @@ def growth_charts(series: Sequence[SizeSeries]) -> list[Chart]:
 
 def _growth(series: Sequence[SizeSeries], metric: Metric, *, is_cut: bool) -> Spec:
     known: list[tuple[str, int, Estimate]] = [
-        (one.label, size, estimate)
-        for one in series
-        for size, trial in zip(one.sizes, one.trials, strict=True)
+        (size_series.label, size, estimate)
+        for size_series in series
+        for size, trial in zip(size_series.sizes, size_series.trials, strict=True)
         for estimate in trial.estimates
         if estimate.metric.name == metric.name
     ]

@@ -16,7 +16,7 @@ from assay.model.figure import format_span
 from assay.model.load_verdict import LoadVerdict
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, RunOutcome, Table, Tile
 from assay.model.stress import ErrorDetail, ScenarioFinding, ScenarioScore, StressFinding
-from assay.plugin.finding import Finding
+from assay.plugin import Finding
 from assay.report import stress as words
 from assay.units import format_count, significant
 
@@ -28,9 +28,14 @@ _MINOR_BESIDE_QUALITY = frozenset({"Sustained", "P95", "Broke"})
 
 @dataclass(frozen=True, slots=True)
 class StressResults(Finding):
-    """The scenarios of a stress test."""
+    """The scenarios of a stress test.
+
+    The finding is read back from the outputs of the executions, one for each scenario, so a resumed test
+    shows scenarios of both parts.
+    """
 
     is_swept: ClassVar[bool] = False
+    can_rerun: ClassVar[bool] = False
     is_listed_in_terminal: ClassVar[bool] = False
 
     finding: StressFinding
@@ -76,8 +81,8 @@ class StressResults(Finding):
                         if lines
                     ),
                     *(
-                        _scenario(one, scores.get(one.scenario), with_charts=with_charts)
-                        for one in finding.scenarios
+                        _scenario(scenario, scores.get(scenario.scenario), with_charts=with_charts)
+                        for scenario in finding.scenarios
                     ),
                 ],
                 subtitle=". ".join(filter(None, (words.setting_text(finding), calm))),
@@ -137,13 +142,13 @@ def _error_table(details: Sequence[ErrorDetail]) -> Table:
         ("Error", "Times", "Message", "Exit code", "Standard error ends"),
         [
             (
-                Cell(one.kind),
-                Cell(str(one.count)),
-                Cell(f"{one.message} ({one.place})" if one.place else one.message, is_output=True),
-                Cell("–" if one.exit_code is None else str(one.exit_code)),
-                Cell(one.stderr.strip() or "–", is_output=bool(one.stderr.strip())),
+                Cell(error.kind),
+                Cell(str(error.count)),
+                Cell(f"{error.message} ({error.place})" if error.place else error.message, is_output=True),
+                Cell("–" if error.exit_code is None else str(error.exit_code)),
+                Cell(error.stderr.strip() or "–", is_output=bool(error.stderr.strip())),
             )
-            for one in details
+            for error in details
         ],
         words=(2, 4),
         terminal=lines,

@@ -29,7 +29,7 @@ from assay.builtin.findings.team_text import (
 from assay.model import Doubt, TrialReport, Verdict
 from assay.model.page import Bar, Cell, Charts, Lane, PageSection, Table, Tile, Timeline
 from assay.model.team import Round, Stint, TeamFinding, options_asked
-from assay.plugin.finding import Finding
+from assay.plugin import Finding
 from assay.units import seconds
 
 _IN_FULL = 4
@@ -41,10 +41,15 @@ _TONES = {Verdict.BETTER: "good", Verdict.WORSE: "bad"}
 
 @dataclass(frozen=True, slots=True)
 class TeamResults(Finding):
-    """The teams of a run, one for each point, with both legs compared pair by pair."""
+    """The teams of a run, one for each point, with both legs compared pair by pair.
+
+    A pair has a sequential and a concurrent leg that ran back to back, so that slow changes of the
+    machine and the server cancel. A pair with a failed leg is left out as a whole.
+    """
 
     is_swept: ClassVar[bool] = False
     """The two legs of a team are compared pair by pair; to a sweep they would be one axis among others."""
+    can_rerun: ClassVar[bool] = False
     is_listed_in_terminal: ClassVar[bool] = False
 
     teams: tuple[TeamFinding, ...]
@@ -185,7 +190,7 @@ def _bars(stints: Sequence[Stint], name: str) -> Iterator[Bar]:
 
 
 def _tiles(teams: Sequence[TeamFinding]) -> Iterator[Tile]:
-    """Of the team with the highest speedup."""
+    """Show the key figures of the team with the highest speedup."""
     best = max(teams, key=lambda team: team.speedup.value if team.speedup else 0.0)
     mark = " (simulated)" if best.is_simulated else ""
     name = best.label if len(teams) > 1 else f"{len(best.agents)} agents"

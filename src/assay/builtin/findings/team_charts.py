@@ -69,16 +69,16 @@ def _lane() -> Spec:
     return {**build_name_axis(), "axis": {"grid": False, "labelLimit": 360}}
 
 
-def timeline(team: TeamFinding, one: Round) -> Spec:
+def timeline(team: TeamFinding, team_round: Round) -> Spec:
     """A lane for each agent and leg, one scale for both legs; the tick within a bar is the first token."""
-    scale = scale_for("s", max(one.sequential_seconds, one.concurrent_seconds))
+    scale = scale_for("s", max(team_round.sequential_seconds, team_round.concurrent_seconds))
     rows = [
         _bar(leg, stint, scale.factor)
-        for leg, stints in (("sequential", one.sequential), ("concurrent", one.concurrent))
+        for leg, stints in (("sequential", team_round.sequential), ("concurrent", team_round.concurrent))
         for stint in stints
     ]
     lanes = [f"{leg} · {agent.name}" for leg in ("sequential", "concurrent") for agent in team.agents]
-    longest = max(one.sequential_seconds, one.concurrent_seconds) / scale.factor
+    longest = max(team_round.sequential_seconds, team_round.concurrent_seconds) / scale.factor
     x = {
         "field": "start",
         "type": "quantitative",
@@ -98,7 +98,7 @@ def timeline(team: TeamFinding, one: Round) -> Spec:
     return {
         **frame(
             f"Who worked when: {team.label}",
-            f"the pair of legs with the middle speedup, {one.speedup:.3g} ×{simulated}",
+            f"the pair of legs with the middle speedup, {team_round.speedup:.3g} ×{simulated}",
         ),
         "height": 30 * len(lanes),
         "layer": [

@@ -58,16 +58,16 @@ def verdict(team: TeamFinding) -> str:
     """What working at once gains, by the rules of every comparison."""
     found = team.comparison
     if found is None or found.ratio is None:
-        return "There is no whole pair of legs to compare."
+        return "There is no complete pair of legs to compare."
     share = percent(1 / found.ratio)
     match found.verdict:
         case Verdict.BETTER:
-            return f"Working at once is faster: it takes {share} of the time that one after the other takes."
+            return f"Working concurrently is faster: it takes {share} of the sequential time."
         case Verdict.WORSE:
-            return f"Working at once is slower: it takes {share} of the time that one after the other takes."
+            return f"Working concurrently is slower: it takes {share} of the sequential time."
         case Verdict.SAME:
-            return f"Working at once takes as long as one after the other, within {percent(found.tolerance)}."
-    return f"Whether working at once is faster is open. {found.reason}".strip()
+            return f"Working concurrently takes as long as working sequentially, within {percent(found.tolerance)}."
+    return f"It is undecided whether working concurrently is faster. {found.reason}".strip()
 
 
 def best_text(teams: Sequence[TeamFinding]) -> str:
@@ -75,9 +75,9 @@ def best_text(teams: Sequence[TeamFinding]) -> str:
     known = [(team, team.speedup) for team in teams if team.speedup is not None]
     if len(known) < 2:
         return ""
-    best, figure = max(known, key=lambda one: one[1].value)
-    others = [one for team, one in known if team is not best]
-    reach = [one for one in others if not _is_apart(figure, one)]
+    best, figure = max(known, key=lambda entry: entry[1].value)
+    others = [speedup for team, speedup in known if team is not best]
+    reach = [other for other in others if not _is_apart(figure, other)]
     if not reach:
         return f"'{best.label}' has the highest speedup; its interval overlaps none of the others ({len(others)})"
     return (
@@ -86,7 +86,10 @@ def best_text(teams: Sequence[TeamFinding]) -> str:
 
 
 def _is_apart(best: Figure, other: Figure) -> bool:
-    """By their intervals, and by more than counts as the same."""
+    """Say whether the best figure is certainly higher than the other one.
+
+    Their intervals must not overlap, and they must differ by more than the tolerance.
+    """
     if best.low is None or other.high is None:
         return False
     return best.low > other.high and best.value > other.value * (1 + TOLERANCE)
@@ -120,7 +123,7 @@ def skew_text(team: TeamFinding) -> str:
     """Nothing where one permit lets them begin only one after another."""
     if not team.rounds or team.at_once == 1:
         return NOTHING
-    most = max(one.skew_seconds for one in team.rounds)
+    most = max(team_round.skew_seconds for team_round in team.rounds)
     typical = team.figures.get("skew_seconds")
     if not most:
         return seconds(0.0)
@@ -173,7 +176,10 @@ AGENT_COLUMNS = ("Agent", "Slowdown", "TTFT", "Δ TTFT", "tok/s", "Δ tok/s", "C
 
 
 def agent_row(agent: Teammate) -> tuple[str, ...]:
-    """As AGENT_COLUMNS: sequential → concurrent, and deltas concurrent − sequential."""
+    """Build an agent's row for AGENT_COLUMNS.
+
+    Pairs of figures are sequential → concurrent, and differences are concurrent − sequential.
+    """
     figures = agent.figures
     late = agent.contention
     return (
@@ -199,7 +205,7 @@ def grades_text(team: TeamFinding) -> str:
 
 def typical_round(team: TeamFinding) -> Round | None:
     """The one whose speedup is the middle one."""
-    ordered = sorted(team.rounds, key=lambda one: one.speedup)
+    ordered = sorted(team.rounds, key=lambda team_round: team_round.speedup)
     return ordered[len(ordered) // 2] if ordered else None
 
 
@@ -217,7 +223,7 @@ def team_document(team: TeamFinding) -> dict[str, Any]:
         "tolerance": team.comparison.tolerance if team.comparison else None,
         "figures": {name: _plain(figure) for name, figure in team.figures.items()},
         "contention": _plain_contention(team.contention),
-        "skew_seconds_max": max((one.skew_seconds for one in team.rounds), default=None),
+        "skew_seconds_max": max((team_round.skew_seconds for team_round in team.rounds), default=None),
         "delta_sign": "concurrent − sequential",
         "agents": [
             {
@@ -233,13 +239,13 @@ def team_document(team: TeamFinding) -> dict[str, Any]:
         "grades": [to_plain(grade) for grade in team.grades],
         "rounds": [
             {
-                "number": one.number,
-                "sequential_seconds": one.sequential_seconds,
-                "concurrent_seconds": one.concurrent_seconds,
-                "speedup": one.speedup,
-                "skew_seconds": one.skew_seconds,
+                "number": team_round.number,
+                "sequential_seconds": team_round.sequential_seconds,
+                "concurrent_seconds": team_round.concurrent_seconds,
+                "speedup": team_round.speedup,
+                "skew_seconds": team_round.skew_seconds,
             }
-            for one in team.rounds
+            for team_round in team.rounds
         ],
         "warnings": list(team.doubts),
     }

@@ -15,7 +15,7 @@ from assay.builtin.findings.workflow_summary import (
 )
 from assay.model import Comparison, Doubt, Status, TrialReport
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, Table, Tile
-from assay.plugin.finding import Finding
+from assay.plugin import Finding
 from assay.report.documents.result import plain
 from assay.report.figures import NOTHING, ratio_text, with_interval
 from assay.units import format_count, percent, significant, size, usd
@@ -26,7 +26,10 @@ _MOST_USES = 8
 
 @dataclass(frozen=True, slots=True)
 class WorkflowResults(Finding):
-    """The models of a run, each with all its executions."""
+    """The models of a run, each with all its executions.
+
+    A workflow that failed has no duration in the figures, because one that fails early would look quick.
+    """
 
     is_swept: ClassVar[bool] = False
     is_listed_in_terminal: ClassVar[bool] = False
@@ -42,7 +45,11 @@ class WorkflowResults(Finding):
 
     @classmethod
     def compared_params(cls, params: Mapping[str, object]) -> Mapping[str, object]:
-        """Of the agent only its model: it is told apart by its name, as everywhere."""
+        """Compare the agent's model only, beside the params of the workflow.
+
+        Agents are told apart by their names, as everywhere else, so their other options would only split
+        what belongs together.
+        """
         agent = params.get("agent")
         options = agent.get("options") if isinstance(agent, Mapping) else None
         model = {"model": options["model"]} if isinstance(options, Mapping) and "model" in options else {}
@@ -103,7 +110,7 @@ class WorkflowResults(Finding):
     def doubts(self) -> Sequence[Doubt]:
         """A model that answered in the place of another is found by the treatment check; here, one that does not tell."""
         untold = [model.label for model in self.models if model.model is None and not model.is_simulated]
-        message = f"{', '.join(untold)} did not tell which model answered, so nothing proves that it was the one asked for."
+        message = f"{', '.join(untold)} did not report which model answered, so nothing proves that it was the requested one."
         unproved = [Doubt("model_unknown", message)] if untold else []
         return [*unproved, *(_attempt_doubt(model) for model in self.models if model.attempts())]
 

@@ -35,7 +35,10 @@ _RADAR = {
 
 
 def build_charts(models: Sequence[ModelSummary]) -> list[Chart]:
-    """Those that have data: a run without one whole workflow has no times, and then no radar either."""
+    """Build the charts that there are data for.
+
+    A run in which no workflow was completed has no times, and then no radar chart either.
+    """
     charts = [
         Chart("execution_time", execution_time(models)) if _has(models, "run_seconds") else None,
         Chart("success_rate", success_rate(models)),
@@ -62,7 +65,7 @@ def _has(models: Sequence[ModelSummary], metric: str) -> bool:
 
 
 def _name(model: ModelSummary) -> str:
-    """On axes and in legends; simulated models are marked, unless their name says so."""
+    """Return the name of a model for axes and legends; simulated models are marked, unless their name says so."""
     return (
         f"{model.label} (simulated)" if model.is_simulated and "simulated" not in model.label else model.label
     )
@@ -309,7 +312,11 @@ def model_comparison(models: Sequence[ModelSummary], title: str = "Models side b
 
 
 def _corners(model: ModelSummary, quickest: float | None, leanest: float | None) -> list[Corner]:
-    """In the order of `_RADAR`; an empty text marks what the model has no figure for."""
+    """Compute the corners of a model in the radar chart, in the order of `_RADAR`.
+
+    A corner has a value from 0 to 1 and the text that stands at it; the text is empty where the model has
+    no such figure.
+    """
     durations, peak = model.durations(), model.mean("steps_peak_bytes")
     time = statistics.median(durations) if durations else None
     shares = [model.mean(name) for name in ("right_results", "resume_detected_share", "plan_f1")]

@@ -46,7 +46,11 @@ _MEANS = (
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """One model over its measured executions."""
+    """One model over its measured executions.
+
+    Rates of success are shares with a Wilson interval; other figures are means or medians over the
+    executions that have them.
+    """
 
     label: str
     trial: TrialReport
@@ -74,7 +78,7 @@ class ModelSummary:
         return wilson(self.success_rate, len(self.executions))
 
     def values(self, metric: str) -> list[float]:
-        """Of all executions that have it."""
+        """Return this metric of all executions that have it."""
         return [e.measurements[metric] for e in self.executions if metric in e.measurements]
 
     def mean(self, metric: str) -> float | None:
@@ -82,7 +86,7 @@ class ModelSummary:
         return statistics.fmean(values) if values else None
 
     def durations(self) -> list[float]:
-        """Of those that succeeded: a workflow that fails early is not a quick one."""
+        """Return the durations of the executions that succeeded: a workflow that fails early is not a quick one."""
         return [e.measurements[DURATION] for e in self.executions if e.status is Status.OK]
 
     def details(self) -> list[Mapping[str, Any]]:
@@ -208,9 +212,9 @@ def _describe_lead_of_kind(models: Sequence[ModelSummary]) -> tuple[str, str]:
     corrected = holm([_compare_success(first, other) for other in ranked[1:]])
     behind = [other for other, p in zip(ranked[1:], corrected, strict=True) if p < _SIGNIFICANT]
     if not behind:
-        return f"The success rates of {names} cannot be told apart with so few runs.", "warn"
+        return f"With so few runs, the success rates of {names} cannot be distinguished.", "warn"
     alike = [model.label for model in ranked[1:] if model not in behind]
-    also = f"; {and_list(alike)} cannot be told apart from it" if alike else ""
+    also = f"; {and_list(alike)} cannot be distinguished from it" if alike else ""
     worse = and_list([model.label for model in behind])
     return f"{first.label} succeeds most often ({shown}), more often than {worse}{also}.", "good"
 

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 from assay.builtin.instruments.options import whole
 from assay.builtin.instruments.source_names import artifact_name, short_path
 from assay.model import Better, Metric
-from assay.plugin.experiment import ExperimentContext
-from assay.plugin.instrument import File, Reading
+from assay.plugin import ExperimentContext, File, Reading
 
 Function = tuple[str, int, str]
 """File, line and name, as the profiler keys its figures."""
@@ -71,7 +70,10 @@ class CProfile:
 
 
 def _shorten_file_names(stats: Mapping[Function, Figures]) -> Stats:
-    """With short file names; functions that then cannot be told apart are added up. Our own calls are left out."""
+    """Shorten the file names, and leave out Assay's own calls.
+
+    Functions that have the same name after that are added up.
+    """
     short: Stats = {}
     for (file, line, name), (primitive, calls, internal, cumulative, callers) in stats.items():
         if _OWN in name:

@@ -12,9 +12,7 @@ from typing import Any, ClassVar
 from assay.builtin.instruments.options import at_least, whole
 from assay.builtin.instruments.sampling import Row, SampledState, Sampler
 from assay.model import Better, Metric
-from assay.plugin.experiment import ExperimentContext
-from assay.plugin.instrument import NotMeasurable, Reading
-from assay.plugin.steady_clock import SteadyClock
+from assay.plugin import ExperimentContext, NotMeasurable, Reading, SteadyClock
 
 
 class Gpu:

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 from assay.builtin.instruments.options import whole
 from assay.builtin.instruments.source_names import artifact_name, short_path
 from assay.model import Better, Metric
-from assay.plugin.experiment import ExperimentContext
-from assay.plugin.instrument import File, Reading
+from assay.plugin import ExperimentContext, File, Reading
 
 
 class Memory:

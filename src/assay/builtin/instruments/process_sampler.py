@@ -152,11 +152,13 @@ def read_row(pid: int) -> dict[str, Any]:
         with contextlib.suppress(OSError):
             threads[tid] = read_state(pid, tid)
     cpu, rss, operations, moved = 0.0, 0, 0, 0
-    for one in (pid, *(child for child in list_children(pid) if child not in _OWN)):
+    for process_id in (pid, *(child for child in list_children(pid) if child not in _OWN)):
         with contextlib.suppress(OSError):
-            cpu += read_cpu_seconds(one)
-            rss += int(Path(f"/proc/{one}/statm").read_bytes().split()[1]) * _PAGE
-            counters = dict(line.split(b": ") for line in Path(f"/proc/{one}/io").read_bytes().splitlines())
+            cpu += read_cpu_seconds(process_id)
+            rss += int(Path(f"/proc/{process_id}/statm").read_bytes().split()[1]) * _PAGE
+            counters = dict(
+                line.split(b": ") for line in Path(f"/proc/{process_id}/io").read_bytes().splitlines()
+            )
             operations += int(counters[b"syscr"]) + int(counters[b"syscw"])
             moved += int(counters[b"rchar"]) + int(counters[b"wchar"])
     return {"at": at, "threads": threads, "cpu": cpu, "rss": rss, "io": operations, "io_bytes": moved}

@@ -24,8 +24,7 @@ from assay.builtin.instruments import process_sampler
 from assay.builtin.instruments.options import at_least
 from assay.builtin.instruments.profile_merge import merge_samples
 from assay.model import Better, Metric
-from assay.plugin.experiment import ExperimentContext
-from assay.plugin.instrument import File, Reading
+from assay.plugin import ExperimentContext, File, Reading
 
 _PR_SET_PTRACER = 0x59616D61
 _ANCHOR_SECONDS = 0.03

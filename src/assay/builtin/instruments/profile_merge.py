@@ -48,6 +48,8 @@ _ROOTS = (
     "<frozen runpy>",
 )
 _MOST_ROWS = 600
+_MAIN_THREAD = "MainThread"
+"""What py-spy calls the thread that runs the agent's function."""
 _STDLIB = sysconfig.get_paths()["stdlib"]
 _LOOP = "/assay/plugin/interruption"
 """Where the event loop of async agents waits."""
@@ -129,12 +131,18 @@ def merge_samples(
 
     threads: dict[str, ThreadSamples] = {}
     samples = 0
-    for row, start, end in _stretches(rows, began, ended):
+    stretches = list(_stretches(rows, began, ended))
+    known_at = _date_stacks([row for row, _, _ in stretches])
+    for row, start, end in stretches:
         for tid, state in row["threads"].items():
             history = histories.get(int(tid))
             if history is None:
                 continue
-            stack = trim_stack(history.stack_at(row["at"] - offset), number_lock(state))
+            at = known_at.get((tid, row["at"]), row["at"])
+            if at is None and history.name != _MAIN_THREAD:
+                state = "W"
+            seen_stack = history.stack_at((row["at"] if at is None else at) - offset)
+            stack = trim_stack(seen_stack, number_lock(state))
             if tid not in threads:
                 threads[tid] = ThreadSamples(history.name, start - began)
             threads[tid].add(stack or _OUTSIDE, end - start)
@@ -150,8 +158,30 @@ def _stretches(
     """Rows within the execution, each with the time that it stands for: up to half way to its neighbours."""
     within = [row for row in rows if began <= row["at"] <= ended]
     times = [row["at"] for row in within]
-    middles = [began, *((one + other) / 2 for one, other in pairwise(times)), ended]
+    middles = [began, *((earlier + later) / 2 for earlier, later in pairwise(times)), ended]
     yield from zip(within, middles, middles[1:], strict=False)
+
+
+def _date_stacks(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, float], float | None]:
+    """When the stack of a thread that waits for a lock is known best: by thread and time of the row; None where it is never known.
+
+    A blocked thread keeps its stack, and on a busy machine py-spy comes late, so the last row of a wait has the truest one. A wait that
+    outlasts the execution has no end to look at, and did not hold the execution up: an idle thread of a pool waits so for its queue.
+    """
+    dated: dict[tuple[str, float], float | None] = {}
+    later: Mapping[str, str] = {}
+    for row, following in zip(reversed(rows), [None, *reversed(rows)], strict=False):
+        for tid, state in row["threads"].items():
+            if state[:1] != "L":
+                continue
+            if following is None:
+                dated[tid, row["at"]] = None
+            elif later.get(tid) == state:
+                dated[tid, row["at"]] = dated[tid, following["at"]]
+            else:
+                dated[tid, row["at"]] = row["at"]
+        later = row["threads"]
+    return dated
 
 
 def _used(row: Mapping[str, Any], first: Mapping[str, Any], began: float) -> list[float]:

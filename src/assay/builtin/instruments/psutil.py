@@ -20,9 +20,7 @@ import psutil
 from assay.builtin.instruments.options import at_least, whole
 from assay.builtin.instruments.sampling import Row, SampledState, Sampler
 from assay.model import Better, Metric
-from assay.plugin.experiment import ExperimentContext
-from assay.plugin.instrument import Reading
-from assay.plugin.steady_clock import SteadyClock
+from assay.plugin import ExperimentContext, Reading, SteadyClock
 
 
 class Psutil:
@@ -164,7 +162,11 @@ _CHILDREN_LISTED = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exis
 
 
 def descendants(own: psutil.Process) -> Iterator[psutil.Process]:
-    """Where the kernel lists children, reading that takes a fiftieth of looking at every process of the machine."""
+    """Yield the processes below this one.
+
+    Where the kernel lists the children of a process, reading that list takes a fiftieth of looking at
+    every process of the machine.
+    """
     if not _CHILDREN_LISTED:
         with suppress(psutil.Error):
             yield from own.children(recursive=True)

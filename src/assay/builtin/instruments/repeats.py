@@ -18,8 +18,7 @@ from typing import Any, ClassVar
 
 from assay.builtin.instruments.source_names import artifact_name, short_path
 from assay.model import Metric
-from assay.plugin.experiment import ExperimentContext
-from assay.plugin.instrument import File, Reading
+from assay.plugin import ExperimentContext, File, Reading
 
 Counts = Counter[tuple[str, int, str, int, int]]
 """By file, line and function of the caller, hash and length of the text."""

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from assay.model import Better, Metric
-from assay.plugin.experiment import ExperimentContext
-from assay.plugin.instrument import Reading
+from assay.plugin import ExperimentContext, Reading
 
 _FIELDS = {
     "user_seconds": "ru_utime",

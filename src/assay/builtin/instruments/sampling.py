@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.plugin.experiment import ExperimentContext
-from assay.plugin.instrument import File, Reading
+from assay.plugin import ExperimentContext, File, Reading
 
 Row = dict[str, Any]
 

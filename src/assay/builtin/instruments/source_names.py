@@ -6,7 +6,7 @@ import sys
 from functools import lru_cache
 from pathlib import PurePath
 
-from assay.plugin.experiment import ExperimentContext
+from assay.plugin import ExperimentContext
 
 
 @lru_cache(maxsize=4096)
@@ -25,7 +25,7 @@ def short_path(file: str) -> str:
 
 
 def artifact_name(stem: str, suffix: str, context: ExperimentContext) -> str:
-    """Of a file that must not be mixed with those of the trial's other executions."""
+    """Name an artifact so that it is not mixed with those of the trial's other executions."""
     if context.iteration_index is None:
         return f"{stem}{suffix}"
     return f"{stem}-{context.iteration_index:03d}{suffix}"

@@ -7,8 +7,7 @@ from time import perf_counter_ns
 from typing import ClassVar
 
 from assay.model import Better, Metric
-from assay.plugin.experiment import ExperimentContext
-from assay.plugin.instrument import Reading
+from assay.plugin import ExperimentContext, Reading
 
 
 class Timing:

@@ -8,7 +8,7 @@ from pathlib import Path
 from assay.builtin.findings.algorithm import AlgorithmResults, contest_document
 from assay.errors import ReportError
 from assay.model import Report
-from assay.plugin.private_files import write_private
+from assay.plugin import write_private
 from assay.report.documents.result import plain, strict_json
 from assay.report.pages.page import section_markdown
 

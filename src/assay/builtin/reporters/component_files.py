@@ -14,7 +14,7 @@ from typing import Any
 from assay.errors import ReportError
 from assay.model import Estimate, Report, TrialReport
 from assay.model.page import Cell, PageSection, Table
-from assay.plugin.private_files import make_folder, write_private
+from assay.plugin import make_folder, write_private
 from assay.report.documents.result import plain, strict_json
 from assay.report.figures import NOTHING
 from assay.report.findings import finding_sections

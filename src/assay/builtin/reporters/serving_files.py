@@ -17,7 +17,7 @@ from assay.builtin.reporters.serving_pages import comparison_page, run_page
 from assay.builtin.reporters.serving_sides import Pair, PairedExecutions, Side, pairs, rounds
 from assay.errors import ReportError
 from assay.model import Execution, Report
-from assay.plugin.private_files import make_folder, write_private
+from assay.plugin import make_folder, write_private
 from assay.report.documents.file_names import safe_name
 from assay.report.documents.result import plain, strict_json
 
@@ -54,11 +54,11 @@ class _Files:
 
     def written(self) -> list[Path]:
         made = rounds(self.pair)
-        document = [_run(self.pair, one, number) for number, one in enumerate(made, 1)]
+        document = [_run(self.pair, pair, number) for number, pair in enumerate(made, 1)]
         pages = {
             f"reports/{side.role}_report_run_{number}.md": run_page(side, execution, number)
-            for number, one in enumerate(made, 1)
-            for side, execution in one.of(self.pair)
+            for number, pair in enumerate(made, 1)
+            for side, execution in pair.of(self.pair)
         }
         return [
             self._file("data/metrics.json", strict_json(plain(document), indent=2) + "\n"),
@@ -93,12 +93,12 @@ def folder_name(side: Side) -> str:
     return safe_name("_".join([side.trial.stored.trial.agent.name, *(words or ["server-defaults"]), *start]))
 
 
-def _run(pair: Pair, one: PairedExecutions, number: int) -> dict[str, Any]:
-    sides = {side.role: execution for side, execution in one.of(pair)}
+def _run(pair: Pair, execution_pair: PairedExecutions, number: int) -> dict[str, Any]:
+    sides = {side.role: execution for side, execution in execution_pair.of(pair)}
     found: dict[str, Any] = {"run_number": number}
     for side in pair.sides:
         found[f"{side.role}_results"] = _result(pair, side, sides.get(side.role))
-    found["performance_delta"] = _delta(pair, one)
+    found["performance_delta"] = _delta(pair, execution_pair)
     for side in pair.sides:
         execution = sides.get(side.role)
         found[f"{side.role}_duration"] = execution.measurements.get("seconds") if execution else None
@@ -153,11 +153,14 @@ def _aggregate(pair: Pair, execution: Execution) -> dict[str, Any]:
     }
 
 
-def _delta(pair: Pair, one: PairedExecutions) -> dict[str, Any] | None:
-    """Of one run; None where not both sides have an answer. What it is worth, `comparison_report.md` says."""
-    if one.reference is None or one.candidate is None or not one.is_whole:
+def _delta(pair: Pair, execution_pair: PairedExecutions) -> dict[str, Any] | None:
+    """Compute how the figures of one execution changed; None unless both sides have an answer.
+
+    It is a difference of single executions and proves nothing; `comparison_report.md` has the verdict.
+    """
+    if execution_pair.reference is None or execution_pair.candidate is None or not execution_pair.is_whole:
         return None
-    b, c = one.reference.measurements, one.candidate.measurements
+    b, c = execution_pair.reference.measurements, execution_pair.candidate.measurements
     found: dict[str, Any] = {
         "throughput_improvement_percent": _change(b.get(pair.throughput), c.get(pair.throughput)),
         "ttft_reduction_percent": _change(b.get("ttft"), c.get("ttft"), sign=-1),

@@ -105,20 +105,20 @@ def conclusions(report: Report, pair: Pair, compared: Sequence[Comparison]) -> I
     if spoilt:
         yield f"None: the two points did not run with their settings. {text(spoilt[0].message)}"
         return
-    yield from (_sentence(one) for one in compared)
-    yield f"**{_together([one.verdict for one in compared if one.verdict])}**"
+    yield from (_sentence(comparison) for comparison in compared)
+    yield f"**{_together([comparison.verdict for comparison in compared if comparison.verdict])}**"
 
 
-def _sentence(one: Comparison) -> str:
-    what = _CALLED.get(one.metric.name, f"throughput ({one.metric.name})").capitalize()
-    change = text(change_text(one))
-    match one.verdict:
+def _sentence(comparison: Comparison) -> str:
+    what = _CALLED.get(comparison.metric.name, f"throughput ({comparison.metric.name})").capitalize()
+    change = text(change_text(comparison))
+    match comparison.verdict:
         case Verdict.BETTER | Verdict.WORSE:
-            return f"{what}: chimera is {one.verdict.value}, {change}."
+            return f"{what}: chimera is {comparison.verdict.value}, {change}."
         case Verdict.SAME:
-            return f"{what}: a tie, {change}; differences within {text(tolerance_text(one))} count as none."
+            return f"{what}: a tie, {change}; differences within {text(tolerance_text(comparison))} count as none."
         case _:
-            return f"{what}: undecided, {change}. {text(one.reason)}"
+            return f"{what}: undecided, {change}. {text(comparison.reason)}"
 
 
 def _together(verdicts: Sequence[Verdict]) -> str:
@@ -131,7 +131,7 @@ def _together(verdicts: Sequence[Verdict]) -> str:
         return "Undecided: the figures show no certain difference between the two."
     if {Verdict.BETTER, Verdict.WORSE} <= found:
         return "A trade-off: chimera is better in one and worse in another."
-    sure = "" if Verdict.UNSURE not in found else ", as far as it is decided"
+    sure = "" if Verdict.UNSURE not in found else " so far; some comparisons are undecided"
     if Verdict.BETTER in found:
         return f"Chimera is better{sure}."
     if Verdict.WORSE in found:
@@ -150,7 +150,9 @@ def _estimates(pair: Pair) -> str:
 
 
 def _cells(side: Side, name: str) -> tuple[str, str, str]:
-    found: Estimate | None = next((one for one in side.trial.estimates if one.metric.name == name), None)
+    found: Estimate | None = next(
+        (estimate for estimate in side.trial.estimates if estimate.metric.name == name), None
+    )
     if found is None:
         return NOTHING, NOTHING, NOTHING
     kind = "" if found.metric.kind == "measured" else f" ({found.metric.kind.value})"
@@ -162,7 +164,12 @@ def _comparisons(compared: Sequence[Comparison]) -> str:
     if not compared:
         return ""
     rows = [
-        (text(one.metric.name), text(change_text(one)), one.verdict or NOTHING, text(one.reason))
-        for one in compared
+        (
+            text(comparison.metric.name),
+            text(change_text(comparison)),
+            comparison.verdict or NOTHING,
+            text(comparison.reason),
+        )
+        for comparison in compared
     ]
     return "## Chimera against baseline\n\n" + table(("Metric", "Change", "Verdict", "Why"), rows)

@@ -44,7 +44,7 @@ class Side:
         return {name: value for name, value in own.items() if value is not None}
 
     def options(self) -> dict[str, Any]:
-        """As the server has them where it tells, else as they were asked for."""
+        """Return the options in effect as the server reports them, and as requested where it does not."""
         told = {
             name: value for name, value in self.trial.applied.items() if name in OPTIONS and value is not None
         }
@@ -120,7 +120,7 @@ class PairedExecutions:
     @property
     def is_whole(self) -> bool:
         both = (self.reference, self.candidate)
-        return all(one is not None and one.status is Status.OK for one in both)
+        return all(execution is not None and execution.status is Status.OK for execution in both)
 
     def of(self, pair: Pair) -> list[tuple[Side, Execution]]:
         found = zip(pair.sides, (self.reference, self.candidate), strict=False)
@@ -140,7 +140,9 @@ def pairs(report: Report) -> list[Pair]:
 
 def _against(trials: Sequence[TrialReport]) -> list[Pair]:
     """Against the one whose profile is called baseline, else the first."""
-    first = next((one for one in trials if one.stored.trial.params.get("profile") == "baseline"), trials[0])
+    first = next(
+        (trial for trial in trials if trial.stored.trial.params.get("profile") == "baseline"), trials[0]
+    )
     reference = Side("baseline", first)
     others = [Pair(reference, Side("chimera", trial)) for trial in trials if trial is not first]
     return others or [Pair(reference, None)]
@@ -148,7 +150,11 @@ def _against(trials: Sequence[TrialReport]) -> list[Pair]:
 
 def rounds(pair: Pair) -> list[PairedExecutions]:
     sides = [
-        {(one.process, one.repetition): one for one in side.trial.executions if one.phase is Phase.MEASURED}
+        {
+            (execution.process, execution.repetition): execution
+            for execution in side.trial.executions
+            if execution.phase is Phase.MEASURED
+        }
         for side in pair.sides
     ]
     places = sorted({place for side in sides for place in side})

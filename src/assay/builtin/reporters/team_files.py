@@ -16,7 +16,7 @@ from assay.builtin.findings.team_text import team_document
 from assay.errors import ReportError
 from assay.model import Report, Verdict
 from assay.model.team import Round, Stint, TeamFinding, Teammate
-from assay.plugin.private_files import make_folder, write_private
+from assay.plugin import make_folder, write_private
 from assay.report.documents.file_names import distinct_names, safe_name
 from assay.report.documents.result import plain, strict_json
 from assay.report.pages.markdown_escape import table, text
@@ -33,7 +33,9 @@ class TeamFiles:
     """Writes a folder of JSON and Markdown files for each run of a team; ReportError for a run without a team."""
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
-        found = next((one for one in report.findings.values() if isinstance(one, TeamResults)), None)
+        found = next(
+            (finding for finding in report.findings.values() if isinstance(finding, TeamResults)), None
+        )
         if found is None:
             raise ReportError(f"Run '{report.run.id}' has no team: the format 'team' is for assay team.")
         teams = found.teams
@@ -45,10 +47,10 @@ class TeamFiles:
 
 def _team(team: TeamFinding, folder: Path) -> list[Path]:
     files: list[Path] = []
-    for number, one in enumerate(team.rounds, 1):
+    for number, team_round in enumerate(team.rounds, 1):
         own = folder / f"run_{number}"
-        reports = {agent.name: _agent_report(team, one, agent.name) for agent in team.agents}
-        files.append(_json(own / "metrics.json", _metrics(team, one, number)))
+        reports = {agent.name: _agent_report(team, team_round, agent.name) for agent in team.agents}
+        files.append(_json(own / "metrics.json", _metrics(team, team_round, number)))
         files += [_text(own / f"{safe_name(_key(name))}_report.md", page) for name, page in reports.items()]
         files.append(_text(own / "combined_report.md", "\n\n".join(reports.values())))
     files.append(_json(folder / "summary.json", _summary(team)))
@@ -56,13 +58,13 @@ def _team(team: TeamFinding, folder: Path) -> list[Path]:
     return files
 
 
-def _metrics(team: TeamFinding, one: Round, number: int) -> dict[str, Any]:
+def _metrics(team: TeamFinding, team_round: Round, number: int) -> dict[str, Any]:
     return {
-        **{_key(agent.name): _agent(team, one, agent) for agent in team.agents},
+        **{_key(agent.name): _agent(team, team_round, agent) for agent in team.agents},
         "run_number": number,
         "scenario": team.name,
         "simulated": team.is_simulated,
-        "summary": _round_summary(team, one),
+        "summary": _round_summary(team, team_round),
     }
 
 
@@ -70,12 +72,12 @@ def _key(name: str) -> str:
     return f"{name}_agent" if name in _TAKEN else name
 
 
-def _agent(team: TeamFinding, one: Round, agent: Teammate) -> dict[str, Any]:
+def _agent(team: TeamFinding, team_round: Round, agent: Teammate) -> dict[str, Any]:
     name, prompts = agent.name, list(team.prompts.get(agent.name, {}).values())
     definition = dict(team.options.get(name, {}))
     options = definition.get("options", {})
     options = options if isinstance(options, dict) else {}
-    work = _of(one.concurrent, name)
+    work = _of(team_round.concurrent, name)
     return {
         "config": {
             "id": name,
@@ -87,39 +89,39 @@ def _agent(team: TeamFinding, one: Round, agent: Teammate) -> dict[str, Any]:
             "cases": [stint.case for stint in work],
         },
         "execution_time_s": _find_end(work),
-        "sequential_execution_time_s": sum(s.end - s.start for s in _of(one.sequential, name)),
+        "sequential_execution_time_s": sum(s.end - s.start for s in _of(team_round.sequential, name)),
         "result": {
             "requests": len(work),
             "tokens_generated": _tokens(work),
             "throughput_tokens_per_sec": _throughput(work),
             "ttft_ms": _ttft_ms(work),
-            "sequential_throughput_tokens_per_sec": _throughput(_of(one.sequential, name)),
-            "sequential_ttft_ms": _ttft_ms(_of(one.sequential, name)),
-            "answers": plain(one.answers.get(name, {})),
+            "sequential_throughput_tokens_per_sec": _throughput(_of(team_round.sequential, name)),
+            "sequential_ttft_ms": _ttft_ms(_of(team_round.sequential, name)),
+            "answers": plain(team_round.answers.get(name, {})),
         },
     }
 
 
-def _round_summary(team: TeamFinding, one: Round) -> dict[str, Any]:
+def _round_summary(team: TeamFinding, team_round: Round) -> dict[str, Any]:
     names = [agent.name for agent in team.agents]
-    durations = [_find_end(_of(one.concurrent, name)) for name in names]
+    durations = [_find_end(_of(team_round.concurrent, name)) for name in names]
     is_found = team.contention is not None and team.contention.verdict is Verdict.WORSE
-    rates = [_throughput(_of(one.concurrent, name)) for name in names]
-    firsts = [_ttft_ms(_of(one.concurrent, name)) for name in names]
-    seed = sum(durations) / one.concurrent_seconds
+    rates = [_throughput(_of(team_round.concurrent, name)) for name in names]
+    firsts = [_ttft_ms(_of(team_round.concurrent, name)) for name in names]
+    seed = sum(durations) / team_round.concurrent_seconds
     return {
-        "concurrency_speedup": one.speedup,
-        "efficiency_percent": 100 * one.speedup / team.at_once,
-        "concurrent_wall_time_s": one.concurrent_seconds,
-        "sequential_wall_time_s": one.sequential_seconds,
-        "sequential_estimated_s": one.sequential_seconds,
+        "concurrency_speedup": team_round.speedup,
+        "efficiency_percent": 100 * team_round.speedup / team.at_once,
+        "concurrent_wall_time_s": team_round.concurrent_seconds,
+        "sequential_wall_time_s": team_round.sequential_seconds,
+        "sequential_estimated_s": team_round.sequential_seconds,
         "sequential_is": "measured, not estimated",
         "throughput_delta": _first_less_second(rates),
         "ttft_delta_ms": _first_less_second(firsts),
         "delta_sign": _SIGN,
-        "resource_contention_detected": is_found and one.slower > 0,
-        "contention_events": one.slower,
-        "start_skew_ms": 1e3 * one.skew_seconds,
+        "resource_contention_detected": is_found and team_round.slower > 0,
+        "contention_events": team_round.slower,
+        "start_skew_ms": 1e3 * team_round.skew_seconds,
         "balance_ratio": statistics.fmean(durations) / max(durations),
         "as_seed_002_computed_it": {
             "concurrency_speedup": seed,
@@ -162,7 +164,7 @@ def _ttft_ms(work: Sequence[Stint]) -> float | None:
 
 
 def _summary(team: TeamFinding) -> dict[str, Any]:
-    rounds = [_round_summary(team, one) for one in team.rounds]
+    rounds = [_round_summary(team, team_round) for team_round in team.rounds]
 
     def average(*path: str) -> float | None:
         values: list[Any] = rounds
@@ -194,16 +196,16 @@ def _summary(team: TeamFinding) -> dict[str, Any]:
 def _summary_page(team: TeamFinding) -> str:
     names = ("Run", "Speedup", "Efficiency", "Sequential", "Concurrent", "Skew", "Seed 002's “speedup”")
     rows = []
-    for number, one in enumerate(team.rounds, 1):
-        found = _round_summary(team, one)
+    for number, team_round in enumerate(team.rounds, 1):
+        found = _round_summary(team, team_round)
         rows.append(
             (
                 str(number),
-                f"{significant(one.speedup)} ×",
+                f"{significant(team_round.speedup)} ×",
                 f"{significant(found['efficiency_percent'])} %",
-                seconds(one.sequential_seconds),
-                seconds(one.concurrent_seconds),
-                seconds(one.skew_seconds),
+                seconds(team_round.sequential_seconds),
+                seconds(team_round.concurrent_seconds),
+                seconds(team_round.skew_seconds),
                 f"{significant(found['as_seed_002_computed_it']['concurrency_speedup'])} ×",
             )
         )
@@ -215,8 +217,8 @@ def _summary_page(team: TeamFinding) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _agent_report(team: TeamFinding, one: Round, name: str) -> str:
-    work, answers = _of(one.concurrent, name), one.answers.get(name, {})
+def _agent_report(team: TeamFinding, team_round: Round, name: str) -> str:
+    work, answers = _of(team_round.concurrent, name), team_round.answers.get(name, {})
     figures = [
         f"- {len(work)} requests in {seconds(_find_end(work))} while {len(team.agents) - 1} other agents worked",
         f"- throughput {_format_measure(_throughput(work), 'tok/s')}, time to first token {_format_measure(_ttft_ms(work), 'ms')}",

@@ -17,7 +17,7 @@ from assay.builtin.findings.workflow_charts import build_charts
 from assay.builtin.findings.workflow_summary import ModelSummary
 from assay.errors import ReportError
 from assay.model import Execution, Report, Status
-from assay.plugin.private_files import write_private
+from assay.plugin import write_private
 from assay.report.charts.renderer import Drawing, draw
 from assay.report.charts.vega import apply_theme
 from assay.report.documents.result import plain, strict_json

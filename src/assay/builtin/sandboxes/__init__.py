@@ -1,1 +1,1 @@
-"""How programs that nobody trusts are confined."""
+"""Sandboxes, which confine untrusted programs."""

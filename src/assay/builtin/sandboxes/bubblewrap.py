@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from assay.builtin.sandboxes.ceilings import with_ceilings
 from assay.builtin.sandboxes.seccomp import seccomp_filter
-from assay.plugin.sandbox import Program, python_path
+from assay.plugin import Program, python_path
 
 _PROBED = "ASSAY_SANDBOX_PROBED"
 """Tells workers which bwrap is known to work, so that only the first process tries it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.plugin.sandbox import Ceilings
+from assay.plugin import Ceilings
 
 _ADDRESS_SPACE = 4
 """Interpreters reserve far more memory than they use, so the address space gets a multiple of the ceiling on memory."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from assay.builtin.sandboxes.ceilings import with_ceilings
-from assay.plugin.sandbox import Program
+from assay.plugin import Program
 
 
 class Unconfined:

@@ -16,8 +16,8 @@ from typing import ClassVar
 from assay.builtin.scenarios.bisection import bisect_load
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stretch
-from assay.plugin.scenario import Bench
-from assay.plugin.scenario_outcome import (
+from assay.plugin import (
+    Bench,
     HandledLoad,
     build_finding,
     build_load_point,
@@ -55,24 +55,30 @@ class ConcurrentRequests:
         return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
+        """Climb the levels of concurrency, then search for the border between the last that held and the
+        first that broke.
+
+        Only the levels that were climbed count in totals and on the time axis; the steps of the search
+        are probes.
+        """
         # Levels that are climbed are the scenario itself; those of the search are probes, which count in no total.
         done = self._climb_levels(bench)
         asked = self._levels(bench)
         levels = asked[: len(done)]
         search = _LevelSearch(self, bench, dict(zip(levels, done, strict=True)))
-        borne, breach = search.run()
+        sustained, breach = search.run()
         # A probe breaks at a moment of its own; on the time axis of the scenario it stands where the levels above it began.
         if breach is not None:
             above = [
                 at for level, at in zip(levels, compute_begins(done), strict=True) if level >= breach.load
             ]
             breach = replace(breach, at=min(above, default=breach.at))
-        shown = search.tried.get(borne, done[0])
+        shown = search.tried.get(sustained, done[0])
         return build_finding(
             self,
             bench,
             done,
-            HandledLoad(float(asked[-1]), float(borne), "at a time"),
+            HandledLoad(float(asked[-1]), float(sustained), "at a time"),
             breach,
             lasted=self.seconds * len(done),
             shown=shown,

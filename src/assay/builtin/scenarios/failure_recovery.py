@@ -24,8 +24,7 @@ from assay.load.stress.resources import find_agent_processes
 from assay.load.tally import Bounds
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Band, Breach, ScenarioFinding, ScenarioJudgement, Stretch
-from assay.plugin.scenario import Bench
-from assay.plugin.scenario_outcome import HandledLoad, Recovery, build_finding, fails_as_in_calm
+from assay.plugin import Bench, HandledLoad, Recovery, build_finding, fails_as_in_calm
 from assay.units import count, format_count, seconds
 
 _NAMES = {
@@ -42,7 +41,12 @@ _MOST_LOST = 0.05
 
 @dataclass(frozen=True, slots=True)
 class FailureRecovery:
-    """A program is killed and has to be there again; what depends on a server loses it in five ways and has to come back."""
+    """Takes away what the agent needs, and measures how soon it answers again.
+
+    A program is killed and has to be there again. What depends on a server loses it in five ways, one
+    after the other, through a proxy in front of that server. The load runs on at a constant rate
+    meanwhile, so that the first success after each fault is seen when it happens.
+    """
 
     name: ClassVar[str] = "failure_recovery"
 
@@ -72,7 +76,10 @@ class FailureRecovery:
         return max(self.seconds, _CALM_TIMES * bench.calm.p95, start)
 
     def _load(self, bench: Bench, length: float) -> Load:
-        """By the clock, with room for all the requests that hang until their patience is over."""
+        """Build an open loop with room for all the requests that hang until they time out.
+
+        The rate has a limit: thousands of requests that hang say no more than dozens.
+        """
         # At a high rate seconds of a stall would leave thousands of requests hanging, which tell no more than dozens.
         rate = min(bench.base, self.most_per_second)
         at_once = max(64, int(2 * rate * self._patience(bench)))
@@ -100,7 +107,13 @@ class FailureRecovery:
         )
 
     def _cut_off(self, bench: Bench) -> ScenarioFinding:
-        """Put a proxy before the server and impose the faults of the timetable on one load at a constant rate."""
+        """Put a proxy before the server and impose the faults of the timetable on one load at a constant
+        rate.
+
+        Requests carry marks, so that the proxy knows a request that is sent again from another with the
+        same text. Failures that the faults themselves cause are not counted against a bare server, which
+        can do nothing about them; an agent in front of a server is expected to try again.
+        """
         subject = bench.subject
         upstream = subject.target.url
         check_allowed(upstream, subject.options.allow_host)
@@ -171,8 +184,8 @@ class FailureRecovery:
         warnings: Sequence[str] = (),
         bands: Sequence[Band] = (),
     ) -> ScenarioFinding:
-        """The finding from the recovery times: each fault that was followed by an answer counts as load that was borne."""
-        back = [one for one in took if one is not None]
+        """The finding from the recovery times: each fault that was followed by an answer counts as sustained load."""
+        back = [seconds_down for seconds_down in took if seconds_down is not None]
         breach = None
         if len(back) < len(took):
             why = (
@@ -237,7 +250,10 @@ class _Killing:
 
 
 def measure_recoveries(traffic: Traffic) -> list[float | None]:
-    """For each fault, seconds from its end to the first success; None where the next fault came before one."""
+    """Return, for each fault, the seconds from its end to the first success.
+
+    None where the next fault came before any success.
+    """
     recoveries: list[float | None] = []
     for change in traffic.changes:
         if change.fault != NOTHING:
@@ -251,7 +267,7 @@ def measure_recoveries(traffic: Traffic) -> list[float | None]:
 
 def _first_success(since: str, took: Sequence[float | None], worst: str = "") -> ScenarioJudgement:
     """The longest time to the first answer after a fault; not fine where it did not come back after each of them."""
-    known = [one for one in took if one is not None]
+    known = [seconds_down for seconds_down in took if seconds_down is not None]
     if not known:
         return ScenarioJudgement(
             "first_success", f"Nothing was answered any more after {since}", is_fine=False

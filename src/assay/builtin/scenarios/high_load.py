@@ -1,6 +1,6 @@
 """The scenario of a steady overload: a constant rate far above the comfortable one.
 
-It is an open loop: requests are sent by the clock, whether or not earlier ones were answered. The load borne is the rate of
+It is an open loop: requests are sent by the clock, whether or not earlier ones were answered. The load sustained is the rate of
 answers that came back, and after the overload the base rate is watched until latency is back to what it was.
 """
 
@@ -11,8 +11,8 @@ from typing import ClassVar
 
 from assay.model.load import Arrivals, Load
 from assay.model.stress import ScenarioFinding, ScenarioJudgement
-from assay.plugin.scenario import Bench
-from assay.plugin.scenario_outcome import (
+from assay.plugin import (
+    Bench,
     HandledLoad,
     build_finding,
     compute_delivered_rate,
@@ -24,7 +24,11 @@ from assay.units import percent
 
 @dataclass(frozen=True, slots=True)
 class HighLoad:
-    """Ten times the base, by the clock, with at least a hundred in flight allowed: more where answers are slow."""
+    """Sends ten times the base rate, by the clock.
+
+    At least a hundred requests may be in flight, and more where answers are slow: the limit must not
+    protect the agent from the load.
+    """
 
     name: ClassVar[str] = "high_load"
 
@@ -56,15 +60,15 @@ class HighLoad:
             seconds=self.seconds,
         )
         stretch = bench.put(load)
-        borne = compute_delivered_rate(stretch, rate, self.seconds)
+        sustained = compute_delivered_rate(stretch, rate, self.seconds)
         judgement = ScenarioJudgement(
-            "load_borne", f"{percent(borne / rate)} of the offered load was answered", borne / rate
+            "load_borne", f"{percent(sustained / rate)} of the offered load was answered", sustained / rate
         )
         found = build_finding(
             self,
             bench,
             [stretch],
-            HandledLoad(rate, borne, "requests/s"),
+            HandledLoad(rate, sustained, "requests/s"),
             stretch.breach,
             lasted=self.seconds,
             recovery=watch_recovery(bench, self.recovery_seconds),

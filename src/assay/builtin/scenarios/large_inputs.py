@@ -1,6 +1,6 @@
 """The scenario in which inputs grow.
 
-It goes up by factors of ten until nothing is answered, then halves the gap between the largest size that was borne and the
+It goes up by factors of ten until nothing is answered, then halves the gap between the largest size that was answered and the
 smallest that was not. A size is *accepted* when nearly all of its requests are answered, and *held* when they also meet the
 objectives that the user gave. It also fits how latency grows with size: an exponent above one means that a large input costs
 more than its share.
@@ -15,8 +15,8 @@ from typing import ClassVar
 from assay.builtin.scenarios.bisection import probe_between
 from assay.model.load import Arrivals, Load, Objective
 from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stretch
-from assay.plugin.scenario import Bench
-from assay.plugin.scenario_outcome import (
+from assay.plugin import (
+    Bench,
     HandledLoad,
     build_finding,
     build_load_point,
@@ -60,6 +60,11 @@ class LargeInputs:
         )
 
     def run(self, bench: Bench) -> ScenarioFinding:
+        """Send inputs of growing size until nothing is answered, then search for the border.
+
+        A limit on latency that was derived from small inputs does not apply here, since larger ones may
+        take longer. Of a size that was sent twice only the first load counts in the totals.
+        """
         # Larger inputs may take longer: a limit that was derived from small ones says nothing about them.
         objectives = () if bench.is_derived else bench.objectives
         tries: list[Try] = []
@@ -105,7 +110,11 @@ class LargeInputs:
         )
 
     def _try_size(self, bench: Bench, length: int, objectives: Sequence[Objective]) -> Try:
-        """Where some fail and some do not, once more: by chance it may be those that fail at the base rate."""
+        """Send requests of one size, and send them again if some fail and some do not.
+
+        A few failures may be those that also happen at the base rate; the second try shows whether they
+        come from the size.
+        """
         # By number and not by time: a large input may take longer than any time that would do for a small one.
         load = Load(Arrivals.CLOSED, concurrency=1, seconds=3600.0, count=self.each)
         stretches = [bench.put(load, prompts=[make_text(length)], objectives=objectives)]
@@ -114,7 +123,7 @@ class LargeInputs:
         return Try(length, tuple(stretches), is_answered(bench, stretches))
 
     def _bisect(self, bench: Bench, tries: Sequence[Try], objectives: Sequence[Objective]) -> list[Try]:
-        """Between the largest that was borne and the smallest above it that was not."""
+        """Bisect between the largest sustained size and the smallest one above it that was not sustained."""
         # The largest that held, also where a smaller one did not: that was a hiccup, or refused by its content.
         held = max((attempt.size for attempt in tries if attempt.is_held(objectives)), default=0)
         above = [attempt.size for attempt in tries if attempt.size > held]

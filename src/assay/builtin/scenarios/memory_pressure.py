@@ -1,4 +1,4 @@
-"""The scenario in which memory gets short.
+"""The scenario in which memory runs short.
 
 There are two forms. A program that we start is given less and less memory: a first load without a limit measures its
 working set, the most that its processes hold, and each step allows a multiple of that. Pressure is the inverse of that
@@ -18,8 +18,8 @@ from assay.load.stress.resources import find_agent_processes
 from assay.model.bottleneck import MOST_ERRORS
 from assay.model.load import Arrivals, Load, Objective
 from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stretch
-from assay.plugin.scenario import Bench
-from assay.plugin.scenario_outcome import (
+from assay.plugin import (
+    Bench,
     HandledLoad,
     build_finding,
     build_load_point,
@@ -83,7 +83,7 @@ class MemoryPressure:
         return self._with_less(bench) if bench.subject.is_command else self._with_more(bench)
 
     def _with_less(self, bench: Bench) -> ScenarioFinding:
-        """The form for a program: less memory at each step, then halving between the last that held and the next below."""
+        """Restart a program with less memory at each step, also below one that failed by chance, then halve the last gap."""
         load = Load(Arrivals.CLOSED, concurrency=1, seconds=self.seconds)
         objectives = () if bench.is_derived else bench.objectives
         free = _measure_unlimited(bench, load, objectives)
@@ -93,7 +93,7 @@ class MemoryPressure:
             )
 
         def tried(left: float) -> _Step:
-            """One load with this multiple of the working set; the program is started anew, so the limit holds from its start."""
+            """One load with this multiple of the working set; the program is restarted, so the limit holds from its start."""
             use = bench.subject.use
             assert use is not None  # of a command
             use = replace(use, options=bound_options(use.options, int(left * free.most)))
@@ -154,7 +154,12 @@ class MemoryPressure:
         return Breach(before * self.seconds, 1 / broken.load, PRESSURE, cause, why)
 
     def _with_more(self, bench: Bench) -> ScenarioFinding:
-        """The form for all others: longer contexts at each step, until nothing is answered any more."""
+        """The form for all others: longer contexts at each step, until nothing is answered any more.
+
+        Steps go upwards and end after one in which nothing was answered, since a server that is out of
+        memory takes long to fail. The border is then narrowed by halving between the longest context that
+        worked and the shortest that did not.
+        """
         objectives = () if bench.is_derived else bench.objectives
         # A server on this machine can be looked at; elsewhere there is only what it answers.
         before = _memory(bench)
@@ -215,7 +220,7 @@ class _Step:
 
 
 def _find_broken(known: Sequence[_Step], smallest: float | None) -> _Step | None:
-    """From much memory to little, the first step that failed below all that worked is where it broke."""
+    """Find where it broke: the first step, from much memory to little, that failed below all that worked."""
     return next(
         (step for step in known if not step.is_held and (smallest is None or step.load < smallest)), None
     )
@@ -298,7 +303,7 @@ def _memory(bench: Bench) -> int | None:
 
 
 def _per_context(before: int | None, held: Sequence[int | None]) -> list[ScenarioJudgement]:
-    """Only where its process is on this machine."""
+    """Judge how much memory the longest context added; only possible if the agent runs on this machine."""
     if before is None or not held or held[-1] is None:
         return []
     grown = held[-1] - before

@@ -17,8 +17,8 @@ from assay.load.proxy import FaultProxy
 from assay.load.request import check_allowed, is_allowed
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Band, Breach, ScenarioFinding, ScenarioJudgement, Stretch
-from assay.plugin.scenario import Bench
-from assay.plugin.scenario_outcome import (
+from assay.plugin import (
+    Bench,
     HandledLoad,
     Recovery,
     build_finding,
@@ -34,7 +34,11 @@ _STORM = 1.5
 
 @dataclass(frozen=True, slots=True)
 class RateLimiting:
-    """Half of its calls to the model are refused for now: does it wait as it is told to, and finish its work?"""
+    """Refuses half of the agent's calls to its model, and watches what the agent does.
+
+    It should wait as long as Retry-After says, send the request again, and finish its work, without
+    sending more requests than before (a retry storm).
+    """
 
     name: ClassVar[str] = "rate_limiting"
 
@@ -53,16 +57,25 @@ class RateLimiting:
 
     def not_for(self, bench: Bench) -> str:
         if bench.subject.use is None:
-            return "a URL is a server: the retries to judge are those of an agent that calls one"
+            return "a URL is a server; only an agent that calls a server has retries to judge"
         upstream = bench.subject.upstream()
         if upstream is None:
             return "nothing tells where its model is (for a program: OPENAI_BASE_URL or the like in its env)"
         if not is_allowed(upstream, bench.subject.options.allow_host):
             host = urlsplit(upstream).hostname
-            return f"its model is at '{host}', which is not this machine. If it is yours to load: --allow-host {host}"
+            return (
+                f"its model is at '{host}', which is another machine. If you may load it: --allow-host {host}"
+            )
         return str(bench.subject.not_through_its_own_code)
 
     def run(self, bench: Bench) -> ScenarioFinding:
+        """Refuse a part of the agent's calls for a while, and see whether all of its work is done in the
+        end.
+
+        The refusals begin before the agent is started, so that what it does when it starts is refused as
+        well. A limit on latency that was derived at the base rate does not apply: the agent was told to
+        wait.
+        """
         subject = bench.subject
         upstream = subject.upstream()
         assert upstream is not None  # or `not_for` had refused it
@@ -142,7 +155,7 @@ def judge_retry_after(traffic: Traffic) -> ScenarioJudgement:
 
 def judge_completion(stretch: Stretch, is_as_in_calm: bool = False) -> ScenarioJudgement:
     """Whether all work got done in the end, however long it took; failures that also occur at the base rate are excused."""
-    text = f"{count(stretch.completed)} of {format_count(stretch.offered, 'request')} finished in the end"
+    text = f"{count(stretch.completed)} of {format_count(stretch.offered, 'request')} eventually completed"
     share = stretch.completed / stretch.offered if stretch.offered else 0.0
     text += "; no more failed than at the base rate" if is_as_in_calm else ""
     return ScenarioJudgement(

@@ -12,14 +12,14 @@ from typing import ClassVar
 
 from assay.model.load import Arrivals, Load, Moment
 from assay.model.stress import Band, ScenarioFinding, ScenarioJudgement
-from assay.plugin.scenario import Bench
-from assay.plugin.scenario_baseline import find_recovery_time
-from assay.plugin.scenario_outcome import (
+from assay.plugin import (
+    Bench,
     HandledLoad,
     Recovery,
     build_finding,
     compute_completion_rate,
     fails_as_in_calm,
+    find_recovery_time,
     plan_pressure,
 )
 from assay.stats.verdicts import wilson
@@ -28,7 +28,11 @@ from assay.units import percent, seconds
 
 @dataclass(frozen=True, slots=True)
 class SpikeLoad:
-    """The comfortable rate, then suddenly ten times as much, then the comfortable rate again."""
+    """Sends the base rate, then suddenly ten times as much, then the base rate again.
+
+    What counts is how many requests of the spike are answered in time, and how soon latency is as before
+    once it has passed.
+    """
 
     name: ClassVar[str] = "spike_load"
 

@@ -13,9 +13,8 @@ from typing import ClassVar
 
 from assay.model.load import Arrivals, Distribution, Load
 from assay.model.stress import Sample, ScenarioFinding, ScenarioJudgement, Stretch
-from assay.plugin.scenario import Bench
+from assay.plugin import Bench, HandledLoad, build_finding, compute_delivered_rate
 from assay.plugin.scenario_baseline import NOISE
-from assay.plugin.scenario_outcome import HandledLoad, build_finding, compute_delivered_rate
 from assay.stats.line import FittedLine, fit_line
 from assay.stats.verdicts import wilson
 from assay.units import percent, seconds, size
@@ -50,7 +49,7 @@ class SustainedLoad:
         rate = bench.base
         stages = ((self.seconds, rate, rate),)
         stretch = bench.put(Load(Arrivals.CONSTANT, stages=stages, seconds=self.seconds))
-        borne = compute_delivered_rate(stretch, rate, self.seconds)
+        sustained = compute_delivered_rate(stretch, rate, self.seconds)
         judgements = [
             latency_drift(stretch, self.seconds, bench.calm),
             memory_drift(stretch.samples or bench.samples(), self.seconds),
@@ -60,7 +59,7 @@ class SustainedLoad:
             self,
             bench,
             [stretch],
-            HandledLoad(rate, borne, "requests/s"),
+            HandledLoad(rate, sustained, "requests/s"),
             stretch.breach,
             lasted=self.seconds,
             judgements=[judgement for judgement in judgements if judgement is not None],
@@ -68,7 +67,11 @@ class SustainedLoad:
 
 
 def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> ScenarioJudgement | None:
-    """Of the medians of short stretches. A fault where it certainly grows by more than a tenth, and ends above what is usual at the base rate."""
+    """Judge whether latency grows while the load lasts, by the medians of short stretches.
+
+    It is a fault if latency certainly grows by more than a tenth and ends above what is usual at the base
+    rate.
+    """
     told = [
         (moment.begin, moment.latency_p50)
         for moment in stretch.result.moments

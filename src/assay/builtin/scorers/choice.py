@@ -25,7 +25,7 @@ from assay.builtin.scorers.text_normalization import (
     text_of,
 )
 from assay.model import Case
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Judged, Judgement
 
 _END = 20_000
 """Characters that are read at each end of a long output."""
@@ -60,12 +60,14 @@ class Choice:
             return NOTHING_EXPECTED
         choices, wanted = self._resolve_expected(judged.expected, judged.case)
         if not wanted:
-            return Judgement(None, f"the expected output is none of the choices {', '.join(choices.labels)}")
+            return Judgement(
+                None, f"the expected output is not among the choices {', '.join(choices.labels)}"
+            )
         if judged.output is None:
             return NO_OUTPUT
         chosen = sorted(choices.find_chosen(text_of(judged.output)))
         if not chosen:
-            return Judgement(0.0, "the output names none of the choices")
+            return Judgement(0.0, "the output contains none of the choices")
         if len(chosen) > 1:
             return Judgement(0.0, f"ambiguous: {', '.join(chosen)}")
         return RIGHT if chosen[0] in wanted else Judgement(0.0, f"chose {chosen[0]}")
@@ -89,7 +91,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class _Choices:
-    """The labels of a question, such as A to D, and their texts in the same order; texts are empty where only labels are known."""
+    """The labels of a question, such as A to D, and their texts in the same order.
+
+    Texts are empty if only labels are known. An answer may name the label, spell out the text, or do
+    both; an answer that names several choices chooses none.
+    """
 
     labels: tuple[str, ...]
     texts: tuple[str, ...] = ()
@@ -227,7 +233,10 @@ def _parse_choices(listed: object) -> _Choices | None:
 
 
 def _build_choices(labels: Sequence[object], texts: Sequence[object]) -> _Choices | None:
-    """None where the labels are fewer than two, empty or not distinct: then they cannot be choices."""
+    """Build the choices, or return None if the labels cannot be choices.
+
+    They must be at least two, distinct, and not empty.
+    """
     named = tuple(text_of(label).strip() for label in labels)
     if len(named) < 2 or not all(named) or len({label.upper() for label in named}) < len(named):
         return None

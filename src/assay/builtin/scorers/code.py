@@ -29,8 +29,7 @@ from assay.builtin.scorers.code_sandbox import subject, tester  # noqa: F401 - c
 from assay.builtin.scorers.options import flag, number
 from assay.builtin.scorers.text_normalization import NO_OUTPUT, RIGHT, text_of
 from assay.model import Case
-from assay.plugin.sandbox import Program, Sandbox, find_sandbox, python_path
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Judged, Judgement, Program, Sandbox, find_sandbox, python_path
 from assay.units import format_count, signal_name
 
 _MOST_SOURCE = 200_000
@@ -212,7 +211,12 @@ class _Result:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """Two processes: the subject has the code, the tester has the tests and asks the subject."""
+    """One try of code in two processes: the subject has the code, the tester has the tests and asks the
+    subject.
+
+    The code so cannot read the tests, replace the functions by which they compare, or report a success of
+    its own.
+    """
 
     sandbox: Sandbox
     sources: Sequence[str]

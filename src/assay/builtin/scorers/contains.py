@@ -8,7 +8,7 @@ from assay.builtin.scorers import options
 from assay.builtin.scorers.options import flag, one_of
 from assay.builtin.scorers.text_normalization import NO_OUTPUT, RIGHT, alternatives, is_missing, text_of
 from assay.model import Case
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Judged, Judgement
 
 
 class Contains:

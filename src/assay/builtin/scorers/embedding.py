@@ -9,8 +9,7 @@ from assay.builtin.scorers.options import option_error, threshold
 from assay.builtin.scorers.text_normalization import best_likeness, first_alternative
 from assay.errors import MissingExtra
 from assay.model import Case
-from assay.plugin import lookup
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Judged, Judgement, lookup
 
 Model = Callable[[Sequence[str]], Sequence[Any]]
 """Texts in, a vector for each out."""

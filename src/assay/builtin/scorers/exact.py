@@ -13,7 +13,7 @@ from assay.builtin.scorers.text_normalization import (
 )
 from assay.builtin.scorers.values import Likeness
 from assay.model import Case
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Judged, Judgement
 
 _PLAIN = Likeness()
 

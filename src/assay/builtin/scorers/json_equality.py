@@ -8,7 +8,7 @@ from assay.builtin.scorers.options import flag, number
 from assay.builtin.scorers.text_normalization import NO_OUTPUT, NOTHING_EXPECTED, RIGHT
 from assay.builtin.scorers.values import Likeness, Path, leaves
 from assay.model import Case
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Judged, Judgement
 
 _TOO_DEEP = Judgement(0.0, "the output is nested too deeply")
 

@@ -15,7 +15,7 @@ from assay.builtin.scorers.options import option_error
 from assay.builtin.scorers.text_normalization import NO_OUTPUT, RIGHT
 from assay.errors import MissingExtra
 from assay.model import Case
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Judged, Judgement
 
 
 class JsonSchema:

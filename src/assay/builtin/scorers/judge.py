@@ -21,14 +21,10 @@ from assay.builtin.scorers.options import number, option_error, whole
 from assay.builtin.scorers.text_normalization import NO_OUTPUT, text_of
 from assay.execute.case_runner import valid
 from assay.model import AgentUse, Answer, Case, Request
-from assay.plugin.agent import Agent, AgentError
-from assay.plugin.agent_pool import make_agent
-from assay.plugin.judge_usage import compute_judge_usage
-from assay.plugin.prices import Price
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Agent, AgentError, Judged, Judgement, Price, compute_judge_usage, make_agent
 
 if TYPE_CHECKING:
-    from assay.plugin.agent_pool import AgentPool
+    from assay.plugin import AgentPool
 
 _OWN_KEYS = ("name", "type", "version", "price", "folder", "options")
 
@@ -174,7 +170,7 @@ class Judge:
             if not isinstance(value, str):
                 raise option_error("judge", option, f"must be a text, not {value!r}.")
         if "{output}" not in instructions:
-            raise option_error("judge", "instructions", "must say where the output stands: {output}.")
+            raise option_error("judge", "instructions", "must contain {output}, where the output goes.")
         self._prompt = Prompt(instructions, rubric, self._criteria, self._low, self._high)
         self._repeat = whole("judge", "repeat", repeat, 1, 100)
         self._sample = number("judge", "disagreement_sample", disagreement_sample, 0, 1)
@@ -263,7 +259,7 @@ class Judge:
             return Judgement(None, problem, spent=spent)
         parts = {**self._means(opinions), **self._difference(opinions)}
         if missing := [name for name, mark in self._means(opinions).items() if mark is None]:
-            return Judgement(None, f"the judge gave no mark for {', '.join(missing)}", parts, spent)
+            return Judgement(None, f"the judge gave no score for {', '.join(missing)}", parts, spent)
         value = statistics.fmean(opinion.value for opinion in opinions)
         return Judgement(value, opinions[0].reason, parts, spent)
 

@@ -32,7 +32,7 @@ def marks_in(output: object, names: Sequence[str], low: float, high: float) -> d
     """The marks by name, brought to 0 to 1; without names, one called "score"."""
     raw = _raw_marks(output, names)
     if not raw:
-        raise Unreadable("the judge gave no mark that can be read")
+        raise Unreadable("the judge gave no readable score")
     for value in raw.values():
         if not low <= value <= high:
             raise Unreadable(f"the judge's mark {value:g} is not on the scale from {low:g} to {high:g}")
@@ -80,7 +80,7 @@ def _objects(output: object) -> list[Mapping[str, Any]]:
 
 
 def _last_words(output: object) -> str:
-    """Without the thinking aloud that some models put before their answer."""
+    """Return the end of the answer, without the reasoning that some models put before it."""
     text = output if isinstance(output, str) else "" if output is None else str(output)
     return text.rpartition("</think>")[2][-_MOST_CHARACTERS:]
 

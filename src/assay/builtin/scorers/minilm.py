@@ -24,7 +24,11 @@ _CJK = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2FA1F), (0xF900, 0xFAFF)
 
 
 class MiniLM:
-    """Texts to vectors of length one; texts beyond 256 word pieces are cut, as the model's authors do."""
+    """Turns texts into vectors of length one, with the model all-MiniLM-L6-v2 in NumPy.
+
+    Texts beyond 256 word pieces are cut, as the model's authors do. The vector is the mean over the word
+    pieces.
+    """
 
     def __init__(self, folder: Path) -> None:
         config = json.loads((folder / "config.json").read_text())

@@ -42,7 +42,11 @@ class Number(NamedTuple):
 
 
 def number_in(value: object, which: str) -> Number | None:
-    """Of a number, itself; of a text, what it marks as its answer, else its last or first number."""
+    """Read a number from an output.
+
+    A number stands for itself. In a text it is what the text marks as its answer, or else its last or
+    first number.
+    """
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
@@ -91,7 +95,7 @@ def _number(text: str, match: re.Match[str]) -> Number | None:
 
 
 def _magnitude(match: re.Match[str]) -> float | None:
-    """None for what no number can hold: a fraction over zero."""
+    """Compute the value of a matched number; None for what no number can hold, such as a fraction over zero."""
     digits = match["digits"].translate(_SEPARATORS)
     exponent = match["exponent"] or (f"e{match['power']}" if match["power"] else "")
     if not exponent and not match["over"] and "." not in digits and len(digits) <= _MOST_DIGITS:

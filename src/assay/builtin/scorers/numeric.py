@@ -14,7 +14,7 @@ from assay.builtin.scorers.text_normalization import (
     text_of,
 )
 from assay.model import Case
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Judged, Judgement
 
 _RELATIVE = 1e-6
 

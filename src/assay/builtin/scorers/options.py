@@ -48,7 +48,7 @@ def whole(scorer: str, option: str, value: object, least: int, most: int) -> int
 
 
 def threshold(scorer: str, value: object) -> float | None:
-    """From which similarity an output counts as right; None leaves the similarity as the score."""
+    """Check the similarity from which an output counts as right; None leaves the similarity as the score."""
     return None if value is None else number(scorer, "threshold", value, 0, 1)
 
 

@@ -1,4 +1,9 @@
-"""The scorer `regex`, and the process in which it tries patterns that may take for ever."""
+"""The scorer `regex`, and the process in which it tries patterns that may take for ever.
+
+A pattern may need exponential time (catastrophic backtracking), and a match in C cannot be interrupted by
+a thread or a signal. So it runs in a process of its own that is killed when the time is up; the next
+match starts another one.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ from typing import ClassVar, Literal
 from assay.builtin.scorers.options import flag, number, one_of, option_error
 from assay.builtin.scorers.text_normalization import NO_OUTPUT, RIGHT, alternatives, is_missing, text_of
 from assay.model import Case
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Judged, Judgement
 
 _HARMLESS_STEPS = 1e7
 _BRANCHINGS = "*+?{|"

@@ -14,12 +14,18 @@ from typing import TYPE_CHECKING, Any
 from assay.builtin.scorers.options import number, option_error
 from assay.builtin.scorers.text_normalization import text_of
 from assay.model import AgentUse, Answer, Case, Score, ScorerUse
-from assay.plugin.judge_usage import add_judge_usage
-from assay.plugin.scorer import Judged, Judgement, Scorer
-from assay.plugin.scorers import compute_weighted_score, example_of, make_scorer
+from assay.plugin import (
+    Judged,
+    Judgement,
+    Scorer,
+    add_judge_usage,
+    compute_weighted_score,
+    example_of,
+    make_scorer,
+)
 
 if TYPE_CHECKING:
-    from assay.plugin.agent_pool import AgentPool
+    from assay.plugin import AgentPool
 
 _OWN = ("name", "weight", "scorer", "expected")
 _MAIN_OPTION = {"contains": "texts", "regex": "pattern", "json_schema": "schema"}

@@ -19,7 +19,7 @@ from assay.builtin.scorers.text_normalization import (
     squad_words,
 )
 from assay.model import Case
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Judged, Judgement
 
 _MOST_CHARACTERS = 20_000
 _MOST_WORDS = 10_000
@@ -161,7 +161,10 @@ def ends_in_common(a: Symbols, b: Symbols) -> tuple[int, int]:
 
 
 def _places(symbols: Symbols) -> dict[str, int]:
-    """For each symbol, a number whose set bits are its positions."""
+    """Return, for each symbol, a number whose set bits are its positions.
+
+    The longest common subsequence is then computed with one operation on whole numbers per symbol.
+    """
     positions: dict[str, bytearray] = {}
     size = len(symbols) // 8 + 1
     for index, symbol in enumerate(symbols):

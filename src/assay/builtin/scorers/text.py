@@ -5,7 +5,7 @@ from typing import ClassVar
 from assay.builtin.scorers.options import flag
 from assay.builtin.scorers.text_normalization import best_likeness, first_alternative, normalise_text
 from assay.model import Case
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Judged, Judgement
 
 
 class Text:

@@ -8,7 +8,7 @@ import string
 import unicodedata
 from collections.abc import Callable
 
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Judged, Judgement
 
 NOTHING_EXPECTED = Judgement(None, "the case has no expected output")
 NO_OUTPUT = Judgement(0.0, "there is no output")

@@ -9,7 +9,7 @@ from assay.builtin.scorers.options import flag, number, one_of
 from assay.builtin.scorers.text_normalization import RIGHT
 from assay.builtin.scorers.values import Likeness, common_in_order, placements
 from assay.model import Answer, Case, ToolCall
-from assay.plugin.scorer import Judged, Judgement
+from assay.plugin import Judged, Judgement
 
 
 @dataclass(frozen=True, slots=True)

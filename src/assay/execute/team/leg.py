@@ -147,7 +147,10 @@ def _of_agent(stints: Sequence[Answered]) -> dict[str, float]:
 
 
 def _sum_usage(stints: Sequence[Answered]) -> dict[str, float]:
-    """Over all stints, where every one of them has a value: a sum with gaps would be too low."""
+    """Add up the usage of all stints.
+
+    A metric counts only if every stint has a value: a sum with gaps would be too low.
+    """
     found: dict[str, float] = {}
     for name in ("input_tokens", "output_tokens", "tokens", "usd"):
         values = [stint.execution.measurements.get(name) for stint in stints]

@@ -22,7 +22,7 @@ from typing import Any
 from assay.errors import AssayError
 from assay.execute.case_runner import Asker
 from assay.execute.error_text import format_error
-from assay.execute.worker_channel import CANCEL, Pulse
+from assay.execute.worker_channel import CANCEL, StatusBlock
 from assay.model import AgentUse, Case, Execution, Isolation, Iterations, Job, Limits, Phase, Status
 from assay.plugin.agent import AgentError
 from assay.plugin.agent_pool import AgentPool
@@ -202,7 +202,7 @@ def _carry_out_order(asker: Asker, order: _Order, sem: Any, job: Job) -> tuple[s
     meter, stints = _Meter(sem), []
     sleep(max(0.0, order.go - perf_counter()))
     try:
-        for execution in asker.one_by_one(meter.numbers(order), Pulse(), lambda: None):
+        for execution in asker.one_by_one(meter.numbers(order), StatusBlock(), lambda: None):
             end = meter.end()
             stints.append(
                 Answered(job.agent.name, execution.case, meter.started, end, meter.waited, execution)

@@ -1,4 +1,9 @@
-"""What an agent is like before it is put under stress: the rate it bears comfortably, and its latency at that rate."""
+"""Measures an agent before stress: the rate that it handles comfortably, and its latency at that rate.
+
+A short capacity search finds the rate; half of it is the base. Then that rate runs for a while, and its
+latency, errors and quality are what every scenario is compared with. An agent that answers nothing at the
+base rate is refused, since no scenario could say anything about it.
+"""
 
 from __future__ import annotations
 
@@ -63,23 +68,23 @@ def comfortable(
     step = budget * (_STEP if subject.is_server else _LONG_STEP)
     search = Search(base, max(0.2, step), probe, is_over)
     capacity = search.run()
-    borne = capacity.sustained or capacity.highest_throughput
-    if borne <= 0:
+    sustained = capacity.sustained or capacity.highest_throughput
+    if sustained <= 0:
         why = next((step.why for step in capacity.steps if step.why), "nothing came back")
         said = next((text for step in capacity.steps if (text := _format_common_reason(step.result))), "")
         raise PlanError(
-            f"'{target_name(asked)}' answers nothing, so there is no rate to begin with: {why}.{said}"
+            f"'{target_name(asked)}' answered no requests, so no base rate could be found: {why}.{said}"
         )
     how = "a search" if capacity.sustained else "a closed loop"
     possible = deliverable(capacity.steps, subject.most_in_flight)
-    if possible is not None and possible / MOST_TIMES < borne * COMFORT:
+    if possible is not None and possible / MOST_TIMES < sustained * COMFORT:
         told = (
             f"a tenth of the {significant(possible)}/s that this machine can put on it, as scenarios ask ten times the base; "
-            f"{how} of {seconds(budget)} found {significant(borne)}/s"
+            f"{how} of {seconds(budget)} found {significant(sustained)}/s"
         )
         return Comfort(possible / MOST_TIMES, told)
     return Comfort(
-        borne * COMFORT, f"half of the {significant(borne)}/s that {how} of {seconds(budget)} found"
+        sustained * COMFORT, f"half of the {significant(sustained)}/s that {how} of {seconds(budget)} found"
     )
 
 
@@ -110,7 +115,7 @@ def latency_of(result: LoadResult, name: str) -> Distribution:
     if found is None:
         kinds = ", ".join(f"{kind} {n}" for kind, n in result.errors.items()) or "nothing came back"
         raise PlanError(
-            f"'{name}' answers nothing even at the base rate ({kinds}).{_format_common_reason(result)}"
+            f"'{name}' answered no requests even at the base rate ({kinds}).{_format_common_reason(result)}"
         )
     return found
 
@@ -126,7 +131,7 @@ def discomfort(result: LoadResult, rate: float) -> str | None:
     failed = result.error_rate.value
     if failed > MOST_ERRORS:
         kinds = ", ".join(result.errors)
-        return f"{percent(failed)} of the requests fail at the base rate ({kinds}): whatever the load, and not because of it."
+        return f"{percent(failed)} of the requests fail at the base rate ({kinds}), so load is not the cause."
     if result.throughput.value < _SHORT * rate:
         return (
             f"At the base rate {significant(result.throughput.value)} answers/s came back of {significant(rate)} requests/s: "
@@ -136,23 +141,29 @@ def discomfort(result: LoadResult, rate: float) -> str | None:
 
 
 def derive_objective(calm: Distribution) -> Objective:
-    """Where none is given: a latency that nobody would call the same service any more."""
+    """The default objective: a latency that would no longer count as the same service."""
     limit = max(SLACK * calm.p95, calm.p95 + _LEAST_SLACK)
     return Objective(f"latency_p95<{limit * 1e3:.4g}ms", "latency", "p95", True, limit)
 
 
 def errors_of(result: LoadResult, details: tuple[ErrorDetail, ...] = ()) -> CalmErrors:
-    """Without what was still under way when we left."""
+    """Count the errors without the requests that were still under way when the load ended."""
     kinds = {kind: n for kind, n in result.errors.items() if kind not in UNFINISHED}
     failed = sum(kinds.values())
     return CalmErrors(failed, failed + result.requests_completed, kinds, details)
 
 
 def unmet_in(result: LoadResult, objectives: Sequence[Objective]) -> frozenset[str]:
-    """Objectives about times that are not kept at the base rate; whoever fails them under load as well shows nothing new."""
-    told = [(one, result.times.get(one.metric)) for one in objectives if one.statistic is not None]
+    """Objectives about times that are not met even at the base rate, so breaking them under load means nothing."""
+    told = [
+        (objective, result.times.get(objective.metric))
+        for objective in objectives
+        if objective.statistic is not None
+    ]
     return frozenset(
-        one.text
-        for one, times in told
-        if times is not None and one.statistic is not None and not one.is_met_by(times.at(one.statistic))
+        objective.text
+        for objective, times in told
+        if times is not None
+        and objective.statistic is not None
+        and not objective.is_met_by(times.at(objective.statistic))
     )

@@ -1,4 +1,4 @@
-"""The bench that a stress scenario works with: it puts loads on the agent and says of each what came of it.
+"""The bench that a stress scenario works with: it applies loads to the agent and measures the outcome of each.
 
 A scenario calls `StressBench.put` for each stretch of pressure and gets a `Stretch`: the figures of the load, where the agent
 first broke its objectives, and how many answers were right and in time. `_LoadWatch` looks on while the load runs.
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from math import nan
 from typing import Any
 
-from assay.load.answer_text import Kept
+from assay.load.answer_text import Reservoir
 from assay.load.build import PreparedLoad, bounds_of
 from assay.load.engine import SERVER_WORKER
 from assay.load.failures import failures_in
@@ -154,7 +154,7 @@ class StressBench:
         """While the load lasted: not while its workers started, whose memory only grows."""
         if self.gauge is None or watch.began is None:
             return ()
-        return tuple(one for one in self.gauge.since(watch.began) if one.at <= watch.seconds)
+        return tuple(sample for sample in self.gauge.since(watch.began) if sample.at <= watch.seconds)
 
     def _until(self, load: Load, grace: float | None) -> float:
         """Seconds after the start at which the load is ended, whatever is still under way."""
@@ -163,7 +163,11 @@ class StressBench:
         if grace is not None:
             return load.seconds + grace
         # What would still be in time is waited for, within reason: what is given up then was late.
-        limits = [one.limit for one in self.objectives if one.metric == "latency" and one.is_upper]
+        limits = [
+            objective.limit
+            for objective in self.objectives
+            if objective.metric == "latency" and objective.is_upper
+        ]
         in_time = min(max(limits, default=0.0), _LONGEST_GRACE)
         return load.seconds + max(_SHORTEST_GRACE, _CALM_TIMES * self.calm.p95, in_time)
 
@@ -173,15 +177,15 @@ class StressBench:
 
 
 def within(load: Load, subject: StressSubject) -> Load:
-    """With no more at a time than the agent can be asked."""
+    """Limit the concurrency of the load to what the agent can be asked at a time."""
     most = subject.most_at_once
     return load if most is None else replace(load, concurrency=min(load.concurrency or most, most))
 
 
 def right_in_time(in_time: int, scored: Sequence[Scored]) -> int:
-    """Of the answers in time those that are right, by the share of those that were judged."""
-    judged = [one for one in scored if one.is_in_time and one.value is not None]
-    return round(right_among(in_time, sum(one.is_right for one in judged), len(judged)))
+    """Estimate how many of the answers in time are right, from the share of those that were judged."""
+    judged = [score for score in scored if score.is_in_time and score.value is not None]
+    return round(right_among(in_time, sum(score.is_right for score in judged), len(judged)))
 
 
 class _Answers:
@@ -189,7 +193,7 @@ class _Answers:
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._kept: Kept[tuple[int, str, float, bool]] = Kept()
+        self._kept: Reservoir[tuple[int, str, float, bool]] = Reservoir()
 
     def take(self, chunk: Chunk) -> None:
         answers = chunk.facts["answers"]
@@ -229,7 +233,7 @@ class _LoadWatch:
         self.tally: Tally | None = None
         self.closely = Tally(bounds_of(load.objectives), _MOST_SLICES)
         """In slices so short that a breach which lasts can be told from a hiccup, however long the load."""
-        metrics = {one.metric for one in load.objectives}
+        metrics = {objective.metric for objective in load.objectives}
         self._needs_gaps, self._needs_tokens = "itl" in metrics, bool(metrics & _ABOUT_TOKENS)
         self.latencies: list[float] = []
         self.ends: list[float] = []
@@ -289,7 +293,7 @@ class _LoadWatch:
         return [(begin, end) for begin, end in self._silences if end - begin > sustain / 3]
 
     def _drop_unneeded_times(self, chunk: Chunk) -> Chunk:
-        """Without times that no objective is about: they would be kept for every quarter of a second."""
+        """Drop the times that no objective is about: they would be kept for every quarter of a second."""
         unknown = array("d", [nan]) * len(chunk)
         dropped = {"sent": unknown, "lag": unknown}
         if not self._needs_tokens:
@@ -307,8 +311,8 @@ class _LoadWatch:
             return None
         if self._turns.total() < _FEWEST_TURNS * (places - starved) or starved == places:
             return None
-        kind = max(errors, key=lambda one: errors[one])
-        why = f"{starved} of {places} callers got no answer at all, their requests failed as {kind}"
+        kind = max(errors, key=lambda error: errors[error])
+        why = f"{starved} of {places} virtual users got no answer; their requests failed ({kind})"
         return Breach(0.0, *load_at(self._load, 0.0), "errors", why)
 
     def fairness(self) -> float | None:

@@ -1,4 +1,4 @@
-"""Where a load broke what it was put on: the first breach of the objective, or of 5 % errors, that lasted.
+"""Finds the breaking point of a load: the first lasting breach of the objective, or of 5 % errors.
 
 The load is cut into windows, a sixth of the time that a breach has to last (`windows`). Each is judged by itself (`broken_by`);
 as many bad windows in a row as make up that time are a breach. Errors are also judged over longer spans, because a few
@@ -79,10 +79,12 @@ def first_breach(
     pauses: Pauses = (),
     calm: Calm = UNKNOWN,
 ) -> Breach | None:
-    """`sustain` is how many seconds a breach has to last to count; of a shorter load, all of it.
+    """Find where the load first broke an objective for good.
 
-    One that began in a pause of our own, after which all that was late was asked at once, is our doing until it ends: it is
-    told only where there is no other. What is seen at the base rate as well is told last.
+    A breach has to last for `sustain` seconds, or for all of a shorter load, without one good window in
+    between. A breach by lateness that began in a pause of this machine, after which everything late was
+    asked at once, is our own doing; it is returned only if there is no other. What also happens at the
+    base rate is returned last of all.
     """
     looked_at = [window for window in windows(tally, load, sustain / _PARTS) if not window.is_empty]
     lasting = min(sustain, sum(window.seconds for window in looked_at))
@@ -93,11 +95,11 @@ def first_breach(
         found = broken_by(window, objectives, calm)
         # One good window ends a run of bad ones: a breach is what lasts without a break.
         bad = [*bad, (window, *found)] if found else []
-        if bad and sum(one.seconds for one, _, _ in bad) >= lasting - 1e-9:
+        if bad and sum(faulty.seconds for faulty, _, _ in bad) >= lasting - 1e-9:
             first, cause, why = bad[0]
             breach = Breach(first.begin, *load_at(load, first.begin), cause, why)
             # Errors are the agent's whenever they come; lateness in a pause of this machine is not.
-            if cause == "errors" or not any(_is_in(one, pauses) for one, _, _ in bad):
+            if cause == "errors" or not any(_is_in(faulty, pauses) for faulty, _, _ in bad):
                 return breach
             ours = ours or our_own(breach)
         failing = None
@@ -120,8 +122,8 @@ def _errors_throughout(
         run = _last(parts, span)
         if run is None:
             return None
-        failed = sum(sum(one.errors.values()) for one in run)
-        ended = failed + sum(one.slice.completed for one in run)
+        failed = sum(sum(window.errors.values()) for window in run)
+        ended = failed + sum(window.slice.completed for window in run)
         if _is_too_much(failed, ended, _error_limit(objectives)) and _is_spread(run):
             cause, why = _describe_errors(run, failed, ended)
             is_in_calm = cause == "errors" and calm.has_as_many_errors(failed, ended)
@@ -148,8 +150,11 @@ def _last(parts: Sequence[Window], span: float) -> Sequence[Window] | None:
 
 
 def _is_spread(run: Sequence[Window]) -> bool:
-    """In both halves, and in at least half of the parts."""
-    failing = [bool(one.errors) for one in run]
+    """Say whether errors are spread over the run of windows.
+
+    They must occur in both halves and in at least half of the windows: a single burst is no breach.
+    """
+    failing = [bool(window.errors) for window in run]
     half = len(run) // 2
     return len(run) == 1 or (any(failing[:half]) and any(failing[half:]) and 2 * sum(failing) >= len(run))
 
@@ -158,10 +163,10 @@ def _unmet_in_calm(
     parts: Sequence[Window], load: Load, objectives: Sequence[Objective], calm: Calm
 ) -> Breach | None:
     """An objective that is not kept even at the base rate, and under load neither."""
-    unmet = [one for one in objectives if one.text in calm.unmet]
+    unmet = [objective for objective in objectives if objective.text in calm.unmet]
     for window in parts if unmet else ():
         if (found := _by_figures(window, unmet)) is not None:
-            why = f"{found[1]}, and it was not met at the base rate either"
+            why = f"{found[1]}, which was not met at the base rate either"
             return Breach(window.begin, *load_at(load, window.begin), found[0], why, is_in_calm=True)
     return None
 
@@ -176,7 +181,7 @@ def our_own(breach: Breach) -> Breach:
 
 
 def windows(tally: Tally, load: Load, length: float) -> Iterator[Window]:
-    """Of whole slices; what does not fill one at the end is left out."""
+    """Cut the load into windows of whole slices; what does not fill a window at the end is left out."""
     # A long load has wider slices than it began with, and a window is never narrower than one.
     size = max(1, round(length / tally.width))
     last = max(1, int(min(load.seconds, max(tally.last_end, tally.width)) / tally.width))
@@ -220,7 +225,7 @@ def broken_by(
     window: Window, objectives: Sequence[Objective], calm: Calm = UNKNOWN
 ) -> tuple[str, str] | None:
     """Cause, and in words with its number; None where all is well, or no worse than at the base rate."""
-    kept = [one for one in objectives if one.text not in calm.unmet]
+    kept = [objective for objective in objectives if objective.text not in calm.unmet]
     # A window holds too few requests to hold its errors against those at the base rate.
     errors = None if calm.errors.failed else _by_errors(window, objectives)
     return errors or _by_figures(window, kept) or _by_silence(window)
@@ -235,14 +240,16 @@ def _by_errors(window: Window, objectives: Sequence[Objective]) -> tuple[str, st
 
 
 def _error_limit(objectives: Sequence[Objective]) -> float:
-    return min([MOST_ERRORS, *(one.limit for one in objectives if one.metric == "error_rate")])
+    return min(
+        [MOST_ERRORS, *(objective.limit for objective in objectives if objective.metric == "error_rate")]
+    )
 
 
 def _describe_errors(run: Sequence[Window], failed: int, ended: int) -> tuple[str, str]:
     kinds: Counter[str] = Counter()
     for window in run:
         kinds.update(window.errors)
-    kind = max(kinds, key=lambda one: kinds[one])
+    kind = max(kinds, key=lambda error: kinds[error])
     cause = "generator" if kind in OWN_LIMITS else "errors"
     return cause, f"{percent(failed / ended)} of the requests failed, most of them as {kind}"
 
@@ -312,7 +319,7 @@ def breach_of(
 
 
 def _beside_calm(breach: Breach, calm: Calm) -> Breach:
-    """With the figure at the base rate, where it is known, so that one sees the difference."""
+    """Add the figure at the base rate to the reason of a breach, so that readers see the difference."""
     if breach.cause == "errors" and calm.errors.ended:
         told = f"at the base rate {count(calm.errors.failed)} of {count(calm.errors.ended)}"
     elif breach.cause in ("latency", "saturation") and calm.latency is not None:
@@ -334,11 +341,14 @@ def is_bound_by_us(load: Load, result: LoadResult, calm: Calm) -> bool:
 
 
 def forgiving(objectives: Sequence[Objective], lag: float) -> tuple[Objective, ...]:
-    """As much later as we may have sent and read; rates are left out, as whoever asks too late gets too little."""
+    """Loosen the objectives by as much as this machine may have sent and read late.
+
+    Limits on rates stay as they are: a load generator that asks too late gets fewer answers anyway.
+    """
     return tuple(
-        replace(one, limit=one.limit + 2 * lag)
-        for one in objectives
-        if one.is_upper and one.metric not in _RATES
+        replace(objective, limit=objective.limit + 2 * lag)
+        for objective in objectives
+        if objective.is_upper and objective.metric not in _RATES
     )
 
 

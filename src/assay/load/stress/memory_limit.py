@@ -29,12 +29,14 @@ def data_bytes(pid: int) -> int | None:
 
 
 def is_enforced(platform: str = sys.platform) -> bool:
-    """Only Linux (from 4.7 on) holds all private memory against RLIMIT_DATA."""
+    """Say whether the system enforces the limit: only Linux (from 4.7 on) counts all private memory
+    against RLIMIT_DATA.
+    """
     return platform == "linux"
 
 
 def bound_options(options: Mapping[str, object], limit: int) -> dict[str, object]:
-    """Of a `command` agent."""
+    """Return the options of a `command` agent with its command under the memory limit."""
     command = options["command"]
     assert isinstance(command, Sequence)
     return {**options, "command": bound_command([str(word) for word in command], limit)}

@@ -1,4 +1,8 @@
-"""CPU and memory of the agent's own processes, sampled while a scenario runs."""
+"""CPU and memory of the agent's own processes, sampled while a scenario runs.
+
+When there are too many samples, neighbouring ones are merged and the one with more memory is kept, so
+that a peak is never lost.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +30,12 @@ def listening_on(port: int) -> psutil.Process | None:
     """Whoever serves this port here; None where nobody does, or another user."""
     try:
         found = [
-            one.pid
-            for one in psutil.net_connections("tcp")
-            if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port and one.pid
+            connection.pid
+            for connection in psutil.net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN
+            and connection.laddr
+            and connection.laddr.port == port
+            and connection.pid
         ]
         return psutil.Process(found[0]) if found else None
     except psutil.Error:
@@ -110,7 +117,7 @@ class Gauge:
             if len(self._samples) > MOST:
                 # Of two neighbours the one with more memory stays: peaks are what is looked for.
                 pairs = zip(self._samples[::2], self._samples[1::2], strict=False)
-                self._samples = [max(pair, key=lambda one: one.memory_bytes) for pair in pairs]
+                self._samples = [max(pair, key=lambda sample: sample.memory_bytes) for pair in pairs]
                 self._every *= 2
 
     def _look(self) -> None:
@@ -140,9 +147,9 @@ class Gauge:
         """Samples from a moment of the monotonic clock on, in seconds after it."""
         offset = moment - self._begun
         return tuple(
-            Sample(one.at - offset, one.cpu, one.memory_bytes)
-            for one in list(self._samples)
-            if one.at >= offset
+            Sample(sample.at - offset, sample.cpu, sample.memory_bytes)
+            for sample in list(self._samples)
+            if sample.at >= offset
         )
 
     def taken(self) -> Resources | None:

@@ -66,7 +66,10 @@ class StressSubject:
 
     @property
     def most_at_once(self) -> int | None:
-        """Of a program there is a process for every request under way: no more than a machine can hold."""
+        """Return how many requests at a time the agent can be asked; None without a limit.
+
+        A program needs a process for every request under way: no more than a machine can hold.
+        """
         return max(8, 4 * (os.cpu_count() or 1)) if self.is_command else None
 
     @property
@@ -91,7 +94,7 @@ class StressSubject:
 
     @property
     def port(self) -> int | None:
-        """Of a server on this machine."""
+        """Return the port of a server on this machine; None for a server elsewhere."""
         parts = urlsplit(self.target.url) if self.target else None
         if parts is None or not is_loopback(parts.hostname or ""):
             return None
@@ -107,7 +110,10 @@ class StressSubject:
         return self.takes_input and all(isinstance(prompt, str) for prompt in self.prompts)
 
     def number_prompts(self, number: int) -> list[object]:
-        """So many prompts or a few more, so that every one is asked as often as the others, each with a mark of its own."""
+        """Return at least so many prompts, each with a mark of its own.
+
+        Whole rounds over the prompts are returned, so that each is asked as often as the others.
+        """
         own = self.prompts
         # Rounded up to whole rounds: a suite's cases are scored by their numbers modulo how many there are.
         return [mark_prompt(own[place % len(own)], place) for place in range(number + -number % len(own))]
@@ -136,7 +142,10 @@ class StressSubject:
     def through_its_own_code(
         self, prompts: Sequence[object] = (), use: AgentUse | None = None, *, is_own: bool = False
     ) -> PreparedLoad:
-        """With its own retries and all; `use` in the place of the agent as it is defined."""
+        """Build the load that calls the agent through its own code, with its own retries.
+
+        `use` takes the place of the agent as it is defined.
+        """
         meant = use or self.use
         assert meant is not None
         if (target := self.target) is not None:
@@ -169,7 +178,7 @@ class StressSubject:
         if self.use is None or not (options.header or options.insecure or options.ca_file):
             return ""
         return (
-            "it is asked through its own code here, which takes neither --header nor --insecure nor --ca-file"
+            "the agent's own code sends the requests here, and it ignores --header, --insecure and --ca-file"
         )
 
     def upstream(self) -> str | None:

@@ -10,7 +10,7 @@ from assay.model.cost import ConfigurationCost, CostAnalysis, FrontStatus
 from assay.report.charts.vega import Chart, Spec, frame, is_wide, label_points, quantity
 from assay.report.cost import amount_text
 
-_LABELLED = 20
+_DRAWN, _LABELLED = 60, 20
 """More names than this would cover each other."""
 STATUSES = {
     FrontStatus.FRONT: "on the front",
@@ -21,10 +21,12 @@ STATUSES = {
 
 def front_chart(made: CostAnalysis) -> Chart | None:
     """Accuracy against cost per task, with intervals: up and to the left is better. None with fewer than two points."""
-    placed = [one for one in made.configurations if one.place is not None]
-    if len(placed) < 2:
+    found = [
+        _point(configuration) for configuration in made.configurations if configuration.place is not None
+    ]
+    if len(found) < 2:
         return None
-    rows = [_point(one) for one in placed]
+    rows = _choose(found)
     reach = np.array([row[end] for row in rows for end in ("low", "high", "x")])
     x = quantity("x", "cost per task ($)", reach)
     x["scale"]["padding"] = 40
@@ -40,6 +42,8 @@ def front_chart(made: CostAnalysis) -> Chart | None:
         "axis": {"tickCount": 5, "format": ".0%"},
     }
     kind = "simulated agents, " if made.is_simulated else ""
+    if len(rows) < len(found):
+        kind += f"{len(rows)} of {len(found):,}, those on the front first; "
     title = f"Cost and quality, {made.suite}"
     spec: Spec = {
         **frame(title, f"{kind}lines are 95 % intervals; the dashed line is the Pareto front"),
@@ -49,22 +53,33 @@ def front_chart(made: CostAnalysis) -> Chart | None:
     return Chart(f"front-{made.suite}{'-simulated' if made.is_simulated else ''}", spec)
 
 
-def _point(one: ConfigurationCost) -> dict[str, Any]:
-    cost, accuracy = one.whole.cost_per_task, one.whole.accuracy
-    assert one.place is not None
+def _choose(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Choose as many points as a reader can tell apart.
+
+    The front comes first, then what is tied with it; within these the most accurate, then the cheapest.
+    """
+    ranks = list(STATUSES.values())
+    ordered = sorted(rows, key=lambda row: (ranks.index(row["status"]), -row["y"], row["x"]))
+    kept = {row["trial"] for row in ordered[:_DRAWN]}
+    return [row for row in rows if row["trial"] in kept]
+
+
+def _point(configuration: ConfigurationCost) -> dict[str, Any]:
+    cost, accuracy = configuration.whole.cost_per_task, configuration.whole.accuracy
+    assert configuration.place is not None
     assert cost.value is not None
     assert accuracy.value is not None
     return {
-        "trial": one.name,
+        "trial": configuration.name,
         "x": cost.value,
         "low": cost.value if cost.low is None else cost.low,
         "high": cost.value if cost.high is None else cost.high,
         "y": accuracy.value,
         "from": accuracy.value if accuracy.low is None else accuracy.low,
         "to": accuracy.value if accuracy.high is None else accuracy.high,
-        "status": STATUSES[one.place.status],
+        "status": STATUSES[configuration.place.status],
         "cost": amount_text(cost),
-        "success": amount_text(one.whole.cost_per_success),
+        "success": amount_text(configuration.whole.cost_per_success),
         "accuracy": amount_text(accuracy, is_share=True),
     }
 

@@ -80,9 +80,9 @@ def rate_over_time(load: StoredLoad) -> Spec:
 
 
 def in_flight_over_time(load: StoredLoad) -> Spec:
-    """With what the server says of its own queue, where it was asked."""
+    """Chart the requests in flight, beside the queue that the server reports if it was asked."""
     spec = _over_time(load, "Requests in flight", [_field("in_flight", "in flight")], "requests")
-    own = [_points(one, one["title"]) for one in _series(load.document, "requests")]
+    own = [_points(line, line["title"]) for line in _series(load.document, "requests")]
     spec["data"]["values"] += [row for rows in own for row in rows]
     return spec
 
@@ -117,18 +117,18 @@ def _server(load: StoredLoad) -> list[tuple[str, Spec]]:
         if series:
             scale = {"share": 100.0, "bytes": 1 / 2**20}.get(unit, 1.0)
             spec = _over_time(load, title, [], label)
-            spec["data"]["values"] += [row for one in series for row in _points(one, one["title"], scale)]
+            spec["data"]["values"] += [row for line in series for row in _points(line, line["title"], scale)]
             made.append((name, spec))
     return made
 
 
 def _series(document: Mapping[str, Any], unit: str) -> list[Mapping[str, Any]]:
     told = document.get("server_metrics") or {}
-    return [one for one in told.get("series", ()) if one["unit"] == unit and len(one["points"]) > 1]
+    return [line for line in told.get("series", ()) if line["unit"] == unit and len(line["points"]) > 1]
 
 
 def _points(series: Mapping[str, Any], name: str, scale: float = 1.0) -> list[Row]:
-    """Of a counter, what was added per second since the point before."""
+    """Return the points of a series; a counter becomes what was added per second since the point before."""
     # A counter that falls was reset because the server restarted: nothing is known of that stretch, so it counts as 0.
     points = series["points"]
     if series["kind"] == "counter":
@@ -140,7 +140,10 @@ def _points(series: Mapping[str, Any], name: str, scale: float = 1.0) -> list[Ro
 
 
 def _far_apart(points: Sequence[Sequence[float]]) -> list[Sequence[float]]:
-    """Of two readings in quick succession the later one: what a counter gained in a moment says little about a rate."""
+    """Drop the earlier one of two readings in quick succession.
+
+    What a counter gained in a moment says little about its rate.
+    """
     kept: list[Sequence[float]] = []
     for point in points:
         if len(kept) > 1 and point[0] - kept[-1][0] < _SHORTEST_INTERVAL:
@@ -270,10 +273,10 @@ def _time_axis(load: StoredLoad) -> Spec:
 
 
 def _background(load: StoredLoad, x: Spec) -> list[Spec]:
-    """Where the measured part begins, and where the server answered nothing."""
+    """Draw the background: where the measured part begins, and where the server answered nothing."""
     layers: list[Spec] = []
     if outages := load.document.get("outages"):
-        shades = [{"at": one["at_s"], "until": one["at_s"] + one["seconds"]} for one in outages]
+        shades = [{"at": outage["at_s"], "until": outage["at_s"] + outage["seconds"]} for outage in outages]
         layers.append(draw(shades, {"type": "rect", "style": "outage"}, {"x": x, "x2": {"field": "until"}}))
     if begin := load.document["measured_from_s"]:
         layers.append(draw([{"at": begin}], {"type": "rule", "style": "edge"}, {"x": x}))
@@ -283,7 +286,9 @@ def _background(load: StoredLoad, x: Spec) -> list[Spec]:
 def _shapes(load: StoredLoad) -> list[tuple[str, Spec]]:
     """Histograms of the first token and the gaps; of answers in one piece, of the latency."""
     found = load.document.get("histograms_ms") or {}
-    wanted = [one for one in _SHAPES if one[0] in found and (one[0] != "latency" or "ttft" not in found)]
+    wanted = [
+        shape for shape in _SHAPES if shape[0] in found and (shape[0] != "latency" or "ttft" not in found)
+    ]
     return [(f"{name}-histogram", time_histogram(load, name, title, of)) for name, title, of in wanted]
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from assay.model import Report
 from assay.report.cases import case_rows
-from assay.report.charts.contests import contest_charts
 from assay.report.charts.renderer import Drawing, Failure, draw
 from assay.report.charts.run import run_charts, trial_charts
+from assay.report.charts.side_by_side import contest_charts
 from assay.report.charts.vega import Chart, apply_theme
 from assay.report.console.screen import warn
-from assay.report.contests import contests
 from assay.report.documents.file_names import safe_name
 from assay.report.findings import finding_sections
+from assay.report.side_by_side import contests
 
 _IN_FULL = 20
 _NAMED = 3

@@ -12,7 +12,7 @@ from typing import Any
 
 from assay.model import DIMENSIONS, Leaderboard
 from assay.report.charts.vega import Spec, agent_colour, draw, frame, nominal, numeric
-from assay.report.contests import Contest, heading, rating_text
+from assay.report.side_by_side import Contest, heading, rating_text
 
 _POLYGONS = 6
 """More agents than this would hide each other."""

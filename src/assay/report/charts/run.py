@@ -260,7 +260,7 @@ def _rolling_line(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec) -> 
 
 
 def _rolling_median(values: Values) -> Values:
-    """Over a window of a twentieth of the values, at least five, shrinking at both ends."""
+    """Compute the rolling median over a twentieth of the values, at least five; the window shrinks at both ends."""
     half = max(2, len(values) // 40)
     return np.array(
         [np.median(values[max(0, at - half) : at + half + 1]) for at in range(len(values))], dtype=float

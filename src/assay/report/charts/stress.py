@@ -10,7 +10,7 @@ from assay.model.stress import StressFinding
 from assay.report.charts.vega import Chart, Spec, frame, nominal, numeric
 
 _FACTORS = (
-    ("bearing", "unbroken, or load sustained"),
+    ("sustained", "unbroken, or load sustained"),
     ("recovering", "recovery, faults that stay"),
     ("value", "score"),
 )
@@ -73,7 +73,9 @@ def scores(finding: StressFinding) -> Spec:
 def quality(finding: StressFinding) -> Spec | None:
     """Scores of the answers under each pressure, with their intervals, beside those at the base rate; None where nothing was judged."""
     judged = [
-        (one.scenario, one.correctness.score) for one in finding.scenarios if one.correctness is not None
+        (scenario.scenario, scenario.correctness.score)
+        for scenario in finding.scenarios
+        if scenario.correctness is not None
     ]
     told = [("at the base rate", finding.calm_score), *judged]
     rows = [
@@ -118,12 +120,12 @@ def errors_by_kind(finding: StressFinding) -> Spec | None:
     """How many requests of each scenario failed, and as what; None where none did."""
     told = [
         ("at the base rate", finding.calm_errors.kinds),
-        *((one.scenario, one.errors) for one in finding.scenarios),
+        *((scenario.scenario, scenario.errors) for scenario in finding.scenarios),
     ]
     rows = [
         {"scenario": name, "kind": kind, "count": count}
         for name, kinds in told
-        for kind, count in sorted(kinds.items(), key=lambda one: -one[1])
+        for kind, count in sorted(kinds.items(), key=lambda entry: -entry[1])
     ]
     if not rows:
         return None

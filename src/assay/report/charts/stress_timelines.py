@@ -39,7 +39,7 @@ def scenario_charts(found: ScenarioFinding) -> list[Chart]:
 
 
 def _end(found: ScenarioFinding) -> float:
-    return max((one.begin + one.seconds for one in found.moments), default=0.0)
+    return max((moment.begin + moment.seconds for moment in found.moments), default=0.0)
 
 
 def _seconds(found: ScenarioFinding, field: str = "at") -> Spec:
@@ -50,13 +50,13 @@ def _seconds(found: ScenarioFinding, field: str = "at") -> Spec:
 
 def latency(found: ScenarioFinding) -> Spec | None:
     """P50 and P99 of the requests due at each time."""
-    told = [one for one in found.moments if one.latency_p50 is not None]
+    told = [moment for moment in found.moments if moment.latency_p50 is not None]
     if len(told) < 2:
         return None
-    scale = scale_for("s", max(one.latency_p99 or 0.0 for one in told))
+    scale = scale_for("s", max(moment.latency_p99 or 0.0 for moment in told))
     rows = [
-        *_step_rows(told, "P50", lambda one: one.latency_p50, scale.factor),
-        *_step_rows(told, "P99", lambda one: one.latency_p99, scale.factor),
+        *_step_rows(told, "P50", lambda moment: moment.latency_p50, scale.factor),
+        *_step_rows(told, "P99", lambda moment: moment.latency_p99, scale.factor),
     ]
     shown = np.array([row["value"] for row in rows if row["value"] is not None])
     y = quantity("value", f"latency, {scale.label}", shown)
@@ -69,8 +69,8 @@ def rate(found: ScenarioFinding) -> Spec | None:
         return None
     counted = _wide_enough(found.moments)
     rows = [
-        *_step_rows(counted, "sent/s", lambda one: one.sent / one.seconds),
-        *_step_rows(counted, "answered/s", lambda one: one.completed / one.seconds),
+        *_step_rows(counted, "sent/s", lambda moment: moment.sent / moment.seconds),
+        *_step_rows(counted, "answered/s", lambda moment: moment.completed / moment.seconds),
     ]
     y = numeric("value", title="per second", axis={"tickCount": 4})
     return _timeline(found, "Rate over time", "sent (when due) and answered", rows, y, "per second")
@@ -78,25 +78,31 @@ def rate(found: ScenarioFinding) -> Spec | None:
 
 def errors(found: ScenarioFinding) -> Spec | None:
     """Failures per second; None where there are none."""
-    if len(found.moments) < 2 or not any(one.failed for one in found.moments):
+    if len(found.moments) < 2 or not any(moment.failed for moment in found.moments):
         return None
-    rows = [*_step_rows(_wide_enough(found.moments), "failed/s", lambda one: one.failed / one.seconds)]
+    rows = [
+        *_step_rows(_wide_enough(found.moments), "failed/s", lambda moment: moment.failed / moment.seconds)
+    ]
     y = numeric("value", title="failed per second", axis={"tickCount": 3})
-    kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(found.errors.items(), key=lambda one: -one[1]))
+    kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(found.errors.items(), key=lambda entry: -entry[1]))
     # Lower than the others: that there are errors and when is what counts, and the kinds are in its subtitle.
     spec = _timeline(found, "Errors over time", kinds, rows, y, "per second", height=90)
     return {**spec, "layer": [_as_errors(layer) for layer in spec["layer"]]}
 
 
 def memory(found: ScenarioFinding) -> Spec | None:
-    """Of the agent's processes; None where they are elsewhere."""
+    """Chart the memory of the agent's processes; None if they are on another machine."""
     samples = found.resources.samples if found.resources is not None else ()
     if len(samples) < 2:
         return None
-    scale = scale_for("bytes", max(one.memory_bytes for one in samples))
+    scale = scale_for("bytes", max(sample.memory_bytes for sample in samples))
     rows = [
-        {"at": round(one.at, 3), "value": float(f"{one.memory_bytes / scale.factor:.5g}"), "what": "memory"}
-        for one in samples
+        {
+            "at": round(sample.at, 3),
+            "value": float(f"{sample.memory_bytes / scale.factor:.5g}"),
+            "what": "memory",
+        }
+        for sample in samples
     ]
     y = numeric("value", title=f"memory, {scale.label}", axis={"tickCount": 4}, scale={"zero": True})
     assert found.resources is not None
@@ -106,27 +112,27 @@ def memory(found: ScenarioFinding) -> Spec | None:
 def _wide_enough(moments: Sequence[Moment]) -> list[Moment]:
     """Put together to a quarter of a second at least: in less, a few answers look like a rate that nobody sees."""
     wide: list[Moment] = []
-    for one in moments:
+    for moment in moments:
         if not wide or wide[-1].seconds >= _COUNTED - 1e-9:
-            wide.append(one)
+            wide.append(moment)
             continue
         last = wide[-1]
         wide[-1] = replace(
             last,
-            seconds=last.seconds + one.seconds,
-            sent=last.sent + one.sent,
-            completed=last.completed + one.completed,
-            failed=last.failed + one.failed,
+            seconds=last.seconds + moment.seconds,
+            sent=last.sent + moment.sent,
+            completed=last.completed + moment.completed,
+            failed=last.failed + moment.failed,
         )
     return wide
 
 
 def _step_rows(moments: Sequence[Moment], what: str, value: Any, factor: float = 1.0) -> Iterator[Row]:
     """A row where each value begins, and one where the last ends."""
-    for one in moments:
-        found = value(one)
+    for moment in moments:
+        found = value(moment)
         shown = None if found is None else float(f"{found / factor:.5g}")
-        yield {"at": round(one.begin, 3), "value": shown, "what": what}
+        yield {"at": round(moment.begin, 3), "value": shown, "what": what}
     if moments:
         yield {"at": round(moments[-1].begin + moments[-1].seconds, 3), "value": shown, "what": what}
 
@@ -162,11 +168,11 @@ def _timeline(
 
 def _bands(found: ScenarioFinding) -> list[Spec]:
     """Times of faults as coloured bands; steps by their borders and names."""
-    faults = [one for one in found.bands if one.is_fault]
-    parts = [one for one in found.bands if not one.is_fault]
+    faults = [band for band in found.bands if band.is_fault]
+    parts = [band for band in found.bands if not band.is_fault]
     layers: list[Spec] = []
     if faults:
-        rows = [{"at": one.begin, "to": one.end, "fault": one.label} for one in faults]
+        rows = [{"at": band.begin, "to": band.end, "fault": band.label} for band in faults]
         colour = nominal("fault", sort=None, legend={"title": None})
         layers.append(
             draw(
@@ -181,7 +187,9 @@ def _bands(found: ScenarioFinding) -> list[Spec]:
             )
         )
     if parts:
-        named = [{"at": one.begin, "middle": (one.begin + one.end) / 2, "name": one.label} for one in parts]
+        named = [
+            {"at": band.begin, "middle": (band.begin + band.end) / 2, "name": band.label} for band in parts
+        ]
         layers.append(
             draw(named[1:], {"type": "rule", "strokeWidth": 1, "opacity": 0.25}, {"x": _seconds(found)})
         )
@@ -228,14 +236,14 @@ _AXES = {
 
 def steps(found: ScenarioFinding) -> Spec | None:
     """Speedup by level, or latency by size, of a scenario that goes up step by step."""
-    points = [one for one in found.points if one.latency_p50 is not None or one.throughput]
+    points = [point for point in found.points if point.latency_p50 is not None or point.throughput]
     if found.unit not in _AXES or len(points) < 2:
         return None
     title, across = _AXES[found.unit]
     simulated = ", simulated" if found.is_simulated else ""
     notes = ["dashed: without any limit"] if found.unit == "at a time" else []
-    notes += ["rings: broke"] if any(one.is_broken for one in points) else []
-    notes += ["small: extra steps of the search"] if any(one.is_probe for one in points) else []
+    notes += ["rings: broke"] if any(point.is_broken for point in points) else []
+    notes += ["small: extra steps of the search"] if any(point.is_probe for point in points) else []
     note = "; ".join(notes) or "one point a step"
     spec = _speedup(points) if found.unit == "at a time" else _latency_by(points, found.unit)
     spec["encoding"]["x"] = _across(across, points, found.unit)
@@ -249,9 +257,9 @@ def steps(found: ScenarioFinding) -> Spec | None:
 def _across(title: str, points: Sequence[LoadPoint], unit: str) -> Spec:
     """The axis of the loads that were tried. Only planned steps have labels: those of a search lie too close together."""
     in_bytes = unit in ("bytes", "× memory pressure")
-    ticks = sorted({one.load for one in points if not one.is_probe})
+    ticks = sorted({point.load for point in points if not point.is_probe})
     names = " : ".join(
-        f"datum.value == {one!r} ? '{size(one) if in_bytes else f'{one:,.0f}'}'" for one in ticks
+        f"datum.value == {tick!r} ? '{size(tick) if in_bytes else f'{tick:,.0f}'}'" for tick in ticks
     )
     return numeric(
         "load",
@@ -265,10 +273,10 @@ def _speedup(points: Sequence[LoadPoint]) -> Spec:
     """Throughput ÷ that of one at a time, beside the line of a server without limits."""
     # The ideal line is cut at twice the highest speedup, or it would press the measured points into the lower edge.
     first = points[0].throughput or 1.0
-    rows = [{**_row(one), "value": float(f"{one.throughput / first:.5g}")} for one in points]
+    rows = [{**_row(point), "value": float(f"{point.throughput / first:.5g}")} for point in points]
     most = max(row["value"] for row in rows)
-    ideal = [{"load": one.load, "ideal": one.load / points[0].load} for one in points]
-    ideal = [one for one in ideal if one["ideal"] <= 2 * most]
+    ideal = [{"load": point.load, "ideal": point.load / points[0].load} for point in points]
+    ideal = [row for row in ideal if row["ideal"] <= 2 * most]
     y = {
         "type": "quantitative",
         "title": "times the throughput of one",
@@ -286,11 +294,11 @@ def _speedup(points: Sequence[LoadPoint]) -> Spec:
 
 
 def _latency_by(points: Sequence[LoadPoint], unit: str) -> Spec:
-    scale = scale_for("s", max((one.latency_p95 or 0.0) for one in points))
+    scale = scale_for("s", max((point.latency_p95 or 0.0) for point in points))
     rows = [
-        {**_row(one), "value": float(f"{one.latency_p50 / scale.factor:.5g}")}
-        for one in points
-        if one.latency_p50 is not None
+        {**_row(point), "value": float(f"{point.latency_p50 / scale.factor:.5g}")}
+        for point in points
+        if point.latency_p50 is not None
     ]
     shown = np.array([row["value"] for row in rows] or [1.0])
     return {
@@ -299,12 +307,12 @@ def _latency_by(points: Sequence[LoadPoint], unit: str) -> Spec:
     }
 
 
-def _row(one: LoadPoint) -> Row:
+def _row(point: LoadPoint) -> Row:
     return {
-        "load": one.load,
-        "state": "broke" if one.is_broken else "held",
-        "kind": "probe" if one.is_probe else "step",
-        "failed": round(100 * one.error_rate, 2),
+        "load": point.load,
+        "state": "broke" if point.is_broken else "held",
+        "kind": "probe" if point.is_probe else "step",
+        "failed": round(100 * point.error_rate, 2),
     }
 
 

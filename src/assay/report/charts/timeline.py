@@ -73,7 +73,9 @@ def timeline_chart(history: MetricHistory, shifts: Sequence[Shift]) -> Chart | N
 
 
 def _build_axis(name: str, scale: UnitScale, shown: Values) -> Spec:
-    """Of at least a fifth of the level: a wobble of one per cent should not look like a cliff."""
+    """Build an axis that spans at least a fifth of the level: a wobble of one percent should not look
+    like a cliff.
+    """
     y = quantity("value", f"{name} ({scale.label})" if scale.label else name, shown)
     middle = float(shown.min() + shown.max()) / 2
     room = _LEAST_SPAN * abs(middle) / 2

@@ -12,10 +12,10 @@ from assay.model import DIMENSIONS, Leaderboard, Rating, Standing
 from assay.model.rating import QUANTITIES
 from assay.model.standing import Across, Contender, Duel, Matrix, MatrixRow, Overview, RankRange
 from assay.report.console.screen import NARROW, bullet, join_texts, literal, new_table
-from assay.report.contests import ends_text, value_text
 from assay.report.documents.references import used_references
 from assay.report.figures import NOTHING
 from assay.report.leads import board_sentence
+from assay.report.side_by_side import ends_text, value_text
 from assay.report.sides import print_sides
 from assay.text import shell_command
 from assay.units import and_list
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from assay.pipeline.compare import ComparisonSides
-    from assay.pipeline.leaderboard import Boards
+    from assay.model.comparison import ComparisonSides
+    from assay.model.standing import Boards
 
 _SHORT = {
     "overall": "Overall",
@@ -127,7 +127,7 @@ def legend_lines(board: Leaderboard) -> Iterator[str]:
 
 
 def _references(board: Leaderboard) -> Iterator[str]:
-    """Where the references come from; their values are another command's."""
+    """List where the references come from; another command shows their values."""
     sources: dict[str, dict[str, None]] = {}
     for row in (*board.standings, *board.simulated):
         for ratings in row.contender.ratings.values():

@@ -13,8 +13,8 @@ from assay.model import Case, Execution, Report, Status
 from assay.model.metric import RECORDED_SECONDS
 from assay.report.cases import answers_to, expectation_text, input_text, outcome_of
 from assay.report.console.screen import join_texts, literal
-from assay.report.contests import OUTCOMES, heading
 from assay.report.execution_texts import ShownSpan, describe_execution, read_spans
+from assay.report.side_by_side import OUTCOMES, heading
 from assay.units import count, seconds, usd
 
 if TYPE_CHECKING:

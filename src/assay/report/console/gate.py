@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assay.model import Comparison, Verdict
+from assay.model.head_to_head import Flips
 from assay.model.regression import Gate
 from assay.model.requirement import CheckedRequirement
-from assay.model.showdown import Flips
 from assay.report.change import change_text, sides_name
 from assay.report.console.screen import VERDICT_STYLES, RowGroup, bullet, join_texts, literal, print_groups
 from assay.report.figures import NOTHING
@@ -55,7 +55,11 @@ def print_gate(gate: Gate, console: Console) -> None:
         console.print(bullet(sign, line, "red" if sign == "✗" else "green"))
     # Sorted by gravity before it is cut, so that what got worse is never among the rows left out.
     judged = [comparison for verdict in _ORDER for comparison in gate.judged(verdict)]
-    changed = [one for one in judged if one.value_a != one.value_b or one.verdict is not Verdict.UNSURE]
+    changed = [
+        comparison
+        for comparison in judged
+        if comparison.value_a != comparison.value_b or comparison.verdict is not Verdict.UNSURE
+    ]
     if changed:
         print_groups(_TITLES, _groups(changed[:_ROWS]), console)
         if len(changed) > _ROWS:
@@ -100,20 +104,20 @@ def _lost_cases(gate: Gate) -> str:
     return f"{format_count(gate.lost, 'case')} lost{allowed}"
 
 
-def requirement_text(one: CheckedRequirement) -> str:
+def requirement_text(requirement: CheckedRequirement) -> str:
     """The value, the limit, and whether that holds."""
-    value = "unknown" if one.value is None else show(one.value, one.unit)
-    if one.low is not None and one.high is not None:
-        value += f" [{show(one.low, one.unit)}, {show(one.high, one.unit)}]"
-    notes = [one.note, "the interval includes the limit" if one.is_close else ""]
+    value = "unknown" if requirement.value is None else show(requirement.value, requirement.unit)
+    if requirement.low is not None and requirement.high is not None:
+        value += f" [{show(requirement.low, requirement.unit)}, {show(requirement.high, requirement.unit)}]"
+    notes = [requirement.note, "the interval includes the limit" if requirement.is_close else ""]
     note = "; ".join(part for part in notes if part)
-    met = "met" if one.is_met else "not met"
-    return f"{one.trial}: {one.requirement} is {met}: {value}{f' ({note})' if note else ''}"
+    met = "met" if requirement.is_met else "not met"
+    return f"{requirement.trial}: {requirement.requirement} is {met}: {value}{f' ({note})' if note else ''}"
 
 
 def case_lines(gate: Gate) -> list[tuple[str, str]]:
     """A sign and a sentence each: the cases lost and won, whatever the verdict, then those that changed in part."""
-    family = sum(one.p_corrected is not None for one in gate.comparisons)
+    family = sum(comparison.p_corrected is not None for comparison in gate.comparisons)
     lines = []
     for flips in gate.flips:
         if flips.lost:
@@ -133,7 +137,7 @@ def lost_text(flips: Flips, family: int = 1) -> str:
     if any(side.judged > 1 for case in flips.lost for side in flips.passes[case]):
         return told
     needed = repetitions_to_settle(len(flips.lost), len(flips.won), 0.05 / max(1, family)) or 3
-    return f"{told} With one repetition a flip cannot be told from noise; run with --repetitions {max(2, needed)}."
+    return f"{told} With one repetition a flip cannot be distinguished from noise; run with --repetitions {max(2, needed)}."
 
 
 def _case_list(what: str, cases: Sequence[str], flips: Flips) -> str:
@@ -182,8 +186,8 @@ def incomplete_text(name: str) -> str:
 def open_questions(gate: Gate) -> list[str]:
     """What is unsure and what would settle it; said once where it is the same for several trials."""
     places: dict[tuple[str, str], list[str]] = {}
-    for one in gate.judged(Verdict.UNSURE):
-        places.setdefault((one.metric.name, one.reason), []).append(sides_name(one))
+    for comparison in gate.judged(Verdict.UNSURE):
+        places.setdefault((comparison.metric.name, comparison.reason), []).append(sides_name(comparison))
     questions = []
     for (metric, reason), names in places.items():
         others = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
@@ -205,19 +209,22 @@ def rest_text(gate: Gate) -> str:
 def _groups(comparisons: Sequence[Comparison]) -> list[RowGroup]:
     """A heading for each trial; the trial with the gravest change first."""
     trials: dict[str, list[Comparison]] = {}
-    for one in comparisons:
-        trials.setdefault(sides_name(one), []).append(one)
+    for comparison in comparisons:
+        trials.setdefault(sides_name(comparison), []).append(comparison)
     return [
-        RowGroup(literal(name, "bold"), [_cells(one) for one in changes]) for name, changes in trials.items()
+        RowGroup(literal(name, "bold"), [_cells(comparison) for comparison in changes])
+        for name, changes in trials.items()
     ]
 
 
-def _cells(one: Comparison) -> list[Text]:
-    change, bracket, ends = change_text(one).partition(" [")
+def _cells(comparison: Comparison) -> list[Text]:
+    change, bracket, ends = change_text(comparison).partition(" [")
     return [
-        literal(f"  {one.metric.name}"),
-        literal(show(one.value_a, one.metric.unit)),
-        literal(show(one.value_b, one.metric.unit)),
+        literal(f"  {comparison.metric.name}"),
+        literal(show(comparison.value_a, comparison.metric.unit)),
+        literal(show(comparison.value_b, comparison.metric.unit)),
         join_texts(literal(change, "bold"), literal(bracket + ends, "dim")),
-        literal(one.verdict.value, VERDICT_STYLES[one.verdict]) if one.verdict else literal(NOTHING, "dim"),
+        literal(comparison.verdict.value, VERDICT_STYLES[comparison.verdict])
+        if comparison.verdict
+        else literal(NOTHING, "dim"),
     ]

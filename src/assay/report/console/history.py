@@ -53,19 +53,22 @@ def sentence(found: History) -> str:
     if not found.change_points:
         nothing = "No change point" if found.drift is None else "A slow drift and no step"
         return f"{nothing} in {size}."
-    settled, pending = ([one for one in found.change_points if one.is_pending is so] for so in (False, True))
+    settled, pending = (
+        [change_point for change_point in found.change_points if change_point.is_pending is so]
+        for so in (False, True)
+    )
     sentences = []
     if len(settled) == 1:
         sentences.append(f"{_at(settled[0])}, in {size}.")
     elif settled:
-        largest = max(settled, key=lambda one: abs(one.change or 0.0))
+        largest = max(settled, key=lambda change_point: abs(change_point.change or 0.0))
         sentences.append(f"{len(settled)} change points in {size}, the largest {_at(largest, 'a')}.")
-    sentences += [f"{_at(one)} is pending: wait for the next points." for one in pending]
+    sentences += [f"{_at(change_point)} is pending: wait for the next points." for change_point in pending]
     return " ".join(sentences)
 
 
-def _at(one: ChangePoint, article: str = "A") -> str:
-    return f"{article} change{'' if one.change is None else f' of {_format_signed_percent(one.change)}'} at {one.index}"
+def _at(change_point: ChangePoint, article: str = "A") -> str:
+    return f"{article} change{'' if change_point.change is None else f' of {_format_signed_percent(change_point.change)}'} at {change_point.index}"
 
 
 def _picture(values: Sequence[float], found: History, width: int) -> list[Text]:
@@ -81,7 +84,7 @@ def _bars(bars: Sequence[float], low: float, high: float, edges: Sequence[int], 
     """Neighbouring levels differ in colour; the halves keep a range beyond the largest number finite."""
     reach = high / 2 - low / 2
     heights = [(bar / 2 - low / 2) / reach if reach > 0 else 0.0 for bar in bars]
-    cuts = [one.index for one in found.change_points]
+    cuts = [change_point.index for change_point in found.change_points]
     return join_texts(
         *(
             literal(
@@ -96,9 +99,9 @@ def _marks(edges: Sequence[int], found: History) -> list[Text]:
     if not found.change_points:
         return []
     row = [" "] * (len(edges) - 1)
-    for one in found.change_points:
-        column = sum(edge <= one.index for edge in edges) - 1
-        row[column] = _PENDING_MARK if one.is_pending else _MARK
+    for change_point in found.change_points:
+        column = sum(edge <= change_point.index for edge in edges) - 1
+        row[column] = _PENDING_MARK if change_point.is_pending else _MARK
     return [literal("".join(row).rstrip(), "bold")]
 
 
@@ -107,15 +110,20 @@ def _table(change_points: Sequence[ChangePoint]) -> Table:
     for title in ("Index", "Before", "", "After", "Change", "p"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("State", no_wrap=True)
-    for one in change_points:
+    for change_point in change_points:
         table.add_row(
-            literal(str(one.index)),
-            literal(significant(one.before, 4)),
+            literal(str(change_point.index)),
+            literal(significant(change_point.before, 4)),
             literal("→", "dim"),
-            literal(significant(one.after, 4)),
-            literal(NOTHING if one.change is None else _format_signed_percent(one.change), "bold"),
-            literal("< 0.0001" if one.p_value < 1e-4 else significant(one.p_value, 2), "dim"),
-            literal("pending", "yellow") if one.is_pending else literal("settled", "dim"),
+            literal(significant(change_point.after, 4)),
+            literal(
+                NOTHING if change_point.change is None else _format_signed_percent(change_point.change),
+                "bold",
+            ),
+            literal(
+                "< 0.0001" if change_point.p_value < 1e-4 else significant(change_point.p_value, 2), "dim"
+            ),
+            literal("pending", "yellow") if change_point.is_pending else literal("settled", "dim"),
         )
     return table
 

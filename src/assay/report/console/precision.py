@@ -76,8 +76,8 @@ def _remarks(report: Report, floors: Sequence[NoiseFloor]) -> list[str]:
         ]
     alarms = [floor for floor in floors if floor.verdict in _ALARMS]
     found = [
-        f"{floor.trial}: {floor.metric.name} differed between odd and even rounds, though both are the same: one such "
-        "alarm in twenty is chance; more than that is a machine that changes while it is measured."
+        f"{floor.trial}: {floor.metric.name} differed between odd and even rounds, although nothing changed: one such "
+        "alarm in twenty is chance; more mean that the machine changed while it was measured."
         for floor in alarms
     ]
     return found + [doubt.message for doubt in report.doubts if doubt.code == "environment"]

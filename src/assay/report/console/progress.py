@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.model import Batch, Phase, Plan, Status
 from assay.model.redaction import make_showable
-from assay.units import count, format_count, seconds
+from assay.units import count, format_count, seconds, significant
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -97,6 +97,36 @@ class _ScorerWatch:
         return ", ".join(parts)
 
 
+class _NodeWatch:
+    """Counts the nodes of a cluster, their slots, and the processes at work on them."""
+
+    def __init__(self) -> None:
+        self._slots: dict[str, int] = {}
+        """The slots of each node; 0 where the executor does not say."""
+        self._at_work: set[tuple[int, int]] = set()
+
+    def see(self, batch: Batch) -> None:
+        for name in batch.lost_nodes:
+            self._slots.pop(name, None)
+        for name, environment in batch.nodes.items():
+            facts = environment.get("facts")
+            self._slots[name] = int(facts.get("slots", 0)) if isinstance(facts, Mapping) else 0
+        for placement in batch.placements:
+            self._slots.setdefault(placement.node, 0)
+        self._at_work.update((placement.trial, placement.process) for placement in batch.placements)
+        self._at_work.difference_update(batch.settled)
+
+    @property
+    def state(self) -> str:
+        """For the progress line: `4 nodes, 64 slots`, or `4 nodes, 12 at work` where the slots are unknown; empty on one machine."""
+        if not self._slots:
+            return ""
+        # Workers share a round where there are more slots than rounds: how many rounds are at work says little then.
+        slots = sum(self._slots.values())
+        busy = format_count(slots, "slot") if slots else f"{count(len(self._at_work))} at work"
+        return f"{format_count(len(self._slots), 'node')}, {busy}"
+
+
 def _count_planned(batch: Batch) -> int:
     """Executions that the total counts: profiled ones come on top."""
     return sum(execution.phase is not Phase.PROFILED for execution in batch.executions)
@@ -111,10 +141,12 @@ class _Plain:
         self._started = self._told = monotonic()
         self._wait = PLAIN_EVERY_SECONDS
         self._scorers = _ScorerWatch(plan)
+        self._nodes = _NodeWatch()
 
     def watch(self, batch: Batch) -> None:
         """Count a batch. Warnings are written at once, progress only when its time has come."""
         self._done += _count_planned(batch)
+        self._nodes.see(batch)
         for index, reason in batch.stopped.items():
             _say(f"{self._names[index]} stopped: {reason.splitlines()[0]}")
         for warning in self._scorers.warnings(batch):
@@ -130,7 +162,10 @@ class _Plain:
             rate = (self._done - self._first) / (now - self._started)
             left = seconds((self._total - self._done) / rate) if rate else "?"
             name = self._names[batch.executions[-1].trial]
-            state = f" ({self._scorers.state})" if self._scorers.state else ""
+            parts = [part for part in (self._nodes.state, self._scorers.state) if part]
+            if self._nodes.state:
+                parts.insert(1, f"{significant(rate)}/s")
+            state = f" ({', '.join(parts)})" if parts else ""
             _say(f"{count(self._done)} of {count(self._total)} executions, {left} left, now {name}{state}")
 
 
@@ -173,11 +208,12 @@ class _ProgressLine:
         self._names = {trial.index: trial.name for trial in plan.trials}
         self._progress, self._started, self._done, self._failed = progress, monotonic(), 0, 0
         total = plan.most_executions
-        self._scorers = _ScorerWatch(plan)
+        self._scorers, self._nodes = _ScorerWatch(plan), _NodeWatch()
         self._task = progress.add_task(plan.name, total=total, completed=done, rate="", failed="")
 
     def watch(self, batch: Batch) -> None:
         """Count a batch and redraw. Warnings are printed above the line and stay."""
+        self._nodes.see(batch)
         for index, reason in batch.stopped.items():
             text = f"{self._names[index]} stopped: {reason.splitlines()[0]}"
             self._progress.console.print(text, style="yellow", markup=False)
@@ -194,9 +230,13 @@ class _ProgressLine:
             self._task,
             description=self._names[batch.executions[-1].trial],
             advance=_count_planned(batch),
-            rate=f"{count(self._done / max(1e-3, monotonic() - self._started))}/s",
+            rate=self._pace(),
             failed=self._troubles(),
         )
+
+    def _pace(self) -> str:
+        rate = f"{count(self._done / max(1e-3, monotonic() - self._started))}/s"
+        return f"{rate}, {self._nodes.state}" if self._nodes.state else rate
 
     def _troubles(self) -> str:
         failed = f"{count(self._failed)} not ok" if self._failed else ""

@@ -44,12 +44,12 @@ _SHOWN = 3
 def print_regressions(report: RegressionReport, console: Console, *, with_closed: bool = False) -> None:
     """Closed ones only where asked for, and where it was newer data that closed them just now."""
     _print_head(report, console)
-    shown = [one for one in report.regressions if with_closed or one.counts]
+    shown = [regression for regression in report.regressions if with_closed or regression.counts]
     if shown:
         console.print(_table(shown, is_wide=console.width >= _WIDE))
-        for one in shown:
-            if told := impact_text(one):
-                console.print(bullet(one.id, told, "dim"))
+        for regression in shown:
+            if told := impact_text(regression):
+                console.print(bullet(regression.id, told, "dim"))
         console.print()
     for flips in report.flips:
         if flips.lost:
@@ -96,46 +96,52 @@ def _table(regressions: Sequence[Regression], *, is_wide: bool) -> Table:
     if is_wide:
         table.add_column("p", justify="right", no_wrap=True)
     table.add_column("Severity", overflow="fold")
-    has_states = is_wide or any(one.state is not RegressionState.DETECTED for one in regressions)
+    has_states = is_wide or any(
+        regression.state is not RegressionState.DETECTED for regression in regressions
+    )
     if has_states:
         table.add_column("State", overflow="fold")
-    for one in regressions:
-        cells = _cells(one, is_wide=is_wide)
+    for regression in regressions:
+        cells = _cells(regression, is_wide=is_wide)
         table.add_row(*(cells if has_states else cells[:-1]))
     return table
 
 
-def _cells(one: Regression, *, is_wide: bool) -> list[Text]:
-    loss, bracket, ends = loss_text(one).partition(" [")
-    unit = one.metric.unit
-    values = literal(f"{show(one.baseline_value, unit)} → {show(one.current_value, unit)}")
-    marks = {"drift": "drift" in one.found_by, "pending": one.is_pending, "machine?": one.is_suspect}
+def _cells(regression: Regression, *, is_wide: bool) -> list[Text]:
+    loss, bracket, ends = loss_text(regression).partition(" [")
+    unit = regression.metric.unit
+    values = literal(f"{show(regression.baseline_value, unit)} → {show(regression.current_value, unit)}")
+    marks = {
+        "drift": "drift" in regression.found_by,
+        "pending": regression.is_pending,
+        "machine?": regression.is_suspect,
+    }
     set_marks = ", ".join(mark for mark, is_set in marks.items() if is_set)
     marks_text = literal(f" ({set_marks})" if set_marks else "", "dim")
-    p = literal("–" if one.p is None else f"{one.p:.2g}")
+    p = literal("–" if regression.p is None else f"{regression.p:.2g}")
     return [
-        literal(one.id, "dim"),
-        join_texts(literal(one.benchmark), literal(" · "), literal(one.metric.name, "bold")),
-        literal(range_text(one)),
+        literal(regression.id, "dim"),
+        join_texts(literal(regression.benchmark), literal(" · "), literal(regression.metric.name, "bold")),
+        literal(range_text(regression)),
         *([values] if is_wide else []),
         join_texts(literal(loss, "bold"), literal(bracket + ends, "dim")),
         *([p] if is_wide else []),
-        join_texts(literal(one.severity.value, _SEVERITIES[one.severity]), marks_text),
-        literal(one.state.value.replace("_", " "), "" if one.counts else "dim"),
+        join_texts(literal(regression.severity.value, _SEVERITIES[regression.severity]), marks_text),
+        literal(regression.state.value.replace("_", " "), "" if regression.counts else "dim"),
     ]
 
 
-def range_text(one: Regression) -> str:
+def range_text(regression: Regression) -> str:
     """The guilty range of versions; a commit is known by its beginning."""
-    return f"{one.before or 'none'} → {one.after or 'none'}"
+    return f"{regression.before or 'none'} → {regression.after or 'none'}"
 
 
-def loss_text(one: Regression) -> str:
+def loss_text(regression: Regression) -> str:
     """`25 % [21, 29]`, of scores in points; from a baseline of zero there is no percentage."""
-    ends = f"[{_hundredths(one.loss.low)}, {_hundredths(one.loss.high)}]"
-    if one.percentage is None:
+    ends = f"[{_hundredths(regression.loss.low)}, {_hundredths(regression.loss.high)}]"
+    if regression.percentage is None:
         return "from 0"
-    return f"{significant(one.loss.value * 100)} {unit_of_loss(one.metric)} {ends}"
+    return f"{significant(regression.loss.value * 100)} {unit_of_loss(regression.metric)} {ends}"
 
 
 def unit_of_loss(metric: Metric) -> str:
@@ -146,30 +152,30 @@ def _hundredths(share: float) -> str:
     return ("∞" if share > 0 else "−∞") if math.isinf(share) else significant(share * 100)
 
 
-def impact_text(one: Regression) -> str:
+def impact_text(regression: Regression) -> str:
     """What it means to users, and what somebody noted."""
-    impact = one.impact
+    impact = regression.impact
     parts = []
     if impact.cases:
         more = f" and {len(impact.cases) - _CASES} more" if len(impact.cases) > _CASES else ""
         parts.append(f"worse in {', '.join(impact.cases[:_CASES])}{more}")
     if impact.overall:
-        parts.append(f"takes {significant(impact.overall, 2)} of the overall score")
-    parts.append(_per_1000(one))
+        parts.append(f"lowers the overall score by {significant(impact.overall, 2)}")
+    parts.append(_per_1000(regression))
     if impact.usd_per_1000 is not None and impact.usd_per_1000 > 0:
         parts.append(f"{usd(impact.usd_per_1000)} more for 1,000 solved tasks")
-    if one.note:
-        parts.append(f"“{one.note}”")
+    if regression.note:
+        parts.append(f"“{regression.note}”")
     return " · ".join(part for part in parts if part)
 
 
-def _per_1000(one: Regression) -> str:
-    value = one.impact.per_1000
+def _per_1000(regression: Regression) -> str:
+    value = regression.impact.per_1000
     if value is None or value <= 0:
         return ""
-    if in_points(one.metric):
-        return f"{significant(value, 2)} more of 1,000 tasks go wrong"
-    return f"{show(value, one.metric.unit)} more for 1,000 tasks"
+    if in_points(regression.metric):
+        return f"{significant(value, 2)} more of 1,000 tasks fail"
+    return f"{show(value, regression.metric.unit)} more for 1,000 tasks"
 
 
 def shift_text(shift: Shift) -> str:
@@ -180,8 +186,11 @@ def shift_text(shift: Shift) -> str:
 
 def _describe_unsettled(report: RegressionReport) -> list[str]:
     """What could not be told: comparisons that are unsure, and histories that are too short."""
-    unsure = [one for one in report.comparisons if one.verdict is Verdict.UNSURE]
-    lines = [f"{one.trial_b} · {one.metric.name}: {one.reason}" for one in unsure[:_SHOWN]]
+    unsure = [comparison for comparison in report.comparisons if comparison.verdict is Verdict.UNSURE]
+    lines = [
+        f"{comparison.trial_b} · {comparison.metric.name}: {comparison.reason}"
+        for comparison in unsure[:_SHOWN]
+    ]
     if len(unsure) > _SHOWN:
         lines.append(f"{len(unsure) - _SHOWN} more comparisons are unsure; --json has all of them.")
     reasons: dict[str, list[str]] = {}

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 from assay.model import Comparison, Doubt, Estimate, Report, RunState, TrialReport
 from assay.model.page import RunOutcome
 from assay.report.change import sides_name
-from assay.report.console.contests import print_contest
 from assay.report.console.screen import NARROW, VERDICT_STYLES, bullet, join_texts, literal, new_table
-from assay.report.contests import contests
+from assay.report.console.side_by_side import print_contest
 from assay.report.figures import (
     NOTHING,
     agents_text,
@@ -28,6 +27,7 @@ from assay.report.figures import (
     failure_text,
     lasted,
     leading,
+    nodes_line,
     ok_text,
     others,
     percentile_text,
@@ -42,6 +42,7 @@ from assay.report.figures import (
 from assay.report.findings import COLOURS, finding_sections, headlines, outcome, outcome_of
 from assay.report.leads import lead_sentence, main_lead, reason_text
 from assay.report.profiles import print_profiles
+from assay.report.side_by_side import contests
 from assay.report.warnings import rank_warnings, run_warnings
 from assay.units import count, format_count, seconds, show, significant
 
@@ -105,6 +106,8 @@ def print_report(report: Report, console: Console) -> None:
         if doubt.trial not in rated or doubt.code not in ("failures", "nothing-ok"):
             console.print(bullet("!", str(doubt), "yellow"))
     console.print(literal(environment_line(report.run.environment), "dim"))
+    if nodes := nodes_line(report):
+        console.print(literal(nodes, "dim"))
 
 
 def print_unrated(report: Report, console: Console, *, is_brief: bool = False) -> None:
@@ -169,7 +172,7 @@ def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt]
         for reason, names in _reasons(group, by_trial=by_trial).items():
             console.print(bullet("?", f"{', '.join(names)}: {reason}", "yellow"))
         console.print()
-    if unasked := dict.fromkeys(one.metric.name for one in comparisons if one.verdict is None):
+    if unasked := dict.fromkeys(result.metric.name for result in comparisons if result.verdict is None):
         console.print(literal(_format_unasked(list(unasked)), "dim"))
         console.print()
     for doubt in rank_warnings(doubts):
@@ -306,7 +309,7 @@ def _comparison_table(group: Sequence[Comparison], *, by_trial: bool, narrow: bo
     """Comparisons as rows, named by metric or, where only one metric was compared, by trial."""
     table = new_table()
     table.add_column("Trial" if by_trial else "Metric", overflow="fold")
-    against = "B ÷ A or ± B − A" if any(one.difference is not None for one in group) else "B ÷ A"
+    against = "B ÷ A or ± B − A" if any(row.difference is not None for row in group) else "B ÷ A"
     for title in ("A", "B", f"{against} [interval]", *(() if narrow else ("p (Holm)", "q"))):
         table.add_column(literal(title), justify="right", no_wrap=True)
     table.add_column("Verdict", no_wrap=True)

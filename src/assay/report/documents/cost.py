@@ -25,11 +25,13 @@ def cost_document(found: Sequence[CostAnalysis]) -> dict[str, Any]:
         "performance_per_dollar": _by_configuration(
             found, has_several, lambda cost: cost.performance_per_dollar
         ),
-        "optimal_configurations": [_optimal(one, made) for made in found for one in made.optimal],
+        "optimal_configurations": [
+            _optimal(configuration, made) for made in found for configuration in made.optimal
+        ],
         "cost_optimization_opportunities": [
-            {"suite": made.suite, "simulated": made.is_simulated, **to_plain(one)}
+            {"suite": made.suite, "simulated": made.is_simulated, **to_plain(opportunity)}
             for made in found
-            for one in made.opportunities
+            for opportunity in made.opportunities
         ],
         "suites": [_suite(made) for made in found],
     }
@@ -40,30 +42,30 @@ def _by_configuration(
 ) -> dict[str, dict[str, float | None]]:
     document: dict[str, dict[str, float | None]] = {}
     for made in found:
-        for one in made.configurations:
-            for benchmark, cost in one.benchmarks.items():
+        for configuration in made.configurations:
+            for benchmark, cost in configuration.benchmarks.items():
                 key = f"{made.suite}/{benchmark}" if has_several else benchmark
-                document.setdefault(one.name, {})[key] = choose(cost).value
+                document.setdefault(configuration.name, {})[key] = choose(cost).value
     return document
 
 
-def _optimal(one: ConfigurationCost, made: CostAnalysis) -> dict[str, Any]:
-    saving = one.saving
+def _optimal(configuration: ConfigurationCost, made: CostAnalysis) -> dict[str, Any]:
+    saving = configuration.saving
     return {
         "suite": made.suite,
         "simulated": made.is_simulated,
-        "agent": one.agent,
-        "configuration": one.name,
-        "efficiency_score": one.efficiency,
+        "agent": configuration.agent,
+        "configuration": configuration.name,
+        "efficiency_score": configuration.efficiency,
         "estimated_savings": saving.per_month.value if saving else None,
         "estimated_savings_interval": [saving.per_month.low, saving.per_month.high] if saving else None,
         "instead_of": saving.instead_of if saving else None,
-        "undecided": list(one.undecided),
+        "undecided": list(configuration.undecided),
     }
 
 
 def _suite(made: CostAnalysis) -> dict[str, Any]:
-    places = {one.name: one.place for one in made.configurations}
+    places = {configuration.name: configuration.place for configuration in made.configurations}
     return {
         "suite": made.suite,
         "category": made.category,
@@ -76,8 +78,12 @@ def _suite(made: CostAnalysis) -> dict[str, Any]:
         "dominated": [
             name for name, place in places.items() if place and place.status is FrontStatus.DOMINATED
         ],
-        "unknown_cost": [one.name for one in made.configurations if one.whole.cost_per_task.value is None],
-        "configurations": [_configuration(one) for one in made.configurations],
+        "unknown_cost": [
+            configuration.name
+            for configuration in made.configurations
+            if configuration.whole.cost_per_task.value is None
+        ],
+        "configurations": [_configuration(configuration) for configuration in made.configurations],
         "break_even": to_plain(made.break_even),
         "warnings": list(made.doubts),
     }

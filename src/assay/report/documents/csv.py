@@ -16,7 +16,7 @@ from typing import NamedTuple
 from assay.model import Execution, Phase, Report, TrialReport
 from assay.plugin.private_files import open_private
 from assay.report.cases import outcome_of
-from assay.report.contests import pass_mark_of
+from assay.report.side_by_side import pass_mark_of
 
 _FIXED = ("run_id", "trial", "name", "agent", "version", "benchmark", "experiment")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")

@@ -26,7 +26,6 @@ from assay.report.console.gate import (
     requirement_text,
     scoring_failure_text,
 )
-from assay.report.contests import OUTCOMES, pass_mark_of, rating_text
 from assay.report.figures import (
     cv_text,
     doubts_of,
@@ -41,6 +40,7 @@ from assay.report.figures import (
     trial_doubts,
     with_interval,
 )
+from assay.report.side_by_side import OUTCOMES, pass_mark_of, rating_text
 from assay.units import format_count, show
 
 _OURS = (Status.HARNESS_ERROR, Status.CRASHED)
@@ -130,8 +130,8 @@ def _suite_case(trial: TrialReport, name: str, tally: CaseTally, mark: float) ->
     label = f"{point.suite}.{point.benchmark}.{point.agent.name}"
     case = _element("testcase", name=name, classname=label, time=f"{tally.mean_seconds:.9f}")
     verdict = _verdict(tally, mark)
-    if verdict and tally.telling:
-        details = "\n".join(filter(None, (tally.telling.why, f"Output: {tally.telling.output}")))
+    if verdict and tally.excerpt:
+        details = "\n".join(filter(None, (tally.excerpt.why, f"Output: {tally.excerpt.output}")))
         outcomes = ", ".join(f"{n} {OUTCOMES.get(name, name)}" for name, n in tally.outcomes.items())
         judged = f"mean score {tally.mean:.2f}" if tally.mean is not None else "nothing was judged"
         case.append(_element(verdict, details, message=f"{judged}: {outcomes}"))
@@ -219,9 +219,9 @@ def gate_junit(gate: Gate) -> str:
             _gate_failure(name, "completeness", incomplete_text(name), "incomplete")
             for name in gate.incomplete
         ),
-        *(_requirement(one) for one in gate.requirements),
+        *(_requirement(requirement) for requirement in gate.requirements),
         *_lost_cases(gate),
-        *(_comparison(one) for one in gate.verdicts),
+        *(_comparison(comparison) for comparison in gate.verdicts),
     ]
     counts = {
         "tests": str(len(cases)),

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from assay.model import Doubt, Leaderboard, Report, Standing
-    from assay.model.standing import Across, Duel, Matrix, MatrixRow, Overview, RankRange, Unranked
-    from assay.pipeline.leaderboard import Boards
+    from assay.model.standing import Across, Boards, Duel, Matrix, MatrixRow, Overview, RankRange, Unranked
 
 
 def leaderboard_document(found: Boards, limit: int) -> list[dict[str, Any]]:
@@ -48,7 +47,7 @@ def build_board(board: Leaderboard, limit: int) -> dict[str, Any]:
         "references": _references(board),
         "standings": [_row(row) for row in board.standings[:limit]],
         "simulated": [_row(row) for row in board.simulated[:limit]],
-        "unranked": [_build_unranked(one) for one in board.unranked],
+        "unranked": [_build_unranked(entry) for entry in board.unranked],
         "warnings": list(board.doubts),
     }
 

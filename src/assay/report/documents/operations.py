@@ -5,7 +5,7 @@ Scripts rely on these keys: they may be added to, but not renamed or removed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from assay.model.alert import Alert
@@ -65,6 +65,14 @@ def label_document(label: Label) -> dict[str, Any]:
         "note": label.note,
         "by": label.author,
         "at": label.created,
+    }
+
+
+def labels_document(given: Iterable[Label], agreements: Iterable[Agreement]) -> dict[str, Any]:
+    """Of `assay label`: the labels that it gave, and how far the scorers of the suite agree with all labels now."""
+    return {
+        "labels": [label_document(label) for label in given],
+        "agreements": [agreement_document(agreement) for agreement in agreements],
     }
 
 
@@ -167,7 +175,7 @@ def success_document(report: SuccessReport) -> dict[str, Any]:
             "detection_percent": 100 * DETECTION_GOAL,
         },
         "last_30_days": _figures(report.last_30_days),
-        "months": [{"month": f"{one.begins:%Y-%m}", **_figures(one)} for one in report.months],
+        "months": [{"month": f"{month.begins:%Y-%m}", **_figures(month)} for month in report.months],
         "changes": _changes(report.months),
         "never_benchmarked": list(report.never_benchmarked),
         "not_benchmarked": list(report.not_benchmarked),

@@ -37,6 +37,7 @@ from assay.model import (
     Rating,
     Ratings,
     Report,
+    ResourceRequest,
     Run,
     RunState,
     Series,
@@ -51,6 +52,7 @@ from assay.model.codec import from_plain
 from assay.model.dimension import DIMENSIONS
 from assay.model.metric import JUDGING
 from assay.model.rating import Judging, ReferenceValue, ScorerFailure
+from assay.model.report import NodeShare
 from assay.model.suite import PASS_MARK
 from assay.report.documents import schema
 
@@ -64,7 +66,15 @@ def report_from_result(result: schema.Result) -> Report:
     doubts = tuple(_noun(Doubt, warning) for warning in result.warnings)
     axes = tuple(_axis(effect) for effect in result.axes)
     best = tuple(_best(point) for point in result.best)
-    return Report(_run(result, trials), trials, axes, doubts, best=best)
+    run = _run(result, trials)
+    return Report(run, trials, axes, doubts, best=best, nodes=_nodes(result))
+
+
+def _nodes(result: schema.Result) -> tuple[NodeShare, ...]:
+    return tuple(
+        NodeShare(node.node, node.kind, node.processes, node.executions, tuple(node.warnings))
+        for node in result.nodes or ()
+    )
 
 
 def report_from_flat(flat: schema.Flat) -> Report:
@@ -147,6 +157,7 @@ def _trial_report(number: int, trial: schema.TrialDocument, suite: str) -> Trial
         judging=_noun(Judging, trial.judging) if trial.judging else None,
         scorer_failures=tuple(_noun(ScorerFailure, failure) for failure in trial.scorer_failures or ()),
         definition=trial.benchmark_hash or "",
+        nodes={int(process): node for process, node in (trial.nodes or {}).items()},
     )
 
 
@@ -198,6 +209,7 @@ def _trial(number: int, trial: schema.TrialDocument, executions: Iterable[Execut
         instruments=tuple(_noun(InstrumentUse, use) for use in trial.instruments),
         isolation=Isolation(trial.isolation),
         limits=_noun(Limits, trial.limits),
+        resources=_noun(ResourceRequest, trial.resources) if trial.resources else None,
         agent_use=AgentUse(agent.name, agent.type, version=agent.version) if agent.type else None,
         cases=tuple(dict.fromkeys(execution.case for execution in executions if execution.case)),
         concurrency=trial.concurrency or 1,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from assay.model import Suite
-    from assay.pipeline.references import ChangedRating, ReferenceChange, ShownReference
+    from assay.model.rating import ChangedRating, ReferenceChange, ShownReference
 
 _PER_SOLVED = " per solved case"
 
@@ -62,14 +62,14 @@ def references_document(
         "hash": suite.hash,
         "references": [
             {
-                "benchmark": one.scope.benchmark,
-                "hash": one.scope.hash,
-                "simulated": one.scope.simulated,
-                "dimension": one.dimension,
-                "quantity": one.quantity,
-                **(reference_document(one.reference) if one.reference else {"value": None, "source": None}),
+                "benchmark": row.scope.benchmark,
+                "hash": row.scope.hash,
+                "simulated": row.scope.simulated,
+                "dimension": row.dimension,
+                "quantity": row.quantity,
+                **(reference_document(row.reference) if row.reference else {"value": None, "source": None}),
             }
-            for one in shown
+            for row in shown
         ],
         **(_change_document(change) if change else {}),
     }
@@ -81,23 +81,23 @@ def _change_document(change: ReferenceChange) -> dict[str, Any]:
         "rated_again": change.rated,
         "changed_references": [
             {
-                "benchmark": one.after.scope.benchmark,
-                "simulated": one.after.scope.simulated,
-                "quantity": one.after.quantity,
-                "before": one.before and one.before.value,
-                "after": one.after.reference and one.after.reference.value,
+                "benchmark": reference.after.scope.benchmark,
+                "simulated": reference.after.scope.simulated,
+                "quantity": reference.after.quantity,
+                "before": reference.before and reference.before.value,
+                "after": reference.after.reference and reference.after.reference.value,
             }
-            for one in change.references
+            for reference in change.references
         ],
         "changed_ratings": [
             {
-                "run_id": one.run_id,
-                "agent": one.agent,
-                "benchmark": one.benchmark,
-                "before": dict(one.before),
-                "after": dict(one.after),
+                "run_id": rating.run_id,
+                "agent": rating.agent,
+                "benchmark": rating.benchmark,
+                "before": dict(rating.before),
+                "after": dict(rating.after),
             }
-            for one in change.ratings
+            for rating in change.ratings
         ],
         "benchmarks_left_out": list(change.left_out),
     }
@@ -143,14 +143,14 @@ def reference_table(references: Iterable[ShownReference]) -> Table:
     for title in ("Benchmark", "Dimension", "Reference", "From"):
         table.add_column(title, overflow="fold")
     shown = ""
-    for one in references:
-        benchmark = f"{one.scope.benchmark}{' (simulated)' * one.scope.simulated}"
-        quantity, reference = one.quantity, one.reference
+    for row in references:
+        benchmark = f"{row.scope.benchmark}{' (simulated)' * row.scope.simulated}"
+        quantity, reference = row.quantity, row.reference
         value = f"{NOTHING} ({quantity})" if reference is None else quantity_text(quantity, reference.value)
         source = "nothing yet" if reference is None else str(reference)
         table.add_row(
             literal("" if benchmark == shown else benchmark),
-            literal(one.dimension),
+            literal(row.dimension),
             literal(value),
             literal(source, "dim" if reference is None else ""),
         )
@@ -163,7 +163,7 @@ def change_table(changed: Sequence[ChangedRating]) -> Table:
     shown = [
         name
         for name in ("overall", *dict.fromkeys(QUANTITIES.values()))
-        if any(one.before.get(name) != one.after.get(name) for one in changed)
+        if any(rating.before.get(name) != rating.after.get(name) for rating in changed)
     ]
     table = new_table()
     table.add_column("Run", no_wrap=True)
@@ -171,10 +171,10 @@ def change_table(changed: Sequence[ChangedRating]) -> Table:
         table.add_column(title, overflow="fold")
     for name in shown:
         table.add_column(name.capitalize(), justify="right", no_wrap=True)
-    for one in changed:
-        cells = [one.run_id, one.agent, one.benchmark]
+    for rating in changed:
+        cells = [rating.run_id, rating.agent, rating.benchmark]
         for name in shown:
-            values = (one.before.get(name), one.after.get(name))
+            values = (rating.before.get(name), rating.after.get(name))
             texts = [NOTHING if value is None else f"{value:.3f}" for value in values]
             cells.append(texts[0] if texts[0] == texts[1] else " → ".join(texts))
         table.add_row(*map(literal, cells))

@@ -22,19 +22,19 @@ def regressions_document(found: RegressionReport) -> dict[str, Any]:
         "suite": found.suite,
         "baseline": found.baseline or None,
         "has_regressions": found.has_regressions,
-        "regressions": [regression_document(one) for one in found.regressions],
-        "improvements": [_shift(one) for one in found.improvements],
+        "regressions": [regression_document(regression) for regression in found.regressions],
+        "improvements": [_shift(shift) for shift in found.improvements],
         "flips": [flips_document(flips) for flips in found.flips],
-        "patterns": [_pattern(one) for one in found.patterns],
+        "patterns": [_pattern(pattern) for pattern in found.patterns],
         "overall_health": found.advice.health,
         "recommended_action": found.advice.action,
         "reason": found.advice.reason,
         "unsure": [
-            {"trial": one.trial_b, "metric": one.metric.name, "reason": one.reason}
-            for one in found.comparisons
-            if one.verdict == "unsure"
+            {"trial": comparison.trial_b, "metric": comparison.metric.name, "reason": comparison.reason}
+            for comparison in found.comparisons
+            if comparison.verdict == "unsure"
         ],
-        "history": [_history(one) for one in found.histories],
+        "history": [_history(history) for history in found.histories],
         "unsearched": dict(found.unsearched),
         "warnings": [{"code": d.code, "message": d.message, "hint": d.hint} for d in found.doubts],
     }

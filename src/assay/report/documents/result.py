@@ -30,7 +30,8 @@ from assay.model import (
     TrialReport,
 )
 from assay.model.codec import to_plain
-from assay.model.redaction import redact
+from assay.model.redaction import CleanJson, redact
+from assay.model.report import NodeShare
 from assay.plugin.private_files import make_folder, write_private
 from assay.report.documents.file_names import distinct_names, safe_name, trial_folder
 from assay.report.figures import doubts_of, question_text, ruling_verdict
@@ -112,7 +113,7 @@ def plain(value: object) -> Any:
     """
     # By its own type first, which is all there is to most values of a document of a megabyte.
     kind = type(value)
-    if kind is str or kind is int or value is None or kind is bool:
+    if kind is str or kind is int or value is None or kind is bool or kind is CleanJson:
         return value
     if kind is dict:
         return {key if type(key) is str else str(key): plain(item) for key, item in value.items()}  # type: ignore[attr-defined]
@@ -165,6 +166,7 @@ def _frame(report: Report) -> dict[str, Any]:
         "spec": plain(run.source),
         "environment": plain(run.environment.facts),
         "vcs": plain(run.environment.vcs),
+        **({"nodes": [_node(node) for node in report.nodes]} if report.nodes else {}),
         "instrument_costs": plain(run.instrument_costs),
         "unmeasured": dict(run.unmeasured),
         "warnings": [to_plain(doubt) for doubt in doubts_of(report)],
@@ -172,6 +174,14 @@ def _frame(report: Report) -> dict[str, Any]:
         "best": [_best(point) for point in report.best],
         **({"leads": [_lead(lead) for lead in report.leads]} if report.leads else {}),
         **added,
+    }
+
+
+def _node(node: NodeShare) -> dict[str, Any]:
+    document: dict[str, Any] = to_plain(node)
+    return {
+        **{key: value for key, value in document.items() if key != "doubts"},
+        "warnings": list(node.doubts),
     }
 
 
@@ -204,6 +214,8 @@ def _trial(run: Report, report: TrialReport) -> dict[str, Any]:
         "processes": trial.processes,
         "isolation": trial.isolation.value,
         "limits": to_plain(trial.limits),
+        **({"resources": to_plain(trial.resources)} if trial.resources else {}),
+        **({"nodes": {str(process): node for process, node in report.nodes.items()}} if report.nodes else {}),
         "instruments": [{"name": use.name, "options": plain(use.options)} for use in trial.instruments],
         "status": "ok" if report.ok else "failed",
         "counts": {str(status): count for status, count in report.counts.items()},
@@ -225,7 +237,7 @@ def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
         "concurrency": trial.stored.trial.concurrency,
         "ratings": {name: _rating(rating) for name, rating in ratings.dimensions.items()},
         "overall": _rating(ratings.overall),
-        "references": {name: reference_document(one) for name, one in ratings.references.items()},
+        "references": {name: reference_document(reference) for name, reference in ratings.references.items()},
         **({} if trial.deviation is None else {"deviation_from_baseline": plain(trial.deviation)}),
         "rating_warnings": list(ratings.doubts),
         "outcomes": dict(ratings.outcomes),
@@ -249,7 +261,7 @@ def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
 
 def _cost_sources(trial: TrialReport) -> dict[str, Any]:
     """Nothing for an agent that is free, or whose cost is unknown."""
-    from assay.report.contests import cost_sources
+    from assay.report.side_by_side import cost_sources
 
     sources = cost_sources(trial)
     lists = [

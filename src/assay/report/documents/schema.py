@@ -45,16 +45,14 @@ class AgentDocument(BaseModel):
 class UntilDocument(BaseModel):
     """When `measured: auto` stops."""
 
-    interval: float = Field(
-        description="Width of the interval, as a share of the median, that is narrow enough"
-    )
-    max: int = Field(description="Most executions in one process")
-    min: int = Field(description="Fewest executions in one process")
+    interval: float = Field(description="Target width of the interval, as a share of the median")
+    max: int = Field(description="Maximum executions in one process")
+    min: int = Field(description="Minimum executions in one process")
     metric: str = Field(description="Metric whose interval is watched")
 
 
 class IterationsDocument(BaseModel):
-    """How often each process does it."""
+    """Warm-up and measured executions per process."""
 
     warmup: int = Field(0, description="Warm-up executions in each process")
     measured: int = Field(1, description="Measured executions in each process; a ceiling when `until` is set")
@@ -65,7 +63,7 @@ class IterationsDocument(BaseModel):
 
 
 class LimitsDocument(BaseModel):
-    """Ceilings for one execution; null is no ceiling."""
+    """Limits of one execution; null is no ceiling."""
 
     seconds: float | None = Field(None, description="Seconds")
     memory_bytes: int | None = Field(None, description="Bytes of the process tree")
@@ -84,9 +82,9 @@ class EstimateDocument(BaseModel):
     """A metric over a trial's ok measured executions."""
 
     unit: str = Field(description="Base unit: `s`, `bytes`, `usd`, `1/s`, `%`; empty for a bare number")
-    better: Literal["lower", "higher", "unknown"] = Field(description="Which way is good")
+    better: Literal["lower", "higher", "unknown"] = Field(description="Whether higher or lower is better")
     kind: Literal["measured", "derived", "simulated", "recorded"] = Field(
-        description="How the number came about"
+        description="How the number was obtained"
     )
     n: int = Field(description="Executions behind it")
     units: int = Field(description="Independent observations behind the interval")
@@ -146,7 +144,7 @@ class ExecutionDocument(BaseModel):
     output: Any = Field(None, description="What was returned beside numbers")
     applied: Plain | None = Field(None, description="Settings as read back from the thing under test")
     error: str | None = Field(None, description="What went wrong")
-    log: str | None = Field(None, description="What it printed, where that was kept")
+    log: str | None = Field(None, description="What it printed, if that was kept")
     detail: Plain | None = Field(
         None,
         description="Of a case: `tool_calls`, `spans` (name, kind, start, seconds, attributes), `attempts`, `reasons` of the "
@@ -198,8 +196,11 @@ class SuiteDocument(BaseModel):
     title: str = Field("", description="The longer name, for people")
     description: str = Field("", description="What it tests")
     created_at: str | None = Field(None, description="Date of the suite, as written")
-    schedule: str | None = Field(None, description="When it is due, in cron syntax (UTC)")
-    next_due: str | None = Field(None, description="First time of the schedule after the start of the run")
+    schedule: str | None = Field(None, description="When it is due, in cron syntax")
+    next_due: str | None = Field(
+        None,
+        description="First time of the schedule after the start of the run, with the schedule read in UTC",
+    )
     baseline_scores: list[dict[str, Any]] = Field(
         default_factory=list, description="Known overall ratings: `agent_id`, and `scores` by benchmark"
     )
@@ -245,6 +246,26 @@ class JudgingDocument(BaseModel):
     usd: float | None = Field(description="US dollars; null when unknown of some call")
 
 
+class ResourcesDocument(BaseModel):
+    """What one job needs of the machine that it runs on."""
+
+    cpu: float = Field(description="Processors")
+    gpu: float = Field(description="GPUs")
+    custom: dict[str, float] = Field(description="Resources that the operator of a cluster gave a name")
+
+
+class NodeDocument(BaseModel):
+    """What one node of a cluster carried out of a run."""
+
+    node: str = Field(
+        description="Its name; joined by ` + ` where a round was spread over several nodes or a process moved between them"
+    )
+    kind: str = Field(description="Kind of machine; empty where it is not known")
+    processes: int = Field(description="Processes of all trials")
+    executions: int = Field(description="Measured executions that were ok")
+    warnings: list[str] = Field(description="Doubts about this node, such as noise when it joined")
+
+
 class TrialDocument(BaseModel):
     """One point: agent × benchmark × parameters."""
 
@@ -258,16 +279,24 @@ class TrialDocument(BaseModel):
     experiment: str = Field(description="Name of the experiment")
     parameters: Plain = Field(description="All parameters of this point")
     axes: Plain = Field(description="Those of them that the sweep varies")
-    iterations: IterationsDocument = Field(description="How often each process does it")
+    iterations: IterationsDocument = Field(description="Warm-up and measured executions per process")
     processes: int = Field(description="Fresh processes")
-    isolation: Literal["process", "cold", "inline"] = Field(description="How far executions are kept apart")
-    limits: LimitsDocument = Field(description="Ceilings for one execution")
-    instruments: list[InstrumentUseDocument] = Field(description="What watched the executions")
+    isolation: Literal["process", "cold", "inline"] = Field(
+        description="How executions are isolated from each other"
+    )
+    limits: LimitsDocument = Field(description="Limits of one execution")
+    resources: ResourcesDocument | None = Field(
+        None, description="What each job needs of a machine, where the spec or the agent says so"
+    )
+    nodes: dict[str, str] | None = Field(
+        None, description="Of a cluster: number of each process to the node that carried it out"
+    )
+    instruments: list[InstrumentUseDocument] = Field(description="Instruments of the executions")
     status: Literal["ok", "failed"] = Field(description="`failed` when no measured execution was ok")
     counts: dict[str, int] = Field(description="Measured executions by status")
     stopped: str | None = Field(description="Why it ended before its plan was done")
     applied: Plain = Field(description="Settings as read back from the thing under test")
-    simulated: bool | None = Field(None, description="Of a suite: whether the agent's figures are made up")
+    simulated: bool | None = Field(None, description="Of a suite: whether the agent is simulated")
     recorded: bool | None = Field(
         None, description="Of a suite: whether the agent's answers and times were recorded earlier"
     )
@@ -373,7 +402,9 @@ class AxisEffectDocument(BaseModel):
     )
     effect_interval: tuple[float, float] | None = Field(None, description="Its interval at 95 %")
     effect_kind: Literal["ratio", "difference"] = Field("ratio", description="What `effect` is")
-    share_of_variance: float | None = Field(None, description="Of all variation, what this axis explains")
+    share_of_variance: float | None = Field(
+        None, description="Share of the variation that this axis explains"
+    )
     interacts_with: list[str] = Field([], description="Axes on which its effect depends")
 
 
@@ -408,7 +439,7 @@ class LeadDocument(BaseModel):
         [], description="Dimensions in which the first is certainly better than the second"
     )
     behind_in: list[str] = Field([], description="Dimensions in which it is certainly worse")
-    summary: str = Field("", description="The sentence that reports show")
+    summary: str = Field("", description="The sentence shown in reports")
 
 
 class RulingDocument(BaseModel):
@@ -418,7 +449,7 @@ class RulingDocument(BaseModel):
         description="Of the second arm against the first; open where it stayed undecided"
     )
     pairs: int = Field(description="Pairs that it rests on")
-    left_out: int = Field(0, description="Pairs that told nothing, as where one arm failed")
+    left_out: int = Field(0, description="Pairs without a result, for example because one arm failed")
     effect: float | None = Field(None, description="Second ÷ first; of scores second − first")
     low: float | None = Field(None, description="Lower end of its interval, which holds at every look")
     high: float | None = Field(None, description="Upper end")
@@ -429,8 +460,10 @@ class QuestionDocument(BaseModel):
 
     arms: tuple[str, str] = Field(description="The first, which is the reference, and the second")
     metric: str = Field(description="What it is decided by")
-    tolerance: float = Field(description="Differences within it count as none: a share, or of scores points")
-    max: int = Field(description="Pairs at the most: processes, or cases of a suite")
+    tolerance: float = Field(
+        description="Differences within this count as no difference: a share, or points for scores"
+    )
+    max: int = Field(description="Maximum pairs: processes, or cases of a suite")
     min: int = Field(description="Pairs before the first look")
     ruling: RulingDocument | None = Field(None, description="null while the run goes on")
     verdict: str | None = Field(
@@ -447,7 +480,7 @@ class TeamFigure(BaseModel):
     interval: tuple[float, float] | None = Field(description="At 95 %; null of a single pair")
     unit: str = Field(description="Its unit; empty for ratios and shares")
     pairs: int = Field(description="Pairs of legs behind it")
-    method: str = Field(description="How the interval came about")
+    method: str = Field(description="How the interval was computed")
 
 
 class TeamContention(BaseModel):
@@ -479,7 +512,7 @@ class TeamAgent(BaseModel):
         description="`slowdown` (concurrent ÷ sequential time at work), and `seconds`, `ttft`, `tokens_per_second` each as "
         "`…_sequential`, `…_concurrent` and `…_delta`"
     )
-    contention: TeamContention | None = Field(description="null where no pair is whole")
+    contention: TeamContention | None = Field(description="null if no pair is complete")
 
 
 class GradeDocument(BaseModel):
@@ -494,7 +527,7 @@ class GradeDocument(BaseModel):
     high: float | None = Field(description="Upper end")
     unit: str = Field(description="Unit of the figure")
     grade: str = Field(description="Name of the grade, or `unsure`, or `not enough data`")
-    simulated: bool = Field(description="Whether the agent made its figures up")
+    simulated: bool = Field(description="Whether the agent is simulated")
     thresholds: dict[str, float] = Field(
         description="Upper end of each grade but the last, which has none, in ascending order"
     )
@@ -516,7 +549,7 @@ class TeamRound(BaseModel):
     number: int = Field(description="Number of the pair")
     sequential_seconds: float = Field(description="Wall time, one agent after the other")
     concurrent_seconds: float = Field(description="Wall time, all at once")
-    speedup: float = Field(description="The one ÷ the other")
+    speedup: float = Field(description="Sequential ÷ concurrent")
     skew_seconds: float = Field(
         description="Between the first and the last agent to begin the concurrent leg"
     )
@@ -529,22 +562,24 @@ class Team(BaseModel):
     label: str = Field(description="Name with the point of the sweep")
     axes: Plain = Field(description="The point of the sweep")
     at_once: int = Field(description="How many work at the same time")
-    pairs: int = Field(description="Pairs of legs that are whole")
-    simulated: bool = Field(description="Whether the agents' figures are made up")
-    verdict: str = Field(description="What working at once gains, as a sentence")
+    pairs: int = Field(description="Complete pairs of legs")
+    simulated: bool = Field(description="Whether the agents are simulated")
+    verdict: str = Field(description="The gain from working concurrently, as a sentence")
     speedup_verdict: Literal["better", "worse", "same", "unsure"] | None = Field(
-        None, description="Of working at once against one after the other; null where no pair is whole"
+        None, description="Concurrent against sequential; null if no pair is complete"
     )
-    tolerance: float | None = Field(None, description="Speedups within it of 1 count as none: a share")
+    tolerance: float | None = Field(
+        None, description="Speedups this close to 1 count as no difference: a share"
+    )
     figures: dict[str, TeamFigure] = Field(
         description="`speedup`, `efficiency`, `slowdown`, `sequential_seconds`, `concurrent_seconds`, `throughput_…`, `skew_seconds`, "
         "`balance_ratio`; `seed_speedup` and `seed_efficiency` are the naive figures: concurrent durations added up ÷ wall time"
     )
     contention: TeamContention | None = Field(description="Of all agents together")
     skew_seconds_max: float | None = Field(description="The largest skew of all concurrent legs")
-    delta_sign: str = Field(description="What is taken from what in every delta")
+    delta_sign: str = Field(description="The sign of every delta: which side is subtracted")
     agents: list[TeamAgent] = Field(description="In the order of the file")
-    grades: list[TeamGrade] = Field(description="Targets and whether they were met")
+    grades: list[TeamGrade] = Field(description="Targets, and whether they were met")
     rounds: list[TeamRound] = Field(description="One entry a pair")
     warnings: list[str] = Field(description="Doubts about the team")
 
@@ -560,13 +595,13 @@ class Result(BaseModel):
     )
     started: str = Field(description="ISO 8601 date and time")
     ended: str | None = Field(description="ISO 8601 date and time; null while it runs")
-    seed: int = Field(description="Seed of all chance in the run")
+    seed: int = Field(description="Seed of all randomness in the run")
     tags: list[str] = Field(description="Tags")
     notes: str = Field(description="Notes")
     label: str = Field("", description="What the user called the run (`--label`); empty without one")
     order: str = Field(description="`interleaved` or `sequential`")
-    parallelism: int = Field(description="Processes at work at the same time")
-    executor: str = Field(description="Where the workers lived")
+    parallelism: int = Field(description="Concurrent worker processes")
+    executor: str = Field(description="Executor that ran the workers")
     suite: SuiteDocument | None = Field(
         None, description="The suite that was run; absent for code experiments"
     )
@@ -577,6 +612,10 @@ class Result(BaseModel):
     spec: Plain = Field(description="The spec as it was read")
     environment: Plain = Field(description="Facts of machine, versions, clock, load and noise")
     vcs: Plain = Field(description="`commit`, `branch`, `dirty`; empty outside a repository")
+    nodes: list[NodeDocument] | None = Field(
+        None,
+        description="The nodes of a cluster that carried out the run; their facts are in `environment.nodes`",
+    )
     instrument_costs: dict[str, float | None] = Field(description="Seconds that one start and stop takes")
     unmeasured: dict[str, str] = Field(description="Instruments that had nothing to measure here, and why")
     warnings: list[DoubtDocument] = Field(description="Doubts")

@@ -7,6 +7,7 @@ scaled here. A winner is named only where the data prove it; what is not known i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.report.documents.comparison import comparison_document, history_document
@@ -20,10 +21,9 @@ from assay.report.documents.suite import suite_document
 
 if TYPE_CHECKING:
     from assay.model import Doubt, Report, Suite
-    from assay.model.showdown import Course
-    from assay.model.standing import Across, Matrix
-    from assay.pipeline.compare import Compared
-    from assay.pipeline.leaderboard import RankedSuite
+    from assay.model.comparison import Compared
+    from assay.model.head_to_head import Course
+    from assay.model.standing import Across, Matrix, RankedSuite
 
 
 def suite_board_document(found: RankedSuite) -> dict[str, Any]:
@@ -68,14 +68,14 @@ def _board(board: Mapping[str, Any], matrix: Mapping[str, Any]) -> dict[str, Any
         "simulated": rows("simulated"),
         "unranked": [
             {
-                "agent_id": one["agent"],
-                "agent_version": one["version"],
-                "benchmark_id": one["benchmark"],
-                "run_id": one["run_id"],
-                "score": _percent(one["score"]),
-                "reason": one["reason"],
+                "agent_id": row["agent"],
+                "agent_version": row["version"],
+                "benchmark_id": row["benchmark"],
+                "run_id": row["run_id"],
+                "score": _percent(row["score"]),
+                "reason": row["reason"],
             }
-            for one in board["unranked"]
+            for row in board["unranked"]
         ],
         "warnings": board["warnings"],
     }
@@ -111,17 +111,17 @@ def head_to_head_document(found: Compared, agents: Sequence[str]) -> dict[str, A
     document = comparison_document(found)
     duel = document["agents"][0] if document["agents"] else {"winners": {}, "ratings": {}, "winner": None}
     named = dict(zip((duel.get("a"), duel.get("b")), agents, strict=True))
-    ratings = {name: one for name, one in duel["ratings"].items() if name != "overall"}
+    ratings = {name: rating for name, rating in duel["ratings"].items() if name != "overall"}
     return {
         "comparison_type": "head_to_head",
         "agent_ids": list(agents),
         "overall_winner": named.get(duel["winner"]) if duel["winner"] else None,
         "category_winners": {name: named.get(who) for name, who in duel["winners"].items()},
         "detailed_metrics": [
-            _metric(name, agents, (one["a"], one["b"]), named.get(duel["winners"].get(name)) or None)
-            for name, one in ratings.items()
+            _metric(name, agents, (rating["a"], rating["b"]), named.get(duel["winners"].get(name)) or None)
+            for name, rating in ratings.items()
         ],
-        "statistical_significance": {name: one["p_corrected"] for name, one in ratings.items()},
+        "statistical_significance": {name: rating["p_corrected"] for name, rating in ratings.items()},
         "recommendations": duel.get("recommendations", []),
         "warnings": document["warnings"],
         "comparisons": document["comparisons"],
@@ -188,7 +188,7 @@ def _metric(
     name: str, agents: Sequence[str], ratings: tuple[float | None, float | None], winner: str | None
 ) -> dict[str, Any]:
     """One dimension of two agents; `percentage_difference` is null where the second score is 0."""
-    a, b = (_percent(one) for one in ratings)
+    a, b = (_percent(rating) for rating in ratings)
     difference = None if a is None or b is None else a - b
     return {
         "metric": name,
@@ -210,7 +210,7 @@ def _unit(percent: float | None) -> float | None:
     return None if percent is None else percent / 100
 
 
-def stress_answer_document(stress: Mapping[str, Any]) -> dict[str, Any]:
+def stress_specification_document(stress: Mapping[str, Any]) -> dict[str, Any]:
     """A stress test under the names of the specification; `stress` is the document of `assay stress --json`."""
     resilience = stress["resilience"]
     return {
@@ -221,14 +221,14 @@ def stress_answer_document(stress: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def suite_answer_document(suite: Suite) -> dict[str, Any]:
+def suite_answer_document(suite: Suite, now: datetime) -> dict[str, Any]:
     """A suite without its cases; `dataset.size` is their number."""
-    document = suite_document(suite)
+    document = suite_document(suite, now)
     return {
         "suite_id": document.pop("suite"),
         "suite_name": document.pop("title"),
         **document,
-        "benchmarks": [_benchmark(one) for one in document["benchmarks"]],
+        "benchmarks": [_benchmark(benchmark) for benchmark in document["benchmarks"]],
     }
 
 

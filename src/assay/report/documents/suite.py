@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from assay.model import Benchmark, Suite
 from assay.model.codec import to_plain
-from assay.spec.cron import Schedule
+from assay.spec.cron import next_due
 
 if TYPE_CHECKING:
-    from assay.analysis.estimates.suite_health import SuiteHealth
+    from assay.model.suite import SuiteHealth
 
 
 class StoredSuite(Protocol):
@@ -27,18 +27,8 @@ class StoredSuite(Protocol):
     def hash(self) -> str: ...
 
 
-def next_due(schedule: str | None, now: datetime | None = None) -> datetime | None:
-    """The next time of a cron schedule; None where there is none."""
-    if schedule is None:
-        return None
-    try:
-        return Schedule.parse(schedule).next_after(now or datetime.now(UTC))
-    except ValueError:  # stored before schedules were checked
-        return None
-
-
-def suite_document(suite: Suite, now: datetime | None = None) -> dict[str, Any]:
-    """The suite as plain data, without its cases."""
+def suite_document(suite: Suite, now: datetime) -> dict[str, Any]:
+    """The suite as plain data, without its cases. Its schedule is read in the time zone of `now`."""
     due = next_due(suite.schedule, now)
     return {
         "suite": suite.name,
@@ -111,8 +101,8 @@ def suites_document(
     return {
         "files": list(files),
         "stored": [
-            {"name": one.name, "version": one.version, "category": one.category, "hash": one.hash}
-            for one in stored
+            {"name": suite.name, "version": suite.version, "category": suite.category, "hash": suite.hash}
+            for suite in stored
         ],
         "schedules": {
             name: {"schedule": schedules[name], "next_due": moment.isoformat() if moment else None}

@@ -15,7 +15,7 @@ _REFUSED, _FAILED = 400, 500
 def audit_section(entries: Sequence[tuple[int, AuditEntry]]) -> PageSection:
     """The newest first."""
     if not entries:
-        return PageSection("Audit log", finding="Nothing was changed or refused yet.", anchor="audit")
+        return PageSection("Audit log", finding="Nothing has been changed or refused yet.", anchor="audit")
     rows = [
         [
             Cell(f"{entry.method} {entry.path}"),
@@ -27,7 +27,7 @@ def audit_section(entries: Sequence[tuple[int, AuditEntry]]) -> PageSection:
         for _, entry in entries
     ]
     table = Table(["Request", "Status", "Key", "Address", "Time"], rows, words=(1, 2, 3, 4))
-    note = "What changed something, and what was refused without a valid key. Reading is not recorded."
+    note = "Changes, and requests refused for lack of a valid key. Reads are not recorded."
     return PageSection("Audit log", [table], notes=[note], anchor="audit")
 
 

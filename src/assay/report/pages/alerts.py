@@ -30,21 +30,21 @@ def alerts_section(alerts: Sequence[Alert], *, has_webhook: bool) -> PageSection
         return PageSection("Alerts sent", finding=told, notes=notes, anchor="alerts")
     rows = [
         [
-            Cell(one.text),
+            Cell(alert.text),
             Cell(
-                one.severity,
-                tone=SEVERITY_TONES[Severity(one.severity)] if one.severity in set(Severity) else "",
+                alert.severity,
+                tone=SEVERITY_TONES[Severity(alert.severity)] if alert.severity in set(Severity) else "",
             ),
-            Cell(one.kind.value.replace("_", " ")),
+            Cell(alert.kind.value.replace("_", " ")),
             Cell(
-                one.state.value,
-                tone=_TONES[one.state],
-                note=one.error if one.state in (AlertState.FAILED, AlertState.PENDING) else "",
+                alert.state.value,
+                tone=_TONES[alert.state],
+                note=alert.error if alert.state in (AlertState.FAILED, AlertState.PENDING) else "",
             ),
-            Cell(str(one.attempts) if one.attempts else NOTHING),
-            Cell(f"{one.created:%Y-%m-%d %H:%M} UTC", tone="quiet"),
+            Cell(str(alert.attempts) if alert.attempts else NOTHING),
+            Cell(f"{alert.created:%Y-%m-%d %H:%M} UTC", tone="quiet"),
         ]
-        for one in alerts
+        for alert in alerts
     ]
     titles = ["Alert", "Severity", "About", "Delivery", "Attempts", "Raised"]
     return PageSection("Alerts sent", [Table(titles, rows, words=(1, 2, 3, 5))], notes=notes, anchor="alerts")

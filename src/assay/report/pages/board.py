@@ -1,4 +1,7 @@
-"""Leaderboards and matrices as a `Page`, from which Markdown and HTML are written."""
+"""Leaderboards and matrices as a `Page`, from which Markdown and HTML are written.
+
+Agents without a certain difference share a range of ranks; the order within it is that of their figures.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from assay.model import DIMENSIONS, Doubt, Leaderboard, Rating, Standing
 from assay.model.standing import Across, Contender, Duel, Matrix, MatrixRow, Overview, RankRange
 from assay.report.console.board import legend_lines
-from assay.report.contests import rating_text
 from assay.report.figures import NOTHING
 from assay.report.leads import board_sentence, leaders_text, names_text
 from assay.report.pages.page import Cell, Page, PageSection, Table
+from assay.report.side_by_side import rating_text
 from assay.units import format_count
 
 _NAMED = 5
@@ -155,7 +158,7 @@ def matrix_page(matrices: Sequence[Matrix], kind: str = "matrix", facts: Sequenc
 
 
 def _best_in(made: Matrix) -> list[str]:
-    """For each agent, the dimensions in which nobody else may be as good."""
+    """Return, for each agent, the dimensions in which nobody else may be as good."""
     alone: dict[str, list[str]] = {}
     for row in made.rows:
         for name, place in row.places.items():

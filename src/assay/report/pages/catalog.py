@@ -11,9 +11,9 @@ from assay.model import DIMENSIONS, Case, Ratings
 from assay.model.page import Cell, PageSection, Table
 from assay.model.rating import CaseDifficulty
 from assay.report.cases import case_title
-from assay.report.contests import solved_text, usd_text
 from assay.report.figures import NOTHING
 from assay.report.pages.run_lists import rating_cell
+from assay.report.side_by_side import solved_text, usd_text
 from assay.units import count, format_count
 
 
@@ -49,13 +49,13 @@ def number_cell(value: int) -> Cell:
 def results_sections(trials: Sequence[NewestTrial], ratings: Mapping[int, Ratings]) -> list[PageSection]:
     """The newest results of one agent, a section for each suite; the one that ran last comes first."""
     by_suite: dict[str, list[NewestTrial]] = {}
-    for trial in sorted(trials, key=lambda one: one.started, reverse=True):
+    for trial in sorted(trials, key=lambda trial: trial.started, reverse=True):
         by_suite.setdefault(trial.suite, []).append(trial)
     names = ("overall", *DIMENSIONS)
     sections = []
     for suite, found in by_suite.items():
         rows = []
-        for trial in sorted(found, key=lambda one: one.benchmark):
+        for trial in sorted(found, key=lambda trial: trial.benchmark):
             rated = ratings.get(trial.trial_id)
             marks = {**rated.dimensions, "overall": rated.overall} if rated else {}
             rows.append(

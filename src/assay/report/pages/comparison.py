@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assay.model import Comparison, Verdict
-from assay.model.showdown import Course, Showdown
+from assay.model.head_to_head import Course, Showdown
 from assay.report.change import change_text, sides_name
-from assay.report.console.showdown import flips_text, overall_text
-from assay.report.contests import format_first_names
+from assay.report.console.head_to_head import flips_text, overall_text
 from assay.report.figures import NOTHING
 from assay.report.leads import names_text
 from assay.report.pages.page import Cell, Page, PageSection, Table
+from assay.report.side_by_side import format_first_names
 from assay.report.sides import side_lines
 from assay.units import count, show, significant
 
 if TYPE_CHECKING:
-    from assay.pipeline.compare import Compared
+    from assay.model.comparison import Compared
 
 _TONES = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.UNSURE: "warn", Verdict.SAME: "quiet"}
 _CASES = 30
@@ -28,16 +28,18 @@ def comparison_page(found: Compared, refs: Sequence[str]) -> Page:
     if found.showdowns:
         is_certain = any(showdown.winner for showdown in found.showdowns)
     else:
-        is_certain = any(one.verdict in (Verdict.BETTER, Verdict.WORSE) for one in found.comparisons)
+        is_certain = any(
+            comparison.verdict in (Verdict.BETTER, Verdict.WORSE) for comparison in found.comparisons
+        )
     return Page(
         title=f"{refs[1]} against {refs[0]}",
         kind="compare",
         facts=side_lines(refs, (found.a, found.b)),
         verdict=_verdict(found),
         is_certain=is_certain,
-        reasons=[text for one in found.showdowns for text in one.advice],
+        reasons=[text for showdown in found.showdowns for text in showdown.advice],
         sections=[
-            *(_ratings(one) for one in found.showdowns if one.winners),
+            *(_ratings(showdown) for showdown in found.showdowns if showdown.winners),
             *_trials(found.comparisons),
             *_cases(found.showdowns),
         ],
@@ -55,12 +57,12 @@ def _verdict(found: Compared) -> str:
         parts = [f"{who} is better in {names_text(names)}" for who, names in ahead.items() if names]
         return "; ".join(parts) or f"{one.a} and {one.b} are tied"
     if found.showdowns:
-        won = [one.winner for one in found.showdowns if one.winner]
-        return f"{len(won)} of {len(found.showdowns)} agents differ for certain"
+        won = [showdown.winner for showdown in found.showdowns if showdown.winner]
+        return f"{len(won)} of {len(found.showdowns)} agents certainly differ"
     parts = [
-        f"{verdict.value} in {names_text(list(dict.fromkeys(one.metric.name for one in alike)))}"
+        f"{verdict.value} in {names_text(list(dict.fromkeys(comparison.metric.name for comparison in alike)))}"
         for verdict in (Verdict.WORSE, Verdict.BETTER)
-        if (alike := [one for one in found.comparisons if one.verdict is verdict])
+        if (alike := [comparison for comparison in found.comparisons if comparison.verdict is verdict])
     ]
     return f"B is {', and '.join(parts)}" if parts else "B is not certainly better or worse than A"
 
@@ -84,29 +86,35 @@ def _ratings(found: Showdown) -> PageSection:
 def _trials(comparisons: Sequence[Comparison]) -> list[PageSection]:
     """A section for each pair of trials, with the reasons of unsure verdicts beneath its table."""
     pairs: dict[str, list[Comparison]] = {}
-    for one in comparisons:
-        pairs.setdefault(sides_name(one), []).append(one)
+    for comparison in comparisons:
+        pairs.setdefault(sides_name(comparison), []).append(comparison)
     titles = ["Metric", "A", "B", "Change", "p (Holm)", "Verdict"]
     return [
         PageSection(
             name,
-            [Table(titles, [_row(one) for one in alike], words=(5,))],
-            notes=list(dict.fromkeys(f"{one.metric.name}: {one.reason}" for one in alike if one.reason)),
+            [Table(titles, [_row(comparison) for comparison in alike], words=(5,))],
+            notes=list(
+                dict.fromkeys(
+                    f"{comparison.metric.name}: {comparison.reason}"
+                    for comparison in alike
+                    if comparison.reason
+                )
+            ),
         )
         for name, alike in pairs.items()
     ]
 
 
-def _row(one: Comparison) -> list[Cell]:
-    unit, p = one.metric.unit, one.p_corrected
+def _row(comparison: Comparison) -> list[Cell]:
+    unit, p = comparison.metric.unit, comparison.p_corrected
     p_text = NOTHING if p is None else significant(p, 2) if p >= 0.0001 else "<0.0001"
     return [
-        Cell(one.metric.name),
-        Cell(show(one.value_a, unit)),
-        Cell(show(one.value_b, unit)),
-        Cell(change_text(one)),
+        Cell(comparison.metric.name),
+        Cell(show(comparison.value_a, unit)),
+        Cell(show(comparison.value_b, unit)),
+        Cell(change_text(comparison)),
         Cell(p_text, tone="quiet"),
-        _build_verdict_cell(one.verdict),
+        _build_verdict_cell(comparison.verdict),
     ]
 
 
@@ -117,7 +125,7 @@ def _build_verdict_cell(verdict: Verdict | None) -> Cell:
 
 def _cases(showdowns: Sequence[Showdown]) -> list[PageSection]:
     """Cases that one side passes and the other does not: what a change of the score consists of."""
-    flips = [flip for one in showdowns for flip in one.flips]
+    flips = [flip for showdown in showdowns for flip in showdown.flips]
     if not flips:
         return []
     rows = []
@@ -130,30 +138,28 @@ def _cases(showdowns: Sequence[Showdown]) -> list[PageSection]:
 
 def history_page(courses: Sequence[Course], sides: Sequence[str]) -> Page:
     """Several sides in the order of time: the last against the first, and where the level changed."""
-    changed = [one for one in courses if one.verdict in (Verdict.BETTER, Verdict.WORSE)]
-    told = [f"{one.trial}, {one.metric.name}: {one.verdict}" for one in changed]
+    changed = [course for course in courses if course.verdict in (Verdict.BETTER, Verdict.WORSE)]
+    told = [f"{course.trial}, {course.metric.name}: {course.verdict}" for course in changed]
     steps = [
-        f"{one.trial}, {one.metric.name}: the level changed at {sides[step]}"
-        for one in courses
-        for step in one.steps
+        f"{course.trial}, {course.metric.name}: the level changed at {sides[step]}"
+        for course in courses
+        for step in course.steps
     ]
     rows = [
         [
-            Cell(one.trial),
-            Cell(one.metric.name),
-            *(Cell(show(value, one.metric.unit), tone="" if n not in one.steps else "warn") for n, value in enumerate(one.values)),
-            _build_verdict_cell(one.verdict),
+            Cell(course.trial),
+            Cell(course.metric.name),
+            *(Cell(show(value, course.metric.unit), tone="" if n not in course.steps else "warn") for n, value in enumerate(course.values)),
+            _build_verdict_cell(course.verdict),
         ]
-        for one in courses
+        for course in courses
     ]  # fmt: skip
     table = Table(["Trial", "Metric", *sides, "Last against first"], rows, words=(1, len(sides) + 2))
     return Page(
         title=f"{sides[0]} to {sides[-1]}",
         kind="compare",
         facts=list(sides),
-        verdict=f"{len(changed)} of {len(courses)} metrics changed"
-        if changed
-        else "Nothing changed for certain",
+        verdict=f"{len(changed)} of {len(courses)} metrics changed" if changed else "No certain change",
         is_certain=bool(changed),
         reasons=[f"{names_text(told)}."] if told else [],
         sections=[PageSection("Over time", [table], notes=steps)],

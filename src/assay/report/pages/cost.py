@@ -30,7 +30,7 @@ _TONES = {"front": "good", "tied": "", "off": "quiet"}
 def cost_page(found: Sequence[CostAnalysis]) -> Page:
     """All analyses; the first gives the verdict."""
     first = found[0]
-    certain = [one for one in first.opportunities if one.is_certain]
+    certain = [opportunity for opportunity in first.opportunities if opportunity.is_certain]
     suites = list(dict.fromkeys(made.suite for made in found))
     return Page(
         title=f"Cost of {and_list(suites)}" if len(suites) < _FEW else "Cost",
@@ -42,7 +42,7 @@ def cost_page(found: Sequence[CostAnalysis]) -> Page:
         ],
         verdict=front_sentence(first).rstrip("."),
         is_certain=bool(certain),
-        reasons=[f"{one.message}." for one in certain[:_FEW]],
+        reasons=[f"{opportunity.message}." for opportunity in certain[:_FEW]],
         sections=[section for made in found for section in cost_sections(made)],
         warnings=[Doubt("cost", text) for made in found for text in made.doubts],
     )
@@ -79,25 +79,25 @@ def _configurations(made: CostAnalysis, with_ends: bool) -> Table:
         "Efficiency",
         "Front",
     ]
-    rows = [_row(one, with_ends) for one in made.configurations]
+    rows = [_row(configuration, with_ends) for configuration in made.configurations]
     return Table(titles, rows, words=(6,), minor=(4,))
 
 
-def _row(one: ConfigurationCost, with_ends: bool) -> list[Cell]:
+def _row(configuration: ConfigurationCost, with_ends: bool) -> list[Cell]:
     def format_amount(amount: Amount, write: Callable[[Amount], str] = amount_text) -> str:
         return write(amount if with_ends else Amount(amount.value))
 
-    whole = one.whole
-    place = PLACES[one.place.status] if one.place else NOTHING
+    whole = configuration.whole
+    place = PLACES[configuration.place.status] if configuration.place else NOTHING
     return [
-        Cell(one.name),
+        Cell(configuration.name),
         _money(whole.cost_per_task, format_amount(whole.cost_per_task), "unknown"),
         _money(whole.cost_per_success, format_amount(whole.cost_per_success), "undefined"),
         Cell(format_amount(whole.accuracy, lambda amount: amount_text(amount, is_share=True))),
         Cell(number_text(Amount(whole.performance_per_dollar.value))),
         Cell(
-            NOTHING if one.efficiency is None else f"{one.efficiency:.2f}",
-            tone="good" if one.is_optimal and not one.undecided else "",
+            NOTHING if configuration.efficiency is None else f"{configuration.efficiency:.2f}",
+            tone="good" if configuration.is_optimal and not configuration.undecided else "",
         ),
         Cell(place, tone=_TONES.get(place, "quiet")),
     ]
@@ -110,27 +110,30 @@ def _money(amount: Amount, text: str, missing: str) -> Cell:
 
 
 def _amount_cell(amount: Amount, write: Callable[[Amount], str]) -> Cell:
-    """With its interval where there is room for it."""
+    """Show an amount, with its interval if there is room for it."""
     return Cell(write(amount), brief=write(Amount(amount.value)))
 
 
 def _notes(made: CostAnalysis) -> Iterator[str]:
     """What a reader needs to know of the table, from the data."""
-    for one in made.configurations:
-        if one.whole.cost_per_task.value is None:
-            yield f"{one.name}: {one.whole.cost_per_task.reason}."
-        elif one.whole.cost_per_success.value is None:
-            yield f"{one.name}: cost per solved task is undefined, because {one.whole.cost_per_success.reason}."
+    for configuration in made.configurations:
+        if configuration.whole.cost_per_task.value is None:
+            yield f"{configuration.name}: {configuration.whole.cost_per_task.reason}."
+        elif configuration.whole.cost_per_success.value is None:
+            yield f"{configuration.name}: cost per solved task is undefined, because {configuration.whole.cost_per_success.reason}."
     ties = {
-        frozenset((one.name, other)) for one in made.configurations if one.place for other in one.place.ties
+        frozenset((configuration.name, other))
+        for configuration in made.configurations
+        if configuration.place
+        for other in configuration.place.ties
     }
     if ties:
         told = [" and ".join(sorted(pair)) for pair in sorted(ties, key=sorted)]
         yield f"No certain difference in cost or quality: {'; '.join(told[:_FEW])}{' …' if len(told) > _FEW else ''}."
-    open_ones = [one for one in made.configurations if one.undecided]
-    for one in open_ones[:_FEW]:
+    open_ones = [configuration for configuration in made.configurations if configuration.undecided]
+    for configuration in open_ones[:_FEW]:
         yield (
-            f"{one.name}: {and_list([f'{name!r}' for name in one.undecided], _FEW)} may be as good for less; "
+            f"{configuration.name}: {and_list([f'{name!r}' for name in configuration.undecided], _FEW)} may be as good for less; "
             "that is undecided and not in the efficiency."
         )
     yield (
@@ -142,12 +145,16 @@ def _opportunities(made: CostAnalysis, name: str) -> Iterator[PageSection]:
     if not made.opportunities:
         return
     points = []
-    for one in made.opportunities:
-        told = [one.evidence, f"{one.arithmetic}." if one.arithmetic else ""]
+    for opportunity in made.opportunities:
+        told = [opportunity.evidence, f"{opportunity.arithmetic}." if opportunity.arithmetic else ""]
         points.append(
-            ListItem(" ".join(filter(None, told)), "good" if one.is_certain else "unsure", one.message)
+            ListItem(
+                " ".join(filter(None, told)),
+                "good" if opportunity.is_certain else "unsure",
+                opportunity.message,
+            )
         )
-    certain = sum(one.is_certain for one in made.opportunities)
+    certain = sum(opportunity.is_certain for opportunity in made.opportunities)
     yield PageSection(
         f"{name}: ways to spend less",
         [Points(points)],
@@ -157,46 +164,54 @@ def _opportunities(made: CostAnalysis, name: str) -> Iterator[PageSection]:
 
 def _months(made: CostAnalysis, name: str) -> Iterator[PageSection]:
     """What the volume costs, what a configuration saves in place of another, and how far the budget goes."""
-    priced = [one for one in made.configurations if one.per_month.value is not None]
-    if not any(one.per_month.value for one in priced):
+    priced = [
+        configuration for configuration in made.configurations if configuration.per_month.value is not None
+    ]
+    if not any(configuration.per_month.value for configuration in priced):
         return
     titles = ["Configuration", "Per month", "Saves a month", "Instead of"]
-    budget = next((one.budget for one in priced if one.budget), None)
+    budget = next((configuration.budget for configuration in priced if configuration.budget), None)
     if budget is not None:
         titles += [f"Tasks for {usd(budget.usd)}", "Days it lasts", "Budget"]
     rows = []
-    for one in priced:
-        cells = [Cell(one.name), _money(one.per_month, amount_text(one.per_month), "unknown")]
-        if one.saving is None:
+    for configuration in priced:
+        cells = [
+            Cell(configuration.name),
+            _money(configuration.per_month, amount_text(configuration.per_month), "unknown"),
+        ]
+        if configuration.saving is None:
             cells += [Cell(NOTHING, tone="quiet")] * 2
         else:
-            cells += [_amount_cell(one.saving.per_month, amount_text), Cell(one.saving.instead_of)]
-        rows.append(cells + (_budget_cells(one) if budget is not None else []))
+            cells += [
+                _amount_cell(configuration.saving.per_month, amount_text),
+                Cell(configuration.saving.instead_of),
+            ]
+        rows.append(cells + (_budget_cells(configuration) if budget is not None else []))
     yield PageSection(
         f"{name}: {count(made.volume)} tasks a month", [Table(titles, rows, words=(3, 6), minor=(3,))]
     )
 
 
-def _budget_cells(one: ConfigurationCost) -> list[Cell]:
-    if one.budget is None:
+def _budget_cells(configuration: ConfigurationCost) -> list[Cell]:
+    if configuration.budget is None:
         return [Cell("no limit", tone="quiet"), Cell("no limit", tone="quiet"), Cell("lasts", tone="good")]
     return [
-        _amount_cell(one.budget.tasks, number_text),
-        _amount_cell(one.budget.days, number_text),
+        _amount_cell(configuration.budget.tasks, number_text),
+        _amount_cell(configuration.budget.days, number_text),
         Cell(
-            {True: "lasts", False: "runs out", None: "undecided"}[one.budget.lasts],
-            tone={True: "good", False: "bad", None: "warn"}[one.budget.lasts],
+            {True: "lasts", False: "runs out", None: "undecided"}[configuration.budget.lasts],
+            tone={True: "good", False: "bad", None: "warn"}[configuration.budget.lasts],
         ),
     ]
 
 
 def _prices(made: CostAnalysis, name: str) -> Iterator[PageSection]:
-    priced = [one for one in made.configurations if one.prices]
+    priced = [configuration for configuration in made.configurations if configuration.prices]
     if not priced:
         return
     rows = [
         [
-            Cell(one.name),
+            Cell(configuration.name),
             Cell(part_name(part)),
             Cell(price_text(part.name, part.price)),
             Cell(usd(part.per_task)),
@@ -204,13 +219,13 @@ def _prices(made: CostAnalysis, name: str) -> Iterator[PageSection]:
             Cell(usd(part.at_half_less)),
             Cell(usd(part.at_half_more)),
         ]
-        for one in priced
-        for part in one.prices
+        for configuration in priced
+        for part in configuration.prices
     ]
     titles = ["Configuration", "Part", "Price", "Per task", "Share", "Task at −50 %", "Task at +50 %"]
-    lines = [ListItem(sensitivity_text(one), title=one.name) for one in priced]
+    lines = [ListItem(sensitivity_text(configuration), title=configuration.name) for configuration in priced]
     blocks: list[Table | Points] = [Table(titles, rows, words=(1,), terminal=lines)]
-    if turning := [ListItem(break_even_text(one)) for one in select_break_even(made, 5)]:
+    if turning := [ListItem(break_even_text(point)) for point in select_break_even(made, 5)]:
         blocks.append(Points(turning))
     yield PageSection(f"{name}: if prices change", blocks)
 
@@ -218,14 +233,17 @@ def _prices(made: CostAnalysis, name: str) -> Iterator[PageSection]:
 def _caches(made: CostAnalysis, name: str) -> Iterator[PageSection]:
     rows = [
         [
-            Cell(one.name),
-            Cell(percent(one.cache.cached_share)),
-            Cell(usd(one.cache.saved * made.volume)),
-            Cell(usd(one.cache.at_best_share * made.volume), note=f"at {percent(one.cache.best_share)}"),
-            Cell(usd(one.cache.at_most * made.volume)),
+            Cell(configuration.name),
+            Cell(percent(configuration.cache.cached_share)),
+            Cell(usd(configuration.cache.saved * made.volume)),
+            Cell(
+                usd(configuration.cache.at_best_share * made.volume),
+                note=f"at {percent(configuration.cache.best_share)}",
+            ),
+            Cell(usd(configuration.cache.at_most * made.volume)),
         ]
-        for one in made.configurations
-        if one.cache is not None
+        for configuration in made.configurations
+        if configuration.cache is not None
     ]
     if rows:
         titles = ["Configuration", "Cached input", "Saved a month", "More at the best share", "More at most"]
@@ -239,20 +257,23 @@ def _caches(made: CostAnalysis, name: str) -> Iterator[PageSection]:
 
 
 def _by_benchmark(made: CostAnalysis, name: str) -> Iterator[PageSection]:
-    """Only where there are several benchmarks; the terminal leaves it out."""
-    if len({benchmark for one in made.configurations for benchmark in one.benchmarks}) < 2:
+    """Show the costs by benchmark, if there are several; the terminal leaves this section out."""
+    if (
+        len({benchmark for configuration in made.configurations for benchmark in configuration.benchmarks})
+        < 2
+    ):
         return
     rows = [
         [
-            Cell(one.name),
+            Cell(configuration.name),
             Cell(benchmark),
             _money(cost.cost_per_task, amount_text(cost.cost_per_task), "unknown"),
             _money(cost.cost_per_success, amount_text(cost.cost_per_success), "undefined"),
             Cell(amount_text(cost.accuracy, is_share=True)),
             Cell(number_text(cost.performance_per_dollar)),
         ]
-        for one in made.configurations
-        for benchmark, cost in one.benchmarks.items()
+        for configuration in made.configurations
+        for benchmark, cost in configuration.benchmarks.items()
     ]
     titles = [
         "Configuration",

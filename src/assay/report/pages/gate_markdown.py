@@ -40,7 +40,8 @@ def gate_markdown(gate: Gate) -> str:
         f"## {'✅' if gate.passed else '❌'} {text(headline(gate))}",
         text(sides_text(gate)),
         "\n".join(
-            f"- {'✅' if one.is_met else '❌'} {text(requirement_text(one))}" for one in gate.requirements
+            f"- {'✅' if requirement.is_met else '❌'} {text(requirement_text(requirement))}"
+            for requirement in gate.requirements
         ),
         "\n".join(f"- ❌ {text(broken_text(name))}" for name in gate.broken),
         "\n".join(f"- ❌ {text(scoring_failure_text(name))}" for name in gate.unscored),
@@ -58,7 +59,7 @@ def gate_markdown(gate: Gate) -> str:
 def _format_unchanged(gate: Gate) -> str:
     """What fails nothing, folded away, so that a comment on a pull request shows what changed and not what did not."""
     unsure, same = gate.judged(Verdict.UNSURE), gate.judged(Verdict.SAME)
-    shown = tuple(one for one in gate.comparisons if one.verdict is None)
+    shown = tuple(comparison for comparison in gate.comparisons if comparison.verdict is None)
     counts = ((len(unsure), "unsure"), (len(same), "the same"), (len(shown), "not judged"))
     title = ", ".join(f"{number} {what}" for number, what in counts if number)
     rows = (*unsure, *same, *shown)
@@ -71,21 +72,21 @@ def _format_unchanged(gate: Gate) -> str:
 
 def _table(comparisons: Sequence[Comparison]) -> str:
     names = ("", "Trial", "Metric", "Baseline", "This run", "Change [95 % interval]", "p", "Tolerance")
-    return table(names, [_row(one) for one in comparisons], right=range(3, 8))
+    return table(names, [_row(comparison) for comparison in comparisons], right=range(3, 8))
 
 
-def _row(one: Comparison) -> tuple[str, ...]:
-    change, bracket, ends = change_text(one).partition(" [")
-    is_claim = one.verdict in (Verdict.WORSE, Verdict.BETTER)
+def _row(comparison: Comparison) -> tuple[str, ...]:
+    change, bracket, ends = change_text(comparison).partition(" [")
+    is_claim = comparison.verdict in (Verdict.WORSE, Verdict.BETTER)
     return (
-        _SIGNS[one.verdict] if one.verdict else NOTHING,
-        text(sides_name(one)),
-        text(one.metric.name),
-        text(show(one.value_a, one.metric.unit)),
-        text(show(one.value_b, one.metric.unit)),
+        _SIGNS[comparison.verdict] if comparison.verdict else NOTHING,
+        text(sides_name(comparison)),
+        text(comparison.metric.name),
+        text(show(comparison.value_a, comparison.metric.unit)),
+        text(show(comparison.value_b, comparison.metric.unit)),
         text(f"{change}{bracket}{ends}") if not is_claim else f"**{text(change)}**{text(bracket + ends)}",
-        NOTHING if one.p_corrected is None else f"{one.p_corrected:.2g}",
-        tolerance_text(one) if one.verdict else NOTHING,
+        NOTHING if comparison.p_corrected is None else f"{comparison.p_corrected:.2g}",
+        tolerance_text(comparison) if comparison.verdict else NOTHING,
     )
 
 
@@ -113,12 +114,15 @@ def _gate_command(gate: Gate) -> str:
     words += gate.asked
     words += ["--rerun-baseline"] if gate.rerun is not None else []
     words += ["--max-lost", str(gate.max_lost)] if gate.max_lost is not None else []
-    limits = ",".join(dict.fromkeys(str(one.requirement) for one in gate.requirements))
+    limits = ",".join(dict.fromkeys(str(requirement.requirement) for requirement in gate.requirements))
     return shlex.join([*words, *(["--require", limits] if limits else [])])
 
 
 def _run_command(run: Run) -> str:
-    """As it was begun, as far as the run itself tells: it knows its suite by name, not by file."""
+    """Rebuild the command of the run, as far as the run itself tells.
+
+    A run knows its suite by name and not by file.
+    """
     agents = dict.fromkeys(stored.trial.agent.name for stored in run.trials if stored.trial.agent_use)
     words = ["assay", "run", run.suite.name if run.suite else run.name]
     words += [word for agent in agents for word in ("--agent", agent)]

@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Any
 from assay.model import AxisEffect, Estimate, Kind, Report, TrialReport
 from assay.model.page import PageSection
 from assay.plugin.private_files import write_private
-from assay.report import contests, figures, leads
+from assay.report import figures, leads, side_by_side
 from assay.report import profiles as profiling
 from assay.report.charts.run import POINTS, labels, run_charts, trial_charts
 from assay.report.charts.theme import config
-from assay.report.contests import Contest
 from assay.report.documents.result import run_document, strict_json
 from assay.report.findings import finding_sections, headlines, is_listed_on_pages, outcome_of, select_axes
 from assay.report.pages import suite as suites
-from assay.report.pages.html_contests import ChartPlace, ContestView, Gallery, contest_views, details
+from assay.report.pages.html_side_by_side import ChartPlace, ContestView, Gallery, contest_views, details
 from assay.report.pages.tiles import tiles
+from assay.report.side_by_side import Contest
 from assay.report.warnings import run_warnings, split_warnings
 from assay.text import make_visible
 from assay.units import count, format_count, seconds, show, significant, size
@@ -89,7 +89,7 @@ def environment() -> Environment:
     )
     made.globals.update(
         figures=figures,
-        words=contests,
+        words=side_by_side,
         leading=leads,
         suites=suites,
         profiling=profiling,
@@ -137,7 +137,7 @@ def describe_report(report: Report, gallery: Gallery) -> dict[str, Any]:
     """What `report_body.html.j2` needs; the charts hang in the gallery."""
     # The gallery numbers charts in the order in which they hang, and templates refer to these numbers: contests come first,
     # then what findings add, then the charts of the run and of each trial.
-    held = contests.contests(report)
+    held = side_by_side.contests(report)
     views = contest_views(report, held, gallery)
     sections = finding_sections(report, with_charts=True)
     verdicts = headlines(report)
@@ -181,7 +181,7 @@ def _contents(
     found = [
         (
             f"contest-{number}",
-            contests.heading(view.contest),
+            side_by_side.heading(view.contest),
             leads.verdict_text(view.lead) if view.lead else "",
         )
         for number, view in enumerate(views, 1)
@@ -241,10 +241,10 @@ def _find_simulated(report: Report) -> list[str]:
     agents = dict.fromkeys(trial.stored.trial.agent.name for trial in made_up) if measured else {}
     told = [f"all figures of {', '.join(agents)}"] if agents else []
     metrics = dict.fromkeys(
-        one.metric.name
+        estimate.metric.name
         for trial in measured or made_up
-        for one in trial.estimates
-        if one.metric.kind is Kind.SIMULATED
+        for estimate in trial.estimates
+        if estimate.metric.kind is Kind.SIMULATED
     )
     return [*told, *metrics]
 
@@ -281,7 +281,7 @@ def fact(value: object, key: str = "") -> str:
 
 
 def _hash(script: bytes) -> str:
-    """For the page's security policy, which lets these scripts run and no other."""
+    """Hash a script for the page's security policy, which allows these scripts and no other."""
     return b64encode(sha256(script).digest()).decode()
 
 

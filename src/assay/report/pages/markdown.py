@@ -12,7 +12,6 @@ from pathlib import Path
 
 from assay.model import AxisEffect, Doubt, Estimate, Execution, Report, TrialReport
 from assay.plugin.private_files import write_private
-from assay.report.contests import contests, title_with_id
 from assay.report.figures import (
     NOTHING,
     agents_text,
@@ -30,6 +29,7 @@ from assay.report.figures import (
     lasted,
     leading,
     mean_text,
+    nodes_line,
     ok_text,
     params_text,
     percentile_text,
@@ -44,13 +44,14 @@ from assay.report.figures import (
 )
 from assay.report.findings import finding_sections, headlines, is_listed_on_pages, outcome_of, select_axes
 from assay.report.leads import figures_text, lead_of, main_lead, reason_text, verdict_text
-from assay.report.pages.markdown_contests import basis, contest_section
 from assay.report.pages.markdown_escape import format_code_block, table, text
+from assay.report.pages.markdown_side_by_side import basis, contest_section
 from assay.report.pages.page import section_markdown
 from assay.report.pages.suite import suite_section
 from assay.report.profiles import profile_sections
+from assay.report.side_by_side import contests, title_with_id
 from assay.report.warnings import run_warnings
-from assay.units import seconds, show
+from assay.units import count, seconds, show
 
 _WARNINGS = 8
 """At the head of the report; each trial has its own below."""
@@ -159,7 +160,7 @@ def _warnings(doubts: Sequence[Doubt], *, names_trials: bool = False) -> str:
 
 
 def _summary(report: Report) -> str:
-    """Of the trials that no contest and no finding shows already."""
+    """Summarise the trials that no table of agents and no finding shows already."""
     trials = [trial for trial in report.trials if trial.ratings is None and is_listed_on_pages(report, trial)]
     if report.trials and not trials:
         return ""
@@ -269,4 +270,23 @@ def _foot(report: Report) -> str:
         costs = ", ".join(f"{text(name)} {seconds(cost)}" for name, cost in run.instrument_costs.items())
         lines.append(f"- Cost of one start and stop: {costs}")
     lines += [f"- Not measured: {text(name)} ({text(why)})" for name, why in run.unmeasured.items()]
-    return "## Environment\n\n" + "\n".join(lines)
+    return "## Environment\n\n" + "\n".join(lines) + _machines(report)
+
+
+def _machines(report: Report) -> str:
+    """The nodes that carried out the run, where there were several."""
+    if not nodes_line(report):
+        return ""
+    rows = [
+        (
+            text(node.node),
+            text(node.kind),
+            count(node.processes),
+            count(node.executions),
+            text(" ".join(node.doubts)),
+        )
+        for node in report.nodes
+    ]
+    return "\n\n### Machines\n\n" + table(
+        ("Node", "Kind", "Processes", "Ok executions", "Warnings"), rows, right=(2, 3)
+    )

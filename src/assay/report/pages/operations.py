@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
+from urllib.parse import urlencode
 
-from assay.model.coverage import STALE_DAYS, Coverage, Covered
+from assay.model.coverage import STALE_DAYS, CoverageAges, CoverageCounts, find_coverage_state
 from assay.model.figure import Share
 from assay.model.page import Cell, ListItem, PageSection, Points, Table, Tile
 from assay.model.schedule import ScheduleStatus
 from assay.model.search import SearchResult
 from assay.model.success import BENCHMARKED_GOAL, DETECTION_GOAL, SuccessFigures, SuccessReport
-from assay.report.contests import as_text
 from assay.report.cron_words import describe_schedule
 from assay.report.figures import NOTHING
 from assay.report.pages.review import format_share
+from assay.report.side_by_side import as_text
 from assay.spec.cron import Schedule
 from assay.units import format_count, percent, significant
 
 _COVERAGE_TONES = {"fresh": "good", "stale": "warn", "never": "quiet"}
+_AGE_NOTE = f"Age of the latest result; stale after {STALE_DAYS} days. {NOTHING}: never run."
 _OUTCOME_TONES = {"completed": "good", "failed": "bad", "cancelled": "warn", "running": ""}
 _NEXT_TIMES = 3
 _SHOWN = 160
@@ -32,29 +35,66 @@ _STATE_TONES = {
 }
 
 
-def coverage_section(coverage: Coverage, agents: Sequence[str]) -> PageSection:
+def coverage_section(ages: CoverageAges, agents: Sequence[str]) -> PageSection:
     """The agents as rows and the suites as columns; each cell says how old the latest result is."""
-    cells = {(cell.agent, cell.suite): cell for cell in coverage.cells}
     rows = [
         [
             Cell(agent, ref=f"agents/{agent}"),
-            *(_build_age_cell(cells[agent, suite]) for suite in coverage.suites),
+            *(_build_age_cell(ages.read_age(agent, suite)) for suite in ages.suites),
         ]
         for agent in agents
     ]
-    notes = [f"Age of the latest result; stale after {STALE_DAYS} days. {NOTHING}: never run."]
-    table = Table(["Agent", *coverage.suites], rows, words=range(1, len(coverage.suites) + 1))
-    return PageSection("Agents and suites", [table], notes=notes, anchor="coverage")
+    table = Table(["Agent", *ages.suites], rows, words=range(1, len(ages.suites) + 1))
+    return PageSection("Agents and suites", [table], notes=[_AGE_NOTE], anchor="coverage")
 
 
-def _build_age_cell(cell: Covered) -> Cell:
-    if cell.age_days is None:
-        return Cell(NOTHING, tone="quiet")
-    return Cell(
-        format_age(cell.age_days),
-        tone=_COVERAGE_TONES[cell.state],
-        note="stale" if cell.state == "stale" else "",
+def coverage_counts_section(
+    rows: Sequence[CoverageCounts], by: Literal["suite", "agent"], number: int
+) -> PageSection:
+    """A row for each suite or agent; `number` says of how many agents or suites each row counts the states."""
+    others = "agent" if by == "suite" else "suite"
+    table = Table(
+        [by.title(), "Fresh", "Stale", "Never run", "Latest result"],
+        [
+            [
+                Cell(row.name, ref=f"coverage?{urlencode([(by, row.name)])}"),
+                *(
+                    Cell(f"{count:,}", tone="" if count else "quiet")
+                    for count in (row.fresh, row.stale, row.never)
+                ),
+                _build_plain_age_cell(row.latest_days),
+            ]
+            for row in rows
+        ],
+        words=(4,),
     )
+    notes = [f"Of {format_count(number, others)}; stale after {STALE_DAYS} days. The most to do comes first."]
+    return PageSection(f"By {by}", [table], notes=notes, anchor="coverage")
+
+
+def covered_section(title: str, kind: str, cells: Sequence[tuple[str, float | None]]) -> PageSection:
+    """The agents on one suite, or the suites of one agent, with the age of their latest results."""
+    rows = [
+        [
+            Cell(name, ref=f"{kind}s/{name}"),
+            Cell(state := find_coverage_state(age), tone=_COVERAGE_TONES[state]),
+            _build_plain_age_cell(age),
+        ]
+        for name, age in cells
+    ]
+    table = Table([kind.title(), "State", "Latest result"], rows, words=(1, 2))
+    return PageSection(title, [table], notes=[_AGE_NOTE], anchor="coverage")
+
+
+def _build_plain_age_cell(age: float | None) -> Cell:
+    return Cell(NOTHING, tone="quiet") if age is None else Cell(format_age(age), sort=age)
+
+
+def _build_age_cell(age: float | None) -> Cell:
+    if age is None:
+        return Cell(NOTHING, tone="quiet")
+    state = find_coverage_state(age)
+    return Cell(format_age(age), tone=_COVERAGE_TONES[state], note="stale" if state == "stale" else "")
 
 
 def format_age(days: float) -> str:
@@ -71,15 +111,15 @@ def format_age(days: float) -> str:
 def schedules_section(schedules: Sequence[ScheduleStatus], now: datetime) -> PageSection:
     """What is due next comes first."""
     rows = []
-    for one in schedules:
-        times = _find_next_times(one, now)
+    for schedule in schedules:
+        times = _find_next_times(schedule, now)
         rows.append(
             [
-                Cell(one.suite, ref=f"suites/{one.suite}"),
-                Cell(_describe(one.expression), note=f"{one.expression} ({one.zone})"),
+                Cell(schedule.suite, ref=f"suites/{schedule.suite}"),
+                Cell(_describe(schedule.expression), note=f"{schedule.expression} ({schedule.zone})"),
                 Cell(f"{times[0]:%a %d %b %Y %H:%M}" if times else "never", note=", ".join(f"{time:%a %d %b %H:%M}" for time in times[1:])),
-                Cell(", ".join(one.agents) or "none", tone="" if one.agents else "warn"),
-                Cell(one.outcome or "not yet", tone=_OUTCOME_TONES.get(one.outcome or "", "quiet"), note=f"{one.latest[0].due:%Y-%m-%d %H:%M} UTC" if one.latest else ""),
+                Cell(", ".join(schedule.agents) or "none", tone="" if schedule.agents else "warn"),
+                Cell(schedule.outcome or "not yet", tone=_OUTCOME_TONES.get(schedule.outcome or "", "quiet"), note=f"{schedule.latest[0].due:%Y-%m-%d %H:%M} UTC" if schedule.latest else ""),
             ]
         )  # fmt: skip
     table = Table(["Suite", "When", "Next", "Agents", "Last outcome"], rows, words=(1, 2, 3, 4))
@@ -91,13 +131,13 @@ def scheduled_runs_section(schedules: Sequence[ScheduleStatus]) -> PageSection |
     rows = [
         [
             Cell(run.agent or "nothing", ref=f"agents/{run.agent}" if run.agent else ""),
-            Cell(one.suite, ref=f"suites/{one.suite}"),
+            Cell(schedule.suite, ref=f"suites/{schedule.suite}"),
             Cell(f"{run.due:%Y-%m-%d %H:%M} UTC"),
             Cell(run.run_id or NOTHING, ref=f"runs/{run.run_id}" if run.run_id else ""),
             Cell(run.outcome or "running", tone=_OUTCOME_TONES.get(run.outcome or "running", "bad"), note=run.error),
         ]
-        for one in schedules
-        for run in one.latest
+        for schedule in schedules
+        for run in schedule.latest
     ]  # fmt: skip
     if not rows:
         return None
@@ -112,12 +152,12 @@ def _describe(expression: str) -> str:
         return f"not a schedule: {error}"
 
 
-def _find_next_times(one: ScheduleStatus, now: datetime) -> list[datetime]:
+def _find_next_times(schedule: ScheduleStatus, now: datetime) -> list[datetime]:
     times: list[datetime] = []
-    due = one.next_due
+    due = schedule.next_due
     while due is not None and len(times) < _NEXT_TIMES:
         times.append(due)
-        due = Schedule.parse(one.expression).next_after(due)
+        due = Schedule.parse(schedule.expression).next_after(due)
     return times
 
 
@@ -145,16 +185,16 @@ def success_sections(report: SuccessReport) -> list[PageSection]:
     """The months, the current one first, and which agents are missing from the last 30 days."""
     rows = [
         [
-            Cell(f"{one.begins:%B %Y}", note="so far" if one.ends >= report.now else ""),
-            _build_share_cell(one.benchmarked),
-            _build_share_cell(one.detection),
-            _build_share_cell(one.caught),
-            Cell(str(one.regressions)),
-            Cell(_count(one.gates)),
-            Cell(str(one.opportunities)),
-            _build_share_cell(one.resolved),
+            Cell(f"{month.begins:%B %Y}", note="so far" if month.ends >= report.now else ""),
+            _build_share_cell(month.benchmarked),
+            _build_share_cell(month.detection),
+            _build_share_cell(month.caught),
+            Cell(str(month.regressions)),
+            Cell(_count(month.gates)),
+            Cell(str(month.opportunities)),
+            _build_share_cell(month.resolved),
         ]
-        for one in report.months
+        for month in report.months
     ]
     titles = ["Month", "Benchmarked", "Confirmed", "Caught by a gate", "Regressions", "Gates failed", "Opportunities", "Resolved"]  # fmt: skip
     notes = [

@@ -18,8 +18,8 @@ from assay.model.page import Charts, ListItem, Points, Timeline
 from assay.model.page import PageSection as PageSection
 from assay.model.page import Table as Table
 from assay.plugin.private_files import make_folder, write_private
-from assay.report.contests import rating_text
 from assay.report.pages.markdown_escape import table, text
+from assay.report.side_by_side import rating_text
 from assay.report.warnings import rank_warnings, split_warnings
 
 
@@ -56,17 +56,19 @@ _BLOCKS: Mapping[str, type[Table | Points | Charts | Timeline | PageSection]] = 
 
 def page_from_plain(data: Mapping[str, Any]) -> Page:
     """The page that `to_plain` made this of."""
-    return from_plain(Page, {**data, "sections": [_block_from_plain(one) for one in data["sections"]]})
+    return from_plain(
+        Page, {**data, "sections": [_block_from_plain(section) for section in data["sections"]]}
+    )
 
 
 def _block_from_plain(data: Mapping[str, Any]) -> Table | Points | Charts | Timeline | PageSection:
     # The codec leaves alone what may be of several types, and lists of lists.
     field, kind = next((name, kind) for name, kind in _BLOCKS.items() if name in data)
     if kind is PageSection:
-        return from_plain(kind, {**data, field: [_block_from_plain(one) for one in data[field]]})
+        return from_plain(kind, {**data, field: [_block_from_plain(block) for block in data[field]]})
     if kind is Table:
         return from_plain(
-            kind, {**data, field: [[from_plain(Cell, one) for one in row] for row in data[field]]}
+            kind, {**data, field: [[from_plain(Cell, cell) for cell in row] for row in data[field]]}
         )
     return from_plain(kind, data)
 
@@ -75,7 +77,7 @@ def write_page(page: Page, formats: Sequence[str], folder: Path) -> list[Path]:
     """One file for each format, named after the command."""
     writers = {"html": page_html, "md": page_markdown}
     if unknown := [name for name in formats if name not in writers]:
-        raise ReportError(f"There is no format '{unknown[0]}' here; there are {' and '.join(writers)}.")
+        raise ReportError(f"There is no format '{unknown[0]}' here; use {' or '.join(writers)}.")
     # All names are checked before the first file is written: half of what was asked for would look like all of it.
     written = []
     try:
@@ -106,7 +108,7 @@ def page_markdown(page: Page) -> str:
 def page_html(page: Page) -> str:
     """Self-contained: no request leaves the page, and nothing that a user named can run in it."""
     from assay.report.pages.html import chart_parts, environment, script_and_style
-    from assay.report.pages.html_contests import Gallery
+    from assay.report.pages.html_side_by_side import Gallery
 
     shown, others = split_warnings(page.warnings)
     gallery = Gallery()

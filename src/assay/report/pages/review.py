@@ -11,8 +11,8 @@ from assay.report.figures import NOTHING
 from assay.units import format_count, significant
 
 _NOTES = (
-    "Kappa (Cohen): 1 agrees always, 0 no more than chance. The interval counts repetitions of a case for what they are worth.",
-    "The queue begins with doubtful answers, on which scorers agree less with people than on others.",
+    "Cohen's kappa: 1 is perfect agreement, 0 is chance. The interval accounts for repetitions of a case.",
+    "The queue starts with doubtful answers, on which scorers agree with people less often than on others.",
 )
 
 
@@ -20,20 +20,20 @@ def agreement_section(agreements: Sequence[Agreement]) -> PageSection:
     """Each scorer on each benchmark with labels; the score of all scorers together comes first."""
     title = "Agreement with the scorers"
     if not agreements:
-        told = "No answer has a label yet. After the first labels, this shows how far each scorer can be trusted."
+        told = "No answer has a label yet. After the first labels, this shows how reliable each scorer is."
         return PageSection(title, finding=told, anchor="agreement")
     rows = [
         [
-            Cell(one.scorer or "all scorers together", note=one.benchmark),
-            Cell(format_share(one.share), tone="" if one.labels else "quiet"),
-            Cell(NOTHING if one.kappa is None else f"{round(one.kappa, 2) + 0.0:.2f}"),
-            Cell(str(one.both_pass)),
-            Cell(str(one.both_fail)),
-            Cell(str(one.only_person_passes), tone="warn" if one.only_person_passes else "quiet"),
-            Cell(str(one.only_scorer_passes), tone="warn" if one.only_scorer_passes else "quiet"),
-            Cell(f"{one.labels} on {format_count(one.cases, 'case')}"),
+            Cell(agreement.scorer or "all scorers together", note=agreement.benchmark),
+            Cell(format_share(agreement.share), tone="" if agreement.labels else "quiet"),
+            Cell(NOTHING if agreement.kappa is None else f"{round(agreement.kappa, 2) + 0.0:.2f}"),
+            Cell(str(agreement.both_pass)),
+            Cell(str(agreement.both_fail)),
+            Cell(str(agreement.only_person_passes), tone="warn" if agreement.only_person_passes else "quiet"),
+            Cell(str(agreement.only_scorer_passes), tone="warn" if agreement.only_scorer_passes else "quiet"),
+            Cell(f"{agreement.labels} on {format_count(agreement.cases, 'case')}"),
         ]
-        for one in agreements
+        for agreement in agreements
     ]
     titles = ["Scorer", "Agreement", "Kappa", "Both pass", "Both fail", "Only person passes", "Only scorer passes", "Labels"]  # fmt: skip
     return PageSection(title, [Table(titles, rows)], notes=_NOTES, anchor="agreement")

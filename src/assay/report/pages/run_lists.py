@@ -9,9 +9,9 @@ from assay.model.page import Cell, Table
 from assay.report.cases import outcome_of as outcome_of_execution
 from assay.report.cases import why
 from assay.report.console.run import ListedRun
-from assay.report.contests import OUTCOMES, as_text, usd_text
 from assay.report.figures import NOTHING
 from assay.report.findings import outcome
+from assay.report.side_by_side import OUTCOMES, as_text, usd_text
 from assay.units import count, seconds, significant, usd
 
 _TEXT = 160

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from assay.model import Suite
 from assay.report.console.screen import bullet, literal, new_table
-from assay.report.documents.suite import next_due
-from assay.report.figures import when
+from assay.report.figures import scheduled_time
 from assay.report.pages.markdown_escape import table, text
+from assay.spec.cron import next_due
 from assay.units import count
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 COLUMNS = ("Benchmark", "Test type", "Experiment", "Cases", "Scorers", "Dataset", "Leads with")
 
 
-def facts(suite: Suite, now: datetime | None = None) -> list[tuple[str, str]]:
-    """What a suite says of itself, each with its title; nothing for what it leaves out."""
+def facts(suite: Suite, now: datetime) -> list[tuple[str, str]]:
+    """What a suite says of itself, each with its title; nothing for what it leaves out. Times are in the zone of `now`."""
     due = next_due(suite.schedule, now)
     found = [
         ("Version", suite.version),
@@ -29,7 +29,7 @@ def facts(suite: Suite, now: datetime | None = None) -> list[tuple[str, str]]:
         ("Description", suite.description),
         ("Created", suite.created_at),
         ("Requires", ", ".join(suite.require)),
-        ("Schedule", f"{suite.schedule} (next: {when(due)})" if due else suite.schedule or ""),
+        ("Schedule", f"{suite.schedule} (next: {scheduled_time(due)})" if due else suite.schedule or ""),
         *(
             (f"Baseline {agent}", ", ".join(f"{name} {value:g}" for name, value in scores.items()))
             for agent, scores in suite.baseline_scores.items()
@@ -64,10 +64,10 @@ def _dataset(dataset: Mapping[str, object]) -> str:
     return ", ".join(told) or "–"
 
 
-def print_suite(suite: Suite, console: Console) -> None:
+def print_suite(suite: Suite, now: datetime, console: Console) -> None:
     """A suite for the terminal, from the same facts and rows that the pages show."""
     console.print(literal(suite.title or suite.name, "bold"), literal(suite.name if suite.title else ""))
-    for title, value in facts(suite):
+    for title, value in facts(suite, now):
         console.print(bullet(f"{title}:", value, "dim"))
     console.print()
     shown = new_table(tight=True)
@@ -85,7 +85,11 @@ def suite_section(suite: Suite, started: datetime) -> str:
     """The suite in Markdown, for the report of a run that began then."""
     lines = [f"- {text(title)}: {text(value)}" for title, value in facts(suite, started)]
     cells = [tuple(map(text, row)) for row in rows(suite)]
-    told = [f"- {text(one.name)}: {text(one.description)}" for one in suite.benchmarks if one.description]
+    told = [
+        f"- {text(benchmark.name)}: {text(benchmark.description)}"
+        for benchmark in suite.benchmarks
+        if benchmark.description
+    ]
     parts = [
         f"## Suite {text(suite.title or suite.name)}",
         "\n".join(lines),

@@ -12,7 +12,7 @@ from assay.model import Better, Estimate, Kind, Report
 from assay.model.page import Tile
 from assay.report import figures
 from assay.report.charts.run import labels
-from assay.report.contests import Contest, ContestRow, format_marked_label, rating_text, usd_text
+from assay.report.side_by_side import Contest, ContestRow, format_marked_label, rating_text, usd_text
 from assay.report.warnings import run_warnings
 from assay.units import count, format_count, significant
 
@@ -29,7 +29,12 @@ def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
         for label, t in zip(labels(report), report.trials, strict=True)
         if (e := figures.leading(t))
     ]
-    findings = _one(shown[0][1]) if len(shown) == 1 else list(_several(shown))
+    benchmarks = {trial.stored.trial.benchmark for trial in report.trials}
+    if len(benchmarks) > 1:
+        # The quickest of several things that do different work is no finding.
+        findings = [Tile("benchmarks", count(len(benchmarks)), format_count(len(report.trials), "trial"))]
+    else:
+        findings = _one(shown[0][1]) if len(shown) == 1 else list(_several(shown))
     return [*findings, _completion(report), _caution(report)]
 
 

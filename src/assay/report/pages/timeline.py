@@ -20,11 +20,11 @@ SEVERITY_TONES = {
 }
 
 
-def timeline_page(timeline: AgentTimeline) -> Page:
+def timeline_page(timeline: AgentTimeline, most_charts: int = 24) -> Page:
     """The newest version gives the verdict: what got worse with it and is not settled yet."""
     newest = timeline.versions[-1] if timeline.versions else ""
-    open_ones = [one for one in timeline.regressions if one.counts]
-    better = [one for one in timeline.shifts if one.loss.value < 0 and not one.is_over]
+    open_ones = [regression for regression in timeline.regressions if regression.counts]
+    better = [shift for shift in timeline.shifts if shift.loss.value < 0 and not shift.is_over]
     parts = [format_count(len(open_ones), "open regression")] if open_ones else []
     parts += [format_count(len(better), "improvement")] if better else []
     return Page(
@@ -35,15 +35,15 @@ def timeline_page(timeline: AgentTimeline) -> Page:
             format_count(len(timeline.versions), "version"),
             *([f"newest {newest}"] if newest else []),
         ],
-        verdict=" and ".join(parts) or "No change in level is certain",
+        verdict=" and ".join(parts) or "No certain change in level",
         is_certain=bool(parts),
         reasons=[],
-        sections=timeline_sections(timeline),
+        sections=timeline_sections(timeline, most_charts),
         warnings=timeline.doubts,
     )
 
 
-def timeline_sections(timeline: AgentTimeline, most_charts: int = 24) -> list[PageSection]:
+def timeline_sections(timeline: AgentTimeline, most_charts: int) -> list[PageSection]:
     """Charts of the histories with at least two runs, then regressions, then changes of level for better or worse."""
     charts = []
     for history in sorted(timeline.histories, key=_find_rank):
@@ -85,7 +85,11 @@ def _find_rank(history: MetricHistory) -> tuple[bool, int]:
 
 def regressions_table(regressions: Sequence[Regression]) -> Table:
     """The newest first; agents and suites can be followed where there are links."""
-    newest = sorted(regressions, key=lambda one: (one.detected is not None, one.detected), reverse=True)
+    newest = sorted(
+        regressions,
+        key=lambda regression: (regression.detected is not None, regression.detected),
+        reverse=True,
+    )
     return Table(
         [
             "Agent",
@@ -99,24 +103,24 @@ def regressions_table(regressions: Sequence[Regression]) -> Table:
             "State",
             "Detected",
         ],
-        [_regression_row(one) for one in newest],
+        [_regression_row(regression) for regression in newest],
         words=(1, 2, 6, 7, 8, 9),
     )
 
 
-def _regression_row(one: Regression) -> list[Cell]:
-    unit = one.metric.unit
+def _regression_row(regression: Regression) -> list[Cell]:
+    unit = regression.metric.unit
     return [
-        Cell(one.agent, ref=f"agents/{one.agent}"),
-        Cell(one.severity.value, tone=SEVERITY_TONES[one.severity]),
-        Cell(one.metric.name, note=one.benchmark),
-        Cell(loss_text(one)),
-        Cell(show(one.baseline_value, unit)),
-        Cell(show(one.current_value, unit)),
-        Cell(one.suite or NOTHING, ref=f"suites/{one.suite}" if one.suite else ""),
-        Cell(one.after, note=f"from {one.before}" if one.before else ""),
-        Cell(one.state.value.replace("_", " "), tone="warn" if one.counts else "quiet"),
-        Cell(f"{one.detected:%Y-%m-%d}" if one.detected else NOTHING, tone="quiet"),
+        Cell(regression.agent, ref=f"agents/{regression.agent}"),
+        Cell(regression.severity.value, tone=SEVERITY_TONES[regression.severity]),
+        Cell(regression.metric.name, note=regression.benchmark),
+        Cell(loss_text(regression)),
+        Cell(show(regression.baseline_value, unit)),
+        Cell(show(regression.current_value, unit)),
+        Cell(regression.suite or NOTHING, ref=f"suites/{regression.suite}" if regression.suite else ""),
+        Cell(regression.after, note=f"from {regression.before}" if regression.before else ""),
+        Cell(regression.state.value.replace("_", " "), tone="warn" if regression.counts else "quiet"),
+        Cell(f"{regression.detected:%Y-%m-%d}" if regression.detected else NOTHING, tone="quiet"),
     ]
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model.page import Cell, PageSection, Table, Tile
-from assay.pipeline.registered import registered_agents, registered_suites
+from assay.pipeline.registry import registered_agents, registered_suites
 from assay.report.figures import NOTHING
 from assay.report.pages.catalog import date_cell, number_cell, results_sections
 from assay.report.pages.page import Page
@@ -43,7 +43,7 @@ def list_agents(
 ) -> Response:
     store = context.store
     registered = registered_agents(context.settings, store)
-    stored = {found.name: found for found in store.agent_overviews()}
+    stored = {found.name: found for found in context.keep_overview("agents", store.agent_overviews)}
     worse = Counter(regression.agent for regression in store.open_regressions())
     suites = registered_suites(context.settings, store).values()
     of_suites = {name: suite.name for suite in suites for name in suite.agents}

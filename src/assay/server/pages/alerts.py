@@ -57,7 +57,7 @@ def show_alerts(
     page = Page(
         "Alerts",
         "alerts",
-        [] if skip or len(found) > _AT_ONCE else [f"{format_count(sum(one.severity is level for one in shown), f'{level} regression')}" for level in _ORDER if any(one.severity is level for one in shown)],
+        [] if skip or len(found) > _AT_ONCE else [f"{format_count(sum(regression.severity is level for regression in shown), f'{level} regression')}" for level in _ORDER if any(regression.severity is level for regression in shown)],
         "",
         False,
         [],
@@ -70,7 +70,7 @@ def show_alerts(
         "alerts.html.j2",
         controls=_controls(store, severity, state, agent, suite),
         regressions=shown,
-        changes=store.regression_changes([one.id for one in shown]),
+        changes=store.regression_changes([regression.id for regression in shown]),
         states=list(RegressionState),
         tones=SEVERITY_TONES,
         describe_impact=impact_text,

@@ -20,13 +20,14 @@ from assay.server.pages.controls import choose_number, choose_one, choose_severa
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
 from assay.server.questions import AnalysisQuestion
+from assay.store.store import Store
 from assay.units import seconds
 
 router = page_router()
 
 Metric = Literal["all", "overall", "accuracy", "speed", "efficiency", "cost", "reliability"]
 _MOST_BOARDS = 6
-COMPUTING = "Every two of the agents are being compared. The figures appear here in a moment."
+COMPUTING = "All pairs of agents are being compared. The figures appear here in a moment."
 
 
 @router.get("/ui/leaderboard", openapi_extra=READ_PAGE)
@@ -67,10 +68,9 @@ def show_radar(
     chosen = suite or next(iter(suites), None)
     drawn = {"drawn": agent} if agent else {}
     page, notice = show_prepared(context, "Five dimensions", AnalysisQuestion("radar", chosen, drawn))
-    cells = store.coverage(suites=[chosen]) if chosen else []
     controls = [
         choose_one("suite", "Suite", chosen, suites),
-        choose_several("agent", "Agents", agent, [cell.agent for cell in cells]),
+        choose_several("agent", "Agents", agent, store.agents_on(chosen) if chosen else []),
     ]
     return show_page(request, page, "Radar", controls=controls, computing=notice)
 
@@ -92,7 +92,7 @@ def show_timeline(
     try:
         timeline = read_timeline(context, chosen, shown or None)
         page = timeline_page(timeline)
-        tone = "bad" if any(one.counts for one in timeline.regressions) else ""
+        tone = "bad" if any(regression.counts for regression in timeline.regressions) else ""
     except AssayError as error:
         page = explain("Timeline", error)
     controls = [choose_one("agent", "Agent", chosen, agents), choose_one("suite", "Suite", shown, suites)]
@@ -142,16 +142,26 @@ def describe_age(found: Prepared) -> str:
 
 
 def read_timeline(context: ServerContext, agent: str, suite: str | None) -> AgentTimeline:
-    """With regressions in the states that people gave them since."""
+    """Read the timeline with its regressions in the states that people gave them since it was computed."""
     store = context.store
     found = context.keep(("timeline", agent, suite), suite, lambda: timeline_of(store, agent, suite))
-    return replace(
-        found, regressions=tuple(one for one in store.regressions(agent) if one.suite == found.suite)
-    )
+    return with_regressions(store, found)
+
+
+def with_regressions(store: Store, timeline: AgentTimeline) -> AgentTimeline:
+    """A timeline from before with the regressions that are stored now, in the states that people gave them."""
+    known = [
+        regression for regression in store.regressions(timeline.agent) if regression.suite == timeline.suite
+    ]
+    return replace(timeline, regressions=tuple(known))
 
 
 def explain(title: str, error: AssayError) -> Page:
-    """In place of what cannot be shown: why, and what to do. A database that is away is no such reason."""
+    """Build the page that says why something cannot be shown, and what to do.
+
+    A database that is away is not explained here: the error passes on, so that the request is answered as
+    unavailable.
+    """
     if isinstance(error, StoreError):
         raise error
     return Page(title, "explanation", [], str(error), False, [], [])

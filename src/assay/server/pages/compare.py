@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
@@ -10,10 +11,11 @@ from fastapi import Query, Request, Response
 from assay.analysis.comparison.compare import matching_trials
 from assay.errors import AssayError, LookupFailed, PlanError, RunNotFound, no_such
 from assay.model import TrialReport
+from assay.model.comparison import Compared
 from assay.model.scored_answer import AnswerComparison, ScoreDifference
 from assay.pipeline.agent_results import trials_of
 from assay.pipeline.answers import compare_answers
-from assay.pipeline.compare import Compared, all_pairs, compare_refs, courses
+from assay.pipeline.compare import all_pairs, compare_refs, courses
 from assay.report.pages.board import matrix_page
 from assay.report.pages.comparison import comparison_page, history_page
 from assay.report.pages.page import Page
@@ -60,47 +62,49 @@ def show_comparison(
     store = context.store
     asked = list(dict.fromkeys(ref for ref in (a, b, c, d, e, f, g, h) if ref))
     refs = asked or _suggest(store, suite)
-    answers = None
-    links: list[tuple[str, tuple[int, int]]] = []
+    shown = ComparedSides(Page("", "", [], "", False, [], []))
     try:
         if not refs:
             raise PlanError(
-                "There are no results to compare yet. Make some: assay run SUITE --agent A --agent B"
+                "There are no results to compare yet. Run a suite first: assay run SUITE --agent A --agent B"
             )
-        sides = [_find_side(store, ref, suite) for ref in refs]
-        if len(sides) == 1:
-            sides, view = _find_versions(store, sides[0], suite), "time"
-        key = ("compare", view, *sides, suite, *(_read_stamp(store, side, suite) for side in sides))
-        page, links = context.keep(
-            key, suite, lambda: _compare(store, sides, suite, is_over_time=view == "time")
-        )
+        found = context.keep(("sides", *refs, suite), suite, lambda: _find_sides(store, refs, suite))
+        if len(refs) == 1:
+            view = "time"
+        # A run may be of another suite than that whose changes are counted, and still go on.
+        stamps = [store.fingerprint(side.run_id) for side in found if side.is_run or suite is None]
+        sides = [side.ref for side in found]
+        key = ("compare", view, *sides, suite, *stamps)
+        shown = context.keep(key, suite, lambda: _compare(store, sides, suite, is_over_time=view == "time"))
+        page = shown.page
     except AssayError as error:
         page = explain("Compare", error)
-    if links:
-        answers = compare_answers(store, *links[0][1], _WANTED["differ"], limit=_FIRST_CASES)
-    controls = _controls(store, refs, suite, view)
     return show_page(
-        request, page, "Compare", "compare.html.j2", controls=controls, answers=answers,
-        links=[(text, _write_answers_address(*pair)) for text, pair in links],
+        request, page, "Compare", "compare.html.j2", controls=_controls(store, refs, suite, view),
+        answers=shown.answers, links=[(text, _write_answers_address(*pair)) for text, pair in shown.links],
     )  # fmt: skip
 
 
-def _read_stamp(store: Store, side: str, suite: str | None) -> object:
-    """What changes with the results of a side. Those of code experiments are in no suite, whose changes are counted."""
-    trials = trials_of(store, side, suite)
-    return store.fingerprint(trials[-1].run_id if trials else side)
+@dataclass(frozen=True, slots=True)
+class ComparedSides:
+    """The page of a comparison, the pairs of trials whose answers can be laid side by side, and some of those of the first pair."""
+
+    page: Page
+    links: Sequence[tuple[str, tuple[int, int]]] = ()
+    answers: AnswerComparison | None = None
 
 
-def _compare(
-    store: Store, sides: Sequence[str], suite: str | None, *, is_over_time: bool
-) -> tuple[Page, list[tuple[str, tuple[int, int]]]]:
-    """The page, and the pairs of trials whose answers can be laid side by side."""
+def _compare(store: Store, sides: Sequence[str], suite: str | None, *, is_over_time: bool) -> ComparedSides:
     if is_over_time:
-        return history_page(courses(store, sides, (), suite), sides), []
+        return ComparedSides(history_page(courses(store, sides, (), suite), sides))
     if len(sides) > 2:
-        return matrix_page([all_pairs(store, sides, suite)], "compare", sides), []
+        return ComparedSides(matrix_page([all_pairs(store, sides, suite)], "compare", sides))
     found = compare_refs(store, sides[0], sides[1], suite=suite)
-    return comparison_page(found, sides), _link_answers(found)
+    page, links = comparison_page(found, sides), _link_answers(found)
+    if not links:
+        return ComparedSides(page)
+    answers = compare_answers(store, *links[0][1], _WANTED["differ"], limit=_FIRST_CASES)
+    return ComparedSides(page, links, answers)
 
 
 def _suggest(store: Store, suite: str | None) -> list[str]:
@@ -111,12 +115,29 @@ def _suggest(store: Store, suite: str | None) -> list[str]:
     return list(dict.fromkeys(entry.agent for entry in newest))[:2]
 
 
-def _find_side(store: Store, ref: str, suite: str | None) -> str:
+@dataclass(frozen=True, slots=True)
+class ChosenSide:
+    """What stands on a side, as `compare_refs` takes it."""
+
+    ref: str
+    run_id: str
+    """The run itself, or the newest of the agent."""
+    is_run: bool = False
+
+
+def _find_sides(store: Store, refs: Sequence[str], suite: str | None) -> list[ChosenSide]:
+    """The sides that were asked for, or the versions of the only one."""
+    found = [_find_side(store, ref, suite) for ref in refs]
+    return _find_versions(store, found[0], suite) if len(found) == 1 else found
+
+
+def _find_side(store: Store, ref: str, suite: str | None) -> ChosenSide:
     """An agent, a version of one, or a run by its whole id. The command also takes files, which nobody may read from afar."""
-    if trials_of(store, ref, suite):
-        return ref
+    if trials := trials_of(store, ref, suite):
+        return ChosenSide(ref, trials[-1].run_id)
     try:
-        return store.run(ref).id
+        run_id = store.run(ref).id
+        return ChosenSide(run_id, run_id, is_run=True)
     except RunNotFound:
         where = f" on '{suite}'" if suite else ""
         raise LookupFailed(
@@ -124,12 +145,13 @@ def _find_side(store: Store, ref: str, suite: str | None) -> str:
         ) from None
 
 
-def _find_versions(store: Store, ref: str, suite: str | None) -> list[str]:
+def _find_versions(store: Store, side: ChosenSide, suite: str | None) -> list[ChosenSide]:
     """The latest versions of an agent, the oldest first."""
-    versions = list(dict.fromkeys(trial.version for trial in trials_of(store, ref, suite) if trial.version))
-    if len(versions) < 2:
-        raise LookupFailed(f"Choose a second side: '{ref}' has no two versions to compare over time.")
-    return [f"{ref.partition('@')[0]}@{version}" for version in versions[-_VERSIONS:]]
+    newest = {trial.version: trial.run_id for trial in trials_of(store, side.ref, suite) if trial.version}
+    if len(newest) < 2:
+        raise LookupFailed(f"Choose a second side: '{side.ref}' has no two versions to compare over time.")
+    name = side.ref.partition("@")[0]
+    return [ChosenSide(f"{name}@{version}", run_id) for version, run_id in newest.items()][-_VERSIONS:]
 
 
 def _controls(store: Store, refs: Sequence[str], suite: str | None, view: str) -> list[Control]:

@@ -30,7 +30,7 @@ def choose_one(
 ) -> Control:
     """A choice among names; `none` says what it means to choose none of them."""
     names = list(dict.fromkeys([*([value] if value else []), *options] if none is None else options))
-    pairs = [(one, one.replace("_", " ")) for one in names]
+    pairs = [(option, option.replace("_", " ")) for option in names]
     return Control(name, label, value or "", options=[*([("", none)] if none is not None else []), *pairs])
 
 
@@ -38,7 +38,7 @@ def choose_several(name: str, label: str, values: Sequence[str], options: Iterab
     """A choice of any number of names, behind a line that says how many they are."""
     names = list(dict.fromkeys([*options, *values]))
     shown = f"{len(values)} of {len(names)} chosen" if values else "the best"
-    return Control(name, label, shown, _SEVERAL, [(one, one) for one in names], values=values)
+    return Control(name, label, shown, _SEVERAL, [(option, option) for option in names], values=values)
 
 
 def choose_number(name: str, label: str, value: int, low: int, high: int) -> Control:

@@ -15,14 +15,12 @@ from assay.errors import AssayError, PlanError, StoreError
 from assay.model.page import Charts, PageSection
 from assay.model.regression import HIGH
 from assay.model.stress import STRESS
-from assay.pipeline.compare import compare_refs
 from assay.pipeline.report import report_of
-from assay.report.pages.comparison import comparison_page
 from assay.report.pages.page import Page
-from assay.report.pages.timeline import regressions_table, timeline_page, timeline_sections
+from assay.report.pages.timeline import regressions_table, timeline_page
 from assay.server.access import READ_PAGE
 from assay.server.context import BeingComputed, Context, ServerContext
-from assay.server.pages.boards import COMPUTING, describe_age, explain, read_timeline, show_prepared
+from assay.server.pages.boards import COMPUTING, describe_age, explain, show_prepared, with_regressions
 from assay.server.pages.controls import choose_one, choose_several, write_address
 from assay.server.pages.shell import page_router, show, show_page
 from assay.server.parameters import Name
@@ -35,6 +33,7 @@ router = page_router()
 
 _ROWS = 20
 _CHARTS = 4
+_IN_A_MOMENT = "These figures are being computed, and appear here in a moment."
 _VOLUME = {"agents": [], "volume": 1000, "limit": 20}
 """As the page about costs asks by itself, so that both are computed once."""
 Agents = Annotated[list[Name], Query(max_length=20)]
@@ -49,6 +48,10 @@ class DashboardChoice:
     """All that have results on the suite, the best first."""
     a: str
     b: str
+    is_asked: bool = False
+    """Whether somebody has named one of the two."""
+    is_known: bool = True
+    """Whether the two were named or are known to be the best."""
 
     @property
     def pair(self) -> tuple[str, str] | None:
@@ -75,11 +78,13 @@ def show_dashboard(
         return show_page(request, explain("Dashboard", error), "Dashboard")
     choice = choose(context, chosen_suite, board, a, b)
     costs, cost_notice = show_prepared(context, "Cost", AnalysisQuestion("cost", chosen_suite, _VOLUME))
+    timeline, timeline_notice = _timeline(context, choice)
+    head_to_head, pair_notice = _head_to_head(context, choice)
     sections = [
         *_rank(board),
         _costs(costs, cost_notice),
-        _timeline(context, choice),
-        _head_to_head(context, choice),
+        timeline,
+        head_to_head,
         _stress(context, choice),
         _alerts(store),
     ]
@@ -93,7 +98,7 @@ def show_dashboard(
     ]
     return show_page(
         request, page, "Dashboard", "dashboard.html.j2", controls=controls, more=_find_pages(choice, agent),
-        computing=notice or cost_notice,
+        computing=notice or cost_notice or timeline_notice or pair_notice,
     )  # fmt: skip
 
 
@@ -126,10 +131,11 @@ def choose(
     context: ServerContext, suite: str, board: PreparedAnswer | None, a: str | None, b: str | None
 ) -> DashboardChoice:
     """What was asked for, and where nothing was, the best agents; until these are known, the first by name."""
-    names = board.agents if board else [cell.agent for cell in context.store.coverage(suites=[suite])]
+    names = board.agents if board else context.store.agents_on(suite)
     first = a or (names[0] if names else "")
     second = b or next((name for name in names if name != first), "")
-    return DashboardChoice(suite, names, first, second)
+    is_asked = bool(a or b)
+    return DashboardChoice(suite, names, first, second, is_asked, is_asked or board is not None)
 
 
 def _rank(board: PreparedAnswer | None) -> Sequence[PageSection]:
@@ -141,35 +147,58 @@ def _rank(board: PreparedAnswer | None) -> Sequence[PageSection]:
     ]
 
 
-def _timeline(context: ServerContext, choice: DashboardChoice) -> PageSection:
+def _timeline(context: ServerContext, choice: DashboardChoice) -> tuple[PageSection, str]:
     title, anchor = f"Timeline of {choice.a}", "timeline"
 
-    def build() -> PageSection:
-        timeline = read_timeline(context, choice.a, choice.suite)
-        sections = timeline_sections(timeline, _CHARTS)
-        if not sections:
+    def build(answer: PreparedAnswer) -> PageSection:
+        assert answer.timeline is not None
+        page = timeline_page(with_regressions(context.store, answer.timeline), _CHARTS)
+        if not page.sections:
             told = f"'{choice.a}' has one run on this suite. A second one begins its history."
             return PageSection(title, finding=told, anchor=anchor)
-        page = timeline_page(timeline)
-        return PageSection(title, sections, ", ".join(page.facts), page.verdict, anchor=anchor)
+        return PageSection(title, page.sections, ", ".join(page.facts), page.verdict, anchor=anchor)
 
-    return _or_reason(title, anchor, build)
+    question = AnalysisQuestion("timeline", choice.suite, {"agent": choice.a})
+    return _look_closer(context, choice, PageSection(title, anchor=anchor), question, build)
 
 
-def _head_to_head(context: ServerContext, choice: DashboardChoice) -> PageSection:
+def _head_to_head(context: ServerContext, choice: DashboardChoice) -> tuple[PageSection, str]:
     title, anchor = "Head to head", "head-to-head"
     if choice.pair is None:
-        return PageSection(title, finding="It takes two agents with results on this suite.", anchor=anchor)
+        needed = "This needs two agents with results on this suite."
+        return PageSection(title, finding=needed, anchor=anchor), ""
     a, b = choice.pair
 
-    def build() -> PageSection:
-        page = comparison_page(compare_refs(context.store, a, b, suite=choice.suite), (a, b))
-        ratings = page.sections[0]
-        return replace(ratings, title=page.title, finding=page.verdict, notes=page.reasons, anchor=anchor)
+    def build(answer: PreparedAnswer) -> PageSection:
+        page = answer.page
+        assert page is not None
+        return replace(
+            page.sections[0], title=page.title, finding=page.verdict, notes=page.reasons, anchor=anchor
+        )
 
-    return _or_reason(
-        title, anchor, lambda: context.keep(("head to head", a, b, choice.suite), choice.suite, build)
-    )
+    question = AnalysisQuestion("head to head", choice.suite, {"a": a, "b": b})
+    return _look_closer(context, choice, PageSection(title, anchor=anchor), question, build)
+
+
+def _look_closer(
+    context: ServerContext,
+    choice: DashboardChoice,
+    empty: PageSection,
+    question: AnalysisQuestion,
+    build: Callable[[PreparedAnswer], PageSection],
+) -> tuple[PageSection, str]:
+    """A component about the chosen agents, and what to say of its age; it is empty until it is known who the best agents are."""
+    if not choice.is_known:
+        return replace(empty, finding=COMPUTING), COMPUTING
+    try:
+        found = context.prepare(question, at_once=choice.is_asked)
+        return build(found.answer), describe_age(found)
+    except BeingComputed:
+        return replace(empty, finding=_IN_A_MOMENT), _IN_A_MOMENT
+    except StoreError:
+        raise
+    except AssayError as error:
+        return replace(empty, finding=str(error)), ""
 
 
 def _costs(page: Page, notice: str) -> PageSection:
@@ -197,12 +226,17 @@ def _stress(context: ServerContext, choice: DashboardChoice) -> PageSection:
     if not run_ids:
         told = f"'{choice.a}' has not been stressed yet: {shell_command('stress', choice.a)} --quick"
         return PageSection(title, finding=told, anchor=anchor)
-    return _or_reason(title, anchor, lambda: context.keep_of_run(("stress", choice.a), run_ids[0], build))
+    try:
+        return context.keep_of_run(("stress", choice.a), run_ids[0], build)
+    except StoreError:
+        raise
+    except AssayError as error:  # one component that cannot be shown does not keep the others from it
+        return PageSection(title, finding=str(error), anchor=anchor)
 
 
 def _alerts(store: Store) -> PageSection:
     """Open regressions of high severity, of every agent."""
-    high = [one for one in store.open_regressions() if one.severity in HIGH]
+    high = [regression for regression in store.open_regressions() if regression.severity in HIGH]
     if not high:
         return PageSection("Alerts", finding="No open regression is major or critical.", anchor="alerts")
     return PageSection(
@@ -211,13 +245,3 @@ def _alerts(store: Store) -> PageSection:
         finding=f"{format_count(len(high), 'open regression')} of high severity",
         anchor="alerts",
     )
-
-
-def _or_reason(title: str, anchor: str, build: Callable[[], PageSection]) -> PageSection:
-    """The section, or why there is none: one component that cannot be shown does not keep the others from it."""
-    try:
-        return build()
-    except StoreError:
-        raise
-    except AssayError as error:
-        return PageSection(title, finding=str(error), anchor=anchor)

@@ -232,7 +232,7 @@ def _sections(run: Run, execution: Execution, case: Case | None) -> list[PageSec
     rows = [
         [Cell(name.replace("_", " ")), Cell(fact(value, name))]
         for name, value in facts.items()
-        if value not in (None, []) and name != "packages"
+        if value not in (None, []) and name not in ("packages", "nodes")
     ]
     sections.append(PageSection("Environment", [Table(["Fact", "Value"], rows, words=(1,))]))
     return sections

@@ -1,4 +1,4 @@
-"""Answers for pages that there are not."""
+"""The page for addresses that do not exist."""
 
 from __future__ import annotations
 

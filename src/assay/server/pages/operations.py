@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
 
-from assay.pipeline.coverage import measure_coverage
+from assay.errors import LookupFailed, no_such
+from assay.model.coverage import CoverageAges, find_coverage_state
+from assay.model.page import PageSection
+from assay.pipeline.coverage import read_coverage_ages
 from assay.pipeline.schedules import list_schedules
 from assay.pipeline.search import search_everything
 from assay.pipeline.success import measure_success
 from assay.report.pages.operations import (
+    coverage_counts_section,
     coverage_section,
+    covered_section,
     scheduled_runs_section,
     schedules_section,
     search_sections,
@@ -22,55 +28,100 @@ from assay.report.pages.operations import (
 from assay.report.pages.page import Page
 from assay.server.access import READ_PAGE
 from assay.server.context import Context
-from assay.server.pages.controls import Control, Pager, write_address
+from assay.server.pages.controls import Control, Pager, choose_one, keep, write_address
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
 from assay.units import format_count
 
 router = page_router()
 
-_AGENTS, _MOST_AGENTS, _FOUND = 12, 1000, 20
-"""With 50 suites, a page of so many agents stays below 100 kB."""
+_ROWS, _COLUMNS, _FOUND = 25, 12, 20
+"""With more suites than columns, cells are counted by suite or by agent: nobody reads a table of hundreds of agents on a hundred suites."""
+Only = Literal["stale", "never"] | None
+By = Literal["suite", "agent"]
 
 
 @router.get("/ui/coverage", openapi_extra=READ_PAGE)
 def show_coverage(
     request: Request,
     context: Context,
-    only: Literal["stale", "never"] | None = None,
+    only: Only = None,
+    by: By = "suite",
+    suite: Name | None = None,
+    agent: Name | None = None,
     after: Name | None = None,
 ) -> Response:
-    """Which agents have results on which suites, and how old these are; agents behind `after` by name."""
-    # Which agents are wanted is not known before their cells are.
-    most = _AGENTS if only is None else _MOST_AGENTS
-    found = measure_coverage(context.store, context.settings, datetime.now(UTC), after or "", most)
-    wanted = {cell.agent for cell in found.cells if only in (None, cell.state)}
-    agents = [agent for agent in found.agents if agent in wanted]
-    shown = agents[:_AGENTS]
-    has_more = len(agents) > _AGENTS or (found.next_agent is not None and bool(shown))
-    total = sum(found.counts.values()) // max(1, len(found.suites))
+    """Which agents have results on which suites, and how old these are; rows behind the one that `after` names."""
+    ages = read_coverage_ages(context.store, context.settings, datetime.now(UTC), context)
+    _check_names(ages, suite, agent)
+    names, build = _choose_rows(ages, only, by, suite, agent)
+    start = names.index(after) + 1 if after in names else 0
+    shown, asked = names[start : start + _ROWS], {"only": only, "suite": suite, "agent": agent}
+    asked["by"] = by if by != "suite" else None
     page = Page(
         "Coverage",
         "coverage",
         [
-            f"{format_count(total, 'agent')} on {format_count(len(found.suites), 'suite')}",
-            *(f"{number:,} {state}" for state, number in found.counts.items()),
+            f"{format_count(len(ages.agents), 'agent')} on {format_count(len(ages.suites), 'suite')}",
+            *(f"{number:,} {state}" for state, number in ages.count_states().items()),
         ],
         "",
         False,
         [],
-        [coverage_section(found, shown)] if shown and found.suites else [],
+        [build(shown)] if shown and ages.suites else [],
     )
-    texts = [("", "all"), ("stale", "with a stale result"), ("never", "with a suite never run")]
     return show_page(
         request, page, "Coverage", "coverage.html.j2",
-        controls=[Control("only", "Agents", only or "", options=texts)],
+        controls=_build_controls(ages, only, by, suite, agent),
         is_filtered=only is not None,
         list_pager=Pager(
-            write_address("/ui/coverage", only=only) if after else "",
-            write_address("/ui/coverage", only=only, after=shown[-1]) if has_more else "",
+            write_address("/ui/coverage", **asked) if start else "",
+            write_address("/ui/coverage", **asked, after=shown[-1]) if start + _ROWS < len(names) else "",
+            f"{start + 1:,} to {start + len(shown):,} of {len(names):,}",
         ),
     )  # fmt: skip
+
+
+def _check_names(ages: CoverageAges, suite: str | None, agent: str | None) -> None:
+    for name, known, kind in ((suite, ages.suites, "suites"), (agent, ages.agents, "agents")):
+        if name is not None and name not in known:
+            raise LookupFailed(no_such(name, kind, known))
+
+
+def _choose_rows(
+    ages: CoverageAges, only: Only, by: By, suite: str | None, agent: str | None
+) -> tuple[Sequence[str], Callable[[Sequence[str]], PageSection]]:
+    """The names of all rows, and what makes a section of some of them."""
+    if suite is not None or agent is not None:
+        title, kind = (f"Agents on {suite}", "agent") if suite else (f"Suites of {agent}", "suite")
+        cells = ages.list_by_need(suite, agent)
+        found = [name for name, age in cells.items() if only in (None, find_coverage_state(age))]
+        return found, lambda shown: covered_section(title, kind, [(name, cells[name]) for name in shown])
+    if len(ages.suites) <= _COLUMNS:
+        found = [known_agent for known_agent in ages.agents if only in (None, *ages.list_states(known_agent))]
+        return found, lambda shown: coverage_section(ages, shown)
+    counted = ages.counts_by_suite if by == "suite" else ages.count_by_agent()
+    rows = {row.name: row for row in counted if only is None or getattr(row, only)}
+    number = len(ages.agents) if by == "suite" else len(ages.suites)
+    return list(rows), lambda shown: coverage_counts_section([rows[name] for name in shown], by, number)
+
+
+def _build_controls(
+    ages: CoverageAges, only: Only, by: By, suite: str | None, agent: str | None
+) -> list[Control]:
+    is_counted = len(ages.suites) > _COLUMNS
+    texts = [("", "all"), ("stale", "with a stale result"), ("never", "with a suite never run")]
+    if suite or agent:
+        chosen = keep("by", "agent"), choose_one("agent", "Agent", agent, ages.agents, none="all")
+        of_suite = choose_one("suite", "Suite", suite, ages.suites, none="all")
+        texts = [("", "all"), ("stale", "stale"), ("never", "never run")]
+        label = "Agents" if suite else "Suites"
+        return [*([of_suite] if suite else chosen), Control("only", label, only or "", options=texts)]
+    if is_counted and by == "suite":
+        texts[2] = ("never", "that an agent never ran")
+    rows = Control("by", "Count by", by, options=[("suite", "suite"), ("agent", "agent")])
+    label = "Suites" if is_counted and by == "suite" else "Agents"
+    return [*([rows] if is_counted else []), Control("only", label, only or "", options=texts)]
 
 
 @router.get("/ui/schedules", openapi_extra=READ_PAGE)

@@ -126,7 +126,7 @@ async def show_analysis(request: Request, context: Context, run_id: Name) -> Res
 
 
 def _find_run(store: Store, run_id: str) -> Run | None:
-    """None for a run that is queued and has not begun."""
+    """Find a run; None for a run that is queued and has not begun."""
     try:
         return store.run(run_id)
     except RunNotFound:

@@ -33,7 +33,7 @@ class PageRoute(APIRoute):
             except AssayError as error:
                 return error_page(find_status(error), str(error))
             except RequestValidationError as error:
-                found = [f"{one['loc'][-1]}: {one['msg']}" for one in error.errors()]
+                found = [f"{mistake['loc'][-1]}: {mistake['msg']}" for mistake in error.errors()]
                 return error_page(422, "; ".join(found))
             except HTTPException as error:
                 return error_page(error.status_code, str(error.detail))
@@ -51,7 +51,7 @@ def find_local_path(path: str) -> str:
 
 
 def go_to(path: str) -> Response:
-    """After a form was sent: to a page of this server, so that loading it again sends nothing."""
+    """Redirect to a page of this server after a form was sent, so that loading the page again sends nothing."""
     return RedirectResponse(find_local_path(path), 303)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -14,14 +16,14 @@ from assay.errors import LookupFailed, no_such
 from assay.model import Benchmark, Case, Execution, Phase, Suite
 from assay.model.page import Cell, PageSection, Table, Tile
 from assay.model.rating import CaseDifficulty
-from assay.pipeline.registered import RegisteredSuite, registered_agents, registered_suites
+from assay.pipeline.registry import RegisteredSuite, registered_agents, registered_suites
 from assay.report.cases import case_title, expectation_text, input_text, why
-from assay.report.contests import as_text
 from assay.report.figures import NOTHING
 from assay.report.pages import suite as suite_texts
 from assay.report.pages.catalog import date_cell, difficulty_table, number_cell
 from assay.report.pages.page import Page
 from assay.report.pages.run_lists import outcome_cell, runs_table
+from assay.report.side_by_side import as_text
 from assay.server.access import READ_PAGE
 from assay.server.context import Context, ServerContext
 from assay.server.html import find_url
@@ -45,7 +47,7 @@ _ANSWER = 1_000
 def list_suites(request: Request, context: Context) -> Response:
     store = context.store
     registered = registered_suites(context.settings, store)
-    stored = {found.name: found for found in store.suite_overviews()}
+    stored = {found.name: found for found in context.keep_overview("suites", store.suite_overviews)}
     categories = store.categories()
     rows = []
     for name in sorted({*registered, *stored}, key=str.casefold):
@@ -98,9 +100,8 @@ def show_suite(
     store = context.store
     suite, registered = _find_suite(context, name)
     chosen = _find_benchmark(suite, benchmark)
-    trials = store.newest_trials(suite=name, benchmark=chosen.id) if chosen else []
-    rated = store.ratings([trial.trial_id for trial in trials if not trial.simulated])
-    difficulties = case_difficulties(list(rated.values()))
+    results = _read_results(context, name, chosen.id) if chosen else BenchmarkResults()
+    difficulties = results.difficulties
     runs = store.runs(limit=_RUNS, name=name)
     sections = [_benchmarks_section(suite)]
     if chosen is not None:
@@ -111,14 +112,15 @@ def show_suite(
     pages = max(len(difficulties), len(chosen.cases) if chosen else 0)
     place = find_url(f"suites/{name}")
     agents = [*registered.agents, *registered_agents(context.settings, store)] if registered else []
-    facts = [f"{title}: {value}" for title, value in suite_texts.facts(suite) if title != "Description"]
+    now = datetime.now(context.settings.zone)
+    facts = [f"{title}: {value}" for title, value in suite_texts.facts(suite, now) if title != "Description"]
     return show_page(
         request,
         Page(suite.title or suite.name, "suite", facts, "", False, [], sections),
         "Suites",
         "suite_page.html.j2",
         suite=suite,
-        tiles=_tiles(suite, chosen, difficulties, trials),
+        tiles=_tiles(suite, chosen, results),
         chosen=chosen.id if chosen else "",
         agents=agents,
         following=f"{place}?{urlencode({**of_benchmark, 'page': page + 1})}#cases"
@@ -133,30 +135,50 @@ def show_suite(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class BenchmarkResults:
+    """How hard each case is, the hardest first, and how many agents have results."""
+
+    agents: int = 0
+    difficulties: Sequence[CaseDifficulty] = ()
+
+
+def _read_results(context: ServerContext, suite: str, benchmark: str) -> BenchmarkResults:
+    """Read the newest result of each agent; it is cached, because this takes the ratings of every agent."""
+    store = context.store
+
+    def read() -> BenchmarkResults:
+        trials = store.newest_trials(suite=suite, benchmark=benchmark)
+        rated = store.ratings([trial.trial_id for trial in trials if not trial.simulated])
+        return BenchmarkResults(len(trials), case_difficulties(list(rated.values())))
+
+    return context.keep(("difficulties", suite, benchmark), suite, read)
+
+
 def _find_benchmark(suite: Suite, asked: str | None) -> Benchmark | None:
     """The one that was asked for, or else the first with cases; None if no benchmark has any."""
-    found = next((one for one in suite.benchmarks if one.id == asked), None)
+    found = next((benchmark for benchmark in suite.benchmarks if benchmark.id == asked), None)
     if asked is not None and found is None:
-        known = [one.id for one in suite.benchmarks]
+        known = [benchmark.id for benchmark in suite.benchmarks]
         raise LookupFailed(no_such(asked, f"benchmarks of '{suite.name}'", known))
-    return found or next((one for one in suite.benchmarks if one.cases), None)
+    return found or next((benchmark for benchmark in suite.benchmarks if benchmark.cases), None)
 
 
 def _tiles(
     suite: Suite,
     chosen: Benchmark | None,
-    difficulties: Sequence[CaseDifficulty],
-    trials: Sequence[TrialSummary],
+    results: BenchmarkResults,
 ) -> list[Tile]:
-    cases = sum(len(one.cases) for one in suite.benchmarks)
+    difficulties = results.difficulties
+    cases = sum(len(benchmark.cases) for benchmark in suite.benchmarks)
     tiles = [
         Tile("cases", count(cases), f"in {format_count(len(suite.benchmarks), 'benchmark')}"),
-        Tile("agents with results", count(len(trials)), f"on {chosen.id}" if chosen else ""),
+        Tile("agents with results", count(results.agents), f"on {chosen.id}" if chosen else ""),
     ]
     if difficulties and chosen is not None:
-        by_all = sum(one.passed == one.agents for one in difficulties)
-        by_none = sum((one.solved.value or 0.0) == 0.0 for one in difficulties)
-        flaky = sum(one.flaky > 0 for one in difficulties)
+        by_all = sum(difficulty.passed == difficulty.agents for difficulty in difficulties)
+        by_none = sum((difficulty.solved.value or 0.0) == 0.0 for difficulty in difficulties)
+        flaky = sum(difficulty.flaky > 0 for difficulty in difficulties)
         asked = f"of {count(len(difficulties))} asked of {chosen.id}"
         tiles += [
             Tile("cases that all agents pass", count(by_all), asked),
@@ -198,7 +220,7 @@ def _cases_section(
         [Cell(case.id, note=case_title(case)), Cell(", ".join(case.tags) or NOTHING, tone="quiet")]
         for case in list(defined.values())[shown]
     ]
-    told = "No agent has results on these cases yet, so nobody knows how hard they are."
+    told = "No agent has results on these cases yet, so their difficulty is unknown."
     return PageSection(title, [Table(["Case", "Tags"], rows, words=(1,))], finding=told, anchor=anchor)
 
 
@@ -216,7 +238,7 @@ def show_case(
     found, _ = _find_suite(context, suite)
     defined = _find_benchmark(found, benchmark)
     assert defined is not None
-    definition = next((one for one in defined.cases if one.id == case), None)
+    definition = next((candidate for candidate in defined.cases if candidate.id == case), None)
     trials = store.newest_trials(suite=suite, benchmark=benchmark)
     shown = trials[(page - 1) * _AGENTS : page * _AGENTS]
     answers = {

@@ -119,7 +119,7 @@ def _stop(turn: SimTurn) -> dict[str, object]:
 
 
 def _usage(turn: SimTurn) -> dict[str, object]:
-    """In this API cached tokens stand beside the input and are not part of it."""
+    """Build the usage; in this API cached tokens are counted beside the input and are not part of it."""
     return {
         USAGE.input: turn.ask.input_tokens - turn.cached,
         USAGE.written: 0,

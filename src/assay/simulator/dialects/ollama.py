@@ -1,4 +1,8 @@
-"""The simulated server's side of Ollama's API: chat, generate, and the models in memory, with durations in nanoseconds."""
+"""The simulated server's side of Ollama's API: chat, generate, and the models in memory, with durations
+in nanoseconds.
+
+Both endpoints share their options and figures and differ only in where the text stands.
+"""
 
 from __future__ import annotations
 
@@ -187,7 +191,7 @@ def _figures(turn: SimTurn) -> dict[str, object]:
 
 
 def _ns(seconds: float) -> int:
-    """At least 1: clients divide by durations."""
+    """Convert seconds to nanoseconds, at least 1: clients divide by durations."""
     return max(1, round(seconds * 1e9))
 
 

@@ -1,4 +1,9 @@
-"""What speaks for a cut: the ranks of the points on both sides, the distance of their levels, the noise around them."""
+"""What speaks for a cut: the ranks of the points on both sides, the distance of their levels, the noise
+around them.
+
+The evidence is gathered on a window on both sides of the cut, since points far away say little about
+whether the level changed here.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +54,7 @@ class Evidence:
 
 
 def evidence(series: Array, start: int, cut: int, stop: int) -> Evidence:
-    """For a cut between the segments that begin at `start` and end before `stop`."""
+    """Weigh the evidence for a cut between the segments that begin at `start` and end before `stop`."""
     before, after = series[max(start, cut - WINDOW) : cut], series[cut : min(stop, cut + WINDOW)]
     levels = [float(np.median(side)) for side in (before, after)]
     rest = np.concatenate((before - levels[0], after - levels[1]))
@@ -131,5 +136,8 @@ def likeness(rest: Array) -> float:
 
 
 def inflation(alike: float) -> float:
-    """By how much neighbours that are alike raise the variance of a level, to first order."""
+    """Compute by how much correlated neighbours raise the variance of a level, to first order.
+
+    For lag-1 correlation r it is (1 + r) ÷ (1 − r).
+    """
     return (1 + alike) / (1 - alike)

@@ -20,7 +20,11 @@ _MOST = 65536
 
 
 class RuntimeReply:
-    """The bytes of one streamed answer as they come, read alike on every runtime."""
+    """The bytes of one streamed answer as they come, read alike on every runtime.
+
+    The runtimes are compared by how fast they pass bytes on, so all of them share this parser and none
+    has a quicker one.
+    """
 
     def __init__(self, on_text: Callable[[str], None] | None) -> None:
         self._on_text = on_text
@@ -74,7 +78,10 @@ class RuntimeReply:
                 self._event(json.loads(data))
 
     def end(self) -> None:
-        """To be called when no more bytes come: an answer that was broken off is none."""
+        """Check that the answer was complete; to be called when no more bytes come.
+
+        Raises OSError if the connection ended before the answer did.
+        """
         if not self._is_over:
             raise OSError("the connection ended before the answer did")
 

@@ -1,4 +1,4 @@
-"""Benchmarks of what agents are made of (StateSet Agents): answers, conversations, and each part by itself.
+"""Benchmarks of agent components (StateSet Agents): answers, conversations, and each part by itself.
 
 `subject` finds what is measured, an agent or one of its parts. `scales` has the thresholds of the grades. All times of an
 execution are taken by the runner or by `subject.time_call`, and percentiles come from many executions.

@@ -36,6 +36,7 @@ class AgentLatency(AgentBenchmark):
 
     Params: ClassVar[Any] = PromptParams
     grades: ClassVar[Sequence[GradeScale]] = ANSWERS
+    inputs_in_turn: ClassVar[int] = len(OPENINGS)
 
     def measure(self, context: ExperimentContext) -> Answer:
         return self.ask(self.params.prompt or OPENINGS[context.execution % len(OPENINGS)])
@@ -78,6 +79,7 @@ class ResponseGeneration(AgentBenchmark):
     """One response to the opening of a service scenario, the five scenarios in turn; time by scenario."""
 
     grades: ClassVar[Sequence[GradeScale]] = ANSWERS
+    inputs_in_turn: ClassVar[int] = len(SCENARIOS)
     metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(Metric("response_characters", "characters"))
 
     def measure(self, context: ExperimentContext) -> Mapping[str, Any]:

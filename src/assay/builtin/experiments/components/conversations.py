@@ -18,10 +18,11 @@ from pydantic import Field, model_validator
 
 from assay.builtin.experiments.components.prompts import OPENINGS, SCENARIOS
 from assay.builtin.experiments.components.scales import (
-    ANSWERS,
     COMMON,
     CONVERSATIONS,
     LEAK,
+    ONE_TURN_P95,
+    ONE_TURN_P99,
     TURN_P95,
     TURN_P99,
 )
@@ -59,7 +60,7 @@ class ConcurrentParams(ConversationParams):
     """Many conversations at the same time."""
 
     turns: int = Field(default=5, ge=1, le=1000, description="Turns of a conversation.")
-    conversations: int = Field(default=100, ge=1, le=1_000_000, description="Conversations of one execution.")
+    conversations: int = Field(default=200, ge=1, le=1_000_000, description="Conversations of one execution.")
     concurrency: int = Field(default=10, ge=1, le=10_000, description="Conversations at the same time.")
 
 
@@ -69,7 +70,7 @@ class GrowthParams(ConversationParams):
     conversations: int = Field(
         default=200, ge=40, le=10_000_000, description="Conversations of one execution."
     )
-    blocks: int = Field(default=20, ge=10, le=1000, description="Samples of memory, at equal distances.")
+    blocks: int = Field(default=20, ge=10, le=1000, description="Samples of memory, at equal intervals.")
 
     @model_validator(mode="after")
     def _fill_blocks(self) -> GrowthParams:
@@ -118,6 +119,16 @@ class ConversationBenchmark(AgentBenchmark):
     def is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.agent.answer)
 
+    def has_own_memory(self, context: ExperimentContext) -> bool:
+        """Whether the memory of this process is the agent's; that of asking it goes by other names, which no grade is for."""
+        if getattr(self.agent, "is_local", False) or self.agent.is_simulated:
+            return True
+        context.remark(
+            "The agent does not declare that it works in this process (is_local), so its memory is neither measured nor graded. "
+            "The figures 'asking.…' are the memory of the process that asks it."
+        )
+        return False
+
 
 def _turn(conversation: int, turn: int) -> str:
     scenario = _SCENARIOS[conversation % len(_SCENARIOS)]
@@ -129,15 +140,22 @@ def _exchange(text: str, output: object) -> list[Mapping[str, object]]:
 
 
 class MultiTurn(ConversationBenchmark):
-    """One conversation; `seconds` is all of its turns."""
+    """One conversation; `seconds` is all of its turns, `turn_seconds` one of them: the first, the second and so on in turn.
 
-    grades: ClassVar[Sequence[GradeScale]] = (*ANSWERS, CONVERSATIONS)
+    As one turn of each conversation counts, the percentiles of `turn_seconds` are those of all turns, and no two of them are of
+    the same conversation.
+    """
 
-    def measure(self, context: ExperimentContext) -> list[float]:
-        return self.talk(context.execution)
+    grades: ClassVar[Sequence[GradeScale]] = (ONE_TURN_P95, ONE_TURN_P99, CONVERSATIONS, *COMMON)
+    inputs_in_turn: ClassVar[int] = len(_SCENARIOS)
 
-    def read_figures(self, times: list[float]) -> Mapping[str, Any]:
+    def measure(self, context: ExperimentContext) -> tuple[int, list[float]]:
+        return context.execution // len(_SCENARIOS), self.talk(context.execution)
+
+    def read_figures(self, result: tuple[int, list[float]]) -> Mapping[str, Any]:
+        number, times = result
         return {
+            "turn_seconds": times[number % len(times)],
             "conversations_per_second": 1 / sum(times),
             "first_turn_seconds": times[0],
             "last_turn_seconds": times[-1],
@@ -213,7 +231,7 @@ class CpuUse(ConversationBenchmark):
         wall, used = perf_counter() - began, self._cpu_seconds() - before
         if getattr(self.agent, "is_remote", False):
             context.remark(
-                "The agent is on another machine: its CPU time is not seen, only that of asking it."
+                "The agent is on another machine: its CPU time is not measured, only that of the process that asks it."
             )
         return {
             "cpu_seconds_per_conversation": used / self.params.conversations,
@@ -250,10 +268,6 @@ class MemoryGrowth(ConversationBenchmark):
         block = self.params.conversations // self.params.blocks
         _resident_bytes()
         seconds, _ = time_call(self._talk_block, 0, block)
-        if getattr(self.agent, "is_remote", False) or hasattr(self.agent, "cpu_seconds"):
-            context.remark(
-                "The agent works in another process: this is the memory of asking it, not its own."
-            )
         # Filled in place: samples that were made meanwhile would be in the figures.
         samples = array("q", bytes(8 * 3 * self.params.blocks))
         is_ours = not tracemalloc.is_tracing()
@@ -274,7 +288,7 @@ class MemoryGrowth(ConversationBenchmark):
             if is_ours:
                 tracemalloc.stop()
             gc.unfreeze()
-        return {"seconds": seconds / block, "samples": samples}
+        return {"seconds": seconds / block, "samples": samples, "is_own": self.has_own_memory(context)}
 
     def _talk_block(self, first: int, count: int) -> None:
         for number in range(first, first + count):
@@ -288,14 +302,14 @@ class MemoryGrowth(ConversationBenchmark):
         assert line is not None
         assert whole is not None
         resolution = _RESOLUTION / (conversations[-1] - conversations[0])
-        return {
-            "seconds": result["seconds"],
+        memory = {
             "leak_bytes": line.slope,
             "leak_low_bytes": line.low - resolution,
             "leak_high_bytes": line.high + resolution,
             "rss_growth_bytes": whole.slope,
             "rss_bytes": resident[-1],
         }
+        return {"seconds": result["seconds"], **(memory if result["is_own"] else {"asking": memory})}
 
 
 def _resident_bytes() -> int:
@@ -307,6 +321,7 @@ def _resident_bytes() -> int:
 class SystemLevel(ConversationBenchmark):
     """Everything around a conversation: the agent is opened anew, talks, and each turn is written to disk for good (fsync)."""
 
+    inputs_in_turn: ClassVar[int] = len(_SCENARIOS)
     metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(Metric("rss_bytes", "bytes", Better.LOWER))
 
     def measure(self, context: ExperimentContext) -> Mapping[str, Any]:
@@ -315,6 +330,7 @@ class SystemLevel(ConversationBenchmark):
             self.pool = pool
             opening, self.agent = time_call(pool.open, self.use)
             times = self.talk(context.execution)
+            memory = {"rss_bytes": _resident_bytes()}
             logging, _ = time_call(_write_transcript, context.run_dir / "transcript.jsonl", times)
         finally:
             closing, _ = time_call(pool.close)
@@ -325,7 +341,7 @@ class SystemLevel(ConversationBenchmark):
             "conversation_seconds": sum(times),
             "write_seconds": logging,
             "close_seconds": closing,
-            "rss_bytes": _resident_bytes(),
+            **(memory if self.has_own_memory(context) else {"asking": memory}),
         }
 
 

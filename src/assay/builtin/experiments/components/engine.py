@@ -16,6 +16,7 @@ from assay.builtin.experiments.components.scales import COMMON
 from assay.builtin.experiments.components.subject import describe_metrics, time_call
 from assay.model import AgentUse, Better, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.units import format_count
 
 _POOLS = "engine pools"
 
@@ -67,14 +68,14 @@ class ComputationalEngine(Experiment):
             list(pool.map(compute_returns, range(size), [100] * size))
         cores = len(os.sched_getaffinity(0))
         if cores < self.params.workers:
-            context.remark(f"{self.params.workers} processes share {cores} cores.")
+            context.remark(f"{self.params.workers} processes share {format_count(cores, 'core')}.")
 
     def execute_once(self, context: ExperimentContext) -> Mapping[str, float]:
         order = self._pools if context.execution % 2 else self._pools[::-1]
         times = {id(pool): time_call(self._run, pool) for pool in order}
         (alone, expected), (together, found) = (times[id(pool)] for pool in self._pools)
         if found != expected:
-            raise ArithmeticError("Several processes came to another result than one.")
+            raise ArithmeticError("Several processes computed another result than a single one.")
         return {
             "alone_seconds": alone,
             "together_seconds": together,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from statistics import median
+import re
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean, median
 from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
 from assay.builtin.assistant.evaluation import compute_advantages
+from assay.builtin.assistant.memory import find_words
 from assay.builtin.experiments.components import prompts
 from assay.builtin.experiments.components.subject import (
     PartBenchmark,
@@ -38,6 +40,7 @@ class InputValidation(PartBenchmark):
     metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
         caught_share="higher", false_alarm_share="lower"
     )
+    right: ClassVar[Mapping[str, float]] = {"caught_share": 1.0, "false_alarm_share": 0.0}
     fine: ClassVar[Sequence[Any]] = prompts.FINE_INPUTS
     broken: ClassVar[Sequence[Any]] = prompts.HOSTILE_INPUTS
 
@@ -95,6 +98,10 @@ _SCHEMA: Mapping[str, Any] = {
 }
 
 
+_CUTS = 10
+"""Places at which one execution cuts its answer off, so that the share of right ones is not all or nothing."""
+
+
 class ParsingParams(PartParams):
     """How large the parsed answers are."""
 
@@ -110,23 +117,27 @@ class StructuredOutput(PartBenchmark):
     metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
         plain_right="higher", fenced_right="higher", truncated_right="higher"
     )
+    right: ClassVar[Mapping[str, float]] = dict.fromkeys(metrics, 1.0)
 
     def prepare_once(self, context: ExperimentContext) -> None:
-        """Cut at another place each time, but never within the keys that the schema requires."""
+        """Cut at other places each time, but never within the keys that the schema requires."""
         items = [{"name": f"item {n}", "price": n + 0.5} for n in range(self.params.items)]
         whole = {"order": 12345, "state": "shipped", "items": items, "note": 'with "quotes" and {braces}'}
         text = json.dumps(whole)
         shortest = text.index('"items"') + 10
-        cut = text[: shortest + (context.execution * 7919) % (len(text) - shortest)]
-        complete = cut.count("}")
-        self._texts = {
-            "plain": (text, whole),
-            "fenced": (f"Here it is:\n\n```json\n{text}\n```\nAnything else?", whole),
-            "truncated": (cut, {"order": 12345, "state": "shipped", "items": items[:complete]}),
+        numbers = range(context.execution * _CUTS, (context.execution + 1) * _CUTS)
+        cuts = [text[: shortest + number * 7919 % (len(text) - shortest)] for number in numbers]
+        known = {"order": 12345, "state": "shipped"}
+        self._texts: dict[str, list[tuple[str, Mapping[str, Any]]]] = {
+            "plain": [(text, whole)],
+            "fenced": [(f"Here it is:\n\n```json\n{text}\n```\nAnything else?", whole)],
+            "truncated": [(cut, {**known, "items": items[: cut.count("}")]}) for cut in cuts],
         }
 
-    def measure(self, context: ExperimentContext) -> Mapping[str, tuple[float, Any]]:
-        return {kind: time_call(self._parse, text) for kind, (text, _) in self._texts.items()}
+    def measure(self, context: ExperimentContext) -> Mapping[str, list[tuple[float, Any]]]:
+        return {
+            kind: [time_call(self._parse, text) for text, _ in texts] for kind, texts in self._texts.items()
+        }
 
     def _parse(self, text: str) -> Any:
         try:
@@ -134,13 +145,19 @@ class StructuredOutput(PartBenchmark):
         except ValueError as error:
             return error
 
-    def read_figures(self, parsed: Mapping[str, tuple[float, Any]]) -> Mapping[str, Any]:
-        seconds = sum(seconds for seconds, _ in parsed.values())
-        right = {kind: _holds(value, self._texts[kind][1]) for kind, (_, value) in parsed.items()}
+    def read_figures(self, parsed: Mapping[str, list[tuple[float, Any]]]) -> Mapping[str, Any]:
+        seconds = {kind: fmean(seconds for seconds, _ in each) for kind, each in parsed.items()}
+        right = {
+            kind: fmean(
+                _holds(value, expected)
+                for (_, value), (_, expected) in zip(each, self._texts[kind], strict=True)
+            )
+            for kind, each in parsed.items()
+        }
         return {
-            "texts_per_second": len(parsed) / seconds,
-            **{f"{kind}_seconds": each for kind, (each, _) in parsed.items()},
-            **{f"{kind}_right": float(is_right) for kind, is_right in right.items()},
+            "texts_per_second": len(parsed) / sum(seconds.values()),
+            **{f"{kind}_seconds": value for kind, value in seconds.items()},
+            **{f"{kind}_right": float(value) for kind, value in right.items()},
         }
 
 
@@ -158,9 +175,13 @@ class ToolParams(PartParams):
 
     calls: int = Field(default=8, ge=2, le=1000, description="Calls at the same time.")
     kilobytes: int = Field(
-        default=256, ge=1, le=100_000, description="Size of what each parallel call works on."
+        default=256, ge=1, le=100_000, description="Size of the data that each parallel call works on."
     )
     repeats: int = Field(default=50, ge=1, le=100_000, description="Single calls that are timed together.")
+
+
+_NUMBER = 4
+"""Characters by which the contents of parallel calls differ, so that results in another order are found out."""
 
 
 class FunctionCalling(PartBenchmark):
@@ -170,15 +191,26 @@ class FunctionCalling(PartBenchmark):
     part: ClassVar[str] = "tools"
     protocol: ClassVar[Any] = ToolCaller
     metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
-        Metric("parallel_speedup", "", Better.HIGHER), refused_share="higher"
+        Metric("parallel_speedup", "", Better.HIGHER),
+        refused_share="higher",
+        results_right="higher",
+        schemas_right="higher",
+    )
+    right: ClassVar[Mapping[str, float]] = dict.fromkeys(
+        ("refused_share", "results_right", "schemas_right"), 1.0
     )
 
     def setup(self, context: ExperimentContext) -> None:
         super().setup(context)
         self._single = ToolCall("find_order", {"order": "12345"})
         self._function = self.subject.function_of("find_order")
-        content = "x" * (self.params.kilobytes * 1024)
-        self._large = [ToolCall("check_receipt", {"content": content})] * self.params.calls
+        content = "x" * (self.params.kilobytes * 1024 - _NUMBER)
+        self._large = [
+            ToolCall("check_receipt", {"content": f"{number:{_NUMBER}}{content}"})
+            for number in range(self.params.calls)
+        ]
+        check_receipt = self.subject.function_of("check_receipt")
+        self._expected = [check_receipt(**call.arguments) for call in self._large]
         self._wrong = (
             ToolCall("find_order", {"order": []}),
             ToolCall("find_order", {}),
@@ -187,18 +219,36 @@ class FunctionCalling(PartBenchmark):
 
     def measure(self, context: ExperimentContext) -> Mapping[str, Any]:
         repeats = range(self.params.repeats)
-        schema, _ = time_call(self.subject.schemas)
-        direct, _ = time_call(lambda: [self._function("12345") for _ in repeats])
-        through, _ = time_call(lambda: [self.subject.call([self._single]) for _ in repeats])
-        serial, _ = time_call(lambda: [self.subject.call([call]) for call in self._large])
-        parallel, _ = time_call(self.subject.call, self._large)
+        call = self.subject.call
+        return {
+            "schemas": time_call(self.subject.schemas),
+            "direct": time_call(lambda: [self._function("12345") for _ in repeats]),
+            "through": time_call(lambda: [call([self._single]) for _ in repeats]),
+            "serial": time_call(lambda: [call([large]) for large in self._large]),
+            "parallel": time_call(call, self._large),
+            "refused": sum(map(self._refuses, self._wrong)),
+        }
+
+    def read_figures(self, timed: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Results are right where they are those of the functions themselves, in the order of the calls."""
+        schema, described = timed["schemas"]
+        direct, results = timed["direct"]
+        through, dispatched = timed["through"]
+        serial, alone = timed["serial"]
+        parallel, together = timed["parallel"]
+        names = [each.get("name") for each in described]
+        found = [*map(_list, (*dispatched, *alone)), *([each] for each in _list(together))]
+        wanted = [[each] for each in (*results, *self._expected, *self._expected)]
+        right = sum(each == expected for each, expected in zip(found, wanted, strict=False))
         return {
             "schema_seconds": schema,
-            "dispatch_seconds": through / len(repeats),
-            "overhead_seconds": (through - direct) / len(repeats),
+            "dispatch_seconds": through / len(results),
+            "overhead_seconds": (through - direct) / len(results),
             "parallel_seconds": parallel,
             "parallel_speedup": serial / parallel,
-            "refused_share": sum(map(self._refuses, self._wrong)) / len(self._wrong),
+            "refused_share": timed["refused"] / len(self._wrong),
+            "results_right": right / max(len(found), len(wanted)),
+            "schemas_right": sum(names.count(call.name) == 1 for call in (self._single, self._large[0])) / 2,
         }
 
     def _refuses(self, call: ToolCall) -> bool:
@@ -209,8 +259,14 @@ class FunctionCalling(PartBenchmark):
         return False
 
 
+def _list(results: object) -> list[object]:
+    return list(results) if isinstance(results, Sequence) else []
+
+
 _PLANTED = 4
 """The message that is searched for: from so many on, a memory can find it."""
+_WINDOW = 10
+_SENTENCES = 3
 
 
 class MemoryParams(PartParams):
@@ -244,53 +300,94 @@ class MemoryUse(PartBenchmark):
     metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
         *(Metric(f"{use}_growth", "", Better.LOWER) for use in ("window", "summarise", "search")),
         found_share="higher",
+        window_right="higher",
+        summary_right="higher",
+    )
+    right: ClassVar[Mapping[str, float]] = dict.fromkeys(
+        ("found_share", "window_right", "summary_right"), 1.0
     )
 
     def measure(self, context: ExperimentContext) -> Mapping[str, Any]:
         memory, size = self.subject(), 0
-        found, append = 0, 0.0
-        times: dict[str, list[float]] = {"window": [], "summarise": [], "search": []}
+        append = 0.0
+        timed: dict[str, list[list[tuple[float, Any]]]] = {"window": [], "summarise": [], "search": []}
         for wanted in sorted(self.params.sizes):
             append += time_call(_fill, memory, size, wanted)[0]
             size = wanted
             uses = {
-                "window": lambda: memory.window(10),
-                "summarise": lambda: memory.summarise(3),
+                "window": lambda: memory.window(_WINDOW),
+                "summarise": lambda: memory.summarise(_SENTENCES),
                 "search": lambda: memory.search("reference zx4711", 3),
             }
             for name, use in uses.items():
-                each = [time_call(use) for _ in range(self.params.repeats)]
-                times[name].append(median(seconds for seconds, _ in each))
-            _, messages = each[-1]
-            found += any("zx4711" in str(message.get("content", "")) for message in messages)
-        return {"append": append / size, "times": times, "found": found}
+                timed[name].append([time_call(use) for _ in range(self.params.repeats)])
+        return {"append": append / size, "timed": timed}
 
     def read_figures(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         from assay.stats.line import growth_exponent
 
-        sizes, times = sorted(self.params.sizes), result["times"]
-        growth = {name: growth_exponent(sizes, values) for name, values in times.items()}
+        sizes, timed = sorted(self.params.sizes), result["timed"]
+        times = {name: [[seconds for seconds, _ in each] for each in calls] for name, calls in timed.items()}
+        right = {
+            name: fmean(
+                check(value, size) for size, each in zip(sizes, timed[use], strict=True) for _, value in each
+            )
+            for name, use, check in _MEMORY_CHECKS
+        }
+        # Other programs only ever add time, so how a use grows with the size shows best in its fastest calls.
+        growth = {
+            name: growth_exponent(sizes, [min(each) for each in calls]) for name, calls in times.items()
+        }
         return {
             "append_seconds": result["append"],
-            "found_share": result["found"] / len(sizes),
+            **right,
             **{f"{name}_growth": line.slope for name, line in growth.items() if line is not None},
             **{
-                f"at_{size}": {f"{name}_seconds": times[name][place] for name in times}
+                f"at_{size}": {f"{name}_seconds": median(times[name][place]) for name in times}
                 for place, size in enumerate(sizes)
             },
         }
 
 
 def _fill(memory: Any, first: int, last: int) -> None:
-    """Messages of a long service conversation; the fourth one has a reference that no other has."""
-    turns = [text for scenario in prompts.SCENARIOS.values() for text in scenario]
     for number in range(first, last):
-        text = (
-            "My reference is zx4711."
-            if number == _PLANTED - 1
-            else f"{turns[number % len(turns)]} ({number})"
-        )
-        memory.append("assistant" if number % 2 else "user", text)
+        memory.append(*_build_message(number))
+
+
+def _build_message(number: int) -> tuple[str, str]:
+    """Role and text of a message of a long service conversation; the fourth one has a reference that no other has."""
+    text = (
+        "My reference is zx4711." if number == _PLANTED - 1 else f"{_TURNS[number % len(_TURNS)]} ({number})"
+    )
+    return "assistant" if number % 2 else "user", text
+
+
+def _is_found(messages: Sequence[Mapping[str, Any]], size: int) -> bool:
+    return any("zx4711" in str(message.get("content", "")) for message in messages)
+
+
+def _is_window(messages: Sequence[Mapping[str, Any]], size: int) -> bool:
+    """Whether these are the latest messages, the oldest of them first."""
+    found = [(message.get("role"), message.get("content")) for message in messages]
+    return found == [_build_message(number) for number in range(max(0, size - _WINDOW), size)]
+
+
+def _is_summary(text: Any, size: int) -> bool:
+    """Whether it mentions what was said, in few enough sentences; how well it does is not judged."""
+    if not isinstance(text, str) or len(_SENTENCE_END.findall(text)) > _SENTENCES:
+        return False
+    return not _SAID.isdisjoint(find_words(text))
+
+
+_TURNS = [text for scenario in prompts.SCENARIOS.values() for text in scenario]
+_SAID = {word for text in _TURNS for word in find_words(text) if len(word) > 4}
+_SENTENCE_END = re.compile(r"[.!?]+(?=\s|$)")
+_MEMORY_CHECKS: Sequence[tuple[str, str, Callable[[Any, int], bool]]] = (
+    ("found_share", "search", _is_found),
+    ("window_right", "window", _is_window),
+    ("summary_right", "summarise", _is_summary),
+)
+"""A metric, the use that it is of, and what tells at so many messages whether a result of it is right."""
 
 
 class EvaluationMetrics(PartBenchmark):
@@ -301,6 +398,7 @@ class EvaluationMetrics(PartBenchmark):
     metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
         relevance_right="higher", helpfulness_right="higher"
     )
+    right: ClassVar[Mapping[str, float]] = dict.fromkeys(metrics, 1.0)
 
     def measure(self, context: ExperimentContext) -> tuple[float, list[tuple[Any, Any]]]:
         evaluate = self.subject.evaluate
@@ -336,6 +434,7 @@ class RewardComputation(PartBenchmark):
     part: ClassVar[str] = "reward_function"
     protocol: ClassVar[Any] = RewardFunction
     metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(ranked_right="higher")
+    right: ClassVar[Mapping[str, float]] = {"ranked_right": 1.0}
 
     def setup(self, context: ExperimentContext) -> None:
         """Every second conversation of a group answers its questions; the others say something else."""

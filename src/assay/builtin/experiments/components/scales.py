@@ -14,6 +14,8 @@ P99 = GradeScale(
 )
 TURN_P95 = GradeScale("P95 of turns", ("turn_p95_seconds",), "median", P95.bands)
 TURN_P99 = GradeScale("P99 of turns", ("turn_p99_seconds",), "median", P99.bands)
+ONE_TURN_P95 = GradeScale("P95 of turns", ("turn_seconds",), "p95", P95.bands)
+ONE_TURN_P99 = GradeScale("P99 of turns", ("turn_seconds",), "p99", P99.bands)
 CONVERSATIONS = GradeScale(
     "conversations",
     ("conversations_per_second",),
@@ -41,7 +43,7 @@ STABILITY = GradeScale(
 )
 MEMORY = GradeScale(
     "memory",
-    ("rss_bytes", "rss_max_bytes", "server_memory_bytes"),
+    ("server_memory_bytes", "rss_bytes", "rss_max_bytes"),
     "median",
     (GradeBand("good", 30 * _GB, "good"), GradeBand("too much", tone="bad")),
 )

@@ -31,6 +31,7 @@ from assay.plugin.agent import Agent, BadAgent, InvalidAnswer
 from assay.plugin.agent_pool import AgentPool
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.plugin.grades import GradeScale
+from assay.plugin.options import option_problems
 from assay.plugin.outcome import Outcome, split_result
 
 _POOL = "component agents"
@@ -44,8 +45,25 @@ class AgentParams(BaseModel):
 
     agent: dict[str, Any] | str | None = Field(
         default=None,
-        description="Agent under test: a type that needs no options, or a definition; --agent sets it. Default: assistant.",
+        description="Agent under test: a type that needs no options, a function of an imported file, or a definition; --agent sets it. "
+        "Default: assistant.",
     )
+
+    @field_validator("agent")
+    @classmethod
+    def _check_agent(cls, agent: dict[str, Any] | str | None) -> dict[str, Any] | str | None:
+        try:
+            use = read_use(agent)
+        except BadAgent as error:
+            raise ValueError(str(error)) from None
+        except TypeError:
+            raise ValueError(
+                "needs 'name' and 'type' beside 'options', and may have 'version', 'price' and 'folder'"
+            ) from None
+        if problems := option_problems("agents", use.type, use.options):
+            hint = f" An agent that is defined elsewhere: --agent {agent}" if isinstance(agent, str) else ""
+            raise ValueError(" ".join(problem.text for problem in problems) + hint)
+        return agent
 
 
 class PartParams(AgentParams):
@@ -74,7 +92,11 @@ class PartParams(AgentParams):
 def read_use(given: Mapping[str, Any] | str | None) -> AgentUse:
     """The agent that a param stands for; keys of an inline definition that are none of ours are its options."""
     if given is None or isinstance(given, str):
-        return AgentUse(given or _REFERENCE, given or _REFERENCE)
+        name = given or _REFERENCE
+        file = None if lookup.is_known("agents", name) else lookup.function_in_loaded_file(name)
+        return (
+            AgentUse(name, name) if file is None else AgentUse(name, "python", {"target": f"{file}:{name}"})
+        )
     if "options" in given:
         return AgentUse(**given)
     own = {key: given[key] for key in ("name", "type", "version", "folder", "price") if key in given}
@@ -85,7 +107,7 @@ def read_use(given: Mapping[str, Any] | str | None) -> AgentUse:
 
 
 class AgentBenchmark(Experiment):
-    """Opens the agent once in each process, and tells failures of the agent from answers that are none."""
+    """Opens the agent once in each process, and distinguishes failures of the agent from invalid answers."""
 
     Params: ClassVar[Any] = AgentParams
     findings: ClassVar[Sequence[str]] = ("grades",)
@@ -198,7 +220,7 @@ class PartBenchmark(AgentBenchmark):
             wanted = [name for name in vars(self.protocol) if not name.startswith("_")]
             missing = ", ".join(name for name in wanted if not hasattr(made, name))
             raise BadAgent(
-                f"'{self.params.target or self.part}' is no {self.protocol.__name__}: it lacks {missing}."
+                f"'{self.params.target or self.part}' is not a {self.protocol.__name__}: it has no {missing}."
             )
 
 
@@ -225,7 +247,7 @@ def describe_metrics(*metrics: Metric, **shares: str) -> dict[str, Metric]:
 
 @dataclass(frozen=True, slots=True)
 class Concurrency:
-    """What came of jobs at the same time: their results in order, and the most that were in flight."""
+    """The outcome of concurrent jobs: their results in order, and the maximum in flight."""
 
     results: list[Any]
     width: int

@@ -11,7 +11,7 @@ import numpy as np
 from assay.builtin.experiments.rl.objectives import Dpo, Grpo, Gspo, PolicyObjective, Ppo, Rollout
 from assay.builtin.experiments.rl.policy import Adam, Ints, Policy
 from assay.builtin.experiments.rl.tasks import Task
-from assay.builtin.experiments.rl.training import Diverged, check_rewards
+from assay.builtin.experiments.rl.training import DivergenceError, check_rewards
 
 _BASELINE_GROUPS = 3
 """Groups for each prompt by which the reward before training is measured."""
@@ -101,7 +101,7 @@ class NativeTrainer:
             loss = self._recipe.objective(rollout, made.logp[rows, rollout.tokens], made.values)
             gradient = self.policy.backward(made, rollout.tokens, loss.by_logp, loss.by_value)
             if not (np.isfinite(loss.value) and np.isfinite(gradient).all()):
-                raise Diverged(
+                raise DivergenceError(
                     f"the loss of episode {episode} is {loss.value}, or its gradient is not finite"
                 )
             self._adam.descend(self.policy.vector, gradient)

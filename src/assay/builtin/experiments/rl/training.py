@@ -15,7 +15,7 @@ FINAL_EPISODES = 50
 _FIRST_PROGRESS, _PROGRESS_STEPS = 10, 25
 
 
-class Diverged(ArithmeticError):
+class DivergenceError(ArithmeticError):
     """A reward, a loss or the policy is not a finite number any more: this training has no result."""
 
 
@@ -27,7 +27,7 @@ class Trainer(Protocol):
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """`algorithm`, `backend` and `task` as the objects in use name themselves, to be held against what was asked.
+        """`algorithm`, `backend` and `task` as the objects in use name themselves, to be compared with what was asked.
 
         Without those that nothing in use can tell, or not yet; `backend` is always there.
         """
@@ -51,12 +51,12 @@ class TrainingBudget:
     threshold: float
     """Of the highest reward, which is 1."""
     window: int
-    """Episodes whose mean is held against the threshold."""
+    """Episodes whose mean is compared with the threshold."""
 
 
 @dataclass(slots=True)
 class Training:
-    """What came of a training: its rewards until it ended, well or not."""
+    """The outcome of a training: its rewards until it ended, successfully or not."""
 
     budget: TrainingBudget
     untrained_reward: float
@@ -108,7 +108,7 @@ def run_training(
 
     def record(reward: float) -> None:
         if not math.isfinite(reward):
-            raise Diverged(f"the reward of episode {len(made.rewards) + 1} is {reward}")
+            raise DivergenceError(f"the reward of episode {len(made.rewards) + 1} is {reward}")
         made.rewards.append(reward)
         if len(made.rewards) % every == 0:
             recent = fmean(made.rewards[-budget.window :])
@@ -117,13 +117,13 @@ def run_training(
     try:
         trainer.train(budget.episodes, record)
         made.samples = trainer.show_samples()
-    except Diverged as fault:
+    except DivergenceError as fault:
         made.fault = str(fault)
     return made
 
 
 def check_rewards(rewards: Sequence[float], episode: int) -> None:
-    """Raises Diverged where a task gave a reward that is no number: no gradient can be made of it."""
+    """Raises DivergenceError where a task gave a reward that is no number: no gradient can be made of it."""
     wrong = [reward for reward in rewards if not math.isfinite(reward)]
     if wrong:
-        raise Diverged(f"a reward of episode {episode} is {wrong[0]}")
+        raise DivergenceError(f"a reward of episode {episode} is {wrong[0]}")

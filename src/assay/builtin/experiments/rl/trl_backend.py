@@ -1,6 +1,6 @@
 """Training with other people's code (extra `rl`): TRL for GRPO, GSPO and DPO, stable-baselines3 for PPO.
 
-The policy is a Llama of a few thousand parameters that is made on the spot, with a tokenizer whose words are the task's
+The policy is a Llama of a few thousand parameters that is created for the run, with a tokenizer whose words are the task's
 vocabulary; or any causal model by name or folder. Nothing is downloaded: a model has to be on this machine.
 """
 
@@ -56,7 +56,7 @@ def make_trl_trainer(task: Task, params: AlgorithmParams, seed: int) -> Trainer:
     if params.algorithm == "ppo":
         if params.model is not None:
             raise AssayError(
-                "PPO of the backend 'trl' is stable-baselines3's, which trains no language model."
+                "'model' is not for PPO: the backend 'trl' takes PPO from stable-baselines3, which trains no language models. Leave 'model' out."
             )
         from assay.builtin.experiments.rl.sb3_backend import PpoTrainer
 

@@ -18,7 +18,7 @@ def loads(text: str) -> Any:
     except StopIteration:
         raise ValueError("this is not JSON") from None
     if text[end:].strip():
-        raise ValueError("there is something behind the JSON")
+        raise ValueError("there is something after the JSON")
     return value
 
 

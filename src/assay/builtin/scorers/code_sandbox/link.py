@@ -64,7 +64,16 @@ _CONSTRUCTED: Mapping[str, tuple[Callable[[Any], list[Any]], str]] = {
 
 
 class Link:
-    """One end. `serve(op, target, args)` does what the other end asks for."""
+    """One end of the link between the tester and the code under judgement.
+
+    `serve(op, target, args)` does what the other end asks for. Plain values travel as copies, other
+    objects as numbers: the other end gets a stand-in, and every use of it comes back here as a question.
+    While an end waits for an answer it serves questions, so that calls may nest.
+
+    The code under judgement may send anything. From it the tester's end accepts only plain data, types,
+    and values of the standard library in a fixed list (`_CONSTRUCTED`): no name that was sent is ever
+    imported or called.
+    """
 
     def __init__(self, reader: BinaryIO, writer: BinaryIO, serve: Serve, is_judged: bool) -> None:
         self._reader, self._writer, self._serve, self.is_judged = reader, writer, serve, is_judged
@@ -129,7 +138,10 @@ class Link:
         self._send([kind, found, changes, self.take_printed()])
 
     def _changes(self, values: list[tuple[Any, Any]], sent: list[Any]) -> list[Any]:
-        """Of lists, dicts and sets among the arguments, those that the call has changed."""
+        """Return the lists, dicts and sets among the arguments that the call has changed.
+
+        The other process has copies of the arguments, so changes have to be sent back.
+        """
         found = []
         for (place, value), before in zip(values, sent, strict=True):
             if isinstance(value, list | dict | set | bytearray):
@@ -257,7 +269,10 @@ class Link:
         return namedtuple(name, fields)(*(self.decode(item) for item in values))
 
     def _decode_builtin(self, name: str) -> Any:
-        """Only types from a process under judgement: its `eval` would be ours."""
+        """Look up a built-in name that the other process sent.
+
+        From a process under judgement only types are accepted: its `eval` would run in ours.
+        """
         found = getattr(builtins, name)
         if self.is_judged or _is_safe(found):
             return found
@@ -340,7 +355,10 @@ def _standard_exception(module: str, name: str) -> Any:
 
 
 def plain_data(value: Any) -> list[Any]:
-    """For `plain`: what an object holds as one of the built-in types, in a list, or an empty list."""
+    """Return, for `plain`, what an object holds as one of the built-in types.
+
+    The value is in a list, which is empty for other objects: None may itself be a value.
+    """
     base: Any
     for base in _PLAIN_BASES:
         if issubclass(type(value), base):

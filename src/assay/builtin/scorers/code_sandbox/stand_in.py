@@ -96,7 +96,12 @@ class StandInClass(type):
 
 
 class StandIn:
-    """An object of the other process."""
+    """An object of the other process; every use of it is carried out there.
+
+    Two stand-ins are compared there as well. With a value of this process it is compared here, by the
+    plain value that it stands for: an object that says that it equals everything would otherwise pass
+    every test.
+    """
 
     __slots__ = ("__weakref__", "_standin_is_made", "_standin_link", "_standin_number")
     _standin_link: Link
@@ -206,7 +211,10 @@ def _special_method(name: str) -> Callable[..., Any]:
 
 
 def _is_raised_by_tests(error: Any, trace: Any) -> bool:
-    """By a `raise` of theirs, and not because something that the code returned went wrong."""
+    """Say whether the tests raised this error themselves, by a `raise`.
+
+    Otherwise something that the code returned went wrong, and the code is to blame.
+    """
     if trace is None or isinstance(error, AssertionError):
         return False
     # By the instruction that raised: an error that came out of a call, or of an operator on a stand-in, is the code's.
@@ -238,7 +246,7 @@ def _compare_order(stand_in: StandIn, name: str, other: Any) -> bool:
 
 
 def error_members() -> dict[str, Any]:
-    """Of the exception classes that stand for those of the other process."""
+    """Return the members of the exception classes that stand for those of the other process."""
     return {"__str__": _error_text, "__getattr__": _error_attribute}
 
 

@@ -47,7 +47,11 @@ def main() -> None:
 
 
 class _Subject:
-    """The module of the code, and what may be done with it and its objects, which is everything."""
+    """The module of the code, and what may be done with it and its objects, which is everything.
+
+    Nothing that the tests ask for is refused here: they are trusted, and it is this process that is
+    confined.
+    """
 
     link: Link
 
@@ -116,7 +120,7 @@ class _Subject:
         return eval(compile(expression, "<test>", "eval", dont_inherit=True), self._module.__dict__)  # noqa: S307
 
     def _do_name(self, name: str) -> Any:
-        """In a list, which is empty where there is no such name."""
+        """Return the object of this name in a list, which is empty if the module has no such name."""
         found = self._module.__dict__
         return [found[name]] if name in found else []
 

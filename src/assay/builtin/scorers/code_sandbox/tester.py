@@ -41,7 +41,11 @@ def main() -> None:
 
 
 class _Tester:
-    """Runs the tests one by one and reports each as soon as it is done, so that a report that is cut short still counts."""
+    """Runs the tests one by one, and reports each as soon as it is done.
+
+    A report that is cut short, because the time was up or the code ended the process, so still counts for
+    the tests that were done.
+    """
 
     def __init__(self, report: int, order: dict[str, Any]) -> None:
         requests, replies = (int(argument) for argument in sys.argv[1:3])

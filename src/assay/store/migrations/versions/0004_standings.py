@@ -70,12 +70,12 @@ def _list_benchmarks(benchmarks: sa.Table) -> None:
         listed = [
             {
                 "suite_id": suite_id,
-                "benchmark": one["id"],
+                "benchmark": benchmark["id"],
                 "position": place,
-                "hash": one["hash"],
-                "cases": len(one["cases"]),
+                "hash": benchmark["hash"],
+                "cases": len(benchmark["cases"]),
             }
-            for place, one in enumerate(_read(written)["benchmarks"])
+            for place, benchmark in enumerate(_read(written)["benchmarks"])
         ]
         if listed:
             connection.execute(benchmarks.insert(), listed)
@@ -113,9 +113,9 @@ def _list_trials(ratings: sa.Table) -> None:
 def _weights(connection: sa.Connection) -> dict[tuple[int, str], dict[str, float]]:
     found = connection.exec_driver_sql("SELECT id, definition FROM suites").all()
     return {
-        (suite_id, one["id"]): {**WEIGHTS, **one["rubric"]["weights"]}
+        (suite_id, benchmark["id"]): {**WEIGHTS, **benchmark["rubric"]["weights"]}
         for suite_id, written in found
-        for one in _read(written)["benchmarks"]
+        for benchmark in _read(written)["benchmarks"]
     }
 
 

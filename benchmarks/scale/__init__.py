@@ -1,0 +1,1 @@
+"""Many machines: PostgreSQL at ten million executions, copies of databases, and what limits a cluster."""

@@ -1,0 +1,104 @@
+"""Where the driver of the executor `ray` sends what, without a cluster: nodes whose actors take everything and do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.execute.test_shares import build_job
+
+from assay.builtin.executors.ray.cluster import Node
+from assay.builtin.executors.ray.executor import Dispatch
+from assay.builtin.executors.ray.fleet import Fleet, RemoteNode
+from assay.builtin.executors.ray.package import Layout, Package
+from assay.model import Job, ResourceRequest, Status
+from assay.testing.samples import sample_job
+
+pytest.importorskip("ray", reason="needs the extra 'ray'")
+
+
+class IdleActor:
+    """Accepts every call and never answers."""
+
+    def __getattr__(self, name: str) -> Any:
+        return SimpleNamespace(remote=lambda *_: None)
+
+
+def build_dispatch(jobs: Iterator[Job] | list[Job], nodes: int, slots: int, cut: int) -> Dispatch:
+    fleet = Fleet(SimpleNamespace(), Package(Layout(), b""), {})  # type: ignore[arg-type]
+    for number in range(nodes):
+        node = Node(f"id{number}", f"n{number}", slots, {"CPU": slots})
+        fleet.nodes[node.name] = RemoteNode(node, IdleActor())
+    return Dispatch(fleet, "module:attempt", iter(jobs), nodes * slots, cut)
+
+
+def finish_all_but(node: RemoteNode, left: int) -> None:
+    (share,) = node.at_work
+    while share.account.count_due() > left:
+        share.account.stand_in(Status.OK, "")
+
+
+def test_the_next_share_is_sent_when_the_one_before_it_is_nearly_done_and_takes_no_slot() -> None:
+    dispatch = build_dispatch([build_job(400, concurrency=4)], nodes=2, slots=4, cut=2)
+    first, second = dispatch.fleet.nodes.values()
+    list(dispatch.hand_out())
+    assert [len(first.in_flight), len(second.in_flight)] == [1, 1]
+
+    finish_all_but(first, 4)
+    list(dispatch.hand_out())
+    assert [len(first.in_flight), len(second.in_flight)] == [2, 1]
+    ending, following = first.in_flight.values()
+    assert following.after == ending.number
+    assert (first.at_work, first.free_slots) == ([ending], 0)
+
+    # One is enough: whoever is done first gets what is left.
+    list(dispatch.hand_out())
+    assert len(first.in_flight) == 2
+    first.remove(ending.number)
+    assert (first.at_work, first.free_slots) == ([following], 0)
+
+
+def test_jobs_that_are_not_cut_are_sent_to_free_slots_only() -> None:
+    jobs = [replace(build_job(40), process=number) for number in range(9)]
+    dispatch = build_dispatch(jobs, nodes=2, slots=2, cut=1)
+    list(dispatch.hand_out())
+    for node in dispatch.fleet.nodes.values():
+        for share in node.at_work:
+            share.account.stand_in_for_all(Status.OK, "")
+    list(dispatch.hand_out())
+
+    assert [len(node.in_flight) for node in dispatch.fleet.nodes.values()] == [2, 2]
+
+
+def test_what_jobs_ask_for_fills_a_node() -> None:
+    large = replace(sample_job(Path()), resources=ResourceRequest(2.0))
+    jobs = [replace(large, process=number) for number in range(9)]
+    dispatch = build_dispatch(jobs, nodes=1, slots=5, cut=1)
+    list(dispatch.hand_out())
+    (node,) = dispatch.fleet.nodes.values()
+
+    assert (len(node.in_flight), node.free_slots, node.has_room(large)) == (2, 1, False)
+    node.remove(next(iter(node.in_flight)))
+    assert (node.free_slots, node.has_room(large)) == (3, True)
+
+
+def test_work_that_was_lost_with_a_node_goes_on_where_there_is_room() -> None:
+    dispatch = build_dispatch([build_job(400, concurrency=4)], nodes=2, slots=4, cut=2)
+    first, second = dispatch.fleet.nodes.values()
+    list(dispatch.hand_out())
+    finish_all_but(first, 4)
+    list(dispatch.hand_out())
+    (lost, following), (other,) = first.in_flight.values(), second.in_flight.values()
+    del dispatch.fleet.nodes[first.name]
+    list(dispatch._lose(first))
+    second.remove(other.number)
+    list(dispatch.hand_out())
+
+    (moved,) = second.at_work
+    assert {case for _, _, case in moved.account._due()} == {case for _, _, case in lost.account._due()}
+    assert [share.job.cases for share in dispatch._waiting] == [following.job.cases]
+    assert moved.after == 0
