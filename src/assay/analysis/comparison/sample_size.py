@@ -19,7 +19,7 @@ import numpy as np
 
 from assay.analysis.comparison.compare import find_contrasts
 from assay.analysis.comparison.default_metrics import default_family
-from assay.analysis.comparison.policy import KnownNoise, Sessions, judge
+from assay.analysis.comparison.policy import KnownNoise, Sessions, judge_first
 from assay.analysis.comparison.power_model import Chance, PairModel, model_cases, model_processes
 from assay.analysis.comparison.verdict import Contrast
 from assay.analysis.estimates.replication import observe
@@ -270,7 +270,7 @@ class _Family:
                 contrasts += pool[chance.number * (2 * place + 1) % len(pool)]
         # What runs of the past differ by says nothing about two sides that take turns in one run.
         noise = replace(self.noise, history={}) if member.in_one_run else self.noise
-        return judge(contrasts, noise)[0]
+        return judge_first(contrasts, noise)
 
     def _null_contrasts(self, place: int, member: _Member, repetitions: int) -> list[list[Contrast]]:
         """Contrasts of a member without a difference, simulated once.

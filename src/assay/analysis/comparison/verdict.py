@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from assay.model import Better, Comparison, Metric, Verdict
@@ -308,16 +309,27 @@ def _rounds_needed(
     sides = first.freedom / max(1, now - 1)
     spread, power = first.error * math.sqrt(now), quantile(POWER)
     levels = (1 - ALPHA / (2 * max(1, family)), 1 - ALPHA / 2)
-    rounds = now + 1
-    while rounds <= TOO_MANY:
+
+    def are_enough(rounds: int) -> bool:
         error = spread / math.sqrt(rounds)
         parts = [ErrorPart(error, max(1, int(sides * (rounds - 1)))), *others]
         widths = (half_width(parts, level) + power * error for level in levels)
-        if any(width <= room for width, room in zip(widths, rooms, strict=True)):
-            return rounds
-        # One by one at first, then in steps of a tenth.
-        rounds += max(1, rounds // 10)
+        return any(width <= room for width, room in zip(widths, rooms, strict=True))
+
+    # More rounds never need more room.
+    tried = list(_numbers_from(now + 1))
+    place = bisect_left(tried, True, key=are_enough)
+    if place < len(tried):
+        return tried[place]
     return None if half_width(others) >= max(rooms) else TOO_MANY + 1
+
+
+def _numbers_from(first: int) -> Iterator[int]:
+    """Up to the most that is advised: one by one at first, then in steps of a tenth."""
+    number = first
+    while number <= TOO_MANY:
+        yield number
+        number += max(1, number // 10)
 
 
 def _on_additive_scale(contrast: Contrast, effect: Effect, tolerance: float) -> tuple[float, float, float]:
