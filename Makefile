@@ -32,7 +32,7 @@ test: $(VENV)/.dev  ## Run all checks and all tests
 test-fast: $(VENV)/.dev  ## Run the quick tests (two minutes): no servers, browser or processes
 	@$(INSIDE) sh scripts/test.sh -n 2 --fast
 
-test-costs: $(VENV)/.dev  ## Time all tests and write tests/slow_tests.txt, which test-fast skips
+test-costs: $(VENV)/.dev  ## Time all tests and write tests/slow_tests.txt and tests/file_costs.txt
 	@$(INSIDE) sh scripts/test.sh --write-costs
 
 check: $(VENV)/.dev  ## Check style, types, layers and generated pages, without running anything

@@ -63,6 +63,16 @@ def pytest_configure_node(node: Any) -> None:
         node.workerinput["servers"] = forking.start_servers()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """Called by xdist in the process that starts the others; None leaves the choice to `--dist`."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.lanes import LaneScheduling
+
+    return LaneScheduling(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption(WRITE):
         items[:] = select_tests_with_wording(items)

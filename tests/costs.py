@@ -1,14 +1,17 @@
-"""What tests cost: `make test-fast` leaves out the ones that `tests/slow_tests.txt` names, `make test-costs` measures them again.
+"""What tests cost, as `make test-costs` measured it.
 
-A test is slow if it starts processes, computes for longer than `MOST_CPU_SECONDS` or takes longer than `MOST_SECONDS`. All
-parameters of a test count as one. A test that was never measured counts as quick, so new tests run at once. Tests that are marked
-as needing a server or a browser, or as slow, are left out whatever they cost.
+`make test-fast` leaves out the tests that `tests/slow_tests.txt` names. A test is slow if it starts processes, computes for
+longer than `MOST_CPU_SECONDS` or takes longer than `MOST_SECONDS`. All parameters of a test count as one. A test that was never
+measured counts as quick, so new tests run at once. Tests that are marked as needing a server or a browser, or as slow, are left
+out whatever they cost.
+
+`make test` plans by `tests/file_costs.txt`, which has the sums for each file (see `tests/lanes.py`).
 """
 
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -17,6 +20,7 @@ import pytest
 from tests import forking
 
 SLOW_TESTS = Path(__file__).parent / "slow_tests.txt"
+FILE_COSTS = Path(__file__).parent / "file_costs.txt"
 FAST = "--fast"
 WRITE_COSTS = "--write-costs"
 MOST_CPU_SECONDS = 0.1
@@ -26,6 +30,7 @@ LEAST_CHILD_SECONDS = 0.01
 _PROPERTY = "cost"
 _MARKS = frozenset({"postgres", "browser", "slow"})
 _HEADER = "# Tests that `make test-fast` leaves out. Written by `make test-costs`; do not edit.\n"
+_FILES_HEADER = "# Seconds and CPU seconds of each test file. Written by `make test-costs`; do not edit.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,32 @@ def read_slow_tests() -> set[str]:
 
 def write_slow_tests(functions: Iterable[str]) -> None:
     SLOW_TESTS.write_text(_HEADER + "".join(f"{name}\n" for name in sorted(functions)), encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class FileCost:
+    """What the tests of a file took together, by the clock and in CPU time of all their processes."""
+
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    def __add__(self, other: FileCost) -> FileCost:
+        return FileCost(self.seconds + other.seconds, self.cpu_seconds + other.cpu_seconds)
+
+
+def file_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
+def read_file_costs() -> dict[str, FileCost]:
+    lines = FILE_COSTS.read_text(encoding="utf-8").splitlines() if FILE_COSTS.exists() else []
+    rows = (line.split(maxsplit=2) for line in lines if not line.startswith("#"))
+    return {file: FileCost(float(seconds), float(cpu)) for seconds, cpu, file in rows}
+
+
+def write_file_costs(costs: Mapping[str, FileCost]) -> None:
+    rows = (f"{cost.seconds:7.1f} {cost.cpu_seconds:7.1f} {file}\n" for file, cost in sorted(costs.items()))
+    FILE_COSTS.write_text(_FILES_HEADER + "".join(rows), encoding="utf-8")
 
 
 def deselect_slow_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -92,11 +123,12 @@ def _used() -> tuple[float, float, float]:
 
 
 class CostWriter:
-    """Gathers the costs of all tests and writes the file when the tests end. Tests that did not run keep their entries."""
+    """Gathers the costs of all tests and writes the files when the tests end. What did not run keeps its entries."""
 
     def __init__(self) -> None:
         self._slow: set[str] = set()
         self._measured: set[str] = set()
+        self._files: dict[str, FileCost] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for name, value in report.user_properties:
@@ -104,8 +136,12 @@ class CostWriter:
                 assert isinstance(value, list)
                 function = function_of(report.nodeid)
                 self._measured.add(function)
-                if Cost(*value).is_slow:
+                cost, file = Cost(*value), file_of(report.nodeid)
+                if cost.is_slow:
                     self._slow.add(function)
+                own = FileCost(cost.seconds, cost.own + cost.children)
+                self._files[file] = self._files.get(file, FileCost()) + own
 
     def pytest_sessionfinish(self) -> None:
         write_slow_tests((read_slow_tests() - self._measured) | self._slow)
+        write_file_costs(read_file_costs() | self._files)

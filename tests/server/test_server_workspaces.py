@@ -65,7 +65,7 @@ class Workspaces:
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspaces]:
     folder = tmp_path_factory.mktemp("workspaces")
-    write_project(folder, "rate = 100000\nmax_runs = 1")
+    write_project(folder, "rate = 100000\nmax_runs = 1\nsync_seconds = 20")
     done = Assay(folder)("run", "desk", "--agent", "good", "--agent", "bad", "-q")
     assert done.code == 0, done.err
     with Store.open(f"sqlite:///{folder / '.assay' / 'assay.db'}") as store:
