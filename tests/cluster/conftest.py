@@ -69,9 +69,11 @@ class SimulatedCluster:
         self._cluster.shutdown()
 
 
-@pytest.fixture(scope="package")
+# For a file, no longer: tests of other files kill what they find below their process, and Ray ends a process that has lost its
+# cluster for a minute.
+@pytest.fixture(scope="module")
 def ray_cluster() -> Iterator[SimulatedCluster]:
-    """The cluster that all tests of this folder share; it has a head with two CPUs, and this process is connected to it."""
+    """The cluster that all tests of a file share; it has a head with two CPUs, and this process is connected to it."""
     if "CI" not in os.environ:
         pytest.importorskip("ray", reason="needs the extra 'ray'")
     import ray
@@ -87,7 +89,7 @@ def ray_cluster() -> Iterator[SimulatedCluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
     with postgres_server() as server:
         yield server

@@ -26,6 +26,28 @@ def test_a_signal_ends_the_server(project: Path, number: int) -> None:
         assert service.stop(number) in (0, -number, 130)
 
 
+_INTERRUPTED_AT_ONCE = """
+import functools, os, signal
+install = signal.signal
+def install_and_interrupt(number, action):
+    before = install(number, action)
+    if isinstance(action, functools.partial):  # that of asyncio
+        os.kill(os.getpid(), signal.SIGINT)
+    return before
+signal.signal = install_and_interrupt
+from assay.cli.main import main
+main(["serve", "--port", "0"])
+"""
+
+
+def test_an_interrupt_before_the_server_has_begun_ends_it(project: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED_AT_ONCE], cwd=project, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode in (-signal.SIGINT, 130), done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_what_is_not_there_is_told_as_every_error_is(server: Service) -> None:
     answer = server.get("/nothing")
     assert (answer.status, answer.json["error"]) == (404, "not_found")

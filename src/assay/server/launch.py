@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import ipaddress
 import socket
@@ -45,7 +46,10 @@ def serve(
         gc.collect()
         gc.freeze()
         announce(f"http://{shown}:{bound}")
-        uvicorn.Server(config).run(sockets=[listener])
+        try:
+            uvicorn.Server(config).run(sockets=[listener])
+        except asyncio.CancelledError:  # Ctrl-C before asyncio counts interrupts: it has cancelled the server and forgotten why
+            raise KeyboardInterrupt from None
 
 
 def is_loopback(host: str) -> bool:
