@@ -71,8 +71,12 @@ def test_a_trial_without_one_ok_execution_says_that_there_is_nothing_to_estimate
 
 def test_a_trial_that_was_stopped_says_why(lab) -> None:
     why = "three failures in a row"
-    (doubt,) = lab.report(lab.trial(seconds=lab.times(), stopped=why)).doubts
+    early = lab.trial(seconds=lab.times(), stopped=why, counts={"ok": 30})
+    (doubt,) = lab.report(early).doubts
     assert (doubt.code, why in doubt.message) == ("stopped", True)
+    assert re.findall(r"\d+", doubt.message)[-2:] == ["20", "50"]
+    # Its last planned executions failed: nothing is missing.
+    assert codes(lab.report(lab.trial(seconds=lab.times(), stopped=why))) == []
 
 
 def test_inline_processes_are_no_processes(lab) -> None:

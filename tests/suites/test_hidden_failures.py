@@ -267,6 +267,29 @@ def test_a_gate_fails_where_a_trial_is_incomplete(assay_inline: AssayInline) -> 
     assert [found["code"] for found in json.loads(compared.out)["warnings"]] == ["incomplete"]
 
 
+def test_a_gate_fails_where_a_trial_was_given_up(assay_inline: AssayInline) -> None:
+    """What was executed before the agent broke for good says little; its run is over all the same."""
+    assay_inline.write("agents.py", "def a(text): return text\n")
+    assay_inline.write("suite.yaml", suite(numbers(60), [python_agent("a")]))
+    assert assay_inline("run", "suite.yaml", "--isolation", "inline").code == 0
+    assay_inline("baseline", "set", "main", "last")
+    assay_inline.write(
+        "agents.py",
+        "calls = []\ndef a(text):\n    calls.append(text)\n    return text if len(calls) <= 40 else 1 / 0\n",
+    )
+    done = assay_inline("run", "suite.yaml", "--json")
+    [trial] = json.loads(done.out)["trials"]
+    missing = str(60 - sum(trial["counts"].values()))
+    assert (done.code, str(trial["without_result"])) == (0, missing)
+    assert int(missing) >= 9
+    for options in ([], ["--require", "accuracy>=0.5"]):
+        gate = assay_inline("gate", "last", "--metric", "seconds", *options, "--json")
+        assert (gate.code, len(json.loads(gate.out)["incomplete"])) == (1, 1)
+    compared = assay_inline("compare", "@main", "last", "--metric", "seconds", "--json")
+    found = [warning for warning in json.loads(compared.out)["warnings"] if warning["code"] == "incomplete"]
+    assert [re.findall(r"\d+", warning["message"])[:2] for warning in found] == [[missing, "60"]]
+
+
 def test_giving_up_on_an_agent_leaves_it_without_a_rank(assay_inline: AssayInline) -> None:
     """Otherwise an agent would rank by the cases before the ten in a row at which it failed."""
     assay_inline.write(

@@ -181,8 +181,7 @@ def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
     yield from _wrong_results(trial)
     yield from _check_recorded_times(trial)
     planned = trial.stored.trial
-    if reason := trial.stored.cut_short:
-        yield Doubt("stopped", f"It stopped early: {reason}", trial=trial.name)
+    yield from _about_early_end(trial)
     if planned.isolation is Isolation.INLINE and planned.processes > 1:
         yield Doubt(
             "inline",
@@ -190,6 +189,17 @@ def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
             "Run with isolation: process.",
             trial.name,
         )
+
+
+def _about_early_end(trial: TrialReport) -> Iterator[Doubt]:
+    """A trial that failed over and over up to its last planned execution lacks nothing, and its failures have a warning."""
+    from assay.analysis.estimates.completion import count_without_result
+
+    missing, plan = count_without_result(trial).missing, trial.stored.trial
+    if (reason := trial.stored.cut_short) and (missing or not plan.is_plan_known):
+        planned = plan.number_of_planned_executions
+        told = f"; {missing:,} of {count(planned)} never ran" if missing else ""
+        yield Doubt("stopped", f"It stopped early: {reason}{told}", trial=trial.name)
 
 
 def _about_missing_executions(run: Run, trials: Sequence[TrialReport]) -> Iterator[Doubt]:

@@ -48,7 +48,8 @@ def serve(
         announce(f"http://{shown}:{bound}")
         try:
             uvicorn.Server(config).run(sockets=[listener])
-        except asyncio.CancelledError:  # Ctrl-C before asyncio counts interrupts: it has cancelled the server and forgotten why
+        except asyncio.CancelledError:
+            # Ctrl-C came before asyncio counts interrupts: it has cancelled the server and forgotten why.
             raise KeyboardInterrupt from None
 
 

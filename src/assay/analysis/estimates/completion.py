@@ -49,11 +49,12 @@ class WithoutResult:
 def count_without_result(trial: TrialReport) -> WithoutResult:
     """Executions of a trial without a result.
 
-    If the plan does not say how many there will be, or the trial was stopped, what was executed counts as what was planned.
+    If the plan does not say how many there will be, or a capacity search found its answer, what was executed counts as what
+    was planned.
     """
     plan, errors = trial.stored.trial, trial.counts.get(Status.HARNESS_ERROR, 0)
     made = sum(trial.counts.values())
-    if trial.stored.stopped or not plan.is_plan_known:
+    if trial.stored.has_searched or not plan.is_plan_known:
         return WithoutResult(made, 0, errors)
     missing = max(0, plan.number_of_planned_executions - made) + trial.counts.get(Status.CANCELLED, 0)
     return WithoutResult(plan.number_of_planned_executions, missing, errors)
@@ -62,9 +63,15 @@ def count_without_result(trial: TrialReport) -> WithoutResult:
 def incomplete_trials(report: Report, names: Collection[str]) -> tuple[str, ...]:
     """Return those of the named trials that lack too many results to be judged.
 
-    What is missing might be their failures, so a verdict on the rest would flatter them.
+    What is missing might be their failures, so a verdict on the rest would flatter them. That holds too where a trial was
+    stopped because its agent failed over and over. A completed run may have fewer executions than planned for good reason,
+    such as a question that was decided.
     """
-    open_ones = (trial for trial in report.trials if report.run_of(trial).state is RunState.INCOMPLETE)
+    open_ones = (
+        trial
+        for trial in report.trials
+        if trial.stored.cut_short or report.run_of(trial).state is not RunState.COMPLETED
+    )
     counts = {trial.name: count_without_result(trial) for trial in open_ones if trial.name in names}
     return tuple(name for name, found in counts.items() if is_incomplete(found.planned, found.total))
 
@@ -75,12 +82,15 @@ def incomplete_sides(a: Report, b: Report) -> Iterator[Doubt]:
         lacking = incomplete_trials(report, {trial.name for trial in report.trials})
         for trial in report.trials:
             if trial.name in lacking:
-                found = count_without_result(trial)
+                found, run_id = count_without_result(trial), report.run_of(trial).id
+                is_final = trial.stored.cut_short is not None
                 yield Doubt(
                     "incomplete",
                     f"{found.total:,} of {found.planned:,} planned executions of {side} have no result, which might be "
                     "its failures: figures are compared without them.",
-                    f"Run them: assay run --resume {report.run_of(trial).id}",
+                    f"See why it stopped: assay show {run_id}"
+                    if is_final
+                    else f"Run them: assay run --resume {run_id}",
                     trial.name,
                 )
 
