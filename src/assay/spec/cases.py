@@ -233,7 +233,7 @@ def _near_input(key: str) -> str:
     "Did you mean 'input' by 'inptu'?"
     """
     near = difflib.get_close_matches(key, _INPUT, n=1, cutoff=0.75)
-    return f"Did you mean '{near[0]}' by '{key}'?" if near else ""
+    return f"Did you mean '{near[0]}' instead of '{key}'?" if near else ""
 
 
 def _id(value: Any, number: int) -> str:
