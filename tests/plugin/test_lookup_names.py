@@ -193,7 +193,7 @@ def test_a_package_that_a_plug_in_lacks_is_named_with_how_to_get_it(monkeypatch:
 
     with pytest.raises(
         MissingExtra,
-        match="'needy:x' among the instruments needs the package 'no_such_package_here': pip install no_such_package_here",
+        match="'needy:x' needs the package 'no_such_package_here': pip install no_such_package_here",
     ):
         lookup.find("instruments", "needy:x")
 
