@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples" / "agents"
 
 CASES = Promise(
     "cases",
-    "Trivial cases of a suite, each stored, at the margin",
+    "Marginal rate of trivial cases of a suite, each stored",
     Bound.AT_LEAST,
     100,
     "times",
@@ -83,7 +83,7 @@ def _rate(ours: list[float], theirs: list[float], found: list[list[Ended]]) -> R
 def _memory(ours: list[Ended], theirs: list[Ended]) -> Result:
     own, other = (figure([float(end.peak_rss) for end in ends]) for ends in (ours, theirs))
     judged = Figure(own.value / other.value, own.low / other.high, own.high / other.low, own.n)
-    detail = "Of ours the runner or its worker, whichever is larger; of theirs the one process."
+    detail = "For Assay, the runner or its worker, whichever is larger; for Inspect AI, its single process."
     return Result(CASES_MEMORY, "bytes", own, judged, {"Inspect AI": other}, detail)
 
 

@@ -48,7 +48,7 @@ OPENING = """\
 
 # What Assay itself costs
 
-A tool that measures must be cheap and must agree with others. Each row is a promise, held against a measurement in which Assay and
+A measuring tool must be cheap and must agree with others. Each row is a promise, checked against a measurement in which Assay and
 its peers took turns in one run on one machine. A figure is the median over the rounds, a ratio the Walsh average of the rounds' ratios; in
 brackets the 95 % interval, or the extremes where there were fewer than six rounds.
 """
@@ -59,7 +59,7 @@ REPRODUCE = """\
     python benchmarks/run.py --only startup        # one part: throughput, agents, timer, startup, reports, questions
     python benchmarks/run.py --quick               # a trial with fewer rounds and smaller runs; stores nothing
 
-What was observed, round by round, is in `benchmarks/results`, one file a promise, and this page is written from those files alone. The
+The observations of every round are in `benchmarks/results`, one file per promise, and this page is generated from those files alone. The
 peers come with the extra `bench`. Absolute times belong to the machine above; compare the ratios with yours.
 """
 READING = """\
@@ -76,7 +76,7 @@ READING = """\
 - **Costs**: the whole command as people type it, ten agents with 100,000 executions each.
 - **Sandbox**: from starting `/bin/true` to its end, 50 in a row; the difference within each round is judged.
 - **Profile**: an agent that parses, sorts, computes and waits for 0.1 s; sampled and unsampled executions alternate in one process.
-- **Start**: wall time of the command in a shell's place; `python -c pass` is the interpreter's own share. A run of one execution includes the
+- **Start**: wall time of the command, started as a shell does; `python -c pass` is the interpreter's own share. A run of one execution includes the
   noise probe, a new database and the worker process.
 """
 
@@ -176,7 +176,7 @@ def _closest(results: Sequence[Result]) -> Iterator[str]:
     used = [(_used(one), one) for one in results if one.holds and one.promise.threshold]
     if used:
         share, one = max(used, key=lambda pair: pair[0])
-        yield f"The promise with the least room is `{one.promise.name}`: {in_unit(share, 'share')} of what it allows is used."
+        yield f"The promise with the smallest margin is `{one.promise.name}`: it uses {in_unit(share, 'share')} of its bound."
 
 
 def _used(result: Result) -> float:
@@ -190,8 +190,8 @@ def _unsettled(results: Sequence[Result]) -> Iterator[str]:
         if not one.is_settled:
             said = "holds" if one.holds else "is missed"
             yield (
-                f"`{one.promise.name}` {said} by its figure, but the interval reaches across the bound: "
-                "more rounds, or a quieter machine, may say otherwise."
+                f"`{one.promise.name}` {said}, but the interval includes the bound: "
+                "more rounds or a quieter machine may change that."
             )
 
 

@@ -11,7 +11,7 @@ from record import Bound, Promise, Result, figure
 from assay.units import count, seconds
 
 RATE = Promise(
-    "throughput", "Executions of a no-op, stored in SQLite, at the margin", Bound.AT_LEAST, 20_000, "1/s"
+    "throughput", "Marginal rate of no-op executions stored in SQLite", Bound.AT_LEAST, 20_000, "1/s"
 )
 MEMORY = Promise(
     "memory", "Growth of the peak memory over ten times the executions", Bound.WITHIN, 30e6, "bytes"

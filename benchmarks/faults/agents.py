@@ -345,7 +345,7 @@ _DEEDS = {"status": _status, "redirect": _redirect, "body": _body, "close": lamb
           "half": _half, "headers": _headers}  # fmt: skip
 PART = Part(
     "agents",
-    "A bad agent gets the status that fits, without figures that cannot be; the good agent beside it stays right.",
+    "A bad agent gets the status that fits, without impossible figures; the good agent beside it stays right.",
     prepare,
     at_a_time=4,  # most of the time is spent waiting for limits
 )

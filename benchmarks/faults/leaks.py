@@ -409,6 +409,6 @@ def _forms(value: str) -> set[bytes]:
 
 PART = Part(
     "secrets",
-    "No planted secret is in a database, a report, a cassette or on the console, and such files are for their owner only.",
+    "No planted secret is in a database, a report, a cassette or on the console, and only their owner can read these files.",
     prepare,
 )

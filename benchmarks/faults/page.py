@@ -25,7 +25,7 @@ METHOD = """\
 
 - **kills**: `kill -9` of the runner, its process group, its whole process tree or a worker, at a random moment of start-up,
   work, a write to the store, or a resume, on SQLite and PostgreSQL. The run is then resumed until it is done and compared with
-  the plan: *lost* are planned executions that are missing, *doubled* are executions that are stored twice or that were finished
+  the plan: *lost* are planned executions that are missing, *duplicated* are executions that are stored twice or that were finished
   and were done again. On PostgreSQL, all connections are also ended during a run. Agents write each call to a ledger
   of their own, which Assay cannot influence.
 - **signals**: INT, TERM, HUP (once and twice) and STOP with CONT. Checked: exit code, teardown, finished work, processes left.
@@ -93,7 +93,7 @@ def _verdict(tallies: Sequence[Tally]) -> str:
     planned, lost, doubled = (
         sum(one.counts.get(what, 0) for one in tallies) for what in ("executions planned", "lost", "doubled")
     )
-    kept = f" Of {planned:,} executions in runs that were killed or resumed by several processes at once: {lost} lost, {doubled} doubled."
+    kept = f" Of {planned:,} executions in runs that were killed or resumed by several processes at once: {lost} lost, {doubled} duplicated."
     return f"**{found}.**{kept if planned else ''}{gaps}\n"
 
 

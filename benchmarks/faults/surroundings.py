@@ -116,6 +116,6 @@ def _check(name: str, words: Sequence[str], sample: Path, folder: Path) -> Outco
 
 PART = Part(
     "surroundings",
-    "In odd surroundings a command does its work or says in one message what is in its way; never a traceback.",
+    "In odd surroundings a command does its work or says in one message what prevents it; never a traceback.",
     prepare,
 )

@@ -30,9 +30,15 @@ IN_FLIGHT = 1000
 WORKER = Promise(
     "memory-worker", "Peak memory of the worker, 1,000 requests in flight", Bound.BELOW, 100e6, "bytes"
 )
-PARENT = Promise("memory-command", "That of the command, which stores and shows", Bound.BELOW, 100e6, "bytes")
+PARENT = Promise(
+    "memory-command",
+    "Peak memory of the command, which stores and shows the results",
+    Bound.BELOW,
+    100e6,
+    "bytes",
+)
 GROWTH = Promise(
-    "memory-growth", "Growth of either from 30,000 to 300,000 requests", Bound.AT_MOST, 10e6, "bytes"
+    "memory-growth", "Growth of the two peaks from 30,000 to 300,000 requests", Bound.AT_MOST, 10e6, "bytes"
 )
 
 WORKER_MODULE = "assay.load.worker"

@@ -29,7 +29,7 @@ ORDER = (
 OPENING = """\
 # Load engine
 
-`assay load` put to a server whose times are known, beside other load generators in the same run. The server is a small program in C
+`assay load` and other load generators, in the same run against a server whose times are known. The server is a small program in C
 (`benchmarks/load/server.c`) with a core of its own and keeps its own record: when each request arrived, where times are judged by the
 kernel's stamp, and when each token was written. Rates and errors below are held against that record, not against what a tool says of itself. Tool and server each
 have one core, where there are two. A figure is the median over the rounds; in brackets their extremes.

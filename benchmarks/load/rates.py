@@ -30,7 +30,7 @@ PROMISES = {
     "aiperf": _rate_promise("aiperf", 50, "aiperf's rate"),
     "guidellm": _rate_promise("guidellm", 90, "guidellm's rate"),
 }
-CPU = Promise("cpu", "CPU time of 1,000 such answers, at the margin", Bound.AT_MOST, 0.07, "s")
+CPU = Promise("cpu", "Marginal CPU time of 1,000 such answers", Bound.AT_MOST, 0.07, "s")
 
 Rounds = Mapping[str, Sequence[Ran]]
 

@@ -9,8 +9,8 @@ ORDER = ("rl-comparison-seconds", "rl-samples-times")
 OPENING = """\
 # Reinforcement learning
 
-`assay run algorithm_comparison` trains policies in NumPy. It has to be quick enough that ten seeds are no question of patience, and it is held
-against TRL on the same task with a model of the same size.
+`assay run algorithm_comparison` trains policies in NumPy. It must be fast enough to train ten seeds without a long wait, and it is compared
+with TRL on the same task with a model of the same size.
 """
 READING = """\
 ## How it is measured

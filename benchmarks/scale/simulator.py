@@ -153,7 +153,7 @@ def describe_costs() -> list[str]:
     return [
         "| cost | measured |",
         "|---|---|",
-        f"| a trivial case, stored, at the margin | {read('driver-cost')} |",
+        f"| one more trivial case, stored | {read('driver-cost')} |",
         f"| on Ray, a trivial case beyond that, on another machine | {read('ray-cost', 'judged')} |",
         f"| a batch, beyond its executions | {1e3 * flat['values']['seconds of a batch'][0]:.2f} ms |",
         f"| a slot, between two executions | {1e3 * median(flat['values']['seconds of a turn']):.2f} ms |",

@@ -53,8 +53,8 @@ ORDER = (
 OPENING = """\
 # Statistics
 
-Simulations with fixed seeds, in which the right answer is known, put to the code that `assay compare`, `assay gate`, `assay detect` and
-`assay leaderboard` run. In brackets the 95 % interval that the number of repetitions leaves. The method is told in [method.md](method.md).
+Simulations with fixed seeds and known answers test the code that `assay compare`, `assay gate`, `assay detect` and
+`assay leaderboard` run. In brackets the 95 % interval that the number of repetitions leaves. [Method](method.md) explains the tests.
 
 The last rows use real clocks instead: eight names for one function, timed by `assay run`, while another program keeps one core busy in random phases.
 Their verdicts are those of the commands. The promise is that of all kinds of run together; the remarks below the table list each.

@@ -59,14 +59,14 @@ def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
 
 def test_retries_are_bounded() -> None:
     with ScriptedServer(response(b"down", 500)) as server:
-        with pytest.raises(AgentError, match=r"HTTP 500: down \(try 3, before it: 500, 500\)"):
+        with pytest.raises(AgentError, match=r"HTTP 500: down \(attempt 3; earlier attempts: 500, 500\)"):
             answer(openai(server.url, retries=2))
         assert len(server.requests) == 3
 
 
 def test_tries_before_an_answer_that_cannot_be_used_are_told() -> None:
     with ScriptedServer(response(b"down", 503), response(b"[1]")) as server:
-        with pytest.raises(InvalidAnswer, match=r"\(try 2, before it: 503\)$"):
+        with pytest.raises(InvalidAnswer, match=r"\(attempt 2; earlier attempts: 503\)$"):
             answer(openai(server.url))
         assert len(server.requests) == 2
 
@@ -89,7 +89,7 @@ def test_a_server_that_is_not_there_is_told_after_the_last_try() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        with pytest.raises(AgentError, match=r"No connection to 127.*\(try 4"):
+        with pytest.raises(AgentError, match=r"No connection to 127.*\(attempt 4"):
             answer(openai(url))
 
 

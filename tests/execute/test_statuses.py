@@ -84,8 +84,8 @@ def test_memory_is_limited_for_the_whole_process_tree(carry: Carry, deed: str, w
 @pytest.mark.parametrize(
     ("deed", "limits", "text"),
     [
-        ("use tokens", Limits(tokens=500), "tokens 900 is above the limit of 500"),
-        ("use money", Limits(usd=0.2), "usd 0.25 is above the limit of 0.2"),
+        ("use tokens", Limits(tokens=500), "used 900 tokens, more than the limit of 500"),
+        ("use money", Limits(usd=0.2), "used 0.25 usd, more than the limit of 0.2"),
     ],
 )
 def test_what_an_experiment_says_to_have_used_is_held_against_the_limit(

@@ -257,7 +257,7 @@ def test_a_failed_connection_leaves_its_place_to_the_next() -> None:
         ("http:///path", "not a URL with http"),
         ("127.0.0.1:9000", "not a URL"),
         ("http://host:port/", "not a URL"),
-        ("http://ann:secret@host/", "carries a password"),
+        ("http://ann:secret@host/", "contains a password"),
     ],
 )
 def test_a_url_that_leads_nowhere_is_refused(url: str, complaint: str) -> None:

@@ -83,12 +83,12 @@ def test_an_unknown_name_lists_the_known_ones_and_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("nowhere:Thing", "There is no module 'nowhere', which 'nowhere:Thing' among the experiments names."),
-        ("json.nowhere:Thing", "There is no module 'json.nowhere', which"),
+        ("nowhere:Thing", "'nowhere:Thing' cannot be imported: there is no module 'nowhere'."),
+        ("json.nowhere:Thing", "'json.nowhere:Thing' cannot be imported: there is no module 'json.nowhere'."),
         ("json:nothing", "Module 'json' has no 'nothing', which 'json:nothing' names."),
         ("json:", "Module 'json' has no '', which 'json:' names."),
-        (":x", "':x' is not a name, module:attribute or file.py::name"),
-        (".relative:x", "'.relative:x' is not a name, module:attribute or file.py::name"),
+        (":x", "':x' does not name one of the experiments. Write a name, module:attribute or file.py::name"),
+        (".relative:x", "'.relative:x' does not name one of the experiments. Write a name"),
         ("absent.py::x", "There is no file '"),
     ],
 )
@@ -193,7 +193,7 @@ def test_a_package_that_a_plug_in_lacks_is_named_with_how_to_get_it(monkeypatch:
 
     with pytest.raises(
         MissingExtra,
-        match="'needy:x' among the instruments needs the package 'no_such_package_here': pip install no_such_package_here",
+        match="'needy:x' needs the package 'no_such_package_here': pip install no_such_package_here",
     ):
         lookup.find("instruments", "needy:x")
 

@@ -24,7 +24,7 @@ FOUND = {
     "sustained_interval": [133.0, 147.0],
     "breaking_rate": 150.0,
     "cause": "latency",
-    "why": "ttft_p95<200ms was not kept",
+    "why": "ttft_p95<200ms was not met",
     "confirmed": True,
     "knee_concurrency": 4,
     "highest_throughput_rps": 143.0,

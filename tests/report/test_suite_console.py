@@ -158,7 +158,7 @@ def test_of_several_tries_it_is_said_what_solved_means(wording: Wording):
     text = shown(print_report, report, width=1000)
     (unsolved,) = [line for line in text.splitlines() if ": refund-001" in line]
     assert "40 of 40" in unsolved
-    assert "3 tries" in unsolved
+    assert "3 repetitions" in unsolved
     wording(unsolved)
     assert "solved on average" in report_page(report).lower()
 

@@ -17,7 +17,7 @@ from assay.report.charts.stress import scores
 from assay.report.documents.result import plain
 from assay.report.stress import headline
 
-BROKE = Breach(2.0, 100.0, "requests/s", "errors", "9 % of the requests failed, most of them as http_503")
+BROKE = Breach(2.0, 100.0, "requests/s", "errors", "9 % of the requests failed (mostly http_503)")
 
 
 def found(name: str = "high_load", **changes: object) -> ScenarioFinding:

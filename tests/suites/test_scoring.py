@@ -123,7 +123,7 @@ def test_an_answer_beyond_its_limits_scores_nothing(assay_inline: AssayInline, w
     stored = ran(assay_inline, "exact", agent=agent, limits={"tokens": 1})
     assert stored.status() == {"c0": "ok", "c1": "ok", "c2": "over_limit", "c3": "over_limit"}
     [error] = [one.error for one in stored.measured if one.case == "c2"]
-    assert re.findall(r"tokens|\d+", error or "") == ["tokens", "2", "1"]
+    assert re.findall(r"tokens|\d+", error or "") == ["2", "tokens", "1"]
     wording(error)
     assert accuracy(assay_inline) == 0.5
 

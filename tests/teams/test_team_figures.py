@@ -180,7 +180,7 @@ def test_legs_that_did_not_do_the_same_work_are_doubted(wording: Wording) -> Non
     legs = Legs()
     for _ in range(6):
         legs.add(SEQUENTIAL, TOGETHER, tokens=(100.0, 80.0))
-    (doubt,) = [doubt for doubt in found(legs).doubts if "20.0%" in doubt]
+    (doubt,) = [doubt for doubt in found(legs).doubts if "20 %" in doubt]
     wording(doubt)
 
 

@@ -264,8 +264,9 @@ def test_the_files_of_seed_002_hold_true_figures_and_name_its_own(
     page = (folder / "summary.md").read_text()
     assert "(simulated)" in page
     wording(summary["delta_sign"])
-    # Measured times are on the page too, and one of them may well be 0.002.
-    wording(page, near="eed 002")
+    # Measured times are on the page too; only its fixed lines are compared.
+    wording(page, near="Naive speedup |")
+    wording(page, near="The last column")
 
 
 def test_every_format_has_the_team(reported: tuple[AssayInline, str]) -> None:

@@ -93,9 +93,7 @@ class Player:
     def _describe_miss(self, method: str, path: str, body: Any, recorded: int) -> str:
         if recorded:
             times = "once" if recorded == 1 else f"{recorded} times"
-            return (
-                f"{method} {path} was recorded {times} and is requested once more: {_short(prompt_of(body))}"
-            )
+            return f"{method} {path} was recorded {times} but requested once more than that: {_short(prompt_of(body))}"
 
         def likeness(exchange: RecordedExchange) -> float:
             is_same_path = exchange.path == path

@@ -175,7 +175,7 @@ def _exchange(line: str) -> RecordedExchange:
     document = json.loads(line)
     if document["assay_cassette"] not in (VERSION, VERSION_WITH_BINARY):
         raise ValueError(
-            f"version {document['assay_cassette']}, this program reads {VERSION} and {VERSION_WITH_BINARY}"
+            f"it has version {document['assay_cassette']}, but this Assay reads versions {VERSION} and {VERSION_WITH_BINARY}"
         )
     request, response = document["request"], document["response"]
     if not isinstance(request["method"], str) or not isinstance(request["path"], str):

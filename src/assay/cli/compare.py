@@ -46,7 +46,9 @@ TYPES = ("head_to_head", "multi_agent", "time_series")
 @click.option(
     "--tolerance", metavar="X%", help="Differences within this share count as the same. Default: 3%."
 )
-@click.option("--fail-on", type=click.Choice(["worse"]), help="Exit with 1 when a metric got worse.")
+@click.option(
+    "--fail-on", type=click.Choice(["worse"]), help="Exit with 1 if B is worse in a metric, or incomplete."
+)
 @click.option(
     "--lines",
     is_flag=True,

@@ -116,7 +116,7 @@ def read_series(text: str) -> list[float]:
     """
     stripped = text.strip()
     if not stripped:
-        raise SeriesError("There are no numbers. Give a JSON list, or one number a line.")
+        raise SeriesError("There are no numbers. Give a JSON list, or one number per line.")
     if stripped[0] in '[{"':
         return _json_list(stripped)
     values = []
@@ -182,7 +182,7 @@ def _decode_utf8(line: bytes) -> str:
     try:
         return line.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SeriesError("This is not text in UTF-8. Give a JSON list, or one number a line.") from None
+        raise SeriesError("The input is not UTF-8 text. Give a JSON list, or one number per line.") from None
 
 
 def _lines(file: str) -> Iterator[bytes]:

@@ -134,6 +134,6 @@ def _format_facts(key: str, value: Any) -> str:
             return f"steps of {step}, {cost} to read"
         case _:
             return (
-                f"times of equal work spread by {units.percent(value['spread'])}, "
+                f"times of identical work vary by {units.percent(value['spread'])}, "
                 f"{units.percent(value['lost'])} of the time went to other programs"
             )

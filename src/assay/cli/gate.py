@@ -89,10 +89,10 @@ def gate(
     markdown: Path | None,
     **options: Any,
 ) -> int:
-    """Check RUN against a baseline. Exit 1 if the evidence says it got worse or a requirement is not met, else 0.
+    """Check RUN against a baseline. Exits with 1 if it got worse or does not meet a requirement, else with 0.
 
     RUN is an id, a prefix of one, `last`, @BASELINE or a result file. Differences that may be noise
-    pass; the output says how much more to run to settle them. Exit 2 means that the two runs are not comparable.
+    pass; the output says how much more to run to settle them. Exits with 2 if the two runs are not comparable.
     """
     from assay.pipeline.requirements import gate_with_requirements
     from assay.report.documents.junit import gate_junit

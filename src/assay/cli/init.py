@@ -32,7 +32,7 @@ agents:
 """
 
 AGENTS_CODE = '''\
-"""Two agents for the example suite: one works from the left, the other minds the precedence of operators."""
+"""Two agents for the example suite: one works from left to right, the other respects operator precedence."""
 
 import operator
 import re
@@ -157,8 +157,8 @@ jobs:
       - uses: actions/setup-python@v5
         with: {python-version: "3.12"}
       - run: pip install assay-bench
-      # Both sides run on this one machine, so that a difference is theirs and not the machine's.
-      - name: Measure what the pull request starts from
+      # Both sides run on the same machine, so that the machine does not cause the difference.
+      - name: Measure the base branch
         id: base
         if: github.event_name == 'pull_request'
         run: |
@@ -169,7 +169,7 @@ jobs:
             assay baseline set main last
             echo "measured=yes" >> "$GITHUB_OUTPUT"
           fi
-      - name: Measure what is proposed
+      - name: Measure the pull request
         run: assay run arithmetic $AGENTS --report html --report junit --out results
       # Answers must not get worse; times of a shared machine may differ a good deal without meaning anything.
       - name: Gate
@@ -177,7 +177,7 @@ jobs:
         run: >-
           assay gate last --baseline main --tolerance seconds=50% --tolerance cpu_seconds=50%
           --junit results/gate.xml --markdown results/gate.md
-      - name: Tell the pull request
+      - name: Comment on the pull request
         if: always() && steps.base.outputs.measured == 'yes' && hashFiles('results/gate.md') != ''
         env: {GH_TOKEN: "${{ github.token }}"}
         run: |

@@ -29,9 +29,9 @@ def key() -> None:
 )
 @common
 def create(session: Session, name: str, scope: str, days: int | None) -> None:
-    """Create a key and print it, this once. NAME says what it is for.
+    """Create a key and print it; it cannot be shown again. NAME says what it is for.
 
-    It opens only the workspace in which it is created (--workspace).
+    The key gives access only to the workspace in which it is created (--workspace).
 
     Once a key exists, every request needs one: Authorization: Bearer KEY
     """

@@ -20,7 +20,7 @@ _LONGEST_DEFAULT = 60
 
 
 @click.command("list")
-@click.argument("what", required=False, type=click.Choice(WHATS))
+@click.argument("what", metavar="[KIND]", required=False, type=click.Choice(WHATS))
 @click.option(
     "--params",
     is_flag=True,
@@ -30,6 +30,9 @@ _LONGEST_DEFAULT = 60
 @common
 def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...]) -> None:
     """List experiments, agents, scorers, instruments and other plug-ins, specs, suites, teams or runs.
+
+    KIND is agents, experiments, findings, instruments, scorers, executors, reporters, scenarios, sandboxes, specs,
+    suites, teams or runs.
 
     \b
     assay list

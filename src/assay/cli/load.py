@@ -90,7 +90,7 @@ def _build_option(option: LoadOption) -> Callable[[Callable[..., Any]], Callable
     "--metrics-port",
     type=click.IntRange(0, 65535),
     metavar="N",
-    help="Serve the running load's own metrics for Prometheus on 127.0.0.1:N; 0 takes a free port.",
+    help="Serve the running load's own metrics for Prometheus on 127.0.0.1:N; 0 picks a free port.",
 )
 @options_of("generators")
 @click.option(

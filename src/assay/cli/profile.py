@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     "formats",
     metavar="FMT,…",
     multiple=True,
-    help="Write a report: html (with the flame graph), md, json, …; the samples are written beside it.",
+    help="Write a report: html (with the flame graph), md, json, …; the samples are written next to it.",
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the reports.")
 @common

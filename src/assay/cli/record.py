@@ -106,7 +106,7 @@ def record(
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD…")
 @common
 def replay(session: Session, cassette: Path, match: str, delays: str, command: tuple[str, ...]) -> int:
-    """Run CMD and answer its LLM calls from a cassette: no network, no key, no cost. A miss ends with exit code 1."""
+    """Run CMD and answer its LLM calls from a cassette: no network, no key, no cost. Exits with 1 if a call is not in it."""
     from assay.cassette.player import Player
     from assay.cassette.program import find_program, run_program
     from assay.cassette.proxy import Replayer

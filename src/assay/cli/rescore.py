@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def rescore(session: Session, ref: str) -> int:
     """Score the stored outputs of RUN again with the scorers of its suite; no agent is run.
 
-    Exits with 1 if a scorer fails on most of them.
+    Exits with 1 if a scorer fails on most outputs.
     """
     from assay.pipeline import ratings as rating
     from assay.pipeline import report as reporting

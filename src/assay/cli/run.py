@@ -60,9 +60,17 @@ FLAGS = {
     help="Run with every value of a param; may be repeated.",
 )
 @click.option(
-    "--repetitions", type=click.IntRange(min=1), metavar="N", help="Measured executions in each process."
+    "--repetitions",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="For a suite: how often each case runs (default: 3). For an experiment: measured executions in each process.",
 )
-@click.option("--warmup", type=click.IntRange(min=0), metavar="N", help="Warm-up executions in each process.")
+@click.option(
+    "--warmup",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Warm-up executions: of each trial of a suite, or in each process of an experiment.",
+)
 @click.option(
     "--processes",
     type=click.IntRange(min=1),
@@ -154,13 +162,13 @@ FLAGS = {
 @click.option(
     "--tolerance",
     metavar="SHARE",
-    help="With --until-decided: treat differences within this share as no difference (default: 3%).",
+    help="With --until-decided: differences within this share count as the same (default: 3%).",
 )
 @click.option(
     "--max-pairs",
     type=click.IntRange(10, 100_000),
     metavar="N",
-    help="With --until-decided: maximum number of pairs.",
+    help="With --until-decided: maximum number of pairs (default: 60, or all cases of a suite).",
 )
 @click.option(
     "--resume", "resumed", metavar="RUN", help="Complete an interrupted run: run only what is missing."

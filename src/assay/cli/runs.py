@@ -54,7 +54,9 @@ def print_list(session: Session, limit: int = 20, tag: str | None = None) -> Non
 @click.argument("refs", nargs=-1, required=True, metavar="RUN…")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
-    "--force", is_flag=True, help="Also delete a run that a process is still writing; it then stops."
+    "--force",
+    is_flag=True,
+    help="Also delete a run that a process is still writing; that process then stops.",
 )
 @common
 def delete(session: Session, refs: tuple[str, ...], yes: bool, force: bool) -> None:

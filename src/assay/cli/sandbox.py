@@ -21,8 +21,8 @@ def sandbox_option(command: Command) -> Command:
         metavar="NAME",
         expose_value=False,
         callback=_choose,
-        help="Sandbox for commands and code that a model wrote; see assay list sandboxes. auto: bubblewrap, and refuse to run "
-        "if it is missing; none: unconfined, as you. Default: ASSAY_SANDBOX, or auto.",
+        help="Sandbox for commands and code that a model wrote; see assay list sandboxes. auto: use bubblewrap, and refuse to run "
+        "without it; none: run unconfined, with your permissions. Default: ASSAY_SANDBOX, or auto.",
     )(command)
 
 

@@ -163,7 +163,7 @@ label_option = click.option(
     "labels",
     metavar="TEXT",
     multiple=True,
-    help="Label the run; may be repeated. All are tags of the run, and the first is its title in lists and reports.",
+    help="Label the run; may be repeated. All labels become tags of the run, and the first is its title in lists and reports.",
 )
 """Of the commands that make runs."""
 

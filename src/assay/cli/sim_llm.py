@@ -75,7 +75,9 @@ SHARE = click.FloatRange(0, 1)
     show_default=True,
     help="Length of an answer, unless max_tokens or a known answer makes it shorter.",
 )
-@click.option("--jitter", type=SHARE, default=0.0, show_default=True, help="0.2: each delay varies by ±20 %.")
+@click.option(
+    "--jitter", type=SHARE, default=0.0, show_default=True, help="How much each delay varies; 0.2 is ±20 %."
+)
 @click.option(
     "--slots", type=click.IntRange(1), help="Requests served concurrently; others queue. Default: unlimited."
 )
@@ -90,7 +92,7 @@ SHARE = click.FloatRange(0, 1)
     type=SHARE,
     default=0.0,
     show_default=True,
-    help="Share of requests that are disconnected halfway.",
+    help="Share of requests whose connection is closed halfway.",
 )
 @click.option(
     "--skill",
@@ -99,7 +101,7 @@ SHARE = click.FloatRange(0, 1)
     show_default=True,
     help="Share of correct answers to prompts with a sum such as 12 + 7, or with [[expected: X]].",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Same seed: same faults, same answers.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed for faults and answers.")
 @click.option(
     "--load-time",
     type=duration,
@@ -131,10 +133,10 @@ SHARE = click.FloatRange(0, 1)
 @click.option("--models", metavar="A,B", help="Models to serve. Default: any name is accepted.")
 @common
 def sim_llm(session: Session, **given: Any) -> None:
-    """A simulated LLM server: OpenAI at /v1 (chat, completions, responses, embeddings), Anthropic at /v1/messages, Ollama at /api.
+    """Run a simulated LLM server: OpenAI at /v1 (chat, completions, responses, embeddings), Anthropic at /v1/messages, Ollama at /api.
 
-    Every answer carries the header x-assay-simulated: 1. With tools on offer, [[call: NAME {"key": 1}]] in a prompt
-    makes it call one. GET /stats shows what it has done. Stop it with Ctrl-C.
+    Every answer carries the header x-assay-simulated: 1. If a request offers tools, [[call: NAME {"key": 1}]] in the
+    prompt makes the server call one. GET /stats shows what the server has done. Stop it with Ctrl-C.
     """
     from assay.simulator import SimOptions, run_until_signal
 

@@ -56,7 +56,7 @@ def stress(
     """Stress-test AGENT in eight scenarios. AGENT is an agent's name, or a URL as for assay load.
 
     Reports where each scenario broke the agent, why, and how long recovery took, and a resilience score from 0 to 1.
-    With a suite as --dataset, only correct answers count. Exit code 1 means that something broke.
+    With a suite as --dataset, only correct answers count. Exits with 1 if something broke.
 
     \b
     assay stress http://127.0.0.1:9000/v1 --quick

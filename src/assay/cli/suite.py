@@ -140,7 +140,7 @@ def _due_text(moment: datetime | None) -> str:
 @sandbox_option
 @common
 def check(session: Session, target: str) -> int:
-    """Check that the scorers of SUITE pass right answers and fail empty ones, and find uninformative cases. Exit 1: unsound.
+    """Check that the scorers of SUITE pass right answers and fail empty ones, and find uninformative cases. Exits with 1 if SUITE is unsound.
 
     A right answer is derived from the expected output. If that is impossible, as with a pattern or tests, the case's
     `solution` is used; a case without one is not checked.
@@ -169,13 +169,13 @@ def check(session: Session, target: str) -> int:
 
 @suite.command()
 @click.argument("target", metavar="SUITE")
-@click.option("--set", "ref", metavar="RUN", help="Make RUN the reference, and rate all trials again by it.")
+@click.option("--set", "ref", metavar="RUN", help="Make RUN the reference, and rate all trials again.")
 @common
 def reference(session: Session, target: str, ref: str | None) -> None:
     """Show what the ratings of SUITE are relative to: speed, efficiency and cost are 0.5 at the reference.
 
-    The reference comes from the rubric, else from the first completed run of the current definition of the suite, else
-    from half of the limit. --set RUN changes the reference run, and prints which ratings of earlier runs change with it.
+    The reference comes from the rubric, or else from the first completed run of the current definition of the suite, or
+    else it is half of the limit. --set RUN changes the reference run, and lists the ratings that change.
     """
     from assay.pipeline import references
 

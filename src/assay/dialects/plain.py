@@ -2,7 +2,7 @@
 
 ## What a program or an HTTP endpoint receives and answers
 
-A `command` agent reads one JSON object a line from standard input and writes one a line to standard output; an `http`
+A `command` agent reads one JSON object per line from standard input and writes one per line to standard output; an `http`
 agent gets the same object by POST and answers with it.
 
 ```text

@@ -635,5 +635,5 @@ def broken_limit(measurements: Mapping[str, float], limits: Limits) -> str | Non
     used = {"tokens": known_tokens(measurements), "usd": measurements.get("usd", 0.0)}
     for name, ceiling in (("tokens", limits.tokens), ("usd", limits.usd)):
         if ceiling is not None and used[name] > ceiling:
-            return f"{name} {used[name]:g} is above the limit of {ceiling:g}"
+            return f"used {used[name]:g} {name}, more than the limit of {ceiling:g}"
     return None

@@ -86,7 +86,7 @@ def _noise(facts: Mapping[str, object]) -> str | None:
     signs = []
     if spread > SPREAD_WHEN_NOISY:
         signs.append(
-            f"times of equal work spread by {percent(spread)} of their median (noisy above {percent(SPREAD_WHEN_NOISY)})"
+            f"times of identical work varied by {percent(spread)} of their median (noisy above {percent(SPREAD_WHEN_NOISY)})"
         )
     if lost > LOST_WHEN_NOISY:
         signs.append(

@@ -198,7 +198,7 @@ class Subject:
             return Status.TIMEOUT, outcome, f"took longer than {self._seconds_allowed:g} s"
         for name, ceiling in self._ceilings:
             if outcome.measurements.get(name, 0) > ceiling:
-                text = f"{name} {outcome.measurements[name]:g} is above the limit of {ceiling:g}"
+                text = f"used {outcome.measurements[name]:g} {name}, more than the limit of {ceiling:g}"
                 return Status.OVER_LIMIT, outcome, text
         if self._panel is not None:
             try:

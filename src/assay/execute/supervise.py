@@ -357,7 +357,7 @@ class SupervisedWorker:
             # The execution that took too long ended at the very moment it was to be killed; the next one is not to blame.
             return Handoff([], self._account.rest())
         if reading.stage is WorkerStage.STARTING:
-            text = f"{ending.text}, while starting"
+            text = f"{ending.text} while starting"
             failed = self._account.stand_in_for_all(Status.HARNESS_ERROR, text, self._log.take())
             return Handoff([Batch(failed, settled=settled)])
         if reading.stage is WorkerStage.BROKEN:

@@ -74,7 +74,7 @@ def _split(url: str) -> SplitResult:
     if not _is_host(parts.hostname):
         raise BadRequest(f"'{url}' is not a URL: '{parts.hostname}' is not the name of a host.")
     if parts.username is not None:
-        raise BadRequest(f"The URL for '{parts.hostname}' carries a password. Send it in a header instead.")
+        raise BadRequest(f"The URL for '{parts.hostname}' contains a password. Send it in a header instead.")
     return parts
 
 
@@ -89,7 +89,9 @@ def _is_host(name: str) -> bool:
 
 def _header(name: str, value: str) -> str:
     if not name or any(character in "\r\n\0: \t" for character in name) or any(c in "\r\n\0" for c in value):
-        raise BadRequest(f"The header {name!r} cannot be sent: a name or value that breaks lines is refused.")
+        raise BadRequest(
+            f"The header {name!r} cannot be sent: its name or value contains a character that headers must not have, such as a line break."
+        )
     return f"{name}: {value}"
 
 

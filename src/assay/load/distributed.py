@@ -199,7 +199,7 @@ class DistributedLoad:
             for site, reply in zip(self._sites, replies, strict=True):
                 if reply["ended"] or time.monotonic() > deadline:
                     raise PlanError(
-                        f"A worker of the load generator on '{site.node}' could not start; its message is on that machine."
+                        f"A worker of the load generator on '{site.node}' could not start; see the logs of Ray on that machine."
                     )
             if all(reply["is_ready"] for reply in replies):
                 return True

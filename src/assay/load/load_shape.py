@@ -79,7 +79,7 @@ def _load(options: LoadOptions, has_sessions: bool) -> Load:
         )
     if options.rate is None and options.stages is None:
         if arrivals:
-            raise wrong_option("--arrivals", "Arrivals need a --rate or --stages.")
+            raise wrong_option("--arrivals", "needs --rate or --stages.")
         return replace(common, concurrency=common.concurrency or 1)
     return _open(common, options, Arrivals(arrivals or "constant"), seconds)
 
@@ -87,13 +87,16 @@ def _load(options: LoadOptions, has_sessions: bool) -> Load:
 def _open(common: Load, options: LoadOptions, arrivals: Arrivals, seconds: float) -> Load:
     """An open loop by --rate or --stages."""
     if common.think_seconds and not common.has_sessions:
-        raise wrong_option("--think", "Think time needs a closed loop; with a rate, the schedule decides.")
+        raise wrong_option(
+            "--think",
+            "needs a closed loop; with --rate or --stages, the schedule decides when requests are sent.",
+        )
     if options.stages is not None:
         stages = stages_of(options.stages)
         if sum(stage[0] for stage in stages) > _LONGEST:
             raise wrong_option("--stages", "All stages together may last at most a week.")
         if options.duration is not None:
-            raise wrong_option("--duration", "The stages set the duration.")
+            raise wrong_option("--duration", "cannot be combined with --stages, which set the duration.")
         return replace(common, arrivals=arrivals, stages=stages, seconds=sum(stage[0] for stage in stages))
     rate = rate_of(options.rate if options.rate is not None else 0, "--rate")
     if options.requests is not None and options.duration is None:

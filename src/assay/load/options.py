@@ -102,7 +102,11 @@ class LoadOptions:
         None, "traffic", 'Times and rates: "10s@50,20s@200,10s@50"; a ramp: 10s@50..200', "TEXT"
     )
     duration: str | None = _option(
-        None, "traffic", "How long to send requests; default: 10s.", "S", number=float
+        None,
+        "traffic",
+        "How long to send requests (default: 10s); with --find-capacity, the length of a step (default: 4s).",
+        "S",
+        number=float,
     )
     requests: int | None = _option(None, "traffic", "How many requests to send.", "N")
     warmup: str | None = _option(
@@ -161,7 +165,7 @@ class LoadOptions:
     prompt_cache: str | None = _option(
         None,
         "inputs",
-        "unique (default): each prompt has its own prefix, so that no prompt cache hits; keep: as written.",
+        "unique (default): give each prompt its own prefix, so that the prompt cache never hits; keep: send prompts as written.",
         choices=("unique", "keep"),
     )
     shared_prefix: int | None = _option(

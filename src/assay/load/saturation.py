@@ -23,6 +23,7 @@ from assay.model.bottleneck import (
 )
 from assay.model.load import UNFINISHED, Arrivals, Distribution, Load, LoadResult, Moment, ObjectiveResult
 from assay.stats.means import mean_half_width, t_quantile
+from assay.units import percent
 
 _FEWEST_BLOCKS = 5
 _FEWEST_TIMES = 3
@@ -224,7 +225,7 @@ def breach(result: LoadResult, load: Load, spread: float = 1.0) -> tuple[str | N
             key=lambda error: failed[error],
             default="",
         )
-        return "errors", f"{servers:.1%} of the requests failed, most of them as {kind}"
+        return "errors", f"{percent(servers)} of the requests failed (mostly {kind})"
     is_short = _is_short(result, load, spread)
     if own and (broken or is_short or result.error_rate.value > MOST_ERRORS):
         return "generator", f"this machine had no more descriptors or ports for {own} requests"

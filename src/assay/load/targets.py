@@ -118,11 +118,9 @@ def with_options(target: Target, options: LoadOptions, environment: Mapping[str,
 
 def _check_tls(file: str, target: Target, options: LoadOptions) -> None:
     if options.insecure:
-        raise wrong_option("--ca-file", "Give either --ca-file or --insecure, which takes any certificate.")
+        raise wrong_option("--ca-file", "Give either --ca-file or --insecure, which accepts any certificate.")
     if urlsplit(target.url).scheme != "https":
-        raise wrong_option(
-            "--ca-file", f"'{target.url}' does not use TLS: such an address begins with https://"
-        )
+        raise wrong_option("--ca-file", f"needs an https:// URL; '{target.url}' does not use TLS.")
     check_ca_file(file)
 
 
@@ -145,7 +143,9 @@ def check_header(text: str) -> tuple[str, str]:
     name, colon, value = (part.strip() for part in text.partition(":"))
     if not colon or not name:
         # What was meant to be a value is not repeated: it may be a secret.
-        raise wrong_option("--header", "is not a header. Write 'Name: value'; ${NAME} stands for a variable.")
+        raise wrong_option(
+            "--header", "must be written as 'Name: value'; ${NAME} is read from the environment."
+        )
     if is_secret(name, is_sent=True) and not NAMED.search(value):
         raise wrong_option(
             "--header",

@@ -39,13 +39,13 @@ _TEXTS = {
     LoadVerdict.BROKE: "broke under stress",
     LoadVerdict.ABORTED: "aborted",
     LoadVerdict.NO_ANSWERS: "no answers",
-    LoadVerdict.SLO_BROKEN: "SLO broken",
+    LoadVerdict.SLO_BROKEN: "SLO not met",
     LoadVerdict.SLO_NOT_MEASURED: "SLO not measured",
     LoadVerdict.UNAVAILABLE: "server unavailable",
     LoadVerdict.INTERRUPTED: "interrupted",
     LoadVerdict.INVALID: "invalid",
     LoadVerdict.ERRORS: "errors",
-    LoadVerdict.SLO_KEPT: "SLO kept",
+    LoadVerdict.SLO_KEPT: "SLO met",
     LoadVerdict.OK: "completed",
 }
 FAILURES = frozenset(

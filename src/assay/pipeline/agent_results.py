@@ -133,9 +133,9 @@ def _about_newer(
         return
     newest = newer[-1]
     if newest.benchmark_hash != used.benchmark_hash:
-        why = f"asked a changed '{newest.benchmark}', which the other side has no results of"
+        why = f"ran a changed '{newest.benchmark}', for which the other side has no results"
     elif len(newest.cases) < len(used.cases):
-        why = f"asked {len(newest.cases)} of the {len(used.cases)} cases of '{newest.benchmark}'"
+        why = f"ran only {len(newest.cases)} of the {len(used.cases)} cases of '{newest.benchmark}'"
     else:
         others = ", ".join(f"'{other}'" for other in beside if other != ref)
         why = f"does not have {others}, and run {used.run_id} has both at the same versions"

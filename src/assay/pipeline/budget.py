@@ -32,11 +32,11 @@ def _blind_spots(budget: Budget, use: AgentUse, role: str) -> Iterator[str]:
     price = Price(use, make_agent(use))
     if budget.usd is not None and price.is_unknown:
         yield (
-            f"The budget in usd cannot see {role} '{use.name}': its cost is unknown unless its answers report it. Give its "
+            f"The budget in usd does not cover {role} '{use.name}', whose cost is unknown unless its answers report it. Give its "
             "price in usd per million tokens (price: {input: X, output: Y}), or declare that it costs nothing (price: free)."
         )
     if budget.tokens is not None and not price.sees_tokens:
         yield (
-            f"The budget in tokens cannot see {role} '{use.name}' unless its answers report usage. If it calls no model, say "
+            f"The budget in tokens does not cover {role} '{use.name}' unless its answers report usage. If it calls no model, say "
             "so: price: free."
         )

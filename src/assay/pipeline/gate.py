@@ -163,7 +163,7 @@ def unlike(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
     for first, second in matching_trials(a, b):
         kinds = ["simulated" if trial.is_simulated else "measured" for trial in (first, second)]
         if kinds[0] != kinds[1]:
-            return f"'{second.name}' is {kinds[1]}, in the baseline it is {kinds[0]}. Compare like with like."
+            return f"'{second.name}' is {kinds[1]}, but it is {kinds[0]} in the baseline. Simulated and measured results cannot be compared."
     return _other_machine(a, b, metrics)
 
 
@@ -173,10 +173,10 @@ def _other_suite(a: Report, b: Report) -> str:
     if first is None or second is None or first.hash == second.hash:
         return ""
     if first.name != second.name:
-        return f"it is of suite '{second.name}', the baseline of suite '{first.name}'."
+        return f"it ran suite '{second.name}', but the baseline ran suite '{first.name}'."
     return (
-        f"suite '{second.name}' was changed since (definition {first.hash[:8]}, now {second.hash[:8]}). "
-        "Run the baseline again with the suite as it is now, and set it again."
+        f"suite '{second.name}' has changed (definition {first.hash[:8]}, now {second.hash[:8]}). "
+        "Run the baseline again with the current suite, and set it again."
     )
 
 
@@ -189,7 +189,7 @@ def _nothing_in_common(a: Report, b: Report) -> str:
         )
     first, second = pairs[0]
     if first.stored.trial.benchmark != second.stored.trial.benchmark:
-        return f"it measures {_benchmarks(b)}, the baseline {_benchmarks(a)}."
+        return f"it measures {_benchmarks(b)}, but the baseline measures {_benchmarks(a)}."
     if names := differing_params(first, second):
         listed = ", ".join(f"'{name}'" for name in names)
         return f"the params differ in {listed}. Run both with the same params."
@@ -232,7 +232,7 @@ def _about_lost_metrics(a: Report, b: Report, asked: Sequence[str]) -> Iterator[
         listed = ", ".join(f"'{name}'" for name in lost)
         yield Doubt(
             "unjudged",
-            f"The baseline has {listed}, the run does not, so it is not judged.",
+            f"Not judged: the baseline has {listed}, but the run does not.",
             f"See why: assay show {b.run.id}",
             second.name,
         )

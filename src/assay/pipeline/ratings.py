@@ -215,7 +215,7 @@ def find_failed_cases(store: Store, ref: str) -> dict[str, frozenset[str]]:
     found = store.run(ref)
     suite = store.suite_of(found.id)
     if suite is None:
-        raise PlanError(f"Run '{found.id}' is not of a suite, so it has no cases.")
+        raise PlanError(f"Run '{found.id}' did not run a suite, so it has no cases.")
     marks = {benchmark.id: benchmark.rubric.pass_mark for benchmark in suite.benchmarks}
     failed: dict[str, set[str]] = {}
     for stored in (stored for stored in found.trials if stored.trial.cases):
@@ -248,7 +248,7 @@ def rescore(store: Store, ref: str) -> Rescored:
     found = store.run(ref)
     suite = store.suite_of(found.id)
     if suite is None:
-        raise PlanError(f"Run '{found.id}' is not of a suite, so there is nothing to judge.")
+        raise PlanError(f"Run '{found.id}' did not run a suite, so there is nothing to score again.")
     store.require_idle(found.id)
     for file in found.load:
         lookup.load_file(Path(file))

@@ -209,7 +209,7 @@ def _scopes_to_set(store: Store, suite: Suite, run: Run) -> dict[RatingScope, li
     if run.state is RunState.RUNNING:
         raise PlanError(f"Run '{run.id}' is still running. Wait for it, or name another run.")
     if run.suite is None or run.suite.name != suite.name:
-        raise PlanError(f"Run '{run.id}' is not of suite '{suite.name}', so it cannot be its reference.")
+        raise PlanError(f"Run '{run.id}' did not run suite '{suite.name}', so it cannot be its reference.")
     hashes = {benchmark.id: benchmark.hash for benchmark in suite.benchmarks}
     found = {s: ids for s, ids in store.rating_scopes(run.id).items() if hashes.get(s.benchmark) == s.hash}
     if not found:

@@ -254,7 +254,7 @@ class Start:
         if subject.check is None:
             return ""
         marks = sorted({benchmark.rubric.pass_mark for benchmark, _ in subject.check.pairs})
-        return f"{subject.options.dataset}, passed from {' or '.join(map(significant, marks))}"
+        return f"{subject.options.dataset}, pass mark {' or '.join(map(significant, marks))}"
 
 
 def measure_baseline(

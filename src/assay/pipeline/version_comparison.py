@@ -101,7 +101,7 @@ def compare_against(
     for first, second in pairs.values():
         there, here = machine_of(first), machine_of(second)
         if there != here:
-            moved_house = f"The machine changed ({there}; now {here}), so times and memory are not compared. Run both on one."
+            moved_house = f"The machine changed ({there}; now {here}), so times and memory are not compared. Run both on the same machine."
             break
     # The trials of a run share its pace, so each run counts once.
     facts = [{pair[side].run_id: pair[side].facts for pair in pairs.values()} for side in (0, 1)]

@@ -71,14 +71,13 @@ def _warnings(benchmark: Benchmark) -> Iterator[CaseWarning]:
                 if needs.keys and not any(_has(case, key) for key in needs.keys):
                     unscorable[needs].append(case.id)
     for key, ids in misspelt.items():
-        message = f"nothing reads the key '{key}' of {_format_cases(ids)}."
+        message = f"the key '{key}' of {_format_cases(ids)} is not used."
         yield CaseWarning(benchmark.id, tuple(ids), key, message, f"Did you mean '{near[key]}'?")
     for needs, ids in unscorable.items():
         lacking = " and no ".join(f"'{key}'" for key in needs.keys)
         message = f"scorer '{needs.scorer}' cannot score {_format_cases(ids)}: there is no {lacking}."
-        yield CaseWarning(
-            benchmark.id, tuple(ids), "", message, "Add it to the case, or choose another scorer."
-        )
+        hint = f"Add {'it' if len(needs.keys) == 1 else 'one of them'} to the case, or choose another scorer."
+        yield CaseWarning(benchmark.id, tuple(ids), "", message, hint)
 
 
 @dataclass(frozen=True, slots=True)

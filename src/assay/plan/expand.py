@@ -139,7 +139,7 @@ def trials_of_entry(
     except (LookupFailed, MissingExtra, PlanError) as error:
         problem = str(error)
         if isinstance(error, LookupFailed) and ":" not in entry.experiment and "Did you mean" not in problem:
-            problem += " If it is defined in a file of yours, name that in the spec (load: FILE.py) or with --load FILE.py."
+            problem += " If one of your files defines it, name that file in the spec (load: FILE.py) or with --load FILE.py."
         own_mistakes.append(origin.mistake(("experiment",), problem))
     if own_mistakes:
         mistakes += own_mistakes
@@ -203,7 +203,7 @@ def _resolve_params(
     for fault in wrong:
         mistakes.append(located.origin.mistake(_param_place(entry, fault.name), fault.problem, fault.hint))
     if not wrong and (twice := _twice(every, swept)):
-        mistakes.append(located.origin.mistake(("sweep",), f"makes the same point twice: {twice}."))
+        mistakes.append(located.origin.mistake(("sweep",), f"has the same point twice: {twice}."))
     return [params for params, _ in every]
 
 
@@ -274,7 +274,7 @@ def _axis_mistakes(located: LocatedEntry, axes: Mapping[str, list[Any]]) -> list
     total = count(axes, entry.strategy, entry.samples)
     if total > MAX_TRIALS:
         hint = f"At most {MAX_TRIALS:,} can be run: use strategy: random with samples: N, or fewer values."
-        mistakes.append(origin.mistake(("sweep",), f"makes {total:,} points.", hint))
+        mistakes.append(origin.mistake(("sweep",), f"has {total:,} points.", hint))
     return mistakes
 
 
@@ -310,10 +310,12 @@ def _contradictions(located: LocatedEntry) -> Iterator[Mistake]:
         problem = "'random' needs samples, the number of points to draw."
         yield mistake(("strategy",), problem, "Add: samples: 10")
     if iterations.until is not None and iterations.measured != "auto":
-        yield mistake(("iterations", "until"), "works only with measured: auto.", "Remove one of them.")
+        yield mistake(
+            ("iterations", "until"), "works only with measured: auto.", "Set that, or remove until."
+        )
     if entry.isolation == "cold" and iterations.measured == "auto":
         problem = "'cold' cannot be combined with measured: auto."
-        yield mistake(("isolation",), problem, "Give iterations.measured a number.")
+        yield mistake(("isolation",), problem, "Set iterations.measured to a number.")
     if entry.isolation != "inline":
         return
     hint = "Use: isolation: process"

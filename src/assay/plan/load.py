@@ -97,7 +97,7 @@ def _not_found(target: str, settings: Settings, known: set[str], suites: SuiteAg
     searched = [format_path(file) for file in (*settings.agent_files(), *suites.searched)]
     where = f"Searched: {', '.join(['registered agents', *searched])}."
     if not searched:
-        where += " There is no file of agents and no suite in assay.toml or in this folder."
+        where += " Neither assay.toml nor this folder has an agents file or a suite."
     unread = (
         f" Could not be read: {', '.join(map(format_path, suites.unreadable))}." if suites.unreadable else ""
     )

@@ -114,7 +114,7 @@ def _unknown(name: str, targets: Sequence[_Target]) -> str:
         f"{min(target.names, key=len)} has {', '.join(sorted(target.params or ())) or 'none'}"
         for target in targets
     )
-    return f"'{name}' is a param of none of the experiments: {has}. {did_you_mean(name, known)}".strip()
+    return f"No experiment has a param '{name}': {has}. {did_you_mean(name, known)}".strip()
 
 
 def options_for(use: AgentUse, agents: Sequence[AgentUse], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def question_problems(plan: Plan, section: UntilDecidedSection) -> Iterator[str]
     if any(trial.isolation is not Isolation.PROCESS for trial in trials) and not plan.suite:
         yield "pairs fresh processes. Use: isolation: process"
     if any(trial.iterations.until for trial in trials):
-        yield "cannot be combined with 'measured: auto'. Give iterations.measured a number."
+        yield "cannot be combined with 'measured: auto'. Set iterations.measured to a number."
     if section.max is not None and any(trial.processes > 1 for trial in trials):
         yield "'max' and 'processes' mean the same here. Remove one of them."
     if plan.suite and section.decided == "accuracy":

@@ -151,9 +151,7 @@ def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions
             replace(trial, index=index, suite=suite.name) for index, trial in enumerate(made, len(trials))
         ]
     if not trials:
-        raise PlanError(
-            f"{' and '.join(options.cases.options)} leave no case of suite '{suite.name}' to run."
-        )
+        raise PlanError(f"No case of suite '{suite.name}' matches {' and '.join(options.cases.options)}.")
     return Plan(
         name=suite.name,
         trials=tuple(trials),

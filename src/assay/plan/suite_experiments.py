@@ -137,8 +137,8 @@ def _metric_mistakes(benchmark: Benchmark, origin: KeyOrigin) -> list[Mistake]:
         near = did_you_mean(name, known)
         if name in known or (not benchmark.asks_agents and not near):
             continue
-        listed = "" if near else f"There are {', '.join(sorted(known))}."
-        problem = f"There is no metric '{name}' here."
+        listed = "" if near else f"Known: {', '.join(sorted(known))}."
+        problem = f"'{name}' is not a metric of this benchmark."
         mistakes.append(origin.mistake(("metrics_measured", index), problem, near or listed))
     return mistakes
 

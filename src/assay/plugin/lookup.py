@@ -286,7 +286,9 @@ def _import(target: str, kind: str, name: str) -> Any:
 
 def _module(module_name: str, kind: str, name: str) -> ModuleType:
     if not all(part.isidentifier() for part in module_name.split(".")):
-        raise LookupFailed(f"'{name}' is not a name, module:attribute or file.py::name among the {kind}.")
+        raise LookupFailed(
+            f"'{name}' does not name one of the {kind}. Write a name, module:attribute or file.py::name."
+        )
     try:
         with importing(module_name):
             if ":" in name:  # written by the user; what an installed distribution registers has a plain name
@@ -296,9 +298,9 @@ def _module(module_name: str, kind: str, name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         absent = error.name or "?"
         if absent == module_name or module_name.startswith(absent + "."):
-            problem = f"There is no module '{absent}', which '{name}' among the {kind} names."
+            problem = f"'{name}' cannot be imported: there is no module '{absent}'."
             raise LookupFailed(problem) from error
-        problem = f"'{name}' among the {kind} needs the package '{absent}': {_install_command(absent)}"
+        problem = f"'{name}' needs the package '{absent}': {_install_command(absent)}"
         raise MissingExtra(problem) from error
     except (KeyboardInterrupt, ImportEnded):
         raise

@@ -143,7 +143,7 @@ def find_sandbox(user: str, wanted: str | None = None) -> Sandbox:
     if problem:
         raise PlanError(
             f"{user} needs a sandbox, but {problem}. {_advice(name)} "
-            "To do without, for what you trust: --sandbox none."
+            "To run code that you trust without a sandbox: --sandbox none."
         )
     if (noted := _noted.get()) is not None:
         noted.add(f"{name} {sandbox.version()}".strip())

@@ -243,7 +243,7 @@ def judge_quality(judged: Correctness | None, calm: Quality | None) -> list[Scen
     if change is None or change.high is None:
         return [ScenarioJudgement("quality", f"{text}; one case is too few to tell a change from chance")]
     is_worse = change.high < 0 and change.value < -_NOTABLE
-    text = f"{text}: case by case a change of {significant(change.value)}"
+    text = f"{text}: a mean change of {significant(change.value)} per case"
     return [ScenarioJudgement("quality", text, change.value, change.low, change.high, "", not is_worse)]
 
 
@@ -252,7 +252,7 @@ def _describe_unscored(judged: Correctness | None) -> list[str]:
         return []
     of = count(judged.scored + judged.unscored)
     text = f"{count(judged.unscored)} of {of} answers could not be scored"
-    return [f"{text}: correctness is that of the others." if judged.scored else f"{text}."]
+    return [f"{text}: correctness covers only the others." if judged.scored else f"{text}."]
 
 
 def _join_moments(stretches: Sequence[Stretch]) -> tuple[Moment, ...]:

@@ -93,7 +93,7 @@ def capacity_text(document: Mapping[str, Any]) -> str:
         return f"{shown} {limit}"
     broken = significant(document["breaking_rate"])
     cause = _LIMITS.get(document["cause"], document["cause"])
-    return f"{shown} It broke at {broken} requests/s ({cause}: {document['why']})."
+    return f"{shown} Not sustained: {broken} requests/s ({cause}: {document['why']})."
 
 
 def interval_text(document: Mapping[str, Any]) -> str:
@@ -113,9 +113,9 @@ def capacity_notes(document: Mapping[str, Any]) -> Iterator[str]:
     """Whether it was confirmed, and what a closed loop brought."""
     if document["sustained_rate"] is not None:
         yield (
-            "Confirmed: a lower rate held, and a higher one broke."
+            "Confirmed: a lower rate was sustained, and a higher one was not."
             if document["confirmed"]
-            else "Not confirmed: that takes a lower rate that holds and a higher one that breaks."
+            else "Not confirmed: that takes a lower rate that is sustained and a higher one that is not."
         )
     if document["knee_concurrency"] is not None:
         yield (

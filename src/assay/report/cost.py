@@ -67,9 +67,9 @@ def front_sentence(made: CostAnalysis) -> str:
 def sensitivity_text(configuration: ConfigurationCost) -> str:
     """Which price matters most, and what half of it more or less makes of the cost of a task."""
     part = max(configuration.prices, key=lambda part: part.share)
-    which = "its cost as a whole" if part.name == "all" else f"the price of {part_name(part)}"
+    which = "its total cost" if part.name == "all" else f"the price of {part_name(part)}"
     share = "" if part.name == "all" else f" ({percent(part.share)} of the cost)"
-    return f"± 50 % of {which}{share}: a task costs {usd(part.at_half_less)} to {usd(part.at_half_more)}"
+    return f"if {which}{share} changes by ± 50 %, a task costs {usd(part.at_half_less)} to {usd(part.at_half_more)}"
 
 
 def part_name(part: PricePart | BreakEven) -> str:
@@ -101,7 +101,7 @@ def break_even_text(point: BreakEven) -> str:
         if point.break_even is None
         else f", from {price_text(point.part, point.price)} to {usd(point.break_even)}"
     )
-    return f"'{point.configuration}' costs as much per solved task as '{point.other}' if its price of {part_name(point)} changes by {moved}{at}."
+    return f"'{point.configuration}' costs as much per solved task as '{point.other}' if {'its total cost' if point.part == 'all' else f'its price of {part_name(point)}'} changes by {moved}{at}."
 
 
 def select_break_even(made: CostAnalysis, limit: int) -> Iterator[BreakEven]:

@@ -54,7 +54,7 @@ COLOURS = {"bad": "red", "warn": "yellow", "good": "green"}
 def outcome(state: RunState, verdicts: Sequence[str] = ()) -> RunOutcome:
     """
     >>> outcome(RunState.COMPLETED), outcome(RunState.COMPLETED, ["ok", "slo_broken"])
-    (RunOutcome(text='completed', tone='good'), RunOutcome(text='SLO broken', tone='bad'))
+    (RunOutcome(text='completed', tone='good'), RunOutcome(text='SLO not met', tone='bad'))
     """
     if state is RunState.COMPLETED and (verdict := worst_verdict(verdicts)) is not None:
         return RunOutcome(verdict.text, verdict.tone)

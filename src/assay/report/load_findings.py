@@ -61,7 +61,7 @@ def findings_of(document: Mapping[str, Any]) -> list[LoadRemark]:
 
 
 def _objective(objective: Mapping[str, Any]) -> LoadRemark:
-    tone, word = {True: ("good", "kept"), False: ("bad", "broken"), None: ("warn", "not measured")}[
+    tone, word = {True: ("good", "met"), False: ("bad", "not met"), None: ("warn", "not measured")}[
         objective["met"]
     ]
     figure = "" if objective["value"] is None else objective_figure(objective)

@@ -242,7 +242,7 @@ def rating_doubts(contest: Contest) -> list[str]:
             agents.setdefault(text, []).append(entry.label)
     said = [f"{_of(labels, contest)}{text}" for text, labels in agents.items()]
     if not contest.is_comparable:
-        said.append("overall rests on different dimensions here: compare the dimensions, not the overall")
+        said.append("overall ratings combine different dimensions here: compare the dimensions instead")
     return said
 
 

@@ -94,7 +94,7 @@ class SimulationConfig(BaseModel):
         settings = {name: value for name, value in given.items() if name != "num_agents"}
         if doubled := [f"{kind}_agents" for kind in KINDS if f"{kind}_agents" in settings]:
             raise ValueError(
-                f"'num_agents' is the sum of all kinds: leave it out, or {' and '.join(doubled)}."
+                f"'num_agents' is the sum of all kinds: leave out either 'num_agents' or {' and '.join(doubled)}."
             )
         return settings | split_agents(total)
 

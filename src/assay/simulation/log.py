@@ -29,7 +29,7 @@ _INSERT = {
 }
 _ADVICE = {
     "SQLITE_FULL": "the disk is full. Free some space, or log to memory: use_in_memory_db.",
-    "SQLITE_IOERR": "the disk refused the data. Is it full, or a quota reached?",
+    "SQLITE_IOERR": "the disk refused the data. Is it full, or is a quota used up?",
     "SQLITE_BUSY": "another program has locked the database. Close it, or use another file.",
     "SQLITE_READONLY": "the file or its folder is read-only. Use another folder.",
     "SQLITE_CANTOPEN": "the file cannot be opened. Does its folder exist, and may it be written to?",

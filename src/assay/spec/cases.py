@@ -230,10 +230,10 @@ def _first(row: dict[str, Any], keys: Iterable[str]) -> Any:
 def _near_input(key: str) -> str:
     """
     >>> _near_input("inptu")
-    "Did you mean 'input' by 'inptu'?"
+    "Did you mean 'input' instead of 'inptu'?"
     """
     near = difflib.get_close_matches(key, _INPUT, n=1, cutoff=0.75)
-    return f"Did you mean '{near[0]}' by '{key}'?" if near else ""
+    return f"Did you mean '{near[0]}' instead of '{key}'?" if near else ""
 
 
 def _id(value: Any, number: int) -> str:

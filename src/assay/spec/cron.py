@@ -109,7 +109,7 @@ class Schedule:
         fields = _MACROS.get(text.strip().lower(), text).split()
         if len(fields) != len(_FIELDS):
             raise ValueError(
-                f"'{text}' has {len(fields)} fields, cron has 5: minute hour day-of-month month day-of-week"
+                f"'{text}' has {len(fields)} fields, but a cron schedule has 5: minute hour day-of-month month day-of-week"
             )
         minutes, hours, days, months, weekdays = (
             field.values(written) for field, written in zip(_FIELDS, fields, strict=True)

@@ -77,7 +77,7 @@ def _turns(row: object) -> list[SessionTurn]:
         if isinstance(row.get(name), str):
             return [SessionTurn(sendable(row[name]), max_tokens=most, delay=delay)]
     if any(name in row for name in PROMPT_KEYS):
-        raise ValueError("has an empty prompt")
+        raise ValueError("the prompt is empty")
     raise ValueError(f"has no {_NO_PROMPT}, and neither 'messages' nor 'turns'")
 
 

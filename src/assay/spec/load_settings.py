@@ -166,7 +166,7 @@ def sendable(prompt: str) -> str:
     except UnicodeEncodeError:
         raise ValueError("has half a character, which cannot be sent") from None
     if not prompt.strip():
-        raise ValueError("has an empty prompt")
+        raise ValueError("the prompt is empty")
     return prompt
 
 

@@ -100,7 +100,7 @@ def load_spec(path: Path, changes: Mapping[str, Any] | None = None, own: OwnChan
     """Read a spec file; `changes` are laid over its keys, mapping by mapping, then those of each experiment's `own`."""
     document = read_document(path)
     if not isinstance(document.value, dict):
-        problem = "has no keys. A spec starts with: experiment: NAME"
+        problem = "has no keys. A spec starts with experiment: NAME, a suite with suite: NAME"
         raise SpecError([*document.mistakes, Mistake(str(path), 1, "", problem)])
     return _spec(document, path.resolve().parent, changes or {}, own)
 

@@ -25,7 +25,7 @@ _WRITTEN = re.compile(
 _STATISTIC = re.compile(r"(mean|median|min|max|p\d{1,2}(?:\.\d+)?)_(.+)")
 _PASSES = re.compile(r"pass[@^][1-9]\d*")
 _LIKE_A_PERCENTILE = re.compile(r"p\d+(?:\.\d+)?_.+")
-_HINT = f"Write a name, one of {' '.join(SIGNS)} and a number: accuracy>=0.9"
+_HINT = f"Write a name, an operator ({' '.join(SIGNS)}) and a number, as in accuracy>=0.9"
 
 
 def parse_requirements(written: str | Sequence[str]) -> list[Requirement]:
@@ -36,7 +36,7 @@ def parse_requirements(written: str | Sequence[str]) -> list[Requirement]:
     texts = [written] if isinstance(written, str) else written
     for text in texts:
         if not text.strip(" ,"):
-            raise ValueError(f"it is empty. {_HINT}")
+            raise ValueError(f"is empty. {_HINT}")
     return [_parse(part.strip()) for text in texts for part in text.split(",") if part.strip()]
 
 
@@ -94,7 +94,7 @@ def unknown_name(name: str, metrics: Collection[str] = ()) -> str:
         *known,
     ]
     known_kinds = "Use a rating such as accuracy, completion, cost_per_solved, pass@K, or a metric such as seconds or p95_seconds."
-    return f"There is no '{name}' that can be required. {did_you_mean(name, nearest) or known_kinds}"
+    return f"'{name}' cannot be required. {did_you_mean(name, nearest) or known_kinds}"
 
 
 def unknown_benchmark(requirements: Iterable[Requirement], known: Collection[str]) -> str:

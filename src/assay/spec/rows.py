@@ -42,7 +42,7 @@ class FileMistakes:
         """Raise SpecError if there are any mistakes."""
         if self.more:
             wrong = "1 more line is wrong" if self.more == 1 else f"{self.more} more lines are wrong"
-            self.mistakes.append(Mistake(str(self.path), None, "", f"and {wrong}"))
+            self.mistakes.append(Mistake(str(self.path), None, "", wrong))
         if self.mistakes:
             raise SpecError(self.mistakes)
 
@@ -74,7 +74,7 @@ def readable(path: Path, newline: str | None = None) -> Iterator[TextIO]:
     except OSError as error:
         raise SpecError([Mistake(str(path), None, "", f"cannot be read: {error.strerror}.")]) from None
     except UnicodeDecodeError:
-        raise SpecError([Mistake(str(path), None, "", "cannot be read: it is not text in UTF-8")]) from None
+        raise SpecError([Mistake(str(path), None, "", "is not UTF-8 text")]) from None
 
 
 def _open(path: Path, newline: str | None) -> TextIO:

@@ -177,11 +177,11 @@ def _problem(section: str, key: str, value: Any) -> tuple[str, str]:
     if key == "port" and not _is_whole(value, 1, 65535):
         return "must be a whole number from 1 to 65535.", "Write: 8765"
     if key in _LEAST_1 and not _is_whole(value, 1):
-        return "must be a whole number, 1 or more.", f"Write: {_LEAST_1[key]}"
+        return "must be a whole number of at least 1.", f"Write: {_LEAST_1[key]}"
     if key == "sync_seconds" and not _is_whole(value, 0, 3600):
         return "must be a whole number of seconds, 0 to 3600.", "Write: 60"
     if key == "webhook" and not (isinstance(value, str) and value.startswith(("http://", "https://", "${"))):
-        return "must be text, a URL or a variable that has one.", 'Write: "${ALERT_URL}"'
+        return "must be a URL, or a variable that holds one.", 'Write: "${ALERT_URL}"'
     if key == "timezone" and not _is_zone(value):
         return "must be the name of a time zone.", 'Write: "Europe/Berlin"'
     return "", ""

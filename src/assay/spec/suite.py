@@ -62,7 +62,7 @@ class SuiteIterationsSection(Section):
     warmup: Count | None = Field(
         None,
         description="Warm-up executions of a trial, which are not counted. Default: 1, or 0 for agents that are remote "
-        "or have a price.",
+        "or recorded, or have a price other than `free`.",
         examples=[1],
     )
     measured: PositiveInt | None = Field(
@@ -130,7 +130,7 @@ class DatasetSection(BaseModel):
     def _check_own_keys(self) -> DatasetSection:
         for key, value in (self.model_extra or {}).items():
             if near := did_you_mean(key, type(self).model_fields):
-                raise ValueError(f"does not know '{key}'. {near}")
+                raise ValueError(f"'{key}' is not a key of a dataset. {near}")
             if not isinstance(value, str | int | float | bool):
                 raise ValueError(f"'{key}' must be text, a number, true or false.")
         return self
@@ -564,7 +564,7 @@ def _benchmark(
         uses = (ScorerUse("exact"),)
     if (size := section.dataset.size) is not None and size != len(own_cases) and own_cases:
         number = "there is 1 case" if len(own_cases) == 1 else f"there are {len(own_cases)} cases"
-        hint = "Leave it out: it is counted."
+        hint = "Leave it out: Assay counts the cases."
         mistakes.append(document.mistake((*place, "dataset", "size"), f"is {size}, but {number}.", hint))
     names = [use.score_name for use in uses]
     for index, use in enumerate(uses):
@@ -617,7 +617,7 @@ def _check_misplaced_keys(section: BenchmarkSection, document: Document, place: 
         return
     for key in ("params", "sweep", "processes", "cleanup"):
         if key in section.model_fields_set:
-            hint = "Options of an agent belong to the agent." if key in ("params", "sweep") else ""
+            hint = "Write options of an agent into its definition." if key in ("params", "sweep") else ""
             yield document.mistake((*place, key), "works only with an experiment other than 'ask'.", hint)
 
 

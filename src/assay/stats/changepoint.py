@@ -79,7 +79,12 @@ def detect(values: Sequence[float], report: Progress = ignore_progress) -> Histo
     """
     series = _check_series(values)
     if series.size < FEWEST:
-        return History((), None, series.size, f"{series.size} of at least {FEWEST} points")
+        return History(
+            (),
+            None,
+            series.size,
+            f"{series.size} point{'s' * (series.size != 1)}, but at least {FEWEST} are needed",
+        )
     scaled = comparable_scale(series)
     (points,) = scaled.samples
     is_log = scaled.scale is Scale.RATIO

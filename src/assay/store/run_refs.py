@@ -88,6 +88,6 @@ def _baseline(connection: sa.Connection, name: str) -> str:
     if run_id is None:
         known = connection.scalars(sa.select(baselines.c.name).where(own))
         raise RunNotFound(
-            f"{no_such(name, 'baselines', known)} Make one: {shell_command('baseline set', name, 'RUN')}"
+            f"{no_such(name, 'baselines', known)} Create it: {shell_command('baseline set', name, 'RUN')}"
         )
     return run_id

@@ -37,8 +37,7 @@ def about_missing(a: Report, b: Report, missing: Missing) -> Iterator[Doubt]:
     if missing.trials:
         yield Doubt(
             "missing",
-            f"The run lacks {len(missing.trials)} of {len(a.trials)} trials of the baseline: {_some(missing.trials)}. "
-            "They are not judged.",
+            f"Not judged, because the run lacks {len(missing.trials)} of {len(a.trials)} trials of the baseline: {_some(missing.trials)}.",
             "Run the same agents and benchmarks as the baseline.",
         )
     for first, second in pairs:
@@ -46,8 +45,7 @@ def about_missing(a: Report, b: Report, missing: Missing) -> Iterator[Doubt]:
             known = len(find_scored_cases(first))
             yield Doubt(
                 "missing",
-                f"{len(names)} of {known} cases of the baseline have no score in the run: {_some(names)}. "
-                "They are not judged.",
+                f"Not judged, because {len(names)} of {known} cases of the baseline have no score in the run: {_some(names)}.",
                 f"See why: assay show {b.run.id}",
                 second.name,
             )

@@ -70,10 +70,8 @@ def _showdown(
     winners = _withhold_unsupported_winners(winners, own, (first.agent, second.agent))
     if pairs[0][0].stored.trial.agent.name == pairs[0][1].stored.trial.agent.name:
         winners = _with_verdict_on_scores(winners, own, (first.agent, second.agent))
-    unscored = [
-        f"of '{side.agent}' on {and_list(side.unscored)}" for side in (first, second) if side.unscored
-    ]
-    scoring_failed = f"Nothing could be scored {and_list(unscored)}, because scoring failed: neither can be called better than the other."
+    unscored = [f"'{side.agent}' on {and_list(side.unscored)}" for side in (first, second) if side.unscored]
+    scoring_failed = f"Scoring failed for {and_list(unscored)}, so neither agent can be called better."
     # Why nobody can win; the first reason is shown.
     refusal = (
         _describe_mixed_kinds(pairs)
@@ -105,8 +103,8 @@ def _describe_mixed_kinds(pairs: Sequence[tuple[TrialReport, TrialReport]]) -> s
         if first != second:
             made_up, real = (trial.stored.trial.agent.name for trial in (pair if first else reversed(pair)))
             return (
-                f"'{made_up}' is simulated, so its figures are made up, and '{real}' was measured: "
-                "neither can be called better than the other. Compare like with like."
+                f"'{made_up}' is simulated and '{real}' was measured, so neither can be called better. "
+                "Compare measured results with measured ones."
             )
     return ""
 

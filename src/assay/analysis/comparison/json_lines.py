@@ -106,7 +106,7 @@ def _compare_times(question: LineQuestion) -> tuple[Effect | None, str]:
         return effect, f"{count} too few: use at least {needed}{'' if question.is_paired else ' per side'}."
     if effect.scale is Scale.DIFFERENCE:
         nothing = Effect(effect.scale, math.nan, math.nan, math.nan, effect.p, effect.method)
-        return nothing, "Times of zero or less have no ratio."
+        return nothing, "Times must be greater than zero, because they are compared by their ratio."
     return effect, ""
 
 

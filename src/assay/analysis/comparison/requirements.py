@@ -65,7 +65,7 @@ def _of_trial(requirement: Requirement, trial: TrialReport) -> CheckedRequiremen
     ratings = trial.ratings
     if ratings is None:
         return CheckedRequirement(
-            requirement, trial.name, note="the trial is not rated, because it is not of a suite"
+            requirement, trial.name, note="the trial is not rated, because it does not belong to a suite"
         )
     if requirement.name in ("cost_per_solved", "tokens_per_solved"):
         return _per_solved(requirement, trial.name, ratings)

@@ -241,7 +241,7 @@ def _pair(trials: Sequence[TrialReport], metric: Metric) -> tuple[TrialReport, T
         if first.stored.trial.agent.name != second.stored.trial.agent.name and variances is not None:
             pairs.append((variances.case, first, second))
     if not pairs:
-        return trials[0], None, "one stored agent; the other is assumed to be like it"
+        return trials[0], None, "one stored agent; the second is assumed to behave like it"
     pairs.sort(key=lambda pair: pair[0])
     _, first, second = pairs[len(pairs) // 2]
     names = " and ".join(f"'{trial.stored.trial.agent.name}'" for trial in (first, second))

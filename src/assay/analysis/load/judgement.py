@@ -147,7 +147,7 @@ def _busy(result: LoadResult, load: Load) -> str | None:
         return None
     busy = [generator for generator in result.generators if generator.cpu_share > BUSY]
     return (
-        f"A worker of the load generator{_name_nodes(busy)} used {percent(result.cpu_share)} of its core (too much above "
+        f"A worker of the load generator{_name_nodes(busy)} used {percent(result.cpu_share)} of its core (limit: "
         f"{percent(BUSY)}), so it may have limited the rate, not the server. Use --workers."
     )
 
@@ -207,7 +207,7 @@ def _rate_off(result: LoadResult, load: Load) -> str | None:
         return None
     return (
         f"{significant(result.achieved_rate)} of {significant(offered)} requests/s were sent, "
-        f"{percent(abs(result.achieved_rate / offered - 1))} off (more than {percent(_RATE_OFF)}): "
+        f"{percent(abs(result.achieved_rate / offered - 1))} off (limit: {percent(_RATE_OFF)}): "
         "the actual load differs from the requested one."
     )
 
@@ -222,7 +222,7 @@ def _concurrency_off(result: LoadResult, load: Load) -> str | None:
         return None
     return (
         f"{significant(result.concurrency)} of {asked} requests were in flight on average (by Little's law), "
-        f"{percent(abs(result.concurrency / asked - 1))} off (more than {percent(_CONCURRENCY_OFF)}): "
+        f"{percent(abs(result.concurrency / asked - 1))} off (limit: {percent(_CONCURRENCY_OFF)}): "
         "the actual load differs from the requested one."
     )
 
@@ -369,7 +369,7 @@ def _saturation(result: LoadResult, load: Load) -> str | None:
         return None
     return (
         f"The server is saturated: {significant(result.throughput.value)} answers/s of {significant(result.offered_rate)} "
-        "requests/s offered. Latency, counted from when requests were due, grows for as long as the load lasts."
+        "requests/s offered. Latency, counted from when requests were due, keeps growing as long as the load lasts."
     )
 
 

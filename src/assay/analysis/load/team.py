@@ -22,6 +22,7 @@ from assay.model.figure import Figure
 from assay.model.team import Contention, Grade, Leg, Round, Stint, TeamFinding, Teammate
 from assay.stats.effect import Effect
 from assay.stats.paired_figures import FEWEST_RANKED, difference_of_pairs, level_of, ratio_of_pairs
+from assay.units import percent
 
 _SPEEDUP = Metric("speedup", "", Better.HIGHER, Kind.DERIVED)
 SKEW_SHARE = 0.01
@@ -391,7 +392,7 @@ def _about_work(pairs: _LegPairs) -> Iterable[str]:
     is_chance = found is not None and len(pairs) > 1 and not found.excludes_neutral
     if abs(ratio - 1) > TOKENS_APART and not is_chance:
         yield (
-            f"The legs did not do the same work: answers were {abs(ratio - 1):.1%} "
+            f"The legs did not do the same work: answers were {percent(abs(ratio - 1))} "
             f"{'longer' if ratio > 1 else 'shorter'} in the concurrent leg. Compare throughput, or set the temperature, "
             "seed and token limit of the model."
         )

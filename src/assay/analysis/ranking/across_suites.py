@@ -72,12 +72,12 @@ def across(suites: Mapping[str, Sequence[Contender]], metric: str = "overall") -
         return None
     doubts = []
     if lacking := [agent.agent for agent in merged if agent not in whole]:
-        doubts.append(f"{', '.join(lacking)} did not run every benchmark: not ranked here.")
+        doubts.append(f"Not ranked here, because they did not run every benchmark: {', '.join(lacking)}.")
     if omitted := [
         f"{benchmark} of {suite}" for suite, benchmark in every if (suite, benchmark) not in tasks
     ]:
         doubts.append(
-            f"Not all agents ran the same cases with the same references on {', '.join(omitted)}: left out here."
+            f"Left out here, because not all agents ran the same cases with the same references: {', '.join(omitted)}."
         )
     return Across(tuple(suites), len(tasks), metric, measured, made_up, tuple(doubts))
 

@@ -80,7 +80,7 @@ def doubts(
         )
     left_out = ("speed",) if recorded and len(recorded) < len(contenders) else ()
     if missing := [name for name in DIMENSIONS if contenders and name not in (*shared, *left_out)]:
-        yield f"Not every agent is rated on {', '.join(missing)}: the ranking leaves that out."
+        yield f"Left out of the ranking, because not every agent is rated on it: {', '.join(missing)}."
     if lacking := [contender.agent for contender in contenders if len(contender.ratings) < len(benchmarks)]:
         yield (
             f"{', '.join(lacking)} did not run every benchmark: agents are compared only on benchmarks that both ran."
@@ -159,8 +159,8 @@ def _describe_unranked(board: _Board) -> Iterator[str]:
         return
     if board.metric == "overall":
         yield (
-            f"{', '.join(names)} cannot be ranked: there is no dimension that all are rated on. "
-            "Give a rubric with references, or rank by one: --metric accuracy"
+            f"{', '.join(names)} cannot be ranked: no dimension is rated for all of them. "
+            "Add references to the rubric, or rank by one dimension: --metric accuracy"
         )
     else:
         first = next(contender for contender in board.contenders if contender.agent in names)

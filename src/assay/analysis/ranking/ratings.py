@@ -407,7 +407,7 @@ def _doubts(tally: CaseTotals, unscored: int) -> Iterator[str]:
             were = "was" if missing == 1 else "were"
             yield (
                 f"the {quantity_name} of {format_count(missing, 'execution')} that {were} not ok is unknown and not counted: "
-                f"a solved case really took more {name}"
+                f"the true {quantity_name} per solved case is higher"
             )
     if unscored:
         are = "is" if unscored == 1 else "are"

@@ -21,7 +21,7 @@ _PROGRAMS = Path(__file__).parent / "runtimes"
 
 
 class Client(Command):
-    """A client program of ours that sends the prompts of a case at the same time to an OpenAI-compatible server.
+    """A built-in client program that sends the prompts of a case at the same time to an OpenAI-compatible server.
 
     The program keeps running and speaks JSON lines.
 

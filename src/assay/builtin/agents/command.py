@@ -206,7 +206,7 @@ class Command:
         words = child.take_log()
         self._end(child)
         polling = self._start_process()
-        polling.child.remark(f"{child.fault}, and was started again\n{words}")
+        polling.child.remark(f"{child.fault}, and was restarted\n{words}")
         return polling
 
     def _start_process(self) -> Polling:

@@ -312,7 +312,11 @@ class _Course:
 
 
 def _with_earlier(text: str, earlier: Sequence[Mapping[str, object]]) -> str:
-    return f"{text} (try {len(earlier) + 1}, before it: {_format_attempts(earlier)})" if earlier else text
+    return (
+        f"{text} (attempt {len(earlier) + 1}; earlier attempts: {_format_attempts(earlier)})"
+        if earlier
+        else text
+    )
 
 
 def _format_attempts(attempts: Sequence[Mapping[str, object]]) -> str:

@@ -48,7 +48,7 @@ class ObservationProfilerParams(WorldParams):
         cells, most = self.width * self.height, max(self.agent_counts)
         if most > cells:
             raise ValueError(
-                f"'agent_counts' has {most:,}, but the world has {cells:,} cells, at most one agent on each: raise width and height"
+                f"'agent_counts' has {most:,}, but the world has {cells:,} cells, and each holds at most one agent. Increase width and height."
             )
         return self
 

@@ -61,7 +61,7 @@ class PerceptionMetricsParams(BaseModel):
             _size_world(agents, radius)
         except PlanError as error:
             raise ValueError(
-                f"'agent_counts' {agents:,} with 'radii' {radius} need a larger world: {error}"
+                f"'agent_counts' {agents:,} with 'radii' {radius} need too large a world: {error}"
             ) from None
         return self
 

@@ -147,7 +147,7 @@ class ServingParams(BaseModel):
         if is_loopback(place.hostname) or {place.hostname, place.netloc, self.url} & set(self.allow_host):
             return ""
         return (
-            f"'{place.hostname}' is another machine. If you may test it, allow it: allow_host={place.hostname} "
+            f"'{place.hostname}' is another machine. If you are authorized to test it: allow_host={place.hostname} "
             f"(on the command line: --set allow_host={place.hostname})"
         )
 
@@ -171,7 +171,7 @@ def params_of(use: AgentUse) -> dict[str, Any]:
     if given.get("stream") is False or "cassette" in given:
         what = "a cassette" if "cassette" in given else "stream: false"
         raise BadAgent(
-            f"Agent '{use.name}' has {what}: there would be no server, or no first token, to time."
+            f"Agent '{use.name}' has {what}, so 'serving' cannot time a server and its first token."
         )
     # Limits go to `max_tokens`, which both APIs share; known options get params of their own, so that they can be swept.
     params = given.get("params")
@@ -179,8 +179,8 @@ def params_of(use: AgentUse) -> dict[str, Any]:
     most = next((inner.pop(name) for name in ("num_predict", "max_tokens") if name in inner), None)
     if isinstance(most, int) and most < 1:
         raise BadAgent(
-            f"Agent '{use.name}' asks for {most} tokens, but 'serving' needs answers of at least one and at most a known "
-            "number of tokens: for example, write num_predict: 256."
+            f"Agent '{use.name}' asks for {most} tokens, but 'serving' needs a limit of at least one token, "
+            "such as num_predict: 256."
         )
     public = f"${{OPENAI_BASE_URL:-{openai.PROVIDER.public_url}}}" if use.type == "openai" else None
     url = given.get("base_url") or public

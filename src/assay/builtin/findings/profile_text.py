@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.model.page import Bar, Cell, Lane, ListItem, PageSection, Points, Table, Timeline
 from assay.model.profile import Opportunity, Overhead, Profile, SpanUsage, TokenAnalysis
-from assay.units import count, percent, seconds, size, usd
+from assay.units import count, format_signed, percent, seconds, size, usd
 
 _TARGET = 0.05
 """Sampling is to cost less than this share of the time."""
@@ -178,12 +178,16 @@ def overhead_notes(profile: Profile) -> list[str]:
 def format_overhead(overhead: Overhead) -> str:
     """The overhead with its interval; that it cannot be told where the noise is greater."""
     if overhead.low is None or overhead.high is None:
-        return f"{overhead.value:+.1%} in one pair; more repetitions give an interval"
-    between = f"95 % interval {overhead.low:+.1%} to {overhead.high:+.1%}, {overhead.pairs} pairs"
+        return f"{_signed_percent(overhead.value)} in one pair; more repetitions give an interval"
+    between = f"95 % interval {_signed_percent(overhead.low)} to {_signed_percent(overhead.high)}, {overhead.pairs} pairs"
     if overhead.is_resolved:
-        return f"{overhead.value:+.1%} ({between})"
+        return f"{_signed_percent(overhead.value)} ({between})"
     bound = ", under 5 %" if overhead.high < _TARGET else ""
     return f"too small to measure, below the noise of the machine{bound} ({between})"
+
+
+def _signed_percent(share: float) -> str:
+    return f"{format_signed(share * 100)} %"
 
 
 def profile_document(profile: Profile) -> dict[str, Any]:

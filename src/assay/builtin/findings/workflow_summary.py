@@ -203,7 +203,7 @@ def _describe_lead_of_kind(models: Sequence[ModelSummary]) -> tuple[str, str]:
     first = ranked[0]
     shown = f"{first.succeeded} of {format_count(len(first.executions), 'run')}"
     if len(models) == 1:
-        return f"{first.label} carried out {shown}.", "good" if first.success_rate == 1 else "warn"
+        return f"{first.label} succeeded in {shown}.", "good" if first.success_rate == 1 else "warn"
     names = and_list([model.label for model in ranked])
     if ranked[-1].success_rate == 1:
         return f"Every run of {names} succeeded.", "good"

@@ -103,7 +103,7 @@ def conclusions(report: Report, pair: Pair, compared: Sequence[Comparison]) -> I
     names = {side.trial.name for side in pair.sides}
     spoilt = [doubt for doubt in report.doubts if doubt.code in SEVERE and doubt.trial in names]
     if spoilt:
-        yield f"None: the two points did not run with their settings. {text(spoilt[0].message)}"
+        yield f"No conclusion: the two points did not run with the requested settings. {text(spoilt[0].message)}"
         return
     yield from (_sentence(comparison) for comparison in compared)
     yield f"**{_together([comparison.verdict for comparison in compared if comparison.verdict])}**"
@@ -116,7 +116,7 @@ def _sentence(comparison: Comparison) -> str:
         case Verdict.BETTER | Verdict.WORSE:
             return f"{what}: chimera is {comparison.verdict.value}, {change}."
         case Verdict.SAME:
-            return f"{what}: a tie, {change}; differences within {text(tolerance_text(comparison))} count as none."
+            return f"{what}: a tie, {change}; differences within {text(tolerance_text(comparison))} count as the same."
         case _:
             return f"{what}: undecided, {change}. {text(comparison.reason)}"
 
@@ -130,7 +130,7 @@ def _together(verdicts: Sequence[Verdict]) -> str:
     if not found or found == {Verdict.UNSURE}:
         return "Undecided: the figures show no certain difference between the two."
     if {Verdict.BETTER, Verdict.WORSE} <= found:
-        return "A trade-off: chimera is better in one and worse in another."
+        return "A trade-off: chimera is better in one metric and worse in another."
     sure = "" if Verdict.UNSURE not in found else " so far; some comparisons are undecided"
     if Verdict.BETTER in found:
         return f"Chimera is better{sure}."

@@ -23,10 +23,10 @@ from assay.report.pages.markdown_escape import table, text
 from assay.report.pages.page import section_markdown
 from assay.units import seconds, significant
 
-_SIGN = "first agent − second agent, of the concurrent leg (as the seed's Rust code has it)"
+_SIGN = "first agent − second agent, in the concurrent leg"
 _TAKEN = ("run_number", "scenario", "simulated", "summary", "combined")
 """Names that the files have other uses for."""
-_SEED = "what seed 002 called speedup and efficiency: concurrent durations added up ÷ concurrent wall"
+_SEED = "naive speedup and efficiency: sum of the concurrent durations ÷ concurrent wall time"
 
 
 class TeamFiles:
@@ -194,7 +194,7 @@ def _summary(team: TeamFinding) -> dict[str, Any]:
 
 
 def _summary_page(team: TeamFinding) -> str:
-    names = ("Run", "Speedup", "Efficiency", "Sequential", "Concurrent", "Skew", "Seed 002's “speedup”")
+    names = ("Run", "Speedup", "Efficiency", "Sequential", "Concurrent", "Skew", "Naive speedup")
     rows = []
     for number, team_round in enumerate(team.rounds, 1):
         found = _round_summary(team, team_round)
@@ -210,8 +210,8 @@ def _summary_page(team: TeamFinding) -> str:
             )
         )
     note = (
-        "Speedup is the measured sequential wall time ÷ the concurrent one. The last column is what seed 002 reported: "
-        "it has no sequential run in it, and measures only how alike the agents' durations are."
+        "Speedup is the measured sequential wall time ÷ the concurrent one. The last column is the naive speedup: "
+        "it uses no sequential run, and only shows how similar the agents' durations are."
     )
     parts = [section_markdown(team_section(team)), table(names, rows, right=range(7)), note]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -244,7 +244,7 @@ def _is_held(bench: Bench, stretch: Stretch, objectives: Sequence[Objective]) ->
 
 def _describe_long_context(broken: _Step, done: Sequence[_Step]) -> Breach:
     """The breach of a context that is too long, at the time when its step would have begun."""
-    failed = f"{percent(broken.stretch.error_rate)} of the requests failed, most of them as {find_frequent_error(broken.stretch)}"
+    failed = f"{percent(broken.stretch.error_rate)} of the requests failed (mostly {find_frequent_error(broken.stretch)})"
     cause, why = _broken_by(broken.stretch, failed)
     at = sum(step.stretch.result.duration for step in done if step.load < broken.load)
     return Breach(at, float(broken.load), "tokens", cause, why)

@@ -63,9 +63,7 @@ class RateLimiting:
             return "nothing tells where its model is (for a program: OPENAI_BASE_URL or the like in its env)"
         if not is_allowed(upstream, bench.subject.options.allow_host):
             host = urlsplit(upstream).hostname
-            return (
-                f"its model is at '{host}', which is another machine. If you may load it: --allow-host {host}"
-            )
+            return f"its model is at '{host}', which is another machine. If you are authorized to test it: --allow-host {host}"
         return str(bench.subject.not_through_its_own_code)
 
     def run(self, bench: Bench) -> ScenarioFinding:

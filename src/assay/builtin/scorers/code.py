@@ -329,7 +329,7 @@ def _exchange(process: subprocess.Popen[bytes], order: bytes, deadline: float) -
         selector.register(process.stdout, selectors.EVENT_READ)
         while len(report) < _MOST_REPORT:
             if not selector.select(max(0.0, deadline - time.monotonic())):
-                return bytes(report), "it took too long"
+                return bytes(report), "the time limit was exceeded"
             piece = os.read(process.stdout.fileno(), 65536)
             if not piece:
                 return bytes(report), ""

@@ -143,7 +143,7 @@ class Judge:
         rubric: What a good answer is, in words.
         criteria: Criteria that are marked one by one: a list of names, or of {name, description, weight}.
         scale: Lowest and highest mark.
-        instructions: The prompt, with {input}, {expected}, {output} and {rubric} in it. Default: a prompt of ours.
+        instructions: The prompt, with {input}, {expected}, {output} and {rubric} in it. Default: the built-in prompt.
         repeat: How often each output is judged; the score is the mean.
         disagreement_sample: Share of the outputs that are judged twice.
 

@@ -251,7 +251,7 @@ def _describe_errors(run: Sequence[Window], failed: int, ended: int) -> tuple[st
         kinds.update(window.errors)
     kind = max(kinds, key=lambda error: kinds[error])
     cause = "generator" if kind in OWN_LIMITS else "errors"
-    return cause, f"{percent(failed / ended)} of the requests failed, most of them as {kind}"
+    return cause, f"{percent(failed / ended)} of the requests failed (mostly {kind})"
 
 
 def _by_figures(window: Window, objectives: Sequence[Objective]) -> tuple[str, str] | None:

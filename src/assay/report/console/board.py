@@ -257,7 +257,7 @@ def print_head_to_head(made: Matrix, console: Console) -> None:
     """Row against column: dimensions that the row's agent has certainly won, and those that it has lost."""
     sides = [[row.contender.agent for row in rows] for rows in (made.rows, made.simulated)]
     if not made.duels:
-        console.print(literal("Head to head: there are no two agents to compare.", "dim"))
+        console.print(literal("Head to head: fewer than two agents to compare.", "dim"))
     for names in sides:
         if len(names) > 1:
             console.print(

@@ -95,7 +95,7 @@ def headline(gate: Gate) -> str:
     also = f", {met}" if met else ""
     also += f"; {_lost_cases(gate)}" if gate.lost else ""
     if unsure:
-        return f"Gate passed: nothing is proved to be worse; {unsure} of {number} comparisons unsure{also}"
+        return f"Gate passed: nothing got significantly worse; {unsure} of {number} comparisons unsure{also}"
     return f"Gate passed: 0 of {number} comparisons got worse{also}"
 
 

@@ -44,8 +44,8 @@ def print_history(values: Sequence[float], found: History, console: Console) -> 
 def sentence(found: History) -> str:
     """The finding in words.
 
-    >>> sentence(History((), None, 5, "5 of at least 16 points"))
-    'Too few points to find a change: 5 of at least 16 points.'
+    >>> sentence(History((), None, 5, "5 points, but at least 16 are needed"))
+    'Too few points to find a change: 5 points, but at least 16 are needed.'
     """
     if found.reason:
         return f"Too few points to find a change: {found.reason}."

@@ -186,5 +186,5 @@ def _describe_unsolved(contest: Contest) -> Iterator[str]:
     if missed:
         who = "not solved" if len(contest.entries) == 1 else "solved by no agent"
         tries = contest.most_tries
-        how = f", by the mean score of {count(tries)} tries" if tries > 1 else ""
+        how = f", by the mean score of {count(tries)} repetitions" if tries > 1 else ""
         yield f"{count(len(missed))} of {count(len(rows))} cases were {who}{how}: {format_first_names(missed, _NAMED)}"

@@ -45,7 +45,7 @@ class AgentDocument(BaseModel):
 class UntilDocument(BaseModel):
     """When `measured: auto` stops."""
 
-    interval: float = Field(description="Target width of the interval, as a share of the median")
+    interval: float = Field(description="Target for half the width of the interval, as a share of the median")
     max: int = Field(description="Maximum executions in one process")
     min: int = Field(description="Minimum executions in one process")
     metric: str = Field(description="Metric whose interval is watched")
@@ -118,7 +118,7 @@ class EstimateDocument(BaseModel):
 
 
 class ExecutionDocument(BaseModel):
-    """One time that it was done."""
+    """One execution."""
 
     index: int = Field(description="Number among its like: same process, phase and case")
     process: int = Field(0, description="Number of the process")
@@ -162,7 +162,7 @@ class ArtifactDocument(BaseModel):
 
 
 class RatingDocument(BaseModel):
-    """A mark on one dimension."""
+    """The rating on one dimension."""
 
     value: float | None = Field(description="0 to 1; null is unrated")
     interval: tuple[float, float] | None = Field(
@@ -233,9 +233,7 @@ class PriceList(BaseModel):
     """Which public price list, and of when."""
 
     name: str = Field(description="Name and version")
-    date: str | None = Field(
-        description="Day of its newest price in force; the list bears no date of its own"
-    )
+    date: str | None = Field(description="Date of its newest price in force; the list itself has no date")
 
 
 class JudgingDocument(BaseModel):
@@ -296,77 +294,78 @@ class TrialDocument(BaseModel):
     counts: dict[str, int] = Field(description="Measured executions by status")
     stopped: str | None = Field(description="Why it ended before its plan was done")
     applied: Plain = Field(description="Settings as read back from the thing under test")
-    simulated: bool | None = Field(None, description="Of a suite: whether the agent is simulated")
+    simulated: bool | None = Field(None, description="Suites only: whether the agent is simulated")
     recorded: bool | None = Field(
-        None, description="Of a suite: whether the agent's answers and times were recorded earlier"
+        None, description="Suites only: whether the agent's answers and times were recorded earlier"
     )
-    concurrency: int | None = Field(None, description="Of a suite: cases put to the agent at a time")
+    concurrency: int | None = Field(None, description="Suites only: cases in flight per agent")
     ratings: dict[str, RatingDocument] | None = Field(
-        None, description="Of a suite: `accuracy`, `speed`, `efficiency`, `cost`, `reliability`"
+        None, description="Suites only: `accuracy`, `speed`, `efficiency`, `cost`, `reliability`"
     )
     overall: RatingDocument | None = Field(
-        None, description="Of a suite: weighted mean of the rated dimensions"
+        None, description="Suites only: weighted mean of the rated dimensions"
     )
     references: dict[str, ReferenceValueDocument] | None = Field(
         None,
-        description="Of a suite: what `seconds`, `tokens`, `usd`, `cpu_seconds` and `memory_mb` were compared with",
+        description="Suites only: what `seconds`, `tokens`, `usd`, `cpu_seconds` and `memory_mb` were compared with",
     )
     deviation_from_baseline: float | None = Field(
-        None, description="Of a suite: overall ÷ the baseline's overall − 1; absent without a baseline"
+        None, description="Suites only: overall ÷ the baseline's overall − 1; absent without a baseline"
     )
-    rating_warnings: list[str] | None = Field(None, description="Of a suite: doubts about the ratings")
+    rating_warnings: list[str] | None = Field(None, description="Suites only: doubts about the ratings")
     outcomes: dict[str, int] | None = Field(
         None,
-        description="Of a suite: executions that are `pass`, `fail`, `agent_error`, `limit`, `harness_error`",
+        description="Suites only: executions that are `pass`, `fail`, `agent_error`, `limit`, `harness_error`",
     )
     completion: float | None = Field(
         None,
-        description="Of a suite: share of the executions without error, timeout, limit or invalid output",
+        description="Suites only: share of the executions without error, timeout, limit or invalid output",
     )
     incomplete: bool | None = Field(
         None,
-        description="Of a suite: whether too many planned executions have no result; then it has no rank",
+        description="Suites only: whether too many planned executions have no result; then it has no rank",
     )
     without_result: int | None = Field(
-        None, description="Of a suite: planned executions that ended in a harness error, or were never made"
+        None, description="Suites only: planned executions that ended in a harness error, or were never made"
     )
     unscored: int | None = Field(
-        None, description="Of a suite: ok executions that some scorer with a weight could not judge"
+        None, description="Suites only: ok executions that some scorer with a weight could not judge"
     )
     scoring_failed: bool | None = Field(
-        None, description="Of a suite: whether more than half of the ok executions are unscored"
+        None, description="Suites only: whether more than half of the ok executions are unscored"
     )
     scorer_failures: list[ScorerFailureDocument] | None = Field(
-        None, description="Of a suite: scorers that could not judge some outputs"
+        None, description="Suites only: scorers that could not judge some outputs"
     )
-    cases: int | None = Field(None, description="Of a suite: cases that were done")
+    cases: int | None = Field(None, description="Suites only: cases that were done")
     solved: float | None = Field(
-        None, description="Of a suite: cases passed, each counted by the share of its repetitions that passed"
+        None,
+        description="Suites only: cases passed, each counted by the share of its repetitions that passed",
     )
     pass_mark: float | None = Field(
-        None, description="Of a suite: the score from which a case counts as passed; 0.5 where absent"
+        None, description="Suites only: the score from which a case counts as passed; 0.5 where absent"
     )
     pass_at: dict[int, float] | None = Field(
-        None, description="Of a suite: by k, the chance that at least one of k repetitions passes"
+        None, description="Suites only: by k, the chance that at least one of k repetitions passes"
     )
     pass_hat: dict[int, float] | None = Field(
-        None, description="Of a suite: by k, the chance that all of k repetitions pass"
+        None, description="Suites only: by k, the chance that all of k repetitions pass"
     )
     usd_per_solved: float | None = Field(
         None,
-        description="Of a suite: cost of a solved case; null when the cost is unknown or nothing was solved",
+        description="Suites only: cost of a solved case; null when the cost is unknown or nothing was solved",
     )
     cost_sources: list[str] | None = Field(
         None,
-        description="Of a suite: how the cost is known, `reported` with the answers, by the `price` given with the agent, "
+        description="Suites only: how the cost is known, `reported` with the answers, by the `price` given with the agent, "
         "or by the price `list`; absent where it is free or unknown",
     )
-    price_list: PriceList | None = Field(None, description="Of a suite: the price list that costs follow")
+    price_list: PriceList | None = Field(None, description="Suites only: the price list that costs follow")
     tokens_per_solved: float | None = Field(
-        None, description="Of a suite: tokens of a solved case; null when unknown or nothing was solved"
+        None, description="Suites only: tokens of a solved case; null when unknown or nothing was solved"
     )
     judging: JudgingDocument | None = Field(
-        None, description="Of a suite: what judges used up, no part of the cost"
+        None, description="Suites only: what judges used; not part of the agent's cost"
     )
     metrics: dict[str, EstimateDocument] = Field(
         description="Estimates by metric name; `seconds` is the time of one call"
@@ -396,7 +395,7 @@ class AxisEffectDocument(BaseModel):
     unit: str = Field(description="Its unit")
     best: Any = Field(description="Value with the best median; null when no direction is known")
     worst: Any = Field(description="Value with the worst median")
-    points: list[AxisPoint] = Field(description="One entry a value, in the order of the sweep")
+    points: list[AxisPoint] = Field(description="One entry per value, in the order of the sweep")
     effect: float | None = Field(
         None, description="The worst value against the best, the other axes being equal"
     )
@@ -580,7 +579,7 @@ class Team(BaseModel):
     delta_sign: str = Field(description="The sign of every delta: which side is subtracted")
     agents: list[TeamAgent] = Field(description="In the order of the file")
     grades: list[TeamGrade] = Field(description="Targets, and whether they were met")
-    rounds: list[TeamRound] = Field(description="One entry a pair")
+    rounds: list[TeamRound] = Field(description="One entry per pair")
     warnings: list[str] = Field(description="Doubts about the team")
 
 
@@ -650,7 +649,7 @@ class Result(BaseModel):
         None,
         description="Of experiments that declare thresholds: figures with their grades; see docs/components.md",
     )
-    trials: list[TrialDocument] = Field(description="One entry a trial, in the order of the plan")
+    trials: list[TrialDocument] = Field(description="One entry per trial, in the order of the plan")
 
 
 class FlatExecution(BaseModel):

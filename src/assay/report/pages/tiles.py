@@ -124,9 +124,9 @@ def _leaders(contest: Contest) -> Iterator[Tile]:
         next_high = ranked[1].rating(name).high if len(ranked) > 1 else None
         if low is not None and next_high is not None:
             note += (
-                "; its interval does not overlap the next"
+                "; its interval does not overlap that of the next"
                 if low > next_high
-                else "; its interval overlaps the next"
+                else "; its interval overlaps that of the next"
             )
         yield Tile(f"highest {name}", rating_text(ranked[0].rating(name)), note)
     if timed := [(e.median, entry, e) for entry in contest.entries if (e := entry.estimate("seconds"))]:

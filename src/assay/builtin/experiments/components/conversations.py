@@ -188,7 +188,7 @@ class ConcurrentConversations(ConversationBenchmark):
 
 
 class BatchProcessing(ConversationBenchmark):
-    """A batch of questions, so many at a time."""
+    """A batch of questions, several at the same time."""
 
     Params: ClassVar[Any] = BatchParams
 
