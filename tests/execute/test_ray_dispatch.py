@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -72,6 +73,61 @@ def test_jobs_that_are_not_cut_are_sent_to_free_slots_only() -> None:
     list(dispatch.hand_out())
 
     assert [len(node.in_flight) for node in dispatch.fleet.nodes.values()] == [2, 2]
+
+
+def find_places(dispatch: Dispatch) -> dict[int, list[set[str]]]:
+    """Of each round, the nodes of each arm."""
+    found: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+    for node in dispatch.fleet.nodes.values():
+        for share in node.in_flight.values():
+            found[share.job.process, share.job.trial].add(node.name)
+    places: defaultdict[int, list[set[str]]] = defaultdict(list)
+    for (number, _), names in sorted(found.items()):
+        places[number].append(names)
+    return dict(places)
+
+
+@pytest.mark.parametrize(("arms", "rounds", "nodes"), [(2, 5, 10), (2, 10, 20), (8, 3, 10), (3, 1, 2)])
+def test_all_arms_of_a_round_run_on_one_node_that_has_room_even_if_others_are_idle(
+    arms: int, rounds: int, nodes: int
+) -> None:
+    jobs = [replace(sample_job(Path()), trial=arm, process=n) for n in range(rounds) for arm in range(arms)]
+    dispatch = build_dispatch(jobs, nodes=nodes, slots=16, cut=1)
+    list(dispatch.hand_out())
+    places = find_places(dispatch)
+
+    assert len(places) == rounds
+    assert all(names == [names[0]] * arms and len(names[0]) == 1 for names in places.values())
+
+
+@pytest.mark.parametrize(
+    ("cases", "concurrency", "rounds", "nodes"), [(10, 1, 1, 20), (10, 1, 3, 20), (100, 4, 1, 10)]
+)
+def test_all_arms_of_a_round_that_is_cut_run_on_the_same_set_of_nodes(
+    cases: int, concurrency: int, rounds: int, nodes: int
+) -> None:
+    job = build_job(cases, concurrency)
+    jobs = [replace(job, trial=arm, process=n) for n in range(rounds) for arm in range(3)]
+    dispatch = build_dispatch(jobs, nodes=nodes, slots=16, cut=14)
+    list(dispatch.hand_out())
+    places = find_places(dispatch)
+
+    assert len(places) == rounds
+    assert all(names == [names[0]] * 3 and len(names[0]) == 10 for names in places.values())
+
+
+def test_a_round_whose_node_is_lost_goes_on_together_on_another() -> None:
+    jobs = [replace(sample_job(Path()), trial=arm) for arm in range(2)]
+    dispatch = build_dispatch(jobs, nodes=4, slots=4, cut=1)
+    list(dispatch.hand_out())
+    lost = next(node for node in dispatch.fleet.nodes.values() if node.in_flight)
+    del dispatch.fleet.nodes[lost.name]
+    list(dispatch._lose(lost))
+    list(dispatch.hand_out())
+    ((first, second),) = find_places(dispatch).values()
+
+    assert first == second
+    assert len(first) == 1
 
 
 def test_what_jobs_ask_for_fills_a_node() -> None:

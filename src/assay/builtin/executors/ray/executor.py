@@ -27,6 +27,7 @@ from assay.builtin.executors.ray.fleet import Fleet, RemoteNode
 from assay.builtin.executors.ray.load_sites import open_sites
 from assay.builtin.executors.ray.node import NodeResults
 from assay.builtin.executors.ray.package import Layout, Package, pack_plan
+from assay.builtin.executors.ray.round_nodes import RoundNodes
 from assay.builtin.executors.ray.shared_job import SharedJob, WorkShare
 from assay.builtin.executors.ray.variables import select_variables
 from assay.errors import PlanError, known_names
@@ -171,6 +172,7 @@ class Dispatch:
         self.fleet = fleet
         self._attempt = attempt
         self._queues = NodeQueues(jobs)
+        self._round_nodes = RoundNodes()
         self._workers = workers
         self._cut = cut
         self._numbers = 0
@@ -192,9 +194,11 @@ class Dispatch:
         orders: dict[str, list[WorkShare]] = {}
         while self.fleet.count_at_work() < self._workers and (found := self._match()) is not None:
             share, node = found
+            self._round_nodes.note(share, node.name)
             node.add(share)
             orders.setdefault(node.name, []).append(share)
         for share, node in self._send_ahead():
+            self._round_nodes.note(share, node.name)
             node.add(share)
             orders.setdefault(node.name, []).append(share)
         placements: list[Placement] = []
@@ -214,7 +218,7 @@ class Dispatch:
         """A piece of work and a node that has room for it; what was lost with a node, or found no room before, comes first."""
         nodes = sorted(self.fleet.nodes.values(), key=lambda node: -node.free_slots)
         for share in self._waiting:
-            if (node := next((node for node in nodes if node.has_room(share.job)), None)) is not None:
+            if (node := self._round_nodes.choose(share, nodes)) is not None:
                 self._waiting.remove(share)
                 return share, node
         for node in nodes:
@@ -224,8 +228,7 @@ class Dispatch:
                 drawn = self._next_share(node.name)
                 if drawn is None:
                     break
-                taker = next((other for other in (node, *nodes) if other.has_room(drawn.job)), None)
-                if taker is not None:
+                if (taker := self._round_nodes.choose(drawn, [node, *nodes])) is not None:
                     return drawn, taker
                 self._waiting.append(drawn)
         return None
@@ -276,6 +279,7 @@ class Dispatch:
     def _lose(self, node: RemoteNode) -> Iterator[Batch]:
         """A node is gone: the rest of each of its shares is sent elsewhere, at most a few times."""
         self._queues.drop(node.name)
+        self._round_nodes.drop(node.name)
         for share in list(node.in_flight.values()):
             node.remove(share.number)
             yield from share.note_loss(node.name, node.problem)
