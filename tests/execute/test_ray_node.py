@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import io
 import os
@@ -94,9 +93,7 @@ def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NodeWork
     made = NodeWorker(2)
     yield made
     made.stop(is_graceful=False)
-    # The pool has closed it, if there was one.
-    with contextlib.suppress(ValueError):
-        made._guardian.close()
+    made._guardian.close()
 
 
 def order(number: int, measured: int = 3, resources: ResourceRequest | None = None) -> NodeOrder:
