@@ -16,7 +16,8 @@ from assay.builtin.executors.ray.cluster import Node
 from assay.builtin.executors.ray.executor import Dispatch
 from assay.builtin.executors.ray.fleet import Fleet, RemoteNode
 from assay.builtin.executors.ray.package import Layout, Package
-from assay.model import Job, ResourceRequest, Status
+from assay.execute.wire import encode_batch
+from assay.model import Batch, Job, ResourceRequest, Status
 from assay.testing.samples import sample_job
 
 pytest.importorskip("ray", reason="needs the extra 'ray'")
@@ -158,3 +159,38 @@ def test_work_that_was_lost_with_a_node_goes_on_where_there_is_room() -> None:
     assert {case for _, _, case in moved.account._due()} == {case for _, _, case in lost.account._due()}
     assert [share.job.cases for share in dispatch._waiting] == [following.job.cases]
     assert moved.after == 0
+
+
+def lose_first_node(dispatch: Dispatch) -> list[Batch]:
+    first = next(iter(dispatch.fleet.nodes.values()))
+    del dispatch.fleet.nodes[first.name]
+    return list(dispatch._lose(first))
+
+
+def test_a_share_that_its_worker_has_ended_is_not_sent_again_when_its_node_is_lost() -> None:
+    """It may have executions left: an agent that cannot be opened ends its trial at once."""
+    dispatch = build_dispatch([build_job(20)], nodes=2, slots=1, cut=1)
+    list(dispatch.hand_out())
+    (share,) = dispatch.fleet.nodes["n0"].in_flight.values()
+    list(share.take_lines(encode_batch(Batch(settled=((0, 0),)))))
+    batches = lose_first_node(dispatch)
+
+    assert [batch.settled for batch in batches] == [((0, 0),)]
+    assert not any(batch.artifacts for batch in batches)
+    assert not dispatch._waiting
+
+
+def test_shares_of_a_job_that_was_stopped_are_not_sent_again() -> None:
+    dispatch = build_dispatch([build_job(40)], nodes=3, slots=1, cut=3)
+    list(dispatch.hand_out())
+    first, *others = (next(iter(node.in_flight.values())) for node in dispatch.fleet.nodes.values())
+    batches = lose_first_node(dispatch)
+    assert [share.job.cases for share in dispatch._waiting] == [first.job.cases]
+
+    list(others[0].take_lines(encode_batch(Batch(stopped={0: "it failed too often"}))))
+    batches = [*lose_first_node(dispatch), *dispatch.hand_out()]
+    assert not dispatch._waiting
+    assert not any(batch.artifacts or batch.executions or batch.settled for batch in batches)
+
+    batches = list(others[1].fail("its node was lost"))
+    assert [(batch.executions, batch.settled) for batch in batches] == [((), ((0, 0),))]

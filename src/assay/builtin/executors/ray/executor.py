@@ -191,6 +191,9 @@ class Dispatch:
 
     def hand_out(self) -> Generator[Batch, None, Job | None]:
         """Send work to every free slot; returns a job that must run inline once nothing else does, else None."""
+        for share in [share for share in self._waiting if share.is_over]:
+            self._waiting.remove(share)
+            yield from share.finish()
         orders: dict[str, list[WorkShare]] = {}
         while self.fleet.count_at_work() < self._workers and (found := self._match()) is not None:
             share, node = found
@@ -282,6 +285,9 @@ class Dispatch:
         self._round_nodes.drop(node.name)
         for share in list(node.in_flight.values()):
             node.remove(share.number)
+            if share.is_over:
+                yield from share.finish()
+                continue
             yield from share.note_loss(node.name, node.problem)
             if (rest := share.rest()) is not None:
                 self._numbers += 1
