@@ -285,6 +285,23 @@ def test_a_cluster_that_does_not_start_leaves_nothing(
     assert not cluster._locks
 
 
+@pytest.mark.parametrize("address", [None, "127.0.0.1:6379"])
+def test_ray_stores_no_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str | None
+) -> None:
+    """It may hold the password of a database."""
+    found: list[str] = []
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(cluster, "_LONGEST_FOLDER", 1000)
+    monkeypatch.setattr(cluster, "_check_answers", lambda address: None)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **_: found.append(ray._private.utils.get_entrypoint_name()))
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    cluster.connect(address).close()
+
+    assert found == ["assay"]
+
+
 def test_a_program_that_is_connected_to_another_cluster_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
     monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(gcs_address="127.0.0.1:6379"))
