@@ -58,8 +58,14 @@ class FakeRay:
         monkeypatch.setattr(ray, "put", lambda value: value)
         monkeypatch.setattr(ray, "kill", self.killed.append)
         monkeypatch.setattr(ray, "remote", lambda _: SimpleNamespace(options=self._options))
-        monkeypatch.setattr("ray.util.list_named_actors", lambda all_namespaces: self.named)
+        monkeypatch.setattr("ray.util.list_named_actors", self._list_named)
         self.named: list[dict[str, str]] = []
+        self.listings = 0
+        """How often the names of all actors were asked for."""
+
+    def _list_named(self, all_namespaces: bool) -> list[dict[str, str]]:
+        self.listings += 1
+        return self.named
 
     def _wait(
         self, calls: Sequence[Future[Any]], num_returns: int = 1, timeout: float | None = None

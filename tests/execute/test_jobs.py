@@ -8,9 +8,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.execute.carrying import trial
+from tests.store.examples import NOP, small_suite, suite_plan
 
+from assay.execute.job_progress import account_of
 from assay.execute.jobs import Assignment, jobs
-from assay.model import Isolation, Job, Order, Plan, Trial
+from assay.model import Isolation, Iterations, Job, Order, Plan, Trial
 
 Place = tuple[int, int, str, int]
 
@@ -84,3 +86,25 @@ def test_a_trial_that_has_ended_gets_no_further_jobs() -> None:
 
     assert drawn.count(0) <= 1
     assert drawn.count(1) == 2
+
+
+@given(
+    st.integers(1, 4),
+    st.sampled_from(Order),
+    st.sets(st.tuples(st.sampled_from(["c1", "c2"]), st.integers(0, 3))),
+)
+def test_a_round_that_is_resumed_counts_what_is_stored_of_itself_only(
+    rounds: int, order: Order, stored: set[tuple[str, int]]
+) -> None:
+    plan = suite_plan(small_suite(), NOP)
+    (asked,) = plan.trials
+    plan = replace(plan, trials=(replace(asked, iterations=Iterations(measured=rounds)),), order=order)
+    done = {("measured", case, repetition) for case, repetition in stored if repetition < rounds}
+    accounts = [
+        account_of(job) for job in jobs(Assignment(plan, "run", {0: "a"}, {}, {0: frozenset(done)}), set())
+    ]
+
+    assert [account.count_due() for account in accounts] == [
+        len(list(account._due())) for account in accounts
+    ]
+    assert sum(account.count_due() for account in accounts) == 2 * rounds - len(done)

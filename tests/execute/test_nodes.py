@@ -263,6 +263,29 @@ def test_a_pair_from_two_nodes_does_not_decide_a_question() -> None:
     assert (ruling.pairs, ruling.left_out) == (2, 2)
 
 
+@pytest.mark.parametrize(("begun", "pairs"), [(True, 0), (False, 1)])
+def test_a_pair_of_processes_that_both_moved_counts_only_if_they_had_not_begun(
+    begun: bool, pairs: int
+) -> None:
+    arms = [replace(simple_trial(n), name=name) for n, name in enumerate("ab")]
+    deciding = Deciding(replace(plan_of(*arms), question=Question(("a", "b"), min=3, max=4)))
+    made = [
+        tuple(
+            Execution(trial, 0, Phase.MEASURED, repetition, Status.OK, 0.0, {"seconds": 1.0 + trial})
+            for trial in (0, 1)
+            for repetition in repetitions
+        )
+        for repetitions in (range(2 * begun), range(2 * begun, 5))
+    ]
+    for node, executions in zip(("n1", "n2"), made, strict=True):
+        placements = tuple(Placement(trial, 0, node) for trial in (0, 1))
+        deciding.see(Batch(placements=placements), set())
+        deciding.see(Batch(executions), set())
+
+    ruling = deciding.ruling()
+    assert (ruling.pairs, ruling.left_out) == (pairs, 1 - pairs)
+
+
 def _write_suite(assay: AssayInline, resources: object) -> None:
     asked = json.dumps(resources)
     assay.write("sums.yaml", SUITE.replace("{name: two,", f"{{name: two, resources: {asked},"))

@@ -30,6 +30,7 @@ ANTENNA = ResourceRequest(custom={"antenna": 1.0})
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
     monkeypatch.setattr(fleet, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(fleet, "OTHER_RUNS_SECONDS", 0.0)
     monkeypatch.setattr(fleet, "RETRY_SECONDS", 0.0)
     return FakeRay(monkeypatch)
 
@@ -179,6 +180,20 @@ def test_a_node_with_other_software_is_not_tried_again(fake: FakeRay) -> None:
     assert used.is_hopeless
 
 
+def test_a_run_waits_for_a_node_that_was_in_use_though_those_that_are_left_are_refused(fake: FakeRay) -> None:
+    used = build_fleet(build_node(0))
+    list(used.look_for_nodes())
+    cause = RuntimeError("it has Assay 0.0.1")
+    fake.answers["prepare"] = ray.exceptions.RayTaskError("prepare", "RuntimeError", cause)
+    used._cluster.list[:] = [build_node(1)]  # type: ignore[attr-defined]
+    for _ in range(3):
+        list(used.look_for_nodes())
+
+    assert len(fake.started) == 2
+    assert not used.nodes
+    assert not used.is_hopeless
+
+
 def test_a_run_without_nodes_ends_after_the_node_timeout_with_all_its_jobs_recorded(fake: FakeRay) -> None:
     jobs = build_jobs(4)
     jobs[1] = replace(jobs[1], isolation=Isolation.INLINE)
@@ -241,6 +256,17 @@ def test_another_run_on_the_same_node_is_a_doubt_with_its_numbers(
     assert "1 other run" in doubt
     assert "4 workers on 2 slots" in doubt
     assert doubt in caplog.text
+
+
+def test_other_runs_are_looked_for_seldom_and_on_all_nodes_at_once(
+    fake: FakeRay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "OTHER_RUNS_SECONDS", 60.0)
+    used = build_fleet(*(build_node(number) for number in range(5)))
+    for _ in range(3):
+        list(used.look_for_nodes())
+
+    assert fake.listings == 1
 
 
 def test_a_cut_job_is_lost_and_recorded_as_a_whole(fake: FakeRay) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import io
 import os
@@ -19,8 +18,9 @@ from typing import Any
 import pytest
 from tests.execute.carrying import trial
 from tests.execute.test_jobs import plan_of
+from tests.execute.test_shares import build_job
 
-from assay.builtin.executors.local import WorkerPool
+from assay.builtin.executors.local import JobResult, WorkerPool
 from assay.builtin.executors.ray import cluster, load_sites, node, package
 from assay.builtin.executors.ray.gpu_devices import GpuDevices
 from assay.builtin.executors.ray.node import NodeOrder, NodeWorker
@@ -30,8 +30,8 @@ from assay.builtin.executors.ray.software import find_versions
 from assay.errors import PlanError
 from assay.execute import guardian
 from assay.execute.wire import decode_batches, encode_order
-from assay.model import Execution, ResourceRequest
-from assay.model.redaction import known_secrets
+from assay.model import AgentUse, Artifact, Batch, Execution, ResourceRequest, ScorerUse
+from assay.model.redaction import Redaction, known_secrets
 from assay.testing.samples import sample_job
 
 ray = pytest.importorskip("ray", reason="needs the extra 'ray'")
@@ -93,9 +93,7 @@ def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NodeWork
     made = NodeWorker(2)
     yield made
     made.stop(is_graceful=False)
-    # The pool has closed it, if there was one.
-    with contextlib.suppress(ValueError):
-        made._guardian.close()
+    made._guardian.close()
 
 
 def order(number: int, measured: int = 3, resources: ResourceRequest | None = None) -> NodeOrder:
@@ -170,6 +168,49 @@ def test_a_node_gives_its_devices_back_when_a_job_is_done(worker: NodeWorker) ->
     assert worker._devices._free == {"0": 1.0, "1": 1.0}
 
 
+def collect_all(worker: NodeWorker) -> list[Batch]:
+    batches: list[Batch] = []
+    done: list[int] = []
+    while not done:
+        results = worker.collect(10.0)
+        done += results.done
+        for _, lines in results.lines:
+            batches += decode_batches(lines.splitlines())
+    return batches
+
+
+def test_a_secret_that_only_the_node_has_does_not_leave_it(
+    worker: NodeWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver, which does not know it, would store it."""
+    monkeypatch.setenv("NODE_ONLY_TOKEN", SECRET)
+    (tmp_path / "agents.py").write_text(
+        "import os, sys\n\ndef tell(question):\n    secret = os.environ['NODE_ONLY_TOKEN']\n    print(secret)\n"
+        "    if question == '1':\n        raise ValueError(secret)\n    return {secret: [question, secret]}\n"
+    )
+    agent = AgentUse("teller", "python", {"target": "agents.py:tell"}, folder=str(tmp_path))
+    job = replace(build_job(2), agent=agent, scorers=(ScorerUse("exact"),))
+    worker.prepare(find_versions(), b"", package.Layout(working=str(tmp_path)), {})
+    worker.start("assay.execute.attempt:attempt", [NodeOrder(1, 0, b"".join(encode_order(job, "")))])
+    batches = collect_all(worker)
+    answered, failed = (execution for batch in batches for execution in batch.executions)
+
+    assert answered.output == {"[redacted]": ["0", "[redacted]"]}
+    assert "[redacted]" in str(failed.error)
+    assert "[redacted]" in str(failed.log)
+    assert SECRET not in repr(batches)
+
+
+def test_files_that_a_node_hands_over_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node, "known_secrets", lambda: Redaction([SECRET]))
+    artifact = Artifact(0, "samples.txt", "samples", f"\xff key={SECRET}".encode("latin-1"))
+    ((_, lines),) = node._encode([JobResult(1, Batch(artifacts=(artifact,), stopped={0: SECRET}))])
+    (batch,) = decode_batches(lines.splitlines())
+
+    assert batch.artifacts[0].content == b"\xff key=[redacted]"
+    assert batch.stopped == {0: "[redacted]"}
+
+
 def test_jobs_that_ask_for_a_part_of_a_gpu_share_one() -> None:
     devices = GpuDevices(["4", "6"])
 
@@ -242,6 +283,23 @@ def test_a_cluster_that_does_not_start_leaves_nothing(
 
     assert not list(tmp_path.iterdir())
     assert not cluster._locks
+
+
+@pytest.mark.parametrize("address", [None, "127.0.0.1:6379"])
+def test_ray_stores_no_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str | None
+) -> None:
+    """It may hold the password of a database."""
+    found: list[str] = []
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(cluster, "_LONGEST_FOLDER", 1000)
+    monkeypatch.setattr(cluster, "_check_answers", lambda address: None)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **_: found.append(ray._private.utils.get_entrypoint_name()))
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    cluster.connect(address).close()
+
+    assert found == ["assay"]
 
 
 def test_a_program_that_is_connected_to_another_cluster_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

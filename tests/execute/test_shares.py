@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +54,15 @@ def test_the_shares_of_a_job_do_what_the_job_does(
     done = frozenset(n for n in range(cases) if chance.random() < 0.2)  # type: ignore[attr-defined]
     job = build_job(cases, concurrency, warmup, done)
     shares = list(cut_job(job, workers, warms_up_again=True))
+
+    assert Counter(due for share in shares for due in find_due(share)) == Counter(find_due(job))
+
+
+@pytest.mark.parametrize("done", [range(6), range(3), ()])
+def test_profiled_executions_of_a_job_that_is_resumed_are_of_its_first_case(done: Iterable[int]) -> None:
+    job = build_job(6, done=frozenset(done))
+    job = replace(job, stretches=(*job.stretches, ExecutionRange(Phase.PROFILED, 0, 2)))
+    shares = list(cut_job(job, 3, warms_up_again=True))
 
     assert Counter(due for share in shares for due in find_due(share)) == Counter(find_due(job))
 

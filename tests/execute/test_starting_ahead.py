@@ -13,15 +13,18 @@ from pathlib import Path
 import pytest
 from tests.execute.carrying import trial
 
+from assay.builtin.executors.local import Local
 from assay.builtin.executors.ray.node import NodeOrder, NodeWorker
 from assay.builtin.executors.ray.package import Layout
 from assay.builtin.executors.ray.software import find_versions
+from assay.errors import AssayError
 from assay.execute import worker_process
+from assay.execute.attempt import attempt
 from assay.execute.guardian import Guardian
 from assay.execute.jobs import Assignment, jobs
 from assay.execute.wire import encode_order
 from assay.execute.worker_process import ATTEMPT, WorkerProcess, start_ahead, take_guardian, take_process
-from assay.model import Isolation, Order, Plan
+from assay.model import Isolation, Job, Order, Plan
 
 PLAN = Plan("test", (trial(deed="nothing"),), 7, Order.INTERLEAVED)
 
@@ -77,6 +80,26 @@ def test_a_worker_that_was_started_otherwise_is_ended(
 def test_a_worker_that_nobody_takes_is_ended(started: list[WorkerProcess]) -> None:
     with start_ahead(PLAN):
         pass
+
+    (worker,) = started
+    assert worker.process.returncode is not None
+
+
+def test_a_run_that_is_interrupted_before_its_first_job_ends_in_order(started: list[WorkerProcess]) -> None:
+    with start_ahead(PLAN):
+        assert list(Local(1).map(attempt, iter(()), lambda: True)) == []
+
+    (worker,) = started
+    assert worker.process.returncode is not None
+
+
+def test_an_error_before_the_first_job_is_the_one_that_is_raised(started: list[WorkerProcess]) -> None:
+    def fail() -> Iterator[Job]:
+        raise AssayError("no such case")
+        yield
+
+    with pytest.raises(AssayError, match="no such case"), start_ahead(PLAN):
+        list(Local(1).map(attempt, fail(), lambda: False))
 
     (worker,) = started
     assert worker.process.returncode is not None

@@ -27,11 +27,13 @@ from assay.errors import RunInUse, StoreError
 from assay.model import Artifact, Batch, RunState
 from assay.model.access import Scope
 from assay.model.database_copy import CopyProgress
+from assay.model.label import Label, LabelVerdict
 from assay.model.redaction import known_secrets
 from assay.store import copy_digests, copying, tables
 from assay.store.address import read_address
 from assay.store.copy_digests import find_differing_tables, read_digests
 from assay.store.digest_process import DigestProcess
+from assay.store.labels import LabelFilter, write_labels
 from assay.store.processes import current_owner
 from assay.store.store import Store
 
@@ -196,6 +198,39 @@ def test_a_copy_is_resumed_although_small_rows_of_the_source_have_changed(
         with target._engine.connect() as connection:
             assert set(connection.exec_driver_sql("SELECT overall FROM trials").scalars()) == {0.5}
             assert 4711 in connection.exec_driver_sql("SELECT tokens FROM trial_totals").scalars().all()
+
+
+def _label(store: Store, seq: int, author: str, verdict: LabelVerdict) -> None:
+    trial = store.run("r2").trials[0].id
+    with store._writer.begin() as connection:
+        write_labels(connection, [Label(trial, seq, "", author, verdict, "", NOON)])
+
+
+def test_a_label_that_was_given_again_replaces_the_one_in_the_copy(ends: tuple[str, str]) -> None:
+    _fill(ends[0])
+    with Store.open(ends[0]) as source:
+        for author in ("ann", "ben"):
+            _label(source, 7, author, LabelVerdict.PASS)
+        copying.copy_database(*ends, _ignore)
+        _label(source, 7, "ann", LabelVerdict.FAIL)
+        for _ in range(2):
+            copying.copy_database(*ends, _ignore)
+        with Store.open(ends[1]) as target:
+            assert target.labels(LabelFilter()) == source.labels(LabelFilter())
+            assert {label.author: label.verdict.value for label in target.labels(LabelFilter())} == {
+                "ann": "fail",
+                "ben": "pass",
+            }
+
+
+def test_a_label_that_only_the_copy_has_is_not_removed(ends: tuple[str, str]) -> None:
+    _fill(ends[0])
+    copying.copy_database(*ends, _ignore)
+    with Store.open(ends[1]) as target:
+        _label(target, 7, "ann", LabelVerdict.PASS)
+        with pytest.raises(StoreError, match="'labels'"):
+            copying.copy_database(*ends, _ignore)
+        assert len(target.labels(LabelFilter())) == 1
 
 
 def test_what_the_source_stores_meanwhile_is_copied_the_next_time(ends: tuple[str, str]) -> None:

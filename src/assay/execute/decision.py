@@ -58,6 +58,8 @@ class Deciding:
         self._sides: defaultdict[Unit, _SideSeen] = defaultdict(_SideSeen)
         self._settled: set[tuple[int, int]] = set()
         self._nodes: dict[tuple[int, int], str] = {}
+        self._begun: set[tuple[int, int]] = set()
+        """Trial and process of jobs that have made an execution."""
         self._look = Look(0, Decision.OPEN, is_over=False)
 
     @property
@@ -81,6 +83,7 @@ class Deciding:
 
     def take(self, executions: Iterable[Execution]) -> None:
         for execution in executions:
+            self._begun.add((execution.trial, execution.process))
             if execution.phase is not Phase.MEASURED:
                 continue
             side = self._sides[execution.trial, execution.process, execution.case]
@@ -96,13 +99,15 @@ class Deciding:
     def place(self, placements: Iterable[Placement]) -> None:
         """Note where jobs are carried out: times of two machines, or of a process that moved, are not comparable as a pair."""
         for placement in placements:
-            before = self._nodes.setdefault((placement.trial, placement.process), placement.node)
-            if before != placement.node:
-                self._nodes[placement.trial, placement.process] = f"{before}{BETWEEN_NODES}{placement.node}"
+            key = placement.trial, placement.process
+            before = self._nodes.get(key, placement.node) if key in self._begun else placement.node
+            has_moved = before != placement.node
+            self._nodes[key] = f"{before}{BETWEEN_NODES}{placement.node}" if has_moved else before
 
     def _are_apart(self, block: Block) -> bool:
-        nodes = {self._nodes.get((trial, block.process)) for trial in _trials(block)}
-        return len(nodes) > 1 and not self._by_score
+        nodes = {self._nodes.get((trial, block.process), "") for trial in _trials(block)}
+        has_moved = any(BETWEEN_NODES in node for node in nodes)
+        return (len(nodes) > 1 or has_moved) and not self._by_score
 
     def _go_on(self, ended: set[int]) -> None:
         while not self.is_over:

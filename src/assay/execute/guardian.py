@@ -82,10 +82,12 @@ class Guardian:
         self._tell(f"{-pid}")
 
     def close(self) -> None:
+        """A worker that is released later is no error: one that was started ahead may outlive the pool that did not take it."""
         if self._process is not None:
             self._tell(_FAREWELL)
+            process, self._process = self._process, None
             with contextlib.suppress(OSError):
-                self._process.communicate()
+                process.communicate()
 
     def _tell(self, word: str) -> None:
         if self._process is not None and self._process.stdin is not None:

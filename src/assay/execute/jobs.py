@@ -175,6 +175,7 @@ def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job, shares:
     is_by_round = assignment.plan.order is Order.INTERLEAVED and not shares
     rounds = 1 if is_by_round else trial.iterations.measured
     first = round_ * len(cases) if is_by_round else 0
+    measured = ExecutionRange(Phase.MEASURED, first, first + rounds * len(cases))
     stored = assignment.done.get(trial.index, frozenset())
     place = {case.id: index for index, case in enumerate(cases)}
     done = {
@@ -190,13 +191,14 @@ def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job, shares:
         cases=cases,
         scorers=benchmark.scorers,
         concurrency=trial.concurrency,
-        done=frozenset(done),
+        # Those of other rounds are no part of what is due here.
+        done=frozenset(done.intersection(range(measured.first, measured.end))),
         wants_memory=_wants_memory(benchmark),
         stretches=(
             ExecutionRange(Phase.WARMUP, 0, warm, kept=not are_stored),
             *_alternate(
                 trial,
-                ExecutionRange(Phase.MEASURED, first, first + rounds * len(cases)),
+                measured,
                 list(_plan_profiling(trial, round_, stored)),
                 len(cases),
             ),

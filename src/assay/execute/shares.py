@@ -30,8 +30,8 @@ def cut_job(job: Job, workers: int, *, warms_up_again: bool) -> Iterator[Job]:
     if workers < 2 or not is_divisible(job):
         yield job
         return
-    least = max((s.end for s in job.stretches if s.phase == Phase.WARMUP), default=0)
-    # Warm-ups are of the first cases, which are therefore in the first share even if nothing else of them is due.
+    # Warm-ups and profiled executions are of the first cases, which are therefore in the first share even if nothing else of them is due.
+    least = max((_count_first_cases(stretch) for stretch in job.stretches), default=0)
     due = [case for place, case in enumerate(job.cases) if place < least or _is_due(job, place)]
     first = 0
     for size in _sizes(len(due), workers, job.concurrency):
@@ -65,6 +65,13 @@ def _sizes(number: int, workers: int, concurrency: int) -> Iterator[int]:
             if left > 0:
                 yield min(size, left)
                 left -= size
+
+
+def _count_first_cases(stretch: ExecutionRange) -> int:
+    """How many cases at the beginning of the job the stretch needs."""
+    if stretch.phase == Phase.WARMUP:
+        return stretch.end
+    return 1 if stretch.phase == Phase.PROFILED else 0
 
 
 def _is_due(job: Job, place: int) -> bool:

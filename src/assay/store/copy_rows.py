@@ -19,6 +19,8 @@ _VOLATILE = (tables.sessions, tables.boards, tables.rating_references, tables.ra
 """A server removes rows of these by itself, so rows that the source no longer has are removed from its copy too."""
 _LOGS = (tables.audit_log, tables.regression_changes, tables.gate_results)
 """Rows that are written once: another row under the same number is of another database."""
+_REPLACED = {tables.labels: (tables.labels.c.trial_id, tables.labels.c.seq, tables.labels.c.author)}
+"""Tables in which a new row, with a number of its own, takes the place of the one with the same values in these columns."""
 
 
 def find_other_rows(source: sa.Connection, target: sa.Connection, table: sa.Table) -> set[Key]:
@@ -43,6 +45,8 @@ def update_rows(
     """Make the target's rows those of the source, as far as an earlier copy of the same source may differ."""
     if table in _VOLATILE:
         _delete_removed_rows(source, target, table, trials)
+    if table in _REPLACED:
+        _delete_replaced_rows(source, target, table, trials)
     _write_rows(source, target, table, trials, is_rewriting=table not in _LOGS)
 
 
@@ -76,6 +80,19 @@ def _delete_removed_rows(
     for row in target.execute(query).all():
         if tuple(row) not in kept:
             target.execute(_choose(table.delete(), table, tuple(row)))
+
+
+def _delete_replaced_rows(
+    source: sa.Connection, target: sa.Connection, table: sa.Table, trials: Sequence[int] | None
+) -> None:
+    """Rows that the source does not have at all stay: somebody has added them to the copy, which the comparison finds out."""
+    query = _of_trials(sa.select(*_REPLACED[table], *table.primary_key), table, trials)
+    size = len(_REPLACED[table])
+    kept = {_redact(row[:size]): _redact(row[size:]) for row in source.execute(query)}
+    for row in target.execute(query).all():
+        key = tuple(row[size:])
+        if kept.get(tuple(row[:size]), key) != key:
+            target.execute(_choose(table.delete(), table, key))
 
 
 def _choose(statement: Any, table: sa.Table, key: Key) -> Any:

@@ -271,17 +271,18 @@ def _start_cluster(cpus: int | None) -> Cluster:
     try:
         _lock(folder)
         variables = _protect(folder)
-        ray.init(
-            address="local",
-            num_cpus=cpus or len(os.sched_getaffinity(0)),
-            object_store_memory=_STORE_BYTES,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            configure_logging=False,
-            _temp_dir=folder,
-            _system_config={"enable_metrics_collection": False},
-        )
+        with _hide_command_line():
+            ray.init(
+                address="local",
+                num_cpus=cpus or len(os.sched_getaffinity(0)),
+                object_store_memory=_STORE_BYTES,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=False,
+                _temp_dir=folder,
+                _system_config={"enable_metrics_collection": False},
+            )
     except BaseException as error:
         ray.shutdown()
         Cluster("local", folder, is_owner=False, variables=variables).close()

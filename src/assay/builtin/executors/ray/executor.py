@@ -15,6 +15,7 @@ seeds, resuming) holds on a cluster without code of its own here.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -27,6 +28,7 @@ from assay.builtin.executors.ray.fleet import Fleet, RemoteNode
 from assay.builtin.executors.ray.load_sites import open_sites
 from assay.builtin.executors.ray.node import NodeResults
 from assay.builtin.executors.ray.package import Layout, Package, pack_plan
+from assay.builtin.executors.ray.round_nodes import RoundNodes
 from assay.builtin.executors.ray.shared_job import SharedJob, WorkShare
 from assay.builtin.executors.ray.variables import select_variables
 from assay.errors import PlanError, known_names
@@ -41,6 +43,8 @@ NODE_SECONDS = 60.0
 """How long a run waits for a node where there is none left."""
 HEAD_SECONDS = 20.0
 """How long a run goes on while the head of its cluster does not respond. After 60 s, Ray would end the process of the driver."""
+MOST_HELD = 64
+"""Shares that wait for a node where other arms of their round have been, at the most."""
 POLL_SECONDS = 0.05
 """The longest wait for results, after which the runner can store, show progress and see Ctrl-C."""
 
@@ -70,7 +74,7 @@ class Ray:
             _refuse_impossible(plan, cluster.nodes())
             slots = sum(node.slots for node in cluster.nodes())
             executor = cls(plan.parallelism or max(1, slots), cluster, package)
-            executor._cut = _count_sharers(plan, executor.workers)
+            executor._cut = count_sharers(plan, executor.workers, cluster.nodes())
             executor._variables = select_variables(plan, os.environ)
             executor._node_seconds = known.get("node_timeout", NODE_SECONDS)
             # Actors take a second or two to start: they do so while the run is opened.
@@ -171,6 +175,7 @@ class Dispatch:
         self.fleet = fleet
         self._attempt = attempt
         self._queues = NodeQueues(jobs)
+        self._round_nodes = RoundNodes()
         self._workers = workers
         self._cut = cut
         self._numbers = 0
@@ -189,12 +194,17 @@ class Dispatch:
 
     def hand_out(self) -> Generator[Batch, None, Job | None]:
         """Send work to every free slot; returns a job that must run inline once nothing else does, else None."""
+        for share in [share for share in self._waiting if share.is_over]:
+            self._waiting.remove(share)
+            yield from share.finish()
         orders: dict[str, list[WorkShare]] = {}
         while self.fleet.count_at_work() < self._workers and (found := self._match()) is not None:
             share, node = found
+            self._round_nodes.note(share, node.name)
             node.add(share)
             orders.setdefault(node.name, []).append(share)
         for share, node in self._send_ahead():
+            self._round_nodes.note(share, node.name)
             node.add(share)
             orders.setdefault(node.name, []).append(share)
         placements: list[Placement] = []
@@ -212,22 +222,34 @@ class Dispatch:
 
     def _match(self) -> tuple[WorkShare, RemoteNode] | None:
         """A piece of work and a node that has room for it; what was lost with a node, or found no room before, comes first."""
-        nodes = sorted(self.fleet.nodes.values(), key=lambda node: -node.free_slots)
-        for share in self._waiting:
-            if (node := next((node for node in nodes if node.has_room(share.job)), None)) is not None:
-                self._waiting.remove(share)
-                return share, node
+        free = (node for node in self.fleet.nodes.values() if node.free_slots > 0)
+        nodes = sorted(free, key=lambda node: -node.free_slots)
+        if (found := self._match_waiting(nodes, self._may_tear)) is not None:
+            return found
         for node in nodes:
             while (
                 node.free_slots >= 1 and self._inline is None and len(self._waiting) < max(1, self._workers)
             ):
                 drawn = self._next_share(node.name)
                 if drawn is None:
-                    break
-                taker = next((other for other in (node, *nodes) if other.has_room(drawn.job)), None)
-                if taker is not None:
+                    return self._match_waiting(nodes)
+                if (taker := self._round_nodes.choose(drawn, [node, *nodes], self._may_tear)) is not None:
                     return drawn, taker
                 self._waiting.append(drawn)
+        return self._match_waiting(nodes) if self._cut > 1 and self._may_tear else None
+
+    @property
+    def _may_tear(self) -> bool:
+        """Whether so much waits that a round is torn apart; jobs that are not cut have waited in the queues of their nodes."""
+        return self._cut == 1 or len(self._waiting) >= min(MOST_HELD, self._workers)
+
+    def _match_waiting(
+        self, nodes: Sequence[RemoteNode], may_tear: bool = True
+    ) -> tuple[WorkShare, RemoteNode] | None:
+        for share in self._waiting:
+            if (node := self._round_nodes.choose(share, nodes, may_tear)) is not None:
+                self._waiting.remove(share)
+                return share, node
         return None
 
     def _send_ahead(self) -> Iterator[tuple[WorkShare, RemoteNode]]:
@@ -237,13 +259,22 @@ class Dispatch:
         """
         for node in self.fleet.nodes.values() if self._cut > 1 else ():
             for ending in node.find_ending():
-                share = self._next_share(node.name) if not self._waiting else None
-                if share is None:
-                    return
-                if share.is_like(ending):
-                    yield replace(share, after=ending.number), node
-                else:
-                    self._waiting.append(share)
+                if (following := self._find_following(ending, node.name)) is not None:
+                    yield replace(following, after=ending.number), node
+
+    def _find_following(self, ending: WorkShare, node: str) -> WorkShare | None:
+        """The share that takes over the slots of another: one that its round needs on this node, else the next one."""
+        for share in self._waiting:
+            if share.is_like(ending) and self._round_nodes.is_wanted(share, node):
+                self._waiting.remove(share)
+                return share
+        while len(self._waiting) < MOST_HELD and all(share.is_like(ending) for share in self._waiting):
+            if (drawn := self._next_share(node)) is None:
+                return None
+            if drawn.is_like(ending) and self._round_nodes.is_wanted(drawn, node):
+                return drawn
+            self._waiting.append(drawn)
+        return None
 
     def _next_share(self, node: str) -> WorkShare | None:
         """The next piece of work for a node: of the job at hand, or of another one."""
@@ -276,8 +307,12 @@ class Dispatch:
     def _lose(self, node: RemoteNode) -> Iterator[Batch]:
         """A node is gone: the rest of each of its shares is sent elsewhere, at most a few times."""
         self._queues.drop(node.name)
+        self._round_nodes.drop(node.name)
         for share in list(node.in_flight.values()):
             node.remove(share.number)
+            if share.is_over:
+                yield from share.finish()
+                continue
             yield from share.note_loss(node.name, node.problem)
             if (rest := share.rest()) is not None:
                 self._numbers += 1
@@ -385,13 +420,22 @@ def format_needs(resources: ResourceRequest) -> str:
     return ", ".join(f"{amount:g} {name}" for name, amount in count_needs(resources).items() if amount)
 
 
-def _count_sharers(plan: Plan, workers: int) -> int:
+def count_sharers(plan: Plan, workers: int, nodes: Sequence[Node]) -> int:
     """How many workers share a job: one, unless the plan has fewer jobs than workers find room at the same time.
 
-    A job that is not cut draws the same random numbers as on one machine, so jobs are cut only where slots would be idle.
+    A job that is not cut draws the same random numbers as on one machine, so jobs are cut only where slots would be idle. They would be
+    if the arms of a round, which run on the same nodes, had to take turns there while other nodes have no round: then jobs
+    are cut further, so that a round has the nodes that its arms would have had without turns.
     """
     if plan.question is not None:
         return 1
-    jobs = sum(count_processes(trial, plan.order) for trial in plan.trials)
-    at_once = max(1, workers // max(trial.concurrency for trial in plan.trials))
+    counts = [count_processes(trial, plan.order) for trial in plan.trials]
+    concurrency = max(trial.concurrency for trial in plan.trials)
+    useful = [node.slots for node in nodes if node.slots]
+    at_once = max(1, workers // concurrency)
+    if max(counts) < len(useful):
+        arms = max(Counter(trial.benchmark for trial in plan.trials).values())
+        room = max(1, sum(useful) // len(useful) // concurrency)
+        at_once *= -(-arms // room)
+    jobs = sum(counts)
     return 1 if jobs >= at_once else -(-at_once // max(1, jobs))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assay.builtin.executors.ray.cluster import Cluster, HeadUnreachable, Node, count_needs
 from assay.builtin.executors.ray.failure import describe_failure, is_permanent
 from assay.builtin.executors.ray.node import NodeOrder, NodeResults, NodeWorker
-from assay.builtin.executors.ray.other_runs import describe_other_runs, name_actor
+from assay.builtin.executors.ray.other_runs import count_other_runs, describe_other_runs, name_actor
 from assay.builtin.executors.ray.package import Package
 from assay.builtin.executors.ray.process_settings import choose_actor_settings
 from assay.builtin.executors.ray.software import find_versions
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 """Between two looks at which nodes there are."""
+OTHER_RUNS_SECONDS = 5.0
+"""Between two looks at which other runs there are: each lists all actors of the cluster."""
 START_SECONDS = 60.0
 """An actor that is not ready by then is given up."""
 COLLECT_SECONDS = 1.0
@@ -164,7 +166,9 @@ class Fleet:
         self._deaths: Counter[str] = Counter()
         """How often an actor of a node has died while it started."""
         self._retry_at: dict[str, float] = {}
+        self._was_any_used = False
         self._next_look = 0.0
+        self._next_look_for_runs = 0.0
         self._last_turn = monotonic()
         self._news: list[Batch] = []
 
@@ -205,14 +209,18 @@ class Fleet:
             is_due = monotonic() >= self._retry_at.get(node.id, 0.0)
             if node.id not in known | self._refused and is_due:
                 self._starting.append(self._start_actor(node))
-        self.is_hopeless = bool(alive) and alive.keys() <= self._refused
-        self._look_for_other_runs()
+        # A node that was in use may be starting again.
+        self.is_hopeless = not self._was_any_used and bool(alive) and alive.keys() <= self._refused
+        if self.nodes and monotonic() >= self._next_look_for_runs:
+            self._next_look_for_runs = monotonic() + OTHER_RUNS_SECONDS
+            self._look_for_other_runs()
 
     def _look_for_other_runs(self) -> None:
         """A doubt about each node that another run uses at the same time."""
+        others = count_other_runs(self._mark)
         for node in self.nodes.values():
             known = node.environment.get("doubts") or []
-            doubt = describe_other_runs(self._mark, node.node) if self.nodes else ""
+            doubt = describe_other_runs(others[node.node.id], node.node)
             if doubt and doubt not in known:
                 _log.warning("Node %s: %s", node.name, doubt)
                 node.environment = {**node.environment, "doubts": [*known, doubt]}
@@ -258,6 +266,7 @@ class Fleet:
         facts = {**found["facts"], "slots": node.slots}
         joined = RemoteNode(node, starting.actor, {**found, "facts": facts})
         self.nodes[node.name] = joined
+        self._was_any_used = True
         yield Batch(nodes={node.name: joined.environment})
 
     def _refuse(self, starting: _StartingActor, error: Exception) -> None:

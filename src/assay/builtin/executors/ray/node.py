@@ -26,13 +26,16 @@ from assay.execute.environment import environment
 from assay.execute.guardian import Guardian, remove_folder
 from assay.execute.wire import decode_order, encode_batch
 from assay.execute.worker_process import dismiss_first_worker, start_first_worker
-from assay.model import Job
+from assay.model import Batch, Execution, Job
 from assay.model.codec import to_plain
+from assay.model.redaction import Redaction, known_secrets
 
 MOST_WAITING = 16 * 2**20
 GATHER_SECONDS = 0.025
 """How long results wait for others."""
 _PREFIX = "assay-node-"
+_TOLD_BY_AGENTS = ("measurements", "output", "applied", "error", "log", "detail")
+"""Fields of executions that an agent or an experiment can influence."""
 
 
 class NodeOrder(NamedTuple):
@@ -94,6 +97,7 @@ class NodeWorker:
             mine, its = (", ".join(f"{name} {of[name]}" for name in others) for of in (installed, versions))
             raise RuntimeError(f"it has {mine}, but the run uses {its}")
         os.environ.update(variables)
+        known_secrets().learn_environment(os.environ)
         files, trials = Path(self._folder, "files"), Path(self._folder, "trials")
         self._folders = unpack(package, layout, files)
         trials.mkdir()
@@ -104,7 +108,8 @@ class NodeWorker:
             # After the environment, whose noise probe it would disturb.
             start_first_worker(self._guardian, seed)
         self._thread.start()
-        return plain
+        redacted: dict[str, Any] = known_secrets().redact(plain)
+        return redacted
 
     def start(self, attempt: str, orders: Sequence[NodeOrder]) -> None:
         with self._changed:
@@ -155,7 +160,7 @@ class NodeWorker:
             # First the files: the driver ends this process as soon as it knows, and the guardian has left with the pool.
             self._remove_files()
             with self._changed:
-                self._problem = f"{type(error).__name__}: {error}"
+                self._problem = known_secrets().redact_text(f"{type(error).__name__}: {error}")
                 self._changed.notify_all()
 
     def _move_job(self, job: Job, number: int, after: int) -> Job:
@@ -195,7 +200,30 @@ def _encode(results: Iterable[JobResult]) -> Iterator[tuple[int, bytes]]:
             yield number, b"".join(joined)
             joined = []
         number = result.number
-        if (line := encode_batch(result.batch)) and number is not None:
+        if (line := encode_batch(_redact_batch(result.batch))) and number is not None:
             joined.append(line)
     if joined and number is not None:
         yield number, b"".join(joined)
+
+
+def _redact_batch(batch: Batch) -> Batch:
+    """Without the secrets of this node: the driver, which stores the batch, knows only its own."""
+    secrets = known_secrets()
+    return replace(
+        batch,
+        executions=tuple(_redact_execution(execution, secrets) for execution in batch.executions),
+        artifacts=tuple(
+            replace(artifact, content=secrets.redact_bytes(artifact.content)) for artifact in batch.artifacts
+        ),
+        stopped=secrets.redact(batch.stopped),
+        unmeasured=secrets.redact(batch.unmeasured),
+        versions=secrets.redact(batch.versions),
+        notes=secrets.redact(batch.notes),
+    )
+
+
+def _redact_execution(execution: Execution, secrets: Redaction) -> Execution:
+    before = {name: getattr(execution, name) for name in _TOLD_BY_AGENTS}
+    # Nearly always the same object, and executions are many.
+    after = secrets.redact(before)
+    return execution if after is before else replace(execution, **after)

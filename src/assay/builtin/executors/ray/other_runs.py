@@ -7,6 +7,7 @@ and by those runs find each other.
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import count
 from typing import Any
 
@@ -21,22 +22,23 @@ def name_actor(mark: str, node: Node) -> dict[str, Any]:
     return {"name": f"{node.id}/{mark}/{next(_numbers)}", "namespace": NAMESPACE}
 
 
-def find_other_marks(mark: str, node: Node) -> set[str]:
-    """The marks of other runs that have an actor on the node."""
+def count_other_runs(mark: str) -> Counter[str]:
+    """How many other runs have an actor on each node, by the id of the node."""
     from ray.util import list_named_actors
 
     try:
         found = list_named_actors(all_namespaces=True)
     except Exception:
         # The head does not respond, which whoever asks it for nodes finds out.
-        return set()
+        return Counter()
     names = (actor["name"].split("/") for actor in found if actor["namespace"] == NAMESPACE)
-    return {parts[1] for parts in names if len(parts) == 3 and parts[0] == node.id} - {mark}
+    return Counter(
+        node for node, other in {(parts[0], parts[1]) for parts in names if len(parts) == 3} if other != mark
+    )
 
 
-def describe_other_runs(mark: str, node: Node) -> str:
+def describe_other_runs(others: int, node: Node) -> str:
     """A doubt with its numbers; empty where this run is alone on the node."""
-    others = len(find_other_marks(mark, node))
     if not others:
         return ""
     runs = f"{others} other run{'s' * (others > 1)} of Assay"

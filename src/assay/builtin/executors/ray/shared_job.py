@@ -31,11 +31,12 @@ class SharedJob:
         self._failure_limit = failure_limit_for(job.experiment, is_suite=job.agent is not None)
         self._open = 0
         self._is_exhausted = False
-        self._is_stopped = False
+        self.is_stopped = False
+        """Whether it has failed too often: what is left of it is not wanted."""
         self._is_settled = True
 
     def next_share(self) -> Job | None:
-        share = None if self._is_stopped else next(self._shares, None)
+        share = None if self.is_stopped else next(self._shares, None)
         self._is_exhausted = share is None
         self._open += share is not None
         return share
@@ -43,8 +44,8 @@ class SharedJob:
     def see(self, batch: Batch) -> Batch:
         """The batch without what only the whole job can say: that it is settled."""
         for execution in batch.executions:
-            self._is_stopped = bool(self._failure_limit.see(execution)) or self._is_stopped
-        self._is_stopped = self._is_stopped or bool(batch.stopped)
+            self.is_stopped = bool(self._failure_limit.see(execution)) or self.is_stopped
+        self.is_stopped = self.is_stopped or bool(batch.stopped)
         return replace(batch, settled=()) if batch.settled else batch
 
     def close_share(self, is_settled: bool) -> Iterator[Batch]:
@@ -54,12 +55,12 @@ class SharedJob:
             yield Batch(settled=((self.job.trial, self.job.process),))
 
     def _is_over(self) -> bool:
-        if not self._is_exhausted and not self._is_stopped:
+        if not self._is_exhausted and not self.is_stopped:
             following = next(self._shares, None)
             if following is not None:
                 self._shares = _put_back(following, self._shares)
             self._is_exhausted = following is None
-        return self._is_exhausted or self._is_stopped
+        return self._is_exhausted or self.is_stopped
 
 
 def _put_back(job: Job, others: Iterator[Job]) -> Iterator[Job]:
@@ -110,8 +111,13 @@ class WorkShare:
                 replace(batch, executions=new) if len(new) < len(batch.executions) else batch
             )
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it is wanted any more, though executions may be due: its worker has ended it, or its job was stopped."""
+        return self.is_settled or self.whole.is_stopped
+
     def finish(self) -> Iterator[Batch]:
-        yield from self.whole.close_share(self.is_settled or self.account.is_closed())
+        yield from self.whole.close_share(self.is_over or self.account.is_closed())
 
     def note_loss(self, node: str, why: str) -> Iterator[Batch]:
         """A remark that the rest of the share moves, and why; after too many losses, its executions fail instead."""
@@ -129,6 +135,6 @@ class WorkShare:
         return replace(rest, cautious=0) if rest is not None and self.losses <= MOST_LOSSES else None
 
     def fail(self, why: str) -> Iterator[Batch]:
-        if not self.account.is_closed():
+        if not self.is_over and not self.account.is_closed():
             yield Batch(self.account.stand_in_for_all(Status.HARNESS_ERROR, why))
         yield from self.finish()
