@@ -168,3 +168,17 @@ def test_planning_an_experiment_loads_no_sqlalchemy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout == "False\n"
+
+
+def test_a_run_of_one_execution_loads_no_numpy(tmp_path: Path) -> None:
+    code = (
+        "import atexit, sys\nfrom assay.cli.main import main\n"
+        "atexit.register(lambda: print('numpy' in sys.modules, file=sys.stderr))\n"
+        "main(['run', 'noop', '--json', '-q'])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert done.stderr == "False\n"

@@ -11,8 +11,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from assay.analysis.comparison.severity import COMPLETED
-from assay.analysis.estimates.case_results import case_number
-from assay.analysis.estimates.estimate import estimate
 from assay.model import (
     Better,
     Comparison,
@@ -122,6 +120,10 @@ def restore_name(comparison: Comparison) -> Comparison:
 
 def _with_series(trial: TrialReport) -> TrialReport:
     """The trial with completion as a series of 0 and 1, one value for each settled execution."""
+    # Every run counts what has no result; only comparisons need numpy, which takes long to import.
+    from assay.analysis.estimates.case_results import case_number
+    from assay.analysis.estimates.estimate import estimate
+
     by_case = trial.stored.trial.agent_use is not None or bool(trial.stored.trial.cases)
     counted = [
         execution
