@@ -188,11 +188,9 @@ def own_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     )
     monkeypatch.setattr(lookup, "_loaded", dict(lookup._loaded))
     monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
     yield
     folder = str(tmp_path.resolve())
-    for name in [
-        name
-        for name, module in sys.modules.items()
-        if (getattr(module, "__file__", None) or "").startswith(folder)
-    ]:
-        del sys.modules[name]
+    for name in sys.modules.keys() - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(folder):
+            del sys.modules[name]
