@@ -20,10 +20,11 @@ def test_the_progress_line_tells_nodes_slots_and_rate(
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
     made = Execution(0, 0, Phase.MEASURED, 0, Status.OK, 0.0, {})
     with progress.show_progress(plan_of(simple_trial(0))) as watch:
+        now[0] = 60.0  # the cluster starts
         for process, slots in enumerate((16, 16, 8)):
             watch(join(f"n{process}", slots, process))
         watch(Batch(lost_nodes=("n1",)))
-        now[0] = 10.0
+        now[0] = 70.0
         watch(Batch((made, made)))
 
     assert "(2 nodes, 24 slots, 0.2/s)" in capsys.readouterr().err

@@ -101,11 +101,15 @@ class _NodeWatch:
     """Counts the nodes of a cluster, their slots, and the processes at work on them."""
 
     def __init__(self) -> None:
+        self.started = monotonic()
+        """When executions could begin: a cluster takes seconds to start, which say nothing about its rate."""
         self._slots: dict[str, int] = {}
         """The slots of each node; 0 where the executor does not say."""
         self._at_work: set[tuple[int, int]] = set()
 
     def see(self, batch: Batch) -> None:
+        if batch.nodes and not self._slots:
+            self.started = monotonic()
         for name in batch.lost_nodes:
             self._slots.pop(name, None)
         for name, environment in batch.nodes.items():
@@ -138,7 +142,7 @@ class _Plain:
     def __init__(self, plan: Plan, done: int) -> None:
         self._names = {trial.index: trial.name for trial in plan.trials}
         self._total, self._done, self._first = plan.most_executions, done, done
-        self._started = self._told = monotonic()
+        self._told = monotonic()
         self._wait = PLAIN_EVERY_SECONDS
         self._scorers = _ScorerWatch(plan)
         self._nodes = _NodeWatch()
@@ -159,7 +163,7 @@ class _Plain:
         elif now - self._told >= self._wait and batch.executions:
             self._told, self._wait = now, min(2 * self._wait, PLAIN_AT_LEAST_EVERY)
             # What a resumed run had done before is no part of the rate.
-            rate = (self._done - self._first) / (now - self._started)
+            rate = (self._done - self._first) / max(1e-3, now - self._nodes.started)
             left = seconds((self._total - self._done) / rate) if rate else "?"
             name = self._names[batch.executions[-1].trial]
             parts = [part for part in (self._nodes.state, self._scorers.state) if part]
@@ -206,7 +210,7 @@ class _ProgressLine:
 
     def __init__(self, progress: Progress, plan: Plan, done: int) -> None:
         self._names = {trial.index: trial.name for trial in plan.trials}
-        self._progress, self._started, self._done, self._failed = progress, monotonic(), 0, 0
+        self._progress, self._done, self._failed = progress, 0, 0
         total = plan.most_executions
         self._scorers, self._nodes = _ScorerWatch(plan), _NodeWatch()
         self._task = progress.add_task(plan.name, total=total, completed=done, rate="", failed="")
@@ -235,7 +239,7 @@ class _ProgressLine:
         )
 
     def _pace(self) -> str:
-        rate = f"{count(self._done / max(1e-3, monotonic() - self._started))}/s"
+        rate = f"{count(self._done / max(1e-3, monotonic() - self._nodes.started))}/s"
         return f"{rate}, {self._nodes.state}" if self._nodes.state else rate
 
     def _troubles(self) -> str:
