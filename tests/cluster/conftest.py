@@ -33,6 +33,9 @@ class SimulatedCluster:
         head = {
             "num_cpus": 2,
             "include_dashboard": False,
+            # It starts and stops nodes by load; the tests do that themselves.
+            "no_monitor": True,
+            "include_log_monitor": False,
             "object_store_memory": 100 * 2**20,
             "temp_dir": root,
             "env_vars": {"TMPDIR": folder},
@@ -56,6 +59,7 @@ class SimulatedCluster:
             wait=False,
             num_cpus=cpus,
             object_store_memory=100 * 2**20,
+            include_log_monitor=False,  # nobody reads what it sends to drivers
             temp_dir=self.folder,
             env_vars={"TMPDIR": self.temporary, **(env_vars or {})},
             **options,

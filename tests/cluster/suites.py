@@ -78,7 +78,7 @@ def counted(question, file):
 
 def slow(question, flag):
     if not os.path.exists(flag.removeprefix("file://")):
-        time.sleep(0.05)
+        time.sleep(0.2)
     return question
 """
 
