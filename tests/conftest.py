@@ -44,6 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()
     subprocess.Popen = forking.Popen  # type: ignore[misc]
     take_shortcuts()
     if hasattr(config, "workerinput"):
