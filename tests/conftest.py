@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    gc.disable()
+    gc.disable()  # collecting tests makes no garbage, only objects to look through
     subprocess.Popen = forking.Popen  # type: ignore[misc]
     take_shortcuts()
     if hasattr(config, "workerinput"):
@@ -84,6 +84,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """What was collected stays to the end; looking for garbage in it would only take time, again and again."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -101,7 +101,7 @@ NOUNS = [noun for noun in all_nouns() if noun.__name__ not in NO_DATA]
 
 
 @pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.__name__)
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_noun_survives_plain_data_and_json(noun: Any, data: st.DataObject) -> None:
     value = data.draw(nouns_of(noun))

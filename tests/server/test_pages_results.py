@@ -221,7 +221,7 @@ def test_what_there_is_not_is_told_on_a_page(service, trial_id, run_id):
     assert service.get("/ui/agents", page=0).status == 422
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1380, "dark"), (400, "light"), (400, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(1380, "dark"), (400, "light")])
 def test_pages_fit_every_screen_and_keep_hostile_texts_inert(visit, service, run_id, trial_id, width, scheme):
     hostile = service.get("/trials", run_id=run_id, agent_id=HOSTILE).document["results"][0]["id"]
     paths = (

@@ -28,7 +28,7 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-CASES = int(os.environ.get("ASSAY_FUZZ_CASES", "15"))
+CASES = int(os.environ.get("ASSAY_FUZZ_CASES", "8"))
 """For each operation, with a key; the environment may ask for more. Whoever has no key is refused before anything is read."""
 
 
