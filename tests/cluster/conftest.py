@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.services import Postgres, postgres_server
 
 
 class SimulatedCluster:
@@ -89,9 +88,3 @@ def ray_cluster() -> Iterator[SimulatedCluster]:
         ray.shutdown()
         cluster.stop()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="package")
-def postgres() -> Iterator[Postgres]:
-    with postgres_server() as server:
-        yield server
