@@ -16,6 +16,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from tests import forking
 from tests.command import Assay, AssayInline, Prepare
 from tests.costs import FAST, WRITE_COSTS, CostMeter, CostWriter, deselect_slow_tests
+from tests.services import Postgres, postgres_server
 from tests.shortcuts import take_shortcuts
 from tests.wording import WRITE, MessageWriter, Wording, read_messages, select_tests_with_wording
 
@@ -44,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # collecting tests makes no garbage, only objects to look through
     subprocess.Popen = forking.Popen  # type: ignore[misc]
     take_shortcuts()
     if hasattr(config, "workerinput"):
@@ -83,6 +85,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """What was collected stays to the end; looking for garbage in it would only take time, again and again."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -126,6 +129,13 @@ def own_process() -> Iterator[None]:
 def assay(tmp_path: Path) -> Assay:
     """The real command, as a process, in an empty folder: `assay("run", "noop", "--json").json`."""
     return Assay(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """The server that all tests of this process share, as its start takes longer than most of them."""
+    with postgres_server() as server:
+        yield server
 
 
 @pytest.fixture

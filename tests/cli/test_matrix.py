@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from tests.command import AssayInline, Prepare
-from tests.services import postgres_server
+from tests.services import Postgres
 from tests.suites.project import numbers, python_agent, suite
 from tests.wording import Wording
 
@@ -73,13 +72,12 @@ def test_rows_have_the_columns_and_the_figures_of_the_view(played: AssayInline) 
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database, of each kind in turn: on PostgreSQL the matrix is stored, and somebody must refresh it."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'views.db'}"
-        return
-    with postgres_server() as server:
-        yield server.empty()
+        return f"sqlite:///{tmp_path / 'views.db'}"
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.empty()
 
 
 def _viewed(url: str, selected: str) -> dict[str, float | None]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.services import Postgres, postgres_server
 
 
 class SimulatedCluster:
@@ -33,6 +32,9 @@ class SimulatedCluster:
         head = {
             "num_cpus": 2,
             "include_dashboard": False,
+            # It starts and stops nodes by load; the tests do that themselves.
+            "no_monitor": True,
+            "include_log_monitor": False,
             "object_store_memory": 100 * 2**20,
             "temp_dir": root,
             "env_vars": {"TMPDIR": folder},
@@ -56,6 +58,7 @@ class SimulatedCluster:
             wait=False,
             num_cpus=cpus,
             object_store_memory=100 * 2**20,
+            include_log_monitor=False,  # nobody reads what it sends to drivers
             temp_dir=self.folder,
             env_vars={"TMPDIR": self.temporary, **(env_vars or {})},
             **options,
@@ -87,9 +90,3 @@ def ray_cluster() -> Iterator[SimulatedCluster]:
         ray.shutdown()
         cluster.stop()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with postgres_server() as server:
-        yield server

@@ -8,7 +8,6 @@ from tests.command import Assay
 from tests.report.browsing import browser, pages
 from tests.server.opened import open_url
 from tests.server.service import Service, serving
-from tests.services import Postgres, postgres_server
 
 __all__ = ["browser", "open_url", "pages"]
 
@@ -66,9 +65,3 @@ def server(played: Path) -> Iterator[Service]:
 def project(tmp_path: Path) -> Path:
     write_project(tmp_path)
     return tmp_path
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    with postgres_server() as found:
-        yield found

@@ -4,17 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.services import Postgres, postgres_server
+from tests.services import Postgres
 
 from assay.store.store import Store
 
 DIALECTS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    with postgres_server() as server:
-        yield server
 
 
 @pytest.fixture(params=DIALECTS)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.command import AssayInline
-from tests.services import postgres_server
+from tests.services import Postgres
 from tests.suites.project import numbers, suite
 from tests.wording import Wording
 
@@ -17,12 +16,11 @@ CASES = 4
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def project(request: pytest.FixtureRequest, assay_inline: AssayInline) -> Iterator[Project]:
+def project(request: pytest.FixtureRequest, assay_inline: AssayInline) -> Project:
     if request.param == "sqlite":
-        yield Project(assay_inline, f"sqlite:///{assay_inline.folder / 'own.db'}")
-        return
-    with postgres_server() as server:
-        yield Project(assay_inline, server.empty())
+        return Project(assay_inline, f"sqlite:///{assay_inline.folder / 'own.db'}")
+    server: Postgres = request.getfixturevalue("postgres")
+    return Project(assay_inline, server.empty())
 
 
 @pytest.fixture
