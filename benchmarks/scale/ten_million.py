@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from time import perf_counter
 
+import psutil
 import psycopg
 from arms import CommandFailed, tell
 from record import Bound, Promise, Result, figure
@@ -79,7 +80,11 @@ def _find_routes(url: str) -> list[Route]:
 def _read_memory(url: str) -> float:
     """Of all processes of PostgreSQL, what they share counted once."""
     main = find_server_process(url)
-    return float(sum(one.memory_full_info().pss for one in (main, *main.children())))
+    read = 0
+    for process in (main, *main.children()):
+        with suppress(psutil.NoSuchProcess):  # the one that answered a moment ago
+            read += process.memory_full_info().pss
+    return float(read)
 
 
 def _judge(found: Mapping[str, Measured], boards: str) -> list[Result]:
