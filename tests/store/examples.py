@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import product
+
+import sqlalchemy as sa
 
 from assay.model import (
     AgentUse,
@@ -207,3 +211,17 @@ def execution(
 
 def batch(made: Iterable[Execution]) -> Batch:
     return Batch(tuple(made))
+
+
+@contextmanager
+def at_most(pages: int) -> Iterator[None]:
+    """SQLite behaves as if the disk had room for that many pages only."""
+
+    def limit(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    sa.event.listen(sa.Pool, "connect", limit)
+    try:
+        yield
+    finally:
+        sa.event.remove(sa.Pool, "connect", limit)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from tests.store.examples import (
     ENVIRONMENT,
     NOON,
     NOP,
+    at_most,
     batch,
     begin,
     elaborate_plan,
@@ -22,8 +24,9 @@ from tests.store.examples import (
     small_suite,
     suite_plan,
 )
+from tests.wording import Wording
 
-from assay.errors import RunInUse, StoreError
+from assay.errors import RunInUse, StoreError, StoreFull
 from assay.model import Artifact, Batch, RunState
 from assay.model.access import Scope
 from assay.model.database_copy import CopyProgress
@@ -125,8 +128,34 @@ def test_an_interrupted_copy_is_completed_by_the_same_command(
 
     with pytest.raises(KeyboardInterrupt):
         copying.copy_database(*ends, interrupt)
+    with Store.open(ends[1]) as store:
+        assert RunState.INCOMPLETE in {run.state for run in store.runs()}
     copied = copying.copy_database(*ends, _ignore)
     assert 0 < copied.found < copied.executions == 55
+
+
+def test_a_run_counts_as_incomplete_until_its_last_trial_is_copied(
+    ends: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fill(ends[0])
+    with Store.open(ends[0]) as source, Store.open(ends[1]) as target:
+        for run in source.runs():
+            source.finish(run.id, RunState.COMPLETED, NOON)
+        size = {run.id: len(source.run(run.id).trials) for run in source.runs()}
+        seen: list[dict[str, RunState]] = []
+
+        def look(progress: CopyProgress) -> None:
+            runs = {run.id: run.state for run in target.runs()}
+            seen.append(runs)
+            for run, state in runs.items():
+                assert state == (
+                    RunState.COMPLETED if len(target.run(run).trials) == size[run] else RunState.INCOMPLETE
+                )
+
+        monkeypatch.setattr(copying, "EXECUTIONS_AT_ONCE", 1)
+        copying.copy_database(*ends, look)
+        assert set(seen[0].values()) == {RunState.COMPLETED, RunState.INCOMPLETE}
+        assert target.runs() == source.runs()
 
 
 def test_a_target_with_other_data_is_refused_and_left_alone(ends: tuple[str, str]) -> None:
@@ -284,14 +313,80 @@ def test_a_run_under_way_is_not_copied_in_half(tmp_path: Path) -> None:
             copying.copy_database(source, target, _ignore)
 
 
-@pytest.mark.parametrize("target", ["sqlite:///a.db", "sqlite:///./a.db"])
+@pytest.mark.parametrize(
+    "target", ["sqlite:///a.db", "sqlite:///./a.db", "sqlite:///symlink.db", "sqlite:///hardlink.db"]
+)
 def test_a_database_is_not_copied_onto_itself(
     tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     _fill("sqlite:///a.db")
+    Path("symlink.db").symlink_to("a.db")
+    Path("hardlink.db").hardlink_to("a.db")
     with pytest.raises(StoreError, match="both source and target"):
         copying.copy_database("sqlite:///a.db", target, _ignore)
+
+
+@pytest.mark.parametrize("ways", [("sqlite:///a.db", "sqlite://"), ("sqlite:///:memory:", "sqlite:///b.db")])
+def test_a_database_in_memory_is_neither_source_nor_target(
+    tmp_path: Path, ways: tuple[str, str], monkeypatch: pytest.MonkeyPatch, wording: Wording
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _fill("sqlite:///a.db")
+    with pytest.raises(StoreError) as refusal:
+        copying.copy_database(*ways, _ignore)
+    assert not Path("b.db").exists()
+    wording(refusal.value)
+
+
+def test_a_copy_to_a_full_disk_is_completed_by_the_same_command(tmp_path: Path, wording: Wording) -> None:
+    source, target = (f"sqlite:///{tmp_path / name}" for name in ("a.db", "b.db"))
+    _fill(source)
+    with Store.open(source) as store:
+        store.add("r3", batch(execution(n, output="much " * 500) for n in range(200)))
+    with at_most(160), pytest.raises(StoreFull) as refusal:
+        copying.copy_database(source, target, _ignore)
+    wording(refusal.value)
+    assert "--resume" not in str(refusal.value)
+    assert copying.copy_database(source, target, _ignore).executions == 255
+
+
+@pytest.mark.postgres
+def test_an_error_of_the_server_within_a_copy_is_one_for_the_user(
+    postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """COPY goes past SQLAlchemy."""
+    psycopg = pytest.importorskip("psycopg")
+    source = f"sqlite:///{tmp_path / 'a.db'}"
+    _fill(source)
+
+    def fail(*_: object) -> None:
+        error = psycopg.errors.DiskFull("no space")
+        raise sa.exc.DBAPIError.instance("COPY", None, error, psycopg.Error)
+
+    monkeypatch.setattr(copying, "insert_series", fail)
+    with pytest.raises(StoreFull, match="repeat"):
+        copying.copy_database(source, postgres.empty(), _ignore)
+
+
+def test_what_postgresql_would_refuse_is_replaced_in_the_copy(ends: tuple[str, str]) -> None:
+    """Only another program can have stored it in SQLite."""
+    if not ends[0].startswith("sqlite"):
+        pytest.skip("PostgreSQL cannot hold it")
+    _fill(ends[0])
+    file = ends[0].removeprefix("sqlite:///")
+    with closing(sqlite3.connect(file)) as planted, planted:
+        planted.execute("UPDATE executions SET error = 'a' || char(0) || 'b' WHERE seq = 0")
+        planted.execute("""UPDATE executions SET output = '{"c": ["d\\u0000", "\\ud800"]}' WHERE seq = 0""")
+        planted.execute("UPDATE measurements SET metric = 'e' || char(0) WHERE seq = 0")
+        planted.execute("UPDATE runs SET name = 'f' || char(0) WHERE id = 'r1'")
+        planted.execute('UPDATE trials SET params = \'{"g": "\\u0000"}\'')
+    for _ in range(2):  # the second finds what the first has brought
+        copying.copy_database(*ends, _ignore)
+    with Store.open(ends[1]) as store:
+        copied = next(iter(store.executions(store.run("r1").trials[0].id)))
+    assert (copied.output, copied.error) == ({"c": ["d\ufffd", "?"]}, "a\ufffdb")
+    assert "e\ufffd" in copied.measurements
 
 
 def test_a_secret_that_the_source_still_holds_is_redacted_in_the_copy(ends: tuple[str, str]) -> None:

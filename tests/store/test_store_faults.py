@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 from tests.services import Postgres
-from tests.store.examples import batch, begin, execution
+from tests.store.examples import at_most, batch, begin, execution
 from tests.wording import Wording
 
 from assay.errors import MissingExtra, RunNotFound, StoreError, StoreFull
@@ -183,20 +182,6 @@ def test_what_another_program_is_writing_can_be_read_meanwhile(tmp_path: Path) -
         neighbour.close()
 
 
-@contextlib.contextmanager
-def _at_most(pages: int) -> Iterator[None]:
-    """SQLite behaves as if the disk had room for that many pages only."""
-
-    def limit(connection: sqlite3.Connection, _record: object) -> None:
-        connection.execute(f"PRAGMA max_page_count = {pages}")
-
-    sa.event.listen(sa.Pool, "connect", limit)
-    try:
-        yield
-    finally:
-        sa.event.remove(sa.Pool, "connect", limit)
-
-
 def _fill(store: Store) -> tuple[int, StoreFull]:
     """Adds until there is no space left; how many executions were taken, and the refusal."""
     added = 0
@@ -210,7 +195,7 @@ def _fill(store: Store) -> tuple[int, StoreFull]:
 
 def test_a_full_disk_keeps_what_was_stored_before(tmp_path: Path, wording: Wording) -> None:
     url = f"sqlite:///{tmp_path / 'assay.db'}"
-    with _at_most(160), Store.open(url) as store:
+    with at_most(160), Store.open(url) as store:
         trial = begin(store).trials[0].id
         added, refusal = _fill(store)
         assert isinstance(refusal, StoreFull)

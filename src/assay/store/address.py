@@ -29,6 +29,10 @@ class Address:
     """SQLite's file; None for a server and in memory."""
 
     @property
+    def is_in_memory(self) -> bool:
+        return self.file is None and self.url.get_backend_name() == "sqlite"
+
+    @property
     def shown(self) -> str:
         """The URL as a person may see it, without its password."""
         visible = self.url.set(drivername=self.url.get_backend_name())

@@ -23,6 +23,11 @@ def text(value: str) -> str:
     return value.replace("\x00", "�").encode("utf-8", "replace").decode("utf-8")
 
 
+def may_be_refused(written: str) -> bool:
+    """Whether a text or JSON may have a NUL or, escaped, a lone surrogate."""
+    return "\x00" in written or "\\u0000" in written or "\\ud" in written
+
+
 def to_json(value: object) -> str:
     """JSON without NaN. A mapping of any kind becomes an object, and what JSON cannot express, such as a date, its text.
 

@@ -64,12 +64,18 @@ def _write_rows(
         by_key = {_redact([row[place] for place in places]): row for row in rows}
         query = sa.select(table).where(sa.tuple_(*table.primary_key).in_(list(by_key)))
         present = {tuple(row[place] for place in places): tuple(row) for row in target.execute(query)}
-        missing = [dict(zip(names, row, strict=True)) for key, row in by_key.items() if key not in present]
+        missing = [name_values(table, row) for key, row in by_key.items() if key not in present]
         if missing:
             target.execute(table.insert(), missing)
         for key, row in by_key.items() if is_rewriting else ():
             if key in present and not is_same([row], [present[key]]):
-                target.execute(_choose(table.update(), table, key).values(dict(zip(names, row, strict=True))))
+                target.execute(_choose(table.update(), table, key).values(name_values(table, row)))
+
+
+def name_values(table: sa.Table, row: Sequence[Any]) -> dict[str, Any]:
+    """A row of the source as the target can hold it: other programs may have stored text in SQLite that PostgreSQL refuses."""
+    values = (plain.text(value) if isinstance(value, str) else value for value in row)
+    return dict(zip(table.c.keys(), values, strict=True))
 
 
 def _delete_removed_rows(

@@ -14,7 +14,7 @@ computes them while the next transaction is under way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -24,14 +24,22 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from assay.errors import StoreError
+from assay.errors import StoreError, StoreFull
+from assay.model import RunState
 from assay.model.database_copy import CopyProgress
 from assay.store import column_values as plain
-from assay.store import database, leases, schema, tables
+from assay.store import database, faults, leases, schema, tables
 from assay.store.address import Address, read_address
 from assay.store.bulk import Rows, insert_parts
 from assay.store.copy_digests import Digester, Digests, fetch_executions, find_differing_tables, read_digests
-from assay.store.copy_rows import add_missing_rows, fetch_rows_in_order, find_other_rows, is_same, update_rows
+from assay.store.copy_rows import (
+    add_missing_rows,
+    fetch_rows_in_order,
+    find_other_rows,
+    is_same,
+    name_values,
+    update_rows,
+)
 from assay.store.digest_process import DigestProcess
 from assay.store.export import redact_rows
 from assay.store.series import PackedSeries, fetch_series, insert_series
@@ -50,12 +58,13 @@ def copy_database(source: str, target: str, report: Callable[[CopyProgress], Non
     The target is made where there is none. It is refused if it holds anything that the source does not.
     """
     from_address, to_address = read_address(source), read_address(target)
-    if from_address.url == to_address.url:
-        raise StoreError(f"'{to_address.shown}' is both source and target. Name two databases.")
-    if from_address.file is not None and not from_address.file.exists():
-        raise StoreError(f"There is no database '{from_address.shown}' to copy.")
+    _refuse_useless_addresses(from_address, to_address)
     # What is copied is compared, so SQLite need not look up the trial of each row.
-    with _open(from_address) as reading, _open(to_address, foreign_keys=False) as writing:
+    with (
+        _explain_errors(from_address, to_address),
+        _open(from_address) as reading,
+        _open(to_address, foreign_keys=False) as writing,
+    ):
         # One transaction reads everything, so that what others store meanwhile does not get half of itself copied.
         level = {"isolation_level": "REPEATABLE READ"} if reading.dialect.name == "postgresql" else {}
         with reading.execution_options(**level).connect() as snapshot:
@@ -65,6 +74,44 @@ def copy_database(source: str, target: str, report: Callable[[CopyProgress], Non
             progress.later_runs = copy.find_later_runs(now)
         schema.refresh(writing)
     return progress
+
+
+def _refuse_useless_addresses(source: Address, target: Address) -> None:
+    if source.is_in_memory or target.is_in_memory:
+        raise StoreError(
+            f"A SQLite database in memory cannot be the {'source' if source.is_in_memory else 'target'} of a copy: it is empty at first "
+            "and gone at the end. Name a file, sqlite:///FILE, or a server, postgresql://USER@HOST/DATABASE."
+        )
+    if source.file is not None and not source.file.exists():
+        raise StoreError(f"There is no database '{source.shown}' to copy.")
+    if _is_same(source, target):
+        raise StoreError(f"'{target.shown}' is both source and target. Name two databases.")
+
+
+def _is_same(source: Address, target: Address) -> bool:
+    if source.file is None or target.file is None:
+        return source.url == target.url
+    # A link is another name of the same file.
+    return source.file == target.file or (target.file.exists() and source.file.samefile(target.file))
+
+
+@contextmanager
+def _explain_errors(source: Address, target: Address) -> Iterator[None]:
+    """The drivers' errors as the user of a copy needs them."""
+    try:
+        try:
+            yield
+        except sa.exc.DBAPIError as error:
+            # These come past SQLAlchemy (`bulk.py`): from COPY, which writes to PostgreSQL, and from reading.
+            is_of_target = type(error.orig).__module__.startswith("psycopg") and target.file is None
+            known = faults.fault(error.orig or error, target if is_of_target else source)
+            if known is None:
+                raise
+            raise known from error
+    except StoreFull as error:
+        raise StoreFull(
+            f"There is no space left for '{target.shown}'. What was copied before is kept: free some space, then repeat the same command."
+        ) from error
 
 
 @contextmanager
@@ -103,6 +150,8 @@ class _Copy:
         self._of_trials = [table for table in own if table is tables.trials or "trial_id" in table.c]
         self._others = [table for table in own if table not in self._of_trials]
         self._batches = _count_batches(source)
+        self._unfinished: dict[int, str] = {}
+        """By the last trial that it waits for, each run of which the target lacks trials."""
 
     def run(self, report: Callable[[CopyProgress], None]) -> CopyProgress:
         self._refuse_runs_under_way()
@@ -118,6 +167,7 @@ class _Copy:
             present = set(target.scalars(sa.select(tables.trials.c.id)))
             # Before anything is committed: a target with other data is left alone.
             self._compare_in(target, self._others)
+            self._mark_unfinished_runs(target, present)
         sizes = self._count_executions()
         progress = CopyProgress(of_executions=sum(sizes.values()))
         with self._open_reader(progress.of_executions) as read, ThreadPoolExecutor(1) as beside:
@@ -130,8 +180,16 @@ class _Copy:
                 report(progress)
         with self._writer.begin() as target:
             _set_counters(target, (*self._others, *self._of_trials))
+        self._compare([tables.runs])
         progress.rows = self._compare_counts()
         return progress
+
+    def _mark_unfinished_runs(self, target: sa.Connection, present: set[int]) -> None:
+        """A run counts as incomplete until its last trial is there: somebody may look at a copy that was interrupted."""
+        query = sa.select(tables.trials.c.id, tables.trials.c.run_id).order_by(tables.trials.c.id)
+        last = {run: trial for trial, run in self._source.execute(query) if trial not in present}
+        self._unfinished = {trial: run for run, trial in last.items()}
+        _set_states(target, dict.fromkeys(last, RunState.INCOMPLETE.value))
 
     @contextmanager
     def _open_reader(self, executions: int) -> Iterator[Callable[[int, int], Digests] | None]:
@@ -224,17 +282,27 @@ class _Copy:
         digester = Digester()
         with self._writer.begin() as target:
             for table in self._of_trials:
+                # Closed here where the target fails: later the source is closed too, and cannot be told that nobody reads on.
                 if table is tables.executions:
-                    insert_parts(target, table, _tap(self._fetch_executions(group), digester.add_executions))
+                    with closing(_tap(self._fetch_executions(group), digester.add_executions)) as parts:
+                        insert_parts(target, table, parts)
                 elif table is tables.measurements:
-                    insert_series(target, _tap(self._fetch_series(group), digester.add_series))
+                    with closing(_tap(self._fetch_series(group), digester.add_series)) as series:
+                        insert_series(target, series)
                 else:
                     for rows in fetch_rows_in_order(self._source, table, group.trials):
-                        named = [dict(zip(table.c.keys(), row, strict=True)) for row in rows]
-                        target.execute(table.insert(), named)
+                        target.execute(table.insert(), [name_values(table, row) for row in rows])
+            self._set_final_states(target, group)
         return digester.digests()
 
-    def _compare(self, own: Sequence[sa.Table], trials: Sequence[int]) -> None:
+    def _set_final_states(self, target: sa.Connection, group: _TrialGroup) -> None:
+        """Those of the source, for the runs that have all of their trials now."""
+        whole = [self._unfinished[trial] for trial in group.trials if trial in self._unfinished]
+        query = sa.select(tables.runs.c.id, tables.runs.c.state).where(tables.runs.c.id.in_(whole))
+        states = {row[0]: row[1] for row in self._source.execute(query)} if whole else {}
+        _set_states(target, states)
+
+    def _compare(self, own: Sequence[sa.Table], trials: Sequence[int] | None = None) -> None:
         with self._target.connect() as target:
             self._compare_in(target, own, trials)
 
@@ -283,6 +351,17 @@ def _count_rows(connection: sa.Connection, own: Sequence[sa.Table]) -> dict[str,
     }
 
 
+def _set_states(target: sa.Connection, states: Mapping[str, str]) -> None:
+    if states:
+        # A comparison has turned it on, and PostgreSQL's cursors on the server can only read.
+        target.execution_options(stream_results=False).execute(
+            tables.runs.update()
+            .where(tables.runs.c.id == sa.bindparam("run"))
+            .values(state=sa.bindparam("to")),
+            [{"run": run, "to": state} for run, state in states.items()],
+        )
+
+
 def _set_counters(target: sa.Connection, own: Sequence[sa.Table]) -> None:
     """PostgreSQL numbers new rows by counters, which rows that bring their number along leave where they are."""
     if target.dialect.name != "postgresql":
@@ -319,7 +398,7 @@ def _find_differing(expected: Digests, find: Callable[[], Digests]) -> list[sa.T
     return find_differing_tables(expected, find())
 
 
-def _tap(items: Iterable[T], take: Callable[[T], None]) -> Iterator[T]:
+def _tap(items: Iterable[T], take: Callable[[T], None]) -> Generator[T]:
     """Each item after it was shown to a function."""
     for item in items:
         take(item)

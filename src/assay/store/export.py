@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from assay.errors import StoreError
 from assay.model.redaction import known_secrets
+from assay.store import column_values as plain
 from assay.store import database, schema, tables
 from assay.store.address import read_address
 from assay.store.bulk import insert_rows
@@ -120,14 +121,15 @@ def _copy(reading: sa.Connection, copy: sa.Connection, table: sa.Table, run_id: 
 
 
 def redact_rows(rows: Sequence[Sequence[Any]], table: sa.Table) -> list[tuple[Any, ...]]:
-    """What an earlier version stored may hold a secret, and an exported file is meant to be shared.
+    """What an earlier version stored may hold a secret, and an exported file is meant to be shared. What PostgreSQL would refuse,
+    which only other programs store in SQLite, is written as in `column_values.py`.
 
     Many rows are looked at as one text; only a part in which there may be a secret is looked at row by row.
     """
     known = known_secrets()
     spoken = [place for place, column in enumerate(table.c) if column.name in _SPOKEN]
     told = "\n".join([row[place] for row in rows for place in spoken if row[place]])
-    if not known.may_be_in(told):
+    if not known.may_be_in(told) and not plain.may_be_refused(told):
         return list(map(tuple, rows))
     if len(rows) > _FEW:
         middle = len(rows) // 2
@@ -136,15 +138,20 @@ def redact_rows(rows: Sequence[Sequence[Any]], table: sa.Table) -> list[tuple[An
 
 
 def _redact_row(row: Sequence[Any], table: sa.Table) -> tuple[Any, ...]:
-    known = known_secrets()
     return tuple(
         value
         if not value or column.name not in _SPOKEN
-        else known.redact_json(value)
+        else _redact_json(value)
         if isinstance(column.type, sa.JSON)
-        else known.redact_text(value)
+        else plain.redact_text(value)
         for value, column in zip(row, table.c, strict=True)
     )
+
+
+def _redact_json(written: str) -> str:
+    if plain.may_be_refused(written):
+        return plain.redact_json(plain.from_json(plain.text(written)))
+    return known_secrets().redact_json(written)
 
 
 def _of_run(table: sa.Table, run_id: str, workspace_id: int) -> sa.ColumnElement[bool]:
