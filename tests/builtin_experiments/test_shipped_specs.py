@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 from tests.builtin_experiments.redis_server import redis_server
 from tests.command import AssayInline
+from tests.wording import Wording
 
 from assay.builtin.experiments import spatial
 from assay.plan.expand import expand
+from assay.plan.target import Registry, RunRequest, plan_target
+from assay.plugin import lookup
+from assay.plugin.params import list_params
 from assay.simulation.pragmas import PROFILES
 from assay.simulator import SimOptions, SimServer
 from assay.spec.read import load_spec
+from assay.spec.settings import Settings
 
 SPECS = sorted(Path(str(files("assay.builtin"))).glob("specs/*.yaml"))
 
@@ -127,3 +132,43 @@ def test_the_sweep_over_a_server_has_the_baseline_and_eighteen_other_points(
     assert [trial["counts"] for trial in trials] == [{"ok": 1}] * 19
     assert [trial["parameters"]["profile"] for trial in trials] == ["baseline"] + ["chimera"] * 18
     assert len(list((assay_inline.folder / "out").glob("*/reports/comparison_report.md"))) == 18
+
+
+LISTED = {
+    (path.stem, located.entry.experiment, name, param): value
+    for path in SPECS
+    for located in load_spec(path).entries
+    for name, param in list_params(lookup.find("experiments", located.entry.experiment)).items()
+    for value in ({**located.entry.params, **located.entry.sweep}.get(key) for key in (name, param))
+    if value is not None
+}
+"""What shipped specs give of the params that have a name for lists."""
+
+
+@pytest.mark.parametrize(("spec", "experiment", "name", "param"), LISTED)
+def test_a_param_is_replaced_under_either_of_its_names(
+    spec: str, experiment: str, name: str, param: str
+) -> None:
+    written = LISTED[spec, experiment, name, param]
+    value = written[-1] if isinstance(written, list) else written
+    for key, section, given in (
+        (param, "params", value),
+        (name, "params", value),
+        (name, "params", [value]),
+        (name, "sweep", [value]),
+        (param, "sweep", [value]),
+    ):
+        request = RunRequest(spec, changes={section: {f"{experiment}.{key}": given}})
+        plan = plan_target(request, Settings(Path.cwd(), "sqlite://"), Registry())
+        own = [trial.params[param] for trial in plan.trials if trial.experiment == experiment]
+        assert set(own) == {value}
+        assert len(own) > 0
+
+
+def test_a_param_that_is_given_under_both_names_is_refused_where_it_was_given(
+    assay_inline: AssayInline, wording: Wording
+) -> None:
+    words = ("--set", "agent_count=100", "--set", "agent_counts=[100]", "--dry-run")
+    refusal = assay_inline("run", "spatial_index_profiler_baseline", *words).refusal
+    assert "--set: agent_counts:" in refusal
+    wording(refusal)

@@ -8,7 +8,7 @@ agent, a key may reach into a mapping: `AGENT.headers.X-Team`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from assay.errors import AssayError, Mistake, PlanError, SpecError, did_you_mean
 from assay.model import AgentUse
 from assay.plugin import lookup
 from assay.plugin.params import list_params, param_model
-from assay.spec.read import REQUEST, LocatedEntry, OwnChanges, Spec
+from assay.spec.read import REQUEST, EntryChanges, LocatedEntry, OwnChanges, Spec
 
 SECTIONS = ("params", "sweep")
 _AGENT = "agent"
@@ -43,7 +43,10 @@ def assign_overrides(spec: Spec, changes: Mapping[str, Any], agents: Iterable[st
                 own[target.index].setdefault(section, {})[name] = value
     if mistakes:
         raise SpecError([*spec.mistakes, *mistakes])
-    return own
+    return {
+        target.index: EntryChanges(own[target.index], target.find_replaced(own[target.index]))
+        for target in targets
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +56,30 @@ class _Target:
     index: int
     names: frozenset[str]
     params: frozenset[str] | None
+    written: frozenset[str]
+    """The params and axes that the spec gives it."""
+    lists: Mapping[str, str] = field(default_factory=dict)
+    """Names under which it takes lists of values of a param, each with that param."""
 
     def has(self, param: str) -> bool:
         return self.params is None or param in self.params
+
+    def find_replaced(self, own: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+        """What the spec gives of the same params, where either of them uses a name for lists."""
+        given = {name for section in own.values() for name in section}
+        params = {self.lists.get(name, name) for name in given}
+        return frozenset(
+            name
+            for name in self.written
+            if self.lists.get(name, name) in params and (name in self.lists or name not in given)
+        )
 
 
 def _target(located: LocatedEntry, folder: Path) -> _Target:
     """An experiment may be named as written, by the part after the file or module, or by its slug."""
     written, prefix = located.entry.experiment, located.origin.prefix
     index = int(prefix[1]) if prefix else 0
+    given = frozenset((*located.entry.params, *located.entry.sweep))
     names = {written, written.split("::")[-1], written.rpartition(":")[-1]}
     file, separator, name = written.partition("::")
     reference = f"{(folder / file).resolve()}::{name}" if separator else written
@@ -69,10 +87,11 @@ def _target(located: LocatedEntry, folder: Path) -> _Target:
         member = lookup.find("experiments", reference)
         model, lists = param_model(member), list_params(member)
     except AssayError:  # Planning reports what is wrong with it.
-        return _Target(index, frozenset(names), None)
+        return _Target(index, frozenset(names), None, given)
     names.add(str(getattr(member, "slug", None) or written))
     is_open = model.model_config.get("extra") == "allow"
-    return _Target(index, frozenset(names), None if is_open else frozenset({*model.model_fields, *lists}))
+    params = None if is_open else frozenset({*model.model_fields, *lists})
+    return _Target(index, frozenset(names), params, given, lists)
 
 
 def _find_targets(key: str, targets: Sequence[_Target], agents: set[str]) -> tuple[str, list[_Target]]:

@@ -91,8 +91,29 @@ class Spec:
     mistakes: tuple[Mistake, ...] = ()
 
 
-OwnChanges = Mapping[int, Mapping[str, Any]]
+@dataclass(frozen=True, slots=True)
+class EntryChanges:
+    """What is laid over one experiment of the file."""
+
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    replaced: frozenset[str] = frozenset()
+    """Params and axes of the file of which `keys` has others, maybe under another name, such as `size` for `sizes`."""
+
+    def overlay(self, base: Mapping[str, Any]) -> dict[str, Any]:
+        return overlay_keys(self.drop_replaced(base), self.keys)
+
+    def drop_replaced(self, base: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            section: {name: value for name, value in own.items() if name not in self.replaced}
+            if self.replaced and section in ("params", "sweep") and isinstance(own, Mapping)
+            else own
+            for section, own in base.items()
+        }
+
+
+OwnChanges = Mapping[int, EntryChanges]
 """Keys that are laid over one of the experiments only, by its place in the file."""
+_NO_CHANGES = EntryChanges()
 _NONE: OwnChanges = {}
 
 
@@ -134,8 +155,10 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_chan
     )
     entries = []
     for own, place in _own_parts(source, origin, mistakes):
-        request = {**changes, **own_changes.get(int(place.prefix[1]) if place.prefix else 0, {})}
-        keys = overlay_keys(overlay_keys(_only(file, ENTRY_KEYS), own), _only(request, ENTRY_KEYS))
+        own_change = own_changes.get(int(place.prefix[1]) if place.prefix else 0, _NO_CHANGES)
+        request = {**changes, **own_change.keys}
+        written = own_change.drop_replaced(overlay_keys(_only(file, ENTRY_KEYS), own))
+        keys = overlay_keys(written, _only(request, ENTRY_KEYS))
         place = replace(place, changes=request)
         entry = _validate_model(ExperimentEntry, keys, place, mistakes)
         if entry is not None:
@@ -150,11 +173,11 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_chan
 def _build_stored_source(source: dict[str, Any], own_changes: OwnChanges) -> dict[str, Any]:
     """The keys as they are kept with the run: with what was given for single experiments."""
     if "experiments" not in source:
-        return overlay_keys(source, own_changes.get(0, {}))
+        return own_changes.get(0, _NO_CHANGES).overlay(source)
     if not isinstance(source["experiments"], list):
         return source
     parts = [
-        overlay_keys(part, own_changes.get(index, {})) if isinstance(part, dict) else part
+        own_changes.get(index, _NO_CHANGES).overlay(part) if isinstance(part, dict) else part
         for index, part in enumerate(source["experiments"])
     ]
     return {**source, "experiments": parts}
