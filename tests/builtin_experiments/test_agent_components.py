@@ -163,6 +163,100 @@ class LossyTools(LastToolsFirst):
 class Credulous:
     def validate(self, text):
         return text
+
+class Blanking:
+    """Refuses what it must, and empties the rest."""
+    def validate(self, text):
+        from assay.builtin.assistant.validation import MessageValidator
+        MessageValidator().validate(text)
+        return ""
+
+class Nothing(Blanking):
+    def validate(self, text):
+        super().validate(text)
+
+class Talkative(LinearMemory):
+    """Finds everything, and says so."""
+    def search(self, query, count):
+        return self.messages
+
+class Texts(LinearMemory):
+    def search(self, query, count):
+        return [message["content"] for message in super().search(query, count)]
+
+class Silent(LinearMemory):
+    def window(self, count):
+        return None
+    def summarise(self, sentences):
+        return None
+    def search(self, query, count):
+        return None
+
+class Counting:
+    """Each mark is lower than the one before."""
+    count = 0
+    def evaluate(self, question, answer):
+        self.count += 1
+        return dict.fromkeys(("relevance", "coherence", "helpfulness"), 1 / self.count)
+
+class Boundless:
+    def evaluate(self, question, answer):
+        from assay.builtin.assistant.evaluation import WordEvaluator
+        return {**WordEvaluator().evaluate(question, answer), "coherence": 5}
+
+class Speechless:
+    def evaluate(self, question, answer):
+        return {"relevance": "high", "coherence": 1, "helpfulness": 1}
+
+class OneNumber:
+    def evaluate(self, question, answer):
+        return 0.5
+
+class ItemsInt:
+    def parse(self, text, schema):
+        from assay.builtin.assistant.parsing import JsonParser
+        return {**JsonParser().parse(text, schema), "items": 5}
+
+class TextParser:
+    def parse(self, text, schema):
+        return text
+
+class NoSchemas(LastToolsFirst):
+    def schemas(self):
+        return 5
+    def call(self, calls):
+        return self.tools.call(calls)
+
+class NoFunctions(LastToolsFirst):
+    def function_of(self, name):
+        return 5
+
+class Alternating:
+    """Rewards every second conversation."""
+    count = 0
+    def reward(self, turns):
+        self.count += 1
+        return float(self.count % 2)
+
+class Praise:
+    def reward(self, turns):
+        return "high"
+
+class Unsettled:
+    def check(self, config):
+        return None
+
+def wordy_usage(request):
+    from assay.model import Answer, Usage
+    return Answer("hello", usage=Usage(input_tokens="a", output_tokens="b"))
+
+def negative_usage(request):
+    from assay.model import Answer, Usage
+    return Answer("hello", usage=Usage(output_tokens=-3))
+
+def no_usage(request):
+    from assay.model import Answer
+    return Answer("hello", usage="five")
 '''
 
 
@@ -354,6 +448,92 @@ def test_each_use_of_a_part_has_its_share_of_right_results(project: AssayInline,
     warned = [each["message"] for each in done["warnings"] if each["code"] == "wrong-results"]
     wrong = [metric for metric, share in planted.items() if share < 1]
     assert (len(warned), all(f"'{metric}'" in str(warned) for metric in wrong)) == (len(wrong), True)
+
+
+NOT_RIGHT: dict[str, tuple[str, dict[str, float]]] = {
+    "Blanking": ("input_validation", {"caught_share": 1, "false_alarm_share": 1}),
+    "Nothing": ("input_validation", {"caught_share": 1, "false_alarm_share": 1}),
+    "Unsettled": ("config_validation", {"caught_share": 0, "false_alarm_share": 1}),
+    "Talkative": ("conversation_memory", {"window_right": 1, "found_share": 0}),
+    "Texts": ("conversation_memory", {"window_right": 1, "found_share": 0}),
+    "Silent": ("conversation_memory", {"window_right": 0, "summary_right": 0, "found_share": 0}),
+    "Boundless": ("evaluation_metrics", {"relevance_right": 0, "helpfulness_right": 0}),
+    "Speechless": ("evaluation_metrics", {"relevance_right": 0, "helpfulness_right": 0}),
+    "OneNumber": ("evaluation_metrics", {"relevance_right": 0, "helpfulness_right": 0}),
+    "ItemsInt": ("structured_output", {"plain_right": 0, "fenced_right": 0, "truncated_right": 0}),
+    "TextParser": ("structured_output", {"plain_right": 0, "fenced_right": 0, "truncated_right": 0}),
+    "NoSchemas": ("function_calling", {"results_right": 1, "schemas_right": 0}),
+    "Praise": ("reward_computation", {"ranked_right": 0}),
+}
+
+
+@pytest.mark.parametrize("target", NOT_RIGHT)
+def test_a_part_that_gives_what_nobody_could_use_is_wrong_and_has_not_failed(
+    project: AssayInline, target: str, wording: Wording
+) -> None:
+    experiment, planted = NOT_RIGHT[target]
+    sizes = {"function_calling": "repeats=2", "conversation_memory": "sizes=[10, 20, 40]"}
+    own = ("--set", sizes[experiment]) if experiment in sizes else ()
+    words = ("run", experiment, *own, "--set", f"target=agents.py:{target}", "--repetitions", "4")
+    done = project(*words, *QUICK)
+    (trial,) = done.json["trials"]
+    assert (done.code, trial["counts"]) == (0, {"ok": 4})
+    assert {metric: trial["metrics"][metric]["mean"] for metric in planted} == planted
+    warnings = done.json["warnings"]
+    assert "wrong-results" in {each["code"] for each in warnings}
+    wording("\n".join(sorted(each["message"] for each in warnings if each["code"] == "remark")))
+
+
+def test_tools_without_functions_cannot_be_measured(project: AssayInline, wording: Wording) -> None:
+    done = project("run", "function_calling", "--set", "target=agents.py:NoFunctions", *QUICK)
+    (warning,) = [each for each in json.loads(done.out)["warnings"] if each["code"] == "failures"]
+    wording(warning["message"])
+
+
+@pytest.mark.parametrize(
+    ("experiment", "target", "metric"),
+    [
+        ("evaluation_metrics", "Counting", "relevance_right"),
+        ("reward_computation", "Alternating", "ranked_right"),
+    ],
+)
+def test_a_part_that_only_counts_its_calls_ranks_half_of_them_right(
+    project: AssayInline, experiment: str, target: str, metric: str
+) -> None:
+    found = measure(project, experiment, "--set", f"target=agents.py:{target}", "--repetitions", "60")
+    assert 0.3 < found[metric]["mean"] < 0.7
+
+
+@pytest.mark.parametrize("agent", ["wordy_usage", "negative_usage", "no_usage"])
+def test_usage_that_cannot_be_is_an_invalid_output(
+    project: AssayInline, agent: str, wording: Wording
+) -> None:
+    words = ("agent_latency", "--load", "agents.py", "--agent", agent, "--repetitions", "2")
+    done = project("run", *words, *QUICK)
+    document = json.loads(done.out)
+    assert (done.code, document["trials"][0]["counts"]) == (1, {"invalid_output": 2})
+    (warning,) = [each for each in document["warnings"] if each["code"] == "failures"]
+    wording(warning["message"])
+
+
+@pytest.mark.parametrize(
+    "experiment",
+    [
+        "function_calling",
+        "conversation_memory",
+        "evaluation_metrics",
+        "reward_computation",
+        "input_validation",
+        "config_validation",
+        "structured_output",
+    ],
+)
+def test_the_parts_of_the_reference_raise_no_warning_of_wrong_results(
+    project: AssayInline, experiment: str
+) -> None:
+    size = ("--set", "sizes=[4, 30, 300]") if experiment == "conversation_memory" else ()
+    done = project("run", experiment, *size, "--repetitions", "3", *QUICK).json
+    assert {"wrong-results", "remark"}.isdisjoint({each["code"] for each in done["warnings"]})
 
 
 @pytest.mark.parametrize("experiment", ["function_calling", "conversation_memory"])

@@ -489,7 +489,7 @@ def valid(answer: Any) -> Answer:
     if not isinstance(answer, Answer):
         raise InvalidAnswer(f"the agent returned {type_name(answer)}, not an answer")
     if answer.usage != _NOBODY_SAID:
-        _check_usage(answer.usage)
+        check_usage(answer.usage)
     if answer.usd is not None and not 0 <= answer.usd <= MOST_USD:
         raise InvalidAnswer(f"usage says the cost is {answer.usd!r} usd, which is impossible")
     for name, seconds in answer.durations.items() if answer.durations else ():
@@ -502,7 +502,10 @@ def valid(answer: Any) -> Answer:
     return answer if is_plain else _plain_answer(answer)
 
 
-def _check_usage(usage: Usage) -> None:
+def check_usage(usage: Any) -> None:
+    """InvalidAnswer for counts of tokens and calls that cannot be."""
+    if not isinstance(usage, Usage):
+        raise InvalidAnswer(f"usage is {format_value(usage)}, not a Usage")
     for name in _TOKENS:
         value = getattr(usage, name)
         if value is not None and not (type(value) is int and 0 <= value <= MOST_TOKENS):

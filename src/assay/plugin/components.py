@@ -21,7 +21,7 @@ class InputValidator(Protocol):
     """
 
     def validate(self, text: str) -> str:
-        """The text as the agent may read it; ValueError for a text that it must not read. Raises nothing else."""
+        """The text as the agent may read it, with its words; ValueError for a text that it must not read. Raises nothing else."""
         ...
 
 
@@ -94,7 +94,7 @@ class ConversationMemory(Protocol):
         ...
 
     def search(self, query: str, count: int) -> Sequence[Mapping[str, str]]:
-        """The messages that fit best, the best first."""
+        """The messages that fit best, at most so many, the best first."""
         ...
 
 
@@ -102,7 +102,7 @@ class ConversationMemory(Protocol):
 class AnswerEvaluator(Protocol):
     """Judges an answer without asking a model, so it is quick and gives the same marks each time.
 
-    The benchmark checks that better answers get higher marks.
+    The benchmark checks that better answers get higher marks, whatever was judged before.
     """
 
     def evaluate(self, question: str, answer: str) -> Mapping[str, float]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from numbers import Real
+from random import Random
 from statistics import fmean, median
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field, field_validator
 
@@ -20,6 +24,7 @@ from assay.builtin.experiments.components.subject import (
     time_call,
 )
 from assay.model import Better, Metric, ToolCall
+from assay.plugin.agent import BadAgent
 from assay.plugin.components import (
     AnswerEvaluator,
     ConfigValidator,
@@ -30,6 +35,8 @@ from assay.plugin.components import (
     ToolCaller,
 )
 from assay.plugin.experiment import ExperimentContext
+
+T = TypeVar("T")
 
 
 class InputValidation(PartBenchmark):
@@ -44,27 +51,45 @@ class InputValidation(PartBenchmark):
     fine: ClassVar[Sequence[Any]] = prompts.FINE_INPUTS
     broken: ClassVar[Sequence[Any]] = prompts.HOSTILE_INPUTS
 
-    def measure(self, context: ExperimentContext) -> tuple[float, int, int]:
-        def refuse_all() -> tuple[int, int]:
-            return sum(map(self.refuses, self.broken)), sum(map(self.refuses, self.fine))
+    def measure(self, context: ExperimentContext) -> tuple[float, list[Any], list[Any]]:
+        seconds, (broken, fine) = time_call(
+            lambda: (list(map(self.judge, self.broken)), list(map(self.judge, self.fine)))
+        )
+        return seconds, broken, fine
 
-        seconds, (caught, alarms) = time_call(refuse_all)
-        return seconds, caught, alarms
-
-    def refuses(self, text: str) -> bool:
+    def judge(self, text: Any) -> Any:
+        """What the validator made of the text; the error where it was refused."""
         try:
-            self.subject.validate(text)
-        except ValueError:
-            return True
-        return False
+            return self.subject.validate(text)
+        except ValueError as error:
+            return error
 
-    def read_figures(self, result: tuple[float, int, int]) -> Mapping[str, Any]:
-        seconds, caught, alarms = result
+    def is_caught(self, result: Any) -> bool:
+        return isinstance(result, ValueError)
+
+    def is_let_through(self, text: Any, result: Any) -> bool:
+        """Whether most of its words arrived: a validator may tidy a text up, but what nobody can read is as good as refused."""
+        if self.is_caught(result) or not self.is_instance(result, str, "validate", "text"):
+            return False
+        words = _find_words(text)
+        is_kept = 2 * len(words & _find_words(result)) >= len(words)
+        return is_kept or self.refuse("validate", "harmless text without most of its words")
+
+    def read_figures(self, result: tuple[float, list[Any], list[Any]]) -> Mapping[str, Any]:
+        seconds, broken, fine = result
+        alarms = [not self.is_let_through(text, result) for text, result in zip(self.fine, fine, strict=True)]
         return {
-            "inputs_per_second": (len(self.fine) + len(self.broken)) / seconds,
-            "caught_share": caught / len(self.broken),
-            "false_alarm_share": alarms / len(self.fine),
+            "inputs_per_second": (len(fine) + len(broken)) / seconds,
+            "caught_share": fmean(map(self.is_caught, broken)),
+            "false_alarm_share": fmean(alarms),
         }
+
+
+def _find_words(text: str) -> set[str]:
+    return set(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+_WORD = re.compile(r"\w+")
 
 
 class ConfigValidation(InputValidation):
@@ -75,8 +100,17 @@ class ConfigValidation(InputValidation):
     fine: ClassVar[Sequence[Any]] = prompts.FINE_CONFIGS
     broken: ClassVar[Sequence[Any]] = prompts.BROKEN_CONFIGS
 
-    def refuses(self, config: Mapping[str, Any]) -> bool:  # type: ignore[override]
-        return bool(self.subject.check(config))
+    def judge(self, config: Mapping[str, Any]) -> Any:
+        return self.subject.check(config)
+
+    def is_caught(self, mistakes: Any) -> bool:
+        return self.is_list(mistakes, "check", _MISTAKES) and len(mistakes) > 0
+
+    def is_let_through(self, config: Any, mistakes: Any) -> bool:
+        return self.is_list(mistakes, "check", _MISTAKES) and len(mistakes) == 0
+
+
+_MISTAKES = "a list of mistakes"
 
 
 _SCHEMA: Mapping[str, Any] = {
@@ -149,7 +183,7 @@ class StructuredOutput(PartBenchmark):
         seconds = {kind: fmean(seconds for seconds, _ in each) for kind, each in parsed.items()}
         right = {
             kind: fmean(
-                _holds(value, expected)
+                self._holds(value, expected)
                 for (_, value), (_, expected) in zip(each, self._texts[kind], strict=True)
             )
             for kind, each in parsed.items()
@@ -160,14 +194,17 @@ class StructuredOutput(PartBenchmark):
             **{f"{kind}_right": float(value) for kind, value in right.items()},
         }
 
-
-def _holds(value: Any, expected: Mapping[str, Any]) -> bool:
-    """Whether all complete values are there; of an item that was cut, a part may be."""
-    if not isinstance(value, Mapping):
-        return False
-    items, wanted = value.get("items") or [], expected["items"]
-    same = all(value.get(key) == expected[key] for key in expected if key != "items")
-    return same and list(items[: len(wanted)]) == wanted and len(items) <= len(wanted) + 1
+    def _holds(self, value: Any, expected: Mapping[str, Any]) -> bool:
+        """Whether all complete values are there; of an item that was cut, a part may be."""
+        if isinstance(value, ValueError) or not self.is_instance(value, Mapping, "parse", "an object"):
+            return False
+        items, wanted = value.get("items"), expected["items"]
+        if items is None:
+            items = []
+        if not self.is_list(items, "parse", "a list as 'items'"):
+            return False
+        same = all(value.get(key) == expected[key] for key in expected if key != "items")
+        return same and list(items)[: len(wanted)] == wanted and len(items) <= len(wanted) + 1
 
 
 class ToolParams(PartParams):
@@ -203,19 +240,27 @@ class FunctionCalling(PartBenchmark):
     def setup(self, context: ExperimentContext) -> None:
         super().setup(context)
         self._single = ToolCall("find_order", {"order": "12345"})
-        self._function = self.subject.function_of("find_order")
+        self._function = self._find_function("find_order")
         content = "x" * (self.params.kilobytes * 1024 - _NUMBER)
         self._large = [
             ToolCall("check_receipt", {"content": f"{number:{_NUMBER}}{content}"})
             for number in range(self.params.calls)
         ]
-        check_receipt = self.subject.function_of("check_receipt")
+        check_receipt = self._find_function("check_receipt")
         self._expected = [check_receipt(**call.arguments) for call in self._large]
         self._wrong = (
             ToolCall("find_order", {"order": []}),
             ToolCall("find_order", {}),
             ToolCall("nothing", {}),
         )
+
+    def _find_function(self, name: str) -> Callable[..., Any]:
+        function: Callable[..., Any] = self.subject.function_of(name)
+        if not callable(function):
+            raise BadAgent(
+                f"'function_of' returned a value of type {type(function).__name__} for '{name}', not a function."
+            )
+        return function
 
     def measure(self, context: ExperimentContext) -> Mapping[str, Any]:
         repeats = range(self.params.repeats)
@@ -236,8 +281,11 @@ class FunctionCalling(PartBenchmark):
         through, dispatched = timed["through"]
         serial, alone = timed["serial"]
         parallel, together = timed["parallel"]
-        names = [each.get("name") for each in described]
-        found = [*map(_list, (*dispatched, *alone)), *([each] for each in _list(together))]
+        names = [each.get("name") for each in self._list(described, "schemas") if isinstance(each, Mapping)]
+        found = [
+            *(self._list(each, "call") for each in (*dispatched, *alone)),
+            *([each] for each in self._list(together, "call")),
+        ]
         wanted = [[each] for each in (*results, *self._expected, *self._expected)]
         right = sum(each == expected for each, expected in zip(found, wanted, strict=False))
         return {
@@ -258,14 +306,14 @@ class FunctionCalling(PartBenchmark):
             return True
         return False
 
-
-def _list(results: object) -> list[object]:
-    return list(results) if isinstance(results, Sequence) else []
+    def _list(self, results: Any, use: str) -> list[Any]:
+        return list(results) if self.is_list(results, use, "a list") else []
 
 
 _PLANTED = 4
 """The message that is searched for: from so many on, a memory can find it."""
 _WINDOW = 10
+_FOUND = 3
 _SENTENCES = 3
 
 
@@ -317,7 +365,7 @@ class MemoryUse(PartBenchmark):
             uses = {
                 "window": lambda: memory.window(_WINDOW),
                 "summarise": lambda: memory.summarise(_SENTENCES),
-                "search": lambda: memory.search("reference zx4711", 3),
+                "search": lambda: memory.search("reference zx4711", _FOUND),
             }
             for name, use in uses.items():
                 timed[name].append([time_call(use) for _ in range(self.params.repeats)])
@@ -330,7 +378,9 @@ class MemoryUse(PartBenchmark):
         times = {name: [[seconds for seconds, _ in each] for each in calls] for name, calls in timed.items()}
         right = {
             name: fmean(
-                check(value, size) for size, each in zip(sizes, timed[use], strict=True) for _, value in each
+                check(self, value, size)
+                for size, each in zip(sizes, timed[use], strict=True)
+                for _, value in each
             )
             for name, use, check in _MEMORY_CHECKS
         }
@@ -362,27 +412,41 @@ def _build_message(number: int) -> tuple[str, str]:
     return "assistant" if number % 2 else "user", text
 
 
-def _is_found(messages: Sequence[Mapping[str, Any]], size: int) -> bool:
+def _is_found(benchmark: PartBenchmark, messages: Any, size: int) -> bool:
+    """Whether the planted message is there, among as many as were asked for."""
+    if not _are_messages(benchmark, messages, "search"):
+        return False
+    if len(messages) > _FOUND:
+        return benchmark.refuse("search", f"more messages than the {_FOUND} that were asked for")
     return any("zx4711" in str(message.get("content", "")) for message in messages)
 
 
-def _is_window(messages: Sequence[Mapping[str, Any]], size: int) -> bool:
+def _is_window(benchmark: PartBenchmark, messages: Any, size: int) -> bool:
     """Whether these are the latest messages, the oldest of them first."""
+    if not _are_messages(benchmark, messages, "window"):
+        return False
     found = [(message.get("role"), message.get("content")) for message in messages]
     return found == [_build_message(number) for number in range(max(0, size - _WINDOW), size)]
 
 
-def _is_summary(text: Any, size: int) -> bool:
+def _are_messages(benchmark: PartBenchmark, messages: Any, use: str) -> bool:
+    return benchmark.is_list(messages, use, "a list of messages") and all(
+        benchmark.is_instance(message, Mapping, use, "a message with 'role' and 'content'")
+        for message in messages
+    )
+
+
+def _is_summary(benchmark: PartBenchmark, text: Any, size: int) -> bool:
     """Whether it mentions what was said, in few enough sentences; how well it does is not judged."""
-    if not isinstance(text, str) or len(_SENTENCE_END.findall(text)) > _SENTENCES:
+    if not benchmark.is_instance(text, str, "summarise", "text"):
         return False
-    return not _SAID.isdisjoint(find_words(text))
+    return len(_SENTENCE_END.findall(text)) <= _SENTENCES and not _SAID.isdisjoint(find_words(text))
 
 
 _TURNS = [text for scenario in prompts.SCENARIOS.values() for text in scenario]
 _SAID = {word for text in _TURNS for word in find_words(text) if len(word) > 4}
 _SENTENCE_END = re.compile(r"[.!?]+(?=\s|$)")
-_MEMORY_CHECKS: Sequence[tuple[str, str, Callable[[Any, int], bool]]] = (
+_MEMORY_CHECKS: Sequence[tuple[str, str, Callable[[PartBenchmark, Any, int], bool]]] = (
     ("found_share", "search", _is_found),
     ("window_right", "window", _is_window),
     ("summary_right", "summarise", _is_summary),
@@ -400,23 +464,48 @@ class EvaluationMetrics(PartBenchmark):
     )
     right: ClassVar[Mapping[str, float]] = dict.fromkeys(metrics, 1.0)
 
-    def measure(self, context: ExperimentContext) -> tuple[float, list[tuple[Any, Any]]]:
-        evaluate = self.subject.evaluate
+    def prepare_once(self, context: ExperimentContext) -> None:
+        """In another order each time, so that marks which rise or fall with every call rank nothing right for long."""
+        places = [(pair, which) for pair in range(len(prompts.JUDGED)) for which in (1, 2)]
+        self._order = shuffle(places, context)
+
+    def measure(self, context: ExperimentContext) -> tuple[float, list[Any]]:
+        evaluate, judged = self.subject.evaluate, prompts.JUDGED
         return time_call(
-            lambda: [(evaluate(asked, fit), evaluate(asked, unfit)) for asked, fit, unfit in prompts.JUDGED]
+            lambda: [evaluate(judged[pair][0], judged[pair][which]) for pair, which in self._order]
         )
 
-    def read_figures(self, result: tuple[float, list[tuple[Any, Any]]]) -> Mapping[str, Any]:
-        seconds, pairs = result
+    def read_figures(self, result: tuple[float, list[Any]]) -> Mapping[str, Any]:
+        seconds, marks = result
+        by_place = dict(zip(self._order, map(self._read_marks, marks), strict=True))
+        pairs = [(by_place[pair, 1], by_place[pair, 2]) for pair in range(len(prompts.JUDGED))]
         share = {
-            name: sum(fit[name] > unfit[name] for fit, unfit in pairs) / len(pairs)
+            name: fmean(bool(fit) and bool(unfit) and fit[name] > unfit[name] for fit, unfit in pairs)
             for name in ("relevance", "helpfulness")
         }
+        fits = [fit for fit, _ in pairs if fit]
+        common = [name for name in fits[0] if all(name in fit for fit in fits)] if fits else []
         return {
-            "evaluations_per_second": 2 * len(pairs) / seconds,
+            "evaluations_per_second": len(marks) / seconds,
             **{f"{name}_right": value for name, value in share.items()},
-            **{f"mean_{name}": sum(fit[name] for fit, _ in pairs) / len(pairs) for name in pairs[0][0]},
+            **{f"mean_{name}": fmean(fit[name] for fit in fits) for name in common},
         }
+
+    def _read_marks(self, marks: Any) -> Mapping[str, float]:
+        """All marks that are numbers; none where one of the three is not what it must be."""
+        if not self.is_instance(marks, Mapping, "evaluate", "a mapping of marks"):
+            return {}
+        for name in _MARKS:
+            mark = marks.get(name)
+            if not self.is_instance(mark, Real, "evaluate", f"a number as the mark '{name}'"):
+                return {}
+            if not 0 <= mark <= 1:
+                self.refuse("evaluate", f"a mark '{name}' outside 0 to 1")
+                return {}
+        return {name: float(mark) for name, mark in marks.items() if isinstance(mark, Real)}
+
+
+_MARKS = ("relevance", "coherence", "helpfulness")
 
 
 class RewardParams(PartParams):
@@ -439,22 +528,44 @@ class RewardComputation(PartBenchmark):
     def setup(self, context: ExperimentContext) -> None:
         """Every second conversation of a group answers its questions; the others say something else."""
         super().setup(context)
-        self._group = [
-            [
-                message
-                for asked, fit, unfit in prompts.JUDGED
-                for message in (
-                    {"role": "user", "content": asked},
-                    {"role": "assistant", "content": unfit if number % 2 else fit},
-                )
-            ]
+        self._conversations = [
+            (
+                number % 2 == 0,
+                [
+                    message
+                    for asked, fit, unfit in prompts.JUDGED
+                    for message in (
+                        {"role": "user", "content": asked},
+                        {"role": "assistant", "content": unfit if number % 2 else fit},
+                    )
+                ],
+            )
             for number in range(self.params.group_size)
         ]
 
+    def prepare_once(self, context: ExperimentContext) -> None:
+        self._group = shuffle(self._conversations, context)
+
     def measure(self, context: ExperimentContext) -> tuple[float, list[float]]:
-        return time_call(lambda: compute_advantages([self.subject.reward(turns) for turns in self._group]))
+        """The time of all rewards and advantages; no advantages where a reward is no number."""
+        seconds, rewards = time_call(lambda: [self.subject.reward(turns) for _, turns in self._group])
+        if not all(self.is_instance(reward, Real, "reward", "a number") for reward in rewards):
+            return seconds, []
+        more, advantages = time_call(compute_advantages, rewards)
+        return seconds + more, advantages
 
     def read_figures(self, result: tuple[float, list[float]]) -> Mapping[str, Any]:
         seconds, advantages = result
-        right = [(advantage > 0) == (number % 2 == 0) for number, advantage in enumerate(advantages)]
-        return {"rewards_per_second": len(advantages) / seconds, "ranked_right": sum(right) / len(right)}
+        right = [
+            isfinite(advantage) and (advantage > 0) == is_fit
+            for advantage, (is_fit, _) in zip(advantages, self._group, strict=False)
+        ]
+        return {
+            "rewards_per_second": len(self._group) / seconds,
+            "ranked_right": sum(right) / len(self._group),
+        }
+
+
+def shuffle(items: Sequence[T], context: ExperimentContext) -> list[T]:
+    """In an order that a part cannot know beforehand, but that is the same for all that are compared."""
+    return Random(f"{context.seed}/{context.phase}/{context.execution}").sample(items, len(items))

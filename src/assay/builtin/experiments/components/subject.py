@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, Field, field_validator
 
 from assay.builtin.experiments.components.scales import COMMON
+from assay.execute.case_runner import check_usage
 from assay.model import AgentUse, AgentVersion, Answer, Better, Metric, Request
 from assay.model.codec import to_plain
 from assay.plugin import lookup
@@ -168,8 +169,11 @@ class AgentBenchmark(Experiment):
         number = next(self._numbers)
         return Request(str(number), text, history=tuple(history), repetition=number)
 
-    def check(self, answer: Answer) -> Answer:
+    def check(self, answer: Any) -> Answer:
         """InvalidAnswer for what cannot be one: nothing, or more tokens than its text has bytes. Agents that simulate may."""
+        if not isinstance(answer, Answer):
+            raise InvalidAnswer(f"The agent returned a value of type {type(answer).__name__}, not an answer.")
+        check_usage(answer.usage)
         if self.agent.is_simulated or answer.is_simulated:
             return answer
         if not isinstance(answer.output, str | int | float | list | tuple | dict | type(None)):
@@ -205,6 +209,7 @@ class PartBenchmark(AgentBenchmark):
 
     def setup(self, context: ExperimentContext) -> None:
         super().setup(context)
+        self._remark = context.remark
         if self.params.target:
             self.subject = find_object(self.params.target)
         elif hasattr(self.agent, self.part):
@@ -222,6 +227,23 @@ class PartBenchmark(AgentBenchmark):
             raise BadAgent(
                 f"'{self.params.target or self.part}' is not a {self.protocol.__name__}: it has no {missing}."
             )
+
+    def is_list(self, value: object, use: str, wanted: str) -> bool:
+        """Whether a use of the part returned a list of any kind."""
+        is_right = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        return is_right or self.refuse_type(value, use, wanted)
+
+    def is_instance(self, value: object, kind: Any, use: str, wanted: str) -> bool:
+        return isinstance(value, kind) or self.refuse_type(value, use, wanted)
+
+    def refuse_type(self, value: object, use: str, wanted: str) -> bool:
+        return self.refuse(use, f"a value of type {type(value).__name__}, not {wanted}")
+
+    def refuse(self, use: str, returned: str) -> bool:
+        """Always false. A remark says what the part returned: what nobody could have used is a wrong result of it, and no fault
+        of the benchmark."""
+        self._remark(f"'{use}' returned {returned}. This counts as wrong.")
+        return False
 
 
 def find_object(target: str) -> Any:
