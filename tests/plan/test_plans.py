@@ -99,6 +99,26 @@ def test_an_axis_with_a_bad_item_is_told_as_a_bad_param(planned) -> None:
         planned("experiment: typed\nparams: {size: [1, x]}")
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "experiment: typed\nparams: {size: true}",
+        "experiment: typed\nparams: {rate: false}",
+        "experiment: typed\nsweep: {size: [1, true]}",
+        "experiment: built\nparams: {size: true}",
+        "experiment: experiments.py::parse\nparams: {times: true}",
+    ],
+)
+def test_true_is_no_number(planned, spec: str) -> None:
+    with pytest.raises(SpecError, match=r"spec.yaml:3: .* must be a (whole )?number, not (true|false)"):
+        planned(spec)
+
+
+def test_true_and_numbers_in_text_are_values_of_params_that_take_them(planned) -> None:
+    assert params(planned("experiment: typed\nparams: {anything: true}"), "anything") == [(True,)]
+    assert params(planned("experiment: typed\nparams: {size: '7'}"), "size") == [(7,)]
+
+
 def test_axes_in_sweep_and_in_params_are_combined(planned) -> None:
     plan = planned("experiment: typed\nparams: {size: [1, 2]}\nsweep: {mode: [fast, safe]}")
 

@@ -12,7 +12,8 @@ import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -60,7 +61,21 @@ def check_params(
         return dict(params), [_mistake(name, faults, model, called) for name, faults in by_name.items()]
     endless = [name for name, value in valid if not _is_finite(value)]
     mistakes = [ParamMistake(name, "must be finite, not infinity or NaN.") for name in endless]
+    # To pydantic, true is the number 1.
+    given = {name: value for name, value in params.items() if isinstance(value, bool)}
+    for name, field in model.model_fields.items():
+        if name in given and (wanted := _describe_number(field.annotation)):
+            mistakes.append(ParamMistake(name, f"must be {wanted}, not {str(given[name]).lower()}."))
     return _plain(valid, is_declared=_find_declared_params(member) is not None), mistakes
+
+
+def _describe_number(annotation: Any) -> str | None:
+    """What numbers a type takes; None if it takes anything else as well, except nothing."""
+    is_union = get_origin(annotation) in (Union, UnionType)
+    kinds = {*(get_args(annotation) if is_union else (annotation,))} - {type(None)}
+    if not kinds or not kinds <= {int, float}:
+        return None
+    return "a number" if float in kinds else "a whole number"
 
 
 def is_axis(member: Any, name: str, value: Any) -> bool:
