@@ -12,6 +12,8 @@ if [ -t 1 ]; then ask() { printf '\n\033[1;36m%s\033[0m\n' "$1"; }; else ask() {
 ask '1. How good are three agents and a simulated one? 110 puzzles, 3 times each'
 assay run puzzles --seed 42
 
+assay baseline set demo last --quiet  # more runs follow
+
 ask '2. Who leads, and which differences are real?'
 assay leaderboard --quiet
 
@@ -30,7 +32,7 @@ ask 'What next'
 cat <<TEXT
   open $(pwd)/report/report.html
   export PATH=$(dirname "$(command -v assay)"):\$PATH ASSAY_DB=$ASSAY_DB
-  assay show last                  # all figures of the latest run
-  assay compare moody exact        # another pair, on every dimension
+  assay show @demo                 # all figures of the run above
+  assay matrix                     # every agent on five dimensions
   cd $(pwd) && assay serve         # the dashboard; or: make serve
 TEXT

@@ -13,7 +13,7 @@ from assay.analysis.load.judgement import judge_load
 from assay.load.build import LoadOptions, bounds_of
 from assay.load.load_shape import load_for
 from assay.model.figure import Figure
-from assay.model.load import Arrivals, Load, LoadResult
+from assay.model.load import Arrivals, Load, LoadResult, ObjectiveResult
 from assay.spec.load_settings import objectives_of
 
 OPEN = Load(Arrivals.CONSTANT, stages=((10.0, 100.0, 100.0),), seconds=10.0)
@@ -145,6 +145,20 @@ def test_what_was_cut_off_has_not_failed() -> None:
 def held(text: str, **changes: Any) -> list[bool | None]:
     load = Load(Arrivals.CONSTANT, stages=OPEN.stages, seconds=10.0, objectives=objectives_of(text))
     return [one.is_met for one in judge_load(result(**changes), load).held]
+
+
+def test_an_objective_whose_limit_is_within_the_interval_is_not_certain() -> None:
+    (objective,) = objectives_of("error_rate<1%")
+    spans = {"wide": (0.0, 0.0188), "narrow": (0.0, 0.004), "above": (0.012, 0.03)}
+    values = {"wide": 0.0, "narrow": 0.0, "above": 0.02}
+    held = {
+        name: ObjectiveResult(objective, Figure(values[name], *span), objective.is_met_by(values[name]))
+        for name, span in spans.items()
+    }
+    assert {name: one.is_certain for name, one in held.items()} == {
+        "wide": False, "narrow": True, "above": True,
+    }  # fmt: skip
+    assert ObjectiveResult(objective, Figure(0.0), True).is_certain is None
 
 
 def test_objectives_are_held_against_their_figures() -> None:

@@ -63,7 +63,9 @@ def test_long_answers_are_judged_whole_and_everything_stored_has_a_limit(
     assert (found["spans"].detail or {})["shortened"] == {"spans": 5_000}
     assert len(str((found["model"].applied or {})["model"])) < 1_000
 
-    assert "300,005" in assay_inline("show", "last", "--case", "long").out
+    shown = assay_inline("show", "last", "--case", "long")
+    assert "300,005" in shown.out
+    assert "assay run s.yaml --case long" in shown.err
     rescored = assay_inline("rescore", "--json").json
     assert (rescored["scores_kept"], rescored["scores_changed"]) == (2, 0)
     assert Stored(assay_inline.folder).metric("score") == scores

@@ -5,6 +5,7 @@ The report is made anew from the stored executions each time, so a run that is s
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -70,5 +71,17 @@ def _show_case(session: Session, report: Report, case: str) -> None:
         session.emit(case_document(report, case))
     else:
         print_case(report, case, session.console())
-        suite = report.run.suite.name if report.run.suite else "SUITE"
-        session.next(f"assay show {report.run.id}", shell_command("run", suite, options=["--case", case]))
+        again = shell_command("run", _find_suite_word(session, report), options=["--case", case])
+        session.next(f"assay show {report.run.id}", again)
+
+
+def _find_suite_word(session: Session, report: Report) -> str:
+    """What names the suite of a run on the command line; a file that the project does not list is only found if it is called like it."""
+    from assay.plan.target import suite_names
+
+    if report.run.suite is None:
+        return "SUITE"
+    name, file = report.run.suite.name, Path(f"{report.run.suite.name}.yaml")
+    if name in suite_names(session.settings):
+        return name
+    return str(file) if file.is_file() else "SUITE.yaml"

@@ -251,6 +251,14 @@ class ObjectiveResult:
     is_met: bool | None
     """None when nothing was measured that it could be held against."""
 
+    @property
+    def is_certain(self) -> bool | None:
+        """Whether the whole interval is on the same side of the limit as the figure; None without an interval."""
+        if self.figure is None or self.figure.low is None or self.figure.high is None:
+            return None
+        ends = (self.figure.low, self.figure.high)
+        return all(self.objective.is_met_by(end) == self.is_met for end in ends)
+
 
 @dataclass(frozen=True, slots=True)
 class Quality:

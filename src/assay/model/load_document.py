@@ -96,6 +96,7 @@ def _figures_document(result: LoadResult) -> dict[str, Any]:
                 "value": held.figure.value if held.figure else None,
                 "interval": interval_of(held.figure),
                 "met": held.is_met,
+                "certain": held.is_certain,
             }
             for held in result.held
         ],

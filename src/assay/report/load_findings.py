@@ -65,6 +65,9 @@ def _objective(objective: Mapping[str, Any]) -> LoadRemark:
         objective["met"]
     ]
     figure = "" if objective["value"] is None else objective_figure(objective)
+    if objective.get("certain") is False:
+        tone = "warn" if tone == "good" else tone
+        figure = f"{figure}: the interval contains the limit, so a longer load may say otherwise"
     return LoadRemark(tone, f"{objective['objective']} {word}", figure, is_objective=True)
 
 
