@@ -160,7 +160,7 @@ def test_one_that_ended_between_two_requests_is_started_again_and_says_so(tmp_pa
     second = agent.answer(Request("2", 1))
     agent.close()
     assert first.output != second.output
-    assert "started again" in (second.log or "")
+    assert "restarted" in (second.log or "")
     assert "bye" in (first.log or "") + (second.log or "")
 
 

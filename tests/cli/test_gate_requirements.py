@@ -152,11 +152,15 @@ def test_a_limit_is_repeated_with_all_its_digits(assay_inline: AssayInline, past
     assert "tokens<1234567" in (assay_inline.folder / "m.md").read_text()
 
 
-def test_a_run_of_few_cases_meets_requirements_with_a_warning(assay_inline: AssayInline, past: Past) -> None:
+def test_a_run_that_was_interrupted_after_few_cases_fails_whatever_these_meet(
+    assay_inline: AssayInline, past: Past
+) -> None:
     past.run("1", only=3, state=RunState.INTERRUPTED)
     done = assay_inline("gate", "--require", "accuracy>=0.9", "--json")
-    assert done.code == 0
-    assert {one["code"] for one in done.json["warnings"]} == {"missing", "unfinished"}
+    found = json.loads(done.out)
+    assert (done.code, len(found["incomplete"])) == (1, 1)
+    assert [one["met"] for one in found["requirements"]] == [True]
+    assert {one["code"] for one in found["warnings"]} == {"missing", "unfinished"}
 
 
 def test_requirements_come_on_top_of_the_comparison_with_a_baseline(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from functools import partial
 
@@ -52,6 +53,20 @@ def test_a_server_that_closes_ends_a_connection_that_is_still_being_made(resets:
             return super().connect()
 
     assert talk(ClosingServer(echo), b"") == b""
+
+
+def test_a_server_that_closes_ends_a_connection_that_was_just_accepted() -> None:
+    async def scene() -> bytes:
+        server, loop = HttpServer(echo), asyncio.get_running_loop()
+        port = await server.listen()
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.setblocking(False)
+            await asyncio.sleep(0)  # the loop accepts it after this coroutine, in the same round
+            await asyncio.sleep(0)
+            server.close()
+            return await asyncio.wait_for(loop.sock_recv(client, 1), 5)
+
+    assert asyncio.run(scene()) == b""
 
 
 def test_requests_ahead_of_their_turn_are_answered_in_order() -> None:

@@ -11,8 +11,8 @@ import pytest
 from tests.wording import Wording
 
 from assay.analysis.findings import findings
-from assay.model import Artifact, Report, TrialReport
-from assay.model.run import SEARCH_COMPLETE
+from assay.model import Artifact, Iterations, Report, TrialReport
+from assay.model.run import MOST_SEARCH_STEPS, SEARCH_COMPLETE
 from assay.report.capacity import capacity_text, read_stored_capacity
 from assay.report.pages.html import Html
 from assay.report.pages.markdown import report_page
@@ -94,7 +94,8 @@ def test_a_finished_search_is_not_reported_as_cut_short(
 ) -> None:
     report = searched(make_report, make_trial)
     (trial,) = report.trials
-    stopped = replace(trial, stored=replace(trial.stored, stopped=reason))
+    plan = replace(trial.stored.trial, iterations=Iterations(measured=MOST_SEARCH_STEPS))
+    stopped = replace(trial, stored=replace(trial.stored, trial=plan, stopped=reason))
     found = findings(report.run, [stopped])
     assert ("stopped" in {doubt.code for doubt in found.doubts}) is is_warned
     (page,) = Html().write(found, tmp_path)

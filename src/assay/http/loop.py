@@ -8,6 +8,8 @@ from collections.abc import Callable, Coroutine
 from importlib import import_module
 from typing import Any, Self, TypeVar
 
+_CLOSING_ROUNDS = 5
+"""Rounds of a loop from accepting a connection to having closed it: task, protocol, transport, abort, loss."""
 T = TypeVar("T")
 
 
@@ -64,5 +66,7 @@ class LoopThread:
             self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
             self._is_ready.set()
             await self._ended.wait()
+            for _ in range(_CLOSING_ROUNDS):
+                await asyncio.sleep(0)
 
         asyncio.run(live())
