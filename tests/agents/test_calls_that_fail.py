@@ -347,7 +347,7 @@ BROKEN: dict[str, tuple[str, bytes, type[AgentError], str]] = {
     "anthropic's emptiness": ("anthropic", response({}), InvalidAnswer, "no content"),
     "ollama's error": ("ollama", lines({"error": "no such model"}), AgentError, "no such model"),
     "ollama's end": ("ollama", lines({"message": {"content": "a"}, "done": False}), AgentError, "ended before"),
-    "ollama's nonsense": ("ollama", lines("x"), InvalidAnswer, "not an answer"),
+    "ollama's nonsense": ("ollama", lines("x"), InvalidAnswer, "not an Ollama answer"),
     "ollama's clock": ("ollama", lines({"done": True, "eval_duration": "long"}), InvalidAnswer, "must be a number"),
 }  # fmt: skip
 

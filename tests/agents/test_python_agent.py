@@ -173,7 +173,7 @@ def test_a_forgotten_async_is_told(made: Any) -> None:
         ("functions.py:nothing", "no function 'nothing'"),
         ("absent.py:f", "There is no file"),
         ("functions.py", "must be written"),
-        ("absent_module:f", "module 'absent_module' cannot be loaded"),
+        ("absent_module:f", "module 'absent_module' cannot be imported"),
     ],
 )
 def test_a_target_that_is_not_there_is_told_before_anything_runs(

@@ -113,14 +113,14 @@ def test_a_slow_start_of_every_process_asks_for_warm_up(lab, wording: Wording) -
         value * (1.5 if repetition == 0 else 1.1 if repetition == 1 else 1)
         for repetition, value in zip(quick.repetitions, quick.values, strict=True)
     ]
-    (doubt,) = (d for d in estimate(SECONDS, lab.series(slow, 10)).doubts if "drifts" in d)
+    (doubt,) = (d for d in estimate(SECONDS, lab.series(slow, 10)).doubts if "drift" in d)
     assert "warm-up" in doubt
     wording(doubt, numbers=False)
 
 
 def test_a_machine_that_slows_down_is_seen_across_processes(lab, wording: Wording) -> None:
     values = [1 + 0.05 * process for process in range(12) for _ in range(4)]
-    (doubt,) = (d for d in estimate(SECONDS, lab.series(values, 12)).doubts if "drifts" in d)
+    (doubt,) = (d for d in estimate(SECONDS, lab.series(values, 12)).doubts if "drift" in d)
     assert "warm-up" not in doubt
     wording(doubt, numbers=False)
 

@@ -185,7 +185,7 @@ def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
     if planned.isolation is Isolation.INLINE and planned.processes > 1:
         yield Doubt(
             "inline",
-            f"Its {planned.processes} processes ran as one, because isolation is inline: the interval is too narrow.",
+            f"The {planned.processes} processes ran as one, because isolation is inline: the interval is too narrow.",
             "Run with isolation: process.",
             trial.name,
         )
@@ -199,7 +199,7 @@ def _about_early_end(trial: TrialReport) -> Iterator[Doubt]:
     if (reason := trial.stored.cut_short) and (missing or not plan.is_plan_known):
         planned = plan.number_of_planned_executions
         told = f"; {missing:,} of {count(planned)} never ran" if missing else ""
-        yield Doubt("stopped", f"It stopped early: {reason}{told}", trial=trial.name)
+        yield Doubt("stopped", f"The trial stopped early: {reason}{told}", trial=trial.name)
 
 
 def _about_missing_executions(run: Run, trials: Sequence[TrialReport]) -> Iterator[Doubt]:
@@ -227,7 +227,7 @@ def _check_recorded_times(trial: TrialReport) -> Iterator[Doubt]:
     hint = "Add 'seconds' to the lines of the answers file."
     if not timed:
         yield Doubt(
-            "recorded", "Its recorded answers have no seconds, so speed is unrated.", hint, trial.name
+            "recorded", "The recorded answers have no seconds, so speed is unrated.", hint, trial.name
         )
     elif timed < trial.ok:
         message = f"{timed} of {trial.ok} recorded answers have seconds: times and speed cover only those."
@@ -273,7 +273,7 @@ def _wrong_results(trial: TrialReport) -> Iterator[Doubt]:
             "wrong-results",
             f"'{name}' is {show(estimate.mean, unit)} on average, not {show(right[name], unit)}: {count(wrong)} of "
             f"{count(estimate.n)} executions had wrong results.",
-            "Its times are not those of right work.",
+            "The times are those of wrong results.",
             trial.name,
         )
 

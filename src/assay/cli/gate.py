@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     "--rerun-baseline",
     "is_rerun",
     is_flag=True,
-    help="Run the agents of the baseline and of RUN again, interleaved in one new run, and judge that: removes run-to-run noise from times.",
+    help="Run the agents of the baseline and of RUN again, interleaved in one new run, and judge that run: this removes run-to-run noise from times.",
 )
 @click.option(
     "--repetitions",

@@ -75,7 +75,7 @@ class OllamaReply:
     def take(self, line: NdjsonLine) -> None:
         document = parse_json(line.text)
         if not isinstance(document, Mapping):
-            raise InvalidAnswer(f"this is not an answer of Ollama: {excerpt(line.text)}")
+            raise InvalidAnswer(f"this is not an Ollama answer: {excerpt(line.text)}")
         if document.get("error"):
             raise AgentError(f"the server says: {format_server_error(document['error'])}")
         message = document.get("message") or {}

@@ -184,7 +184,7 @@ def build_outcome(result: Any) -> Outcome:
     if isinstance(result, Mapping):
         return split_result(result)
     if inspect.isawaitable(result):
-        return Outcome(problem="The function returned something to await; declare it with `async def`.")
+        return Outcome(problem="The function returned an awaitable; declare it with `async def`.")
     return Outcome()
 
 

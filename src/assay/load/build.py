@@ -344,7 +344,7 @@ def prompts_of(options: LoadOptions, data: Data | None) -> Sequence[object]:
     """Return the prompts of the data set, or the one prompt that every request sends."""
     if data is not None:
         return data.prompts
-    assert options.dataset is None, "whoever prepares a load reads its data set"
+    assert options.dataset is None, "the caller reads the data set before it prepares a load"
     return [PROMPT if options.prompt is None else check_prompt(options.prompt)]
 
 

@@ -73,7 +73,7 @@ def _forecast_trial(trial: Trial, past: _Past) -> TrialForecast:
     )
 
 
-_NO_TIME = Expected(0.0, Basis.RECORDED, "recorded answers are not waited for")
+_NO_TIME = Expected(0.0, Basis.RECORDED, "recorded answers take no time")
 
 
 def _of_history(values: Sequence[float], times: float, run: str) -> Expected | None:

@@ -80,7 +80,7 @@ def _read_sides(store: Store, ref: str, baseline: str) -> tuple[Report, Report]:
     for report in (before, after):
         if RERUN_TAG in report.run.tags:
             raise PlanError(
-                f"Run '{report.run.id}' has both sides of a gate that was run again. Name the run that was judged instead."
+                f"Run '{report.run.id}' was made by assay gate --rerun-baseline and has both sides. Name the run that was judged instead."
             )
         experiments = {trial.stored.trial.experiment for trial in report.trials}
         if kinds := {

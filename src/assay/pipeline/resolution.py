@@ -63,7 +63,7 @@ def find_undone(newest: Newest, regressions: Sequence[Regression]) -> dict[str, 
             and past
             and is_back(past, regression.baseline_value)
         ):
-            reason = "The newest runs are back where it was before."
+            reason = "The newest runs are back at the earlier level."
         if reason:
             undone[regression.id] = reason
     return undone
@@ -103,9 +103,7 @@ def _refute_by_comparison(regression: Regression, version: str, against: Mapping
     loss = None if then is None else loss_of(then)
     if then is not None and loss is not None and loss.value > max(regression.tolerance, then.tolerance):
         return ""
-    return (
-        f"{version} is better than {regression.after}, and by its figures no worse than {regression.before}."
-    )
+    return f"{version} is better than {regression.after}, and its figures are no worse than those of {regression.before}."
 
 
 def _as(verdict: Verdict) -> str:

@@ -305,7 +305,7 @@ def measure_baseline(
 def describe_missing_quality(subject: StressSubject, calm: LoadResult) -> str | None:
     if subject.check is None or calm.quality is not None:
         return None
-    return f"Not one answer at the base rate could be scored by '{subject.options.dataset}': correctness is not compared with it."
+    return f"No answer at the base rate could be scored with '{subject.options.dataset}', so correctness is not compared with the base rate."
 
 
 def _run_scenario(

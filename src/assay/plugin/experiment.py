@@ -67,7 +67,7 @@ class ExperimentContext:
         self.applied.update(settings)
 
     def remark(self, text: str) -> None:
-        """A doubt to show beside the figures of this trial; the same one is kept once."""
+        """Show a warning next to the figures of this trial; the same text is kept once."""
         self.remarks[text] = None
 
 

@@ -250,7 +250,7 @@ def effect_text(effect: AxisEffect) -> str:
     if effect.share is not None:
         parts.append(f"explains {percent(effect.share)} of the variation")
     if effect.interacts:
-        parts.append(f"depends on {', '.join(effect.interacts)}, so no value is best in itself")
+        parts.append(f"depends on {', '.join(effect.interacts)}, so no single value is best")
     return "; ".join(parts)
 
 

@@ -97,7 +97,7 @@ def _fold(doubts: Sequence[Doubt]) -> list[Doubt]:
     """Warnings of one kind as the first of them, with the number of the other places that it holds for."""
     kinds: dict[str, list[Doubt]] = {}
     for doubt in doubts:
-        # The words before the figures: "seconds: It drifts within each process: the last third …".
+        # The words before the figures: "seconds: The values drift within each process: the last third …".
         opening = ":".join(doubt.message.split(":")[:2])
         kind = doubt.code if doubt.code in _ONE_KIND else f"{doubt.code} {opening}"
         kinds.setdefault(kind, []).append(doubt)

@@ -31,7 +31,7 @@ _SQLITE = {
 }
 
 _POSTGRES = {
-    "42501": "The user of '{}' may not do this there. Let the database's owner grant it CREATE on the schema.",
+    "42501": "The user of '{}' lacks a permission. Ask the database's owner to grant CREATE on the schema.",
     "53300": "The server of '{}' has no free connection. Try again later.",
     "55P03": "Another program has kept a run in '{}' locked. Wait until it is done, then try again.",
 }

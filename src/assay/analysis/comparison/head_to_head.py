@@ -252,10 +252,10 @@ def _choice(found: Showdown, comparisons: Sequence[Comparison]) -> str:
         but = f", though '{loser}' is better in {and_list(ahead[loser])}" if ahead[loser] else ""
         return (
             f"Prefer '{found.winner}': better in {and_list(ahead[found.winner])}, and overall "
-            f"({max(a, b):.3f} to {min(a, b):.3f}){but}."
+            f"({max(a, b):.3f} against {min(a, b):.3f}){but}."
         )
     if not any(found.ratings.get("accuracy", (1.0, 1.0))):
-        return f"Neither '{found.a}' nor '{found.b}' solved a single case: see why before you choose."
+        return f"Neither '{found.a}' nor '{found.b}' solved a single case: find out why before you choose."
     judged = [comparison for comparison in comparisons if comparison.verdict]
     if (
         judged
@@ -310,7 +310,7 @@ def over_time(
     """
     courses = list(_courses(sides, metrics, noise))
     if not courses:
-        raise Unlike("The sides have no trial and metric in common, so there is no course to show.")
+        raise Unlike("The sides have no trial and metric in common, so nothing can be shown over time.")
     return courses
 
 

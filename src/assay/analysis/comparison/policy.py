@@ -36,8 +36,8 @@ Floors = Mapping[tuple[str, str], float]
 Sessions = Mapping[tuple[str, str], ErrorPart]
 """By the same, the error that the difference of two runs has beside that of their rounds, on the scale of logarithms."""
 SESSION_UNKNOWN = (
-    "Run-to-run noise is unknown: that needs 5 earlier runs or an A/A run (assay noise). "
-    "Or measure both sides in one run, as assay gate --rerun-baseline does."
+    "Run-to-run noise is unknown. Measure it with 5 earlier runs or an A/A run (assay noise), "
+    "or measure both sides in one run (assay gate --rerun-baseline)."
 )
 _CLAIMS = (Verdict.WORSE, Verdict.BETTER)
 _LEAST_LOSS = -0.999

@@ -175,7 +175,7 @@ def _about_simulated(trials: Sequence[TrialReport]) -> str:
     if not simulated:
         return ""
     if len(simulated) == len(trials):
-        return "; all of it simulated"
+        return "; all results are simulated"
     names = dict.fromkeys(trial.stored.trial.agent.name for trial in simulated)
     return f"; simulated, so left out: {', '.join(names)}"
 

@@ -64,7 +64,9 @@ def _about_time(estimate: Estimate, seen: Observed) -> Iterator[str]:
     if seen.process_count >= DRIFT_FEWEST and (
         change := _drift(seen.process_medians, None, estimate.metric.unit)
     ):
-        drift.append(f"It drifts from process to process: {change}. The machine changed during the run.")
+        drift.append(
+            f"The values drift from process to process: {change}. The machine changed during the run."
+        )
     shape = _two_modes(estimate, part.values) or _outliers(estimate)
     yield from drift
     yield from shape
@@ -109,7 +111,7 @@ def _one_process(estimate: Estimate, seen: Observed) -> list[str]:
     if seen.process_count > 1 or seen.unit != "process":
         return []
     return [
-        f"All {number(estimate.n)} executions ran in one process, so the interval does not hold for other processes. "
+        f"All {number(estimate.n)} executions ran in one process, so the interval leaves out the variation between processes. "
         "Run with processes: 10."
     ]
 
@@ -137,7 +139,7 @@ def _two_modes(estimate: Estimate, values: Array) -> list[str]:
         return []
     unit = estimate.metric.unit
     return [
-        f"There are two modes: about {percent(1 - modes.share_high)} of the executions near {show(modes.low, unit)}, "
+        f"The values have two modes: about {percent(1 - modes.share_high)} of the executions near {show(modes.low, unit)}, "
         f"{percent(modes.share_high)} near {show(modes.high, unit)}. A single figure represents neither."
     ]
 
@@ -147,7 +149,7 @@ def _drift_within(estimate: Estimate, seen: Observed) -> list[str]:
         return []
     change = _drift(seen.values, seen, estimate.metric.unit)
     place = "each process" if seen.process_count > 1 else "the process"
-    return [f"It drifts within {place}: {change}. Use more warm-up."] if change else []
+    return [f"The values drift within {place}: {change}. Use more warm-up."] if change else []
 
 
 def _drift(values: Array, within: Observed | None, unit: str) -> str:

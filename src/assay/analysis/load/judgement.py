@@ -148,7 +148,7 @@ def _busy(result: LoadResult, load: Load) -> str | None:
     busy = [generator for generator in result.generators if generator.cpu_share > BUSY]
     return (
         f"A worker of the load generator{_name_nodes(busy)} used {percent(result.cpu_share)} of its core (limit: "
-        f"{percent(BUSY)}), so it may have limited the rate, not the server. Use --workers."
+        f"{percent(BUSY)}), so it, and not the server, may have limited the rate. Use --workers."
     )
 
 
@@ -184,7 +184,7 @@ def _unanswered_generator(result: LoadResult, load: Load) -> str | None:
     errors = sum((Counter(generator.errors) for generator in mute), start=Counter[str]())
     kinds = ", ".join(f"{kind} {count(number)}" for kind, number in errors.most_common(_MOST_REASONS))
     return (
-        f"No request of the load generator{_name_nodes(mute)} was answered ({kinds}), but those of the others were: "
+        f"The load generator{_name_nodes(mute)} got no answers ({kinds}), but the others did: "
         "the target cannot be reached from there."
     )
 
@@ -232,8 +232,8 @@ def _own_limits(result: LoadResult, load: Load) -> str | None:
     if not failed:
         return None
     return (
-        f"{format_count(failed, 'request')} could not be sent, because this machine had no more descriptors or ports. "
-        "Raise its limit (ulimit -n), or bound the load: --concurrency."
+        f"{format_count(failed, 'request')} could not be sent, because this machine ran out of descriptors or ports. "
+        "Raise the limit (ulimit -n), or limit the load: --concurrency N."
     )
 
 
@@ -245,14 +245,14 @@ def _lost(result: LoadResult, load: Load) -> str | None:
     where = _name_nodes([generator for generator in result.generators if generator.lost])
     return (
         f"{count(result.workers_lost)} of {count(workers)} workers of the load generator{where} died: "
-        f"what they had reported is counted, {count(lost)} requests that they had in flight are lost."
+        f"what they had reported is counted, but {count(lost)} requests in flight are lost."
     )
 
 
 def _not_steady(result: LoadResult, load: Load) -> str | None:
     if result.is_steady:
         return None
-    return "The rate of answers changed in the measured part: a single figure hides that. Look at the charts over time."
+    return "The answer rate changed while it was measured, which a single figure hides. See the charts over time."
 
 
 def _no_warmup(result: LoadResult, load: Load) -> str | None:
@@ -369,7 +369,7 @@ def _saturation(result: LoadResult, load: Load) -> str | None:
         return None
     return (
         f"The server is saturated: {significant(result.throughput.value)} answers/s of {significant(result.offered_rate)} "
-        "requests/s offered. Latency, counted from when requests were due, keeps growing as long as the load lasts."
+        "requests/s offered. Latency, counted from when requests were due, keeps growing for as long as the load lasts."
     )
 
 

@@ -129,9 +129,9 @@ def _limits(scenarios: Sequence[ScenarioFinding]) -> Iterable[str]:
     for scenario in done:
         sustained = format_sustained_load(scenario.load_borne, scenario.load_asked, scenario.unit)
         if scenario.is_broken and scenario.breach is not None:
-            yield f"{scenario.scenario}: {sustained} sustained; it broke {breach_text(scenario.breach)}."
+            yield f"{scenario.scenario}: {sustained} sustained; the agent broke {breach_text(scenario.breach)}."
         elif scenario.breach is not None and scenario.breach.is_in_calm:
-            yield f"{scenario.scenario}: no load limit was found; it fails just as at the base rate ({scenario.breach.why})."
+            yield f"{scenario.scenario}: no load limit was found; the agent fails as often at the base rate ({scenario.breach.why})."
         elif scenario.breach is not None and scenario.breach.cause == "in_flight":
             yield f"{scenario.scenario}: unknown beyond {sustained}: {scenario.breach.why}."
         elif scenario.breach is not None:
@@ -145,7 +145,7 @@ def _limits(scenarios: Sequence[ScenarioFinding]) -> Iterable[str]:
         if scenario.breach is None
     ]
     if unbroken:
-        yield f"Everything offered was sustained, so the limits are higher: {', '.join(unbroken)}."
+        yield f"The agent sustained all that was offered, so its limits are higher: {', '.join(unbroken)}."
 
 
 _SCALING = ("knee", "growth_exponent", "largest_accepted", "smallest_memory")
@@ -225,10 +225,10 @@ def _about_breach(scenario: ScenarioFinding, safe_rate: float) -> str:
         share = percent(scenario.load_borne / scenario.load_asked) if scenario.load_asked else "none"
         if scenario.unit != "bytes":
             # What to do about faults around it, their own findings say.
-            return f"{told} It handled {shown} of {asked} ({share})."
+            return f"{told} The agent handled {shown} of {asked} ({share})."
         return f"{told} Only {shown} of {asked} ({share}) was sustained: reject anything larger before working on it."
     if sustained <= 0:
-        return f"{told} Nothing was sustained: fix that before anything else."
+        return f"{told} No load was sustained: fix that first."
     if scenario.breach.cause == "errors":
         return f"{told} Admit at most {shown} and refuse the rest early with a 429, or add {_instances(scenario, sustained)} for {asked}."
     return f"{told} Admit at most {shown} and keep queues short, or add {_instances(scenario, sustained)} for {asked}."
@@ -243,13 +243,13 @@ def _about_recovery(scenario: ScenarioFinding) -> str:
     assert scenario.recovery is not None
     took = seconds(scenario.recovery)
     if scenario.is_dead:
-        return f"{scenario.scenario}: it answered nothing in the {took} after the pressure. Run it under a supervisor that restarts it."
+        return f"{scenario.scenario}: the agent answered nothing in the {took} after the pressure ended. Run it under a supervisor that restarts it."
     if not scenario.is_recovered:
-        return f"{scenario.scenario}: {took} after the load it had not recovered. Drop queued work whose caller has given up."
+        return f"{scenario.scenario}: the agent had not recovered {took} after the load ended. Drop queued requests whose callers have given up."
     if scenario.unit == "kills":
-        return f"{scenario.scenario}: it took {took} until it answered again. Do less before the first request, or keep a spare process."
+        return f"{scenario.scenario}: the agent took {took} to answer again. Do less before the first request, or keep a spare process."
     part = percent(scenario.recovery / scenario.seconds)
-    return f"{scenario.scenario}: it took {took} to recover, {part} of the scenario's time. Shorten queues, so that less waits when the pressure ends."
+    return f"{scenario.scenario}: the agent took {took} to recover, {part} of the scenario's time. Shorten queues, so that fewer requests wait when the pressure ends."
 
 
 def stress_findings(trials: Iterable[TrialReport]) -> StressFinding | None:

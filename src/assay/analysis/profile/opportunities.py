@@ -114,7 +114,7 @@ def repeated_inputs(execution: SampledExecution) -> Iterator[Opportunity]:
         what = f" and {count(tokens)} tokens" if tokens else ""
         yield Opportunity(
             "caching",
-            f"{seconds(saved)} of {seconds(execution.seconds)}{what}: ask the same thing once",
+            f"{seconds(saved)} of {seconds(execution.seconds)}{what}: make the same call only once",
             impact,
             "low",
             f"Keep the answer of '{group.first.name}' by its input, for example with functools.cache.",
@@ -334,7 +334,7 @@ def idle_sleep(execution: SampledExecution) -> Iterator[Opportunity]:
             continue
         yield Opportunity(
             "sleep",
-            f"{seconds(saved)} of {seconds(execution.seconds)}: do not sleep",
+            f"{seconds(saved)} of {seconds(execution.seconds)}: remove the sleep",
             saved / execution.seconds,
             "low",
             "Wait for the event itself (a condition, a future, a response) instead of a fixed time, or remove the wait.",

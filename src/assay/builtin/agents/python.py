@@ -240,7 +240,7 @@ def _module(name: str, folder: Path) -> object:
     except ImportEnded as problem:
         raise BadAgent(str(problem)) from None
     except (Exception, SystemExit) as error:
-        raise BadAgent(f"module '{name}' cannot be loaded: {type(error).__name__}: {error}") from None
+        raise BadAgent(f"module '{name}' cannot be imported: {type(error).__name__}: {error}") from None
 
 
 def _hash_of(code: CodeType) -> str:

@@ -38,7 +38,7 @@ class ServingFiles:
         held = pairs(report)
         if not held:
             raise ReportError(
-                f"Run '{report.run.id}' has no trial of 'serving': the format 'serving' is for that."
+                f"Run '{report.run.id}' has no trial of 'serving', and the format 'serving' is for such trials."
             )
         files: list[Path] = []
         for pair, name in _name_folders(held):

@@ -277,8 +277,10 @@ def _broken_by(stretch: Stretch, failed: str) -> tuple[str, str]:
 
 def _judge_smallest(step: float | None, working_set: int) -> ScenarioJudgement:
     if step is None:
-        return ScenarioJudgement("smallest_memory", "It worked under none of the limits", is_fine=False)
-    text = f"It works with {size(step * working_set)}, {significant(step)} × its working set of {size(working_set)}"
+        return ScenarioJudgement(
+            "smallest_memory", "The agent worked under none of the limits", is_fine=False
+        )
+    text = f"The agent works with {size(step * working_set)}, {significant(step)} × its working set of {size(working_set)}"
     return ScenarioJudgement("smallest_memory", text, step * working_set, unit="bytes")
 
 
@@ -290,9 +292,9 @@ def _judge_crashes(bench: Bench, broken: _Step | None) -> list[ScenarioJudgement
     restarts = max(0, len(broken.program.pids) - 1)
     is_graceful = restarts == 0 and broken.stretch.completed > 0
     if is_graceful:
-        text = "It refused requests and stayed up when memory ran short"
+        text = "The agent refused requests and kept running when memory ran short"
     else:
-        text = f"It crashed when memory ran short (processes seen: {count(restarts + 1)})"
+        text = f"The agent crashed when memory ran short (processes seen: {count(restarts + 1)})"
     return [ScenarioJudgement("graceful", text, is_fine=is_graceful, is_criterion=True)]
 
 
@@ -307,7 +309,7 @@ def _per_context(before: int | None, held: Sequence[int | None]) -> list[Scenari
     if before is None or not held or held[-1] is None:
         return []
     grown = held[-1] - before
-    text = f"Its memory went from {size(before)} to {size(held[-1])} with the longest context"
+    text = f"The agent's memory grew from {size(before)} to {size(held[-1])} with the longest context"
     return [ScenarioJudgement("memory_grown", text, float(grown), unit="bytes")]
 
 

@@ -79,7 +79,7 @@ def comfortable(
     possible = deliverable(capacity.steps, subject.most_in_flight)
     if possible is not None and possible / MOST_TIMES < sustained * COMFORT:
         told = (
-            f"a tenth of the {significant(possible)}/s that this machine can put on it, as scenarios ask ten times the base; "
+            f"a tenth of the {significant(possible)}/s that this machine can generate, because scenarios use up to ten times the base; "
             f"{how} of {seconds(budget)} found {significant(sustained)}/s"
         )
         return Comfort(possible / MOST_TIMES, told)

@@ -172,11 +172,11 @@ def sides_text(gate: Gate) -> str:
 
 
 def broken_text(name: str) -> str:
-    return f"{name}: worked in the baseline; now no execution is ok"
+    return f"{name}: worked in the baseline, but now no execution is ok"
 
 
 def scoring_failure_text(name: str) -> str:
-    return f"{name}: scored in the baseline; now scoring failed on most executions, so it is unknown whether it got worse"
+    return f"{name}: was scored in the baseline, but now scoring failed on most executions, so it is unknown whether it got worse"
 
 
 def incomplete_text(name: str) -> str:

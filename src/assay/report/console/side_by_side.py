@@ -184,7 +184,7 @@ def _describe_unsolved(contest: Contest) -> Iterator[str]:
     rows = case_rows(contest)
     missed = [row.case for row in rows if len(list(row.find_misses(contest))) == len(contest.entries)]
     if missed:
-        who = "not solved" if len(contest.entries) == 1 else "solved by no agent"
+        who = "the agent" if len(contest.entries) == 1 else "every agent"
         tries = contest.most_tries
         how = f", by the mean score of {count(tries)} repetitions" if tries > 1 else ""
-        yield f"{count(len(missed))} of {count(len(rows))} cases were {who}{how}: {format_first_names(missed, _NAMED)}"
+        yield f"{who} failed {count(len(missed))} of {count(len(rows))} cases{how}: {format_first_names(missed, _NAMED)}"

@@ -137,7 +137,7 @@ def _notes(made: CostAnalysis) -> Iterator[str]:
             "that is undecided and not in the efficiency."
         )
     yield (
-        "Efficiency: the lowest cost per solved task among the configurations that keep the quality, divided by that of this one; above 0.8 is optimal."
+        "Efficiency: the lowest cost per solved task among the configurations that keep the quality, divided by this configuration's; above 0.8 is optimal."
     )
 
 
