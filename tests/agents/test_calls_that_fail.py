@@ -183,12 +183,12 @@ def test_the_throttle_halves_at_a_refusal_and_grows_by_one_a_round() -> None:
         throttle = Throttle()
         for _ in range(16):
             await throttle.enter()
-        throttle.refused(time.monotonic(), 0.0)
+        throttle.record_refusal(time.monotonic(), 0.0)
         limits = [throttle.limit, throttle.gap]
-        throttle.refused(0.0, 0.0)
+        throttle.record_refusal(0.0, 0.0)
         limits.append(throttle.limit)
         for _ in range(8):
-            throttle.succeeded()
+            throttle.record_success()
         limits.append(throttle.limit)
         return limits
 
@@ -204,7 +204,7 @@ def test_however_often_it_is_refused_requests_are_no_further_apart_than_the_serv
 ) -> None:
     throttle = Throttle()
     for _ in range(40):
-        throttle.refused(math.inf, pause)
+        throttle.record_refusal(math.inf, pause)
     assert throttle.gap == longest
 
 
@@ -212,7 +212,7 @@ def test_the_throttle_lets_no_more_through_than_its_limit() -> None:
     async def go() -> int:
         throttle, under_way, most = Throttle(), 0, 0
         await throttle.enter()
-        throttle.refused(time.monotonic(), 0.0)
+        throttle.record_refusal(time.monotonic(), 0.0)
         throttle.leave()
 
         async def one() -> None:
@@ -234,7 +234,7 @@ def test_one_that_gives_up_waiting_does_not_block_the_others() -> None:
     async def go() -> bool:
         throttle = Throttle()
         await throttle.enter()
-        throttle.refused(time.monotonic(), 0.0)
+        throttle.record_refusal(time.monotonic(), 0.0)
         first, second = (asyncio.ensure_future(throttle.enter()) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()

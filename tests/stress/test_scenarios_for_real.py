@@ -265,7 +265,7 @@ def test_the_process_behind_a_port_is_found_and_its_memory_seen():
         assert process is not None
         with Gauge("server", lambda: with_children(process), every=0.05).watching() as gauge:
             pass
-        found = gauge.taken()
+        found = gauge.summarize()
     assert found is not None
     assert found.peak_memory_bytes > 2**20
     assert all(sample.cpu >= 0 for sample in found.samples)
@@ -275,4 +275,4 @@ def test_nobody_behind_a_port_is_nothing_to_see():
     assert listening_on(1) is None
     with Gauge("", list).watching() as gauge:
         pass
-    assert gauge.taken() is None
+    assert gauge.summarize() is None

@@ -109,7 +109,7 @@ class OllamaReply:
                 durations[name] = nanoseconds * _NANO
         return Answer(
             self._pieces.text,
-            tuple(call.made() for call in self._calls),
+            tuple(call.build() for call in self._calls),
             Usage(last.get(USAGE.input), last.get(USAGE.output), api_calls=1),
             first_token_seconds=self._pieces.first_seconds if self._is_streamed else None,
             model=last.get("model"),

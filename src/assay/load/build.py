@@ -79,7 +79,7 @@ class PreparedLoad:
     sites: tuple[GeneratorSite, ...] = ()
     """Where load generators run, if it is not this process that starts the workers."""
 
-    def measured(
+    def measure(
         self,
         watch: Watch = lambda pulse, tally: None,
         is_stopped: Callable[[], bool] = lambda: False,

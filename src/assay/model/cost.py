@@ -21,7 +21,7 @@ class Amount:
     high: float | None = None
     reason: str = ""
 
-    def scaled(self, factor: float) -> Amount:
+    def scale(self, factor: float) -> Amount:
         """The same in another unit: `factor` must not be negative."""
         value, low, high = (
             None if end is None else end * factor for end in (self.value, self.low, self.high)

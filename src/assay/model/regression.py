@@ -346,11 +346,11 @@ class Gate:
         """The comparisons that have a verdict."""
         return tuple(comparison for comparison in self.comparisons if comparison.verdict is not None)
 
-    def judged(self, verdict: Verdict) -> tuple[Comparison, ...]:
+    def select_by_verdict(self, verdict: Verdict) -> tuple[Comparison, ...]:
         """The comparisons with this verdict."""
         return tuple(comparison for comparison in self.comparisons if comparison.verdict is verdict)
 
     @property
     def passed(self) -> bool:
-        worse = self.broken or self.unscored or self.incomplete or self.judged(Verdict.WORSE)
+        worse = self.broken or self.unscored or self.incomplete or self.select_by_verdict(Verdict.WORSE)
         return not (worse or self.has_lost_too_many or self.unmet)

@@ -294,7 +294,7 @@ def _code_then(trial: Trial, run: Run) -> CodeState:
 def _refuse_missing_files(trial: Trial, checkout: Checkout) -> None:
     """Refuse a checkout without the trial's files, such as a program that was built and that git does not track."""
     for file in _source_files(trial) or ():
-        if not Path(checkout.moved(str(file))).exists():
+        if not Path(checkout.map_path(str(file))).exists():
             raise PlanError(
                 f"'{file}' is not in commit {checkout.commit[:10]}, so '{trial.agent.name}' cannot be run from there. "
                 "Programs that are built, and other files that git does not track, are not checked out."

@@ -150,7 +150,7 @@ def _execute_plan(
     # The sampler times a fixed workload beside the executions: how fast the machine was is stored with the results.
     sampler = PaceSampler(executor)
     with _make_trial_folders(active.run, plan) as folders:
-        done = store.done(active.id) if plan.suite else {}
+        done = store.read_done(active.id) if plan.suite else {}
         assignment = Assignment(plan, active.id, folders.by_trial, progress, done, folders.temporary)
         deciding = _watch_question(active, plan)
         ended = _find_ended_trials(active, plan, deciding)

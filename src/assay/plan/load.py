@@ -87,7 +87,7 @@ def _find_defined_agent(
         return FoundAgent(function, files)
     suites = SuiteAgents.read(suite_files(settings))
     if target in suites.found:
-        agent = suites.named(target)
+        agent = suites.find(target)
         return FoundAgent(agent.use, tuple(dict.fromkeys((*files, *load_files(agent.folder, agent.load)))))
     raise LookupFailed(_not_found(target, settings, {*known, *suites.found}, suites))
 

@@ -415,7 +415,7 @@ class Agents:
     """Files of the project that define agents."""
     mistakes: list[Mistake] = field(default_factory=list)
 
-    def named(self, name: str, written: Written) -> AgentUse | None:
+    def find(self, name: str, written: Written) -> AgentUse | None:
         """The agent of that name: defined, a type that needs no options, or a function of a loaded file."""
         use = self.defined.get(name)
         if use is None and lookup.is_known("agents", name):
@@ -454,7 +454,7 @@ def with_judges(suite: Suite, agents: Agents, places: Sequence[Written]) -> Suit
 
     def resolve_scorer(use: ScorerUse, written: Written) -> ScorerUse:
         name = use.options.get("agent")
-        judge = agents.named(name, written) if isinstance(name, str) else None
+        judge = agents.find(name, written) if isinstance(name, str) else None
         if judge is None:
             return use
         definition = {"name": judge.name, "type": judge.type, **judge.options, "folder": judge.folder}

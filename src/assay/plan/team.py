@@ -108,7 +108,7 @@ def _members(
         name = item.get("name", "") if isinstance(item, Mapping) else item
         if not isinstance(name, str) or not (isinstance(item, str) or name in inline):
             continue
-        if (use := agents.named(name, Written(document, (*place, index)))) is not None:
+        if (use := agents.find(name, Written(document, (*place, index)))) is not None:
             uses.append(use)
     mistakes += agents.mistakes
     mistakes += [

@@ -215,7 +215,7 @@ def ends_text(rating: Rating) -> str:
     return f"[{rating.low:.2f}, {rating.high:.2f}]"
 
 
-def unrated(contest: Contest) -> list[str]:
+def describe_unrated_dimensions(contest: Contest) -> list[str]:
     """Why dimensions have no rating, each reason once."""
     agents: dict[tuple[str, str], list[str]] = {}
     for entry in contest.entries:
@@ -251,15 +251,15 @@ def _of(labels: Sequence[str], contest: Contest) -> str:
     return "" if len(labels) == len(contest.entries) else f"{', '.join(labels)}: "
 
 
-def solved_name(contest: Contest) -> str:
+def name_solved_cases(contest: Contest) -> str:
     """Of several tries, a case counts by the share of them that passed: the sum of those is no count of cases."""
     return "solved on average" if contest.most_tries > 1 else "solved"
 
 
-def solved_text(ratings: Ratings) -> str:
+def format_solved_cases(ratings: Ratings) -> str:
     """
     >>> from assay.model import Rating, Ratings
-    >>> solved_text(Ratings({}, Rating("overall", None), {}, 0, cases=50, solved=41.333))
+    >>> format_solved_cases(Ratings({}, Rating("overall", None), {}, 0, cases=50, solved=41.333))
     '41.3 of 50'
     """
     return f"{significant(ratings.solved)} of {count(ratings.cases)}"

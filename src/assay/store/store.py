@@ -451,7 +451,7 @@ class Store:
             refs.require(connection, run_id)
             return connection.scalars(query).one()
 
-    def done(self, run_id: str) -> dict[int, Done]:
+    def read_done(self, run_id: str) -> dict[int, Done]:
         """Trial index to what is stored of it, for trials that put an agent through cases: these end in any order."""
         from assay.store import cases
 
@@ -638,7 +638,7 @@ class Store:
         """All of a trial's executions, read anew in chunks each time they are iterated."""
         return reading.StoredExecutions(partial(self._reading_trial, trial_id), trial_id)
 
-    def applied(self, trial_id: int) -> dict[str, object]:
+    def read_applied_settings(self, trial_id: int) -> dict[str, object]:
         """The settings last read back from the thing under test."""
         with self._reading_trial(trial_id) as connection:
             return reading.read_applied(connection, trial_id)
@@ -753,14 +753,14 @@ class Store:
         with self._reading_trial(trial_id) as connection:
             return answers.read_answers(connection, trial_id, cases, most)
 
-    def judged_executions(self, trial_id: int, most: int) -> list[tuple[int, str, Mapping[str, float]]]:
+    def read_judged_executions(self, trial_id: int, most: int) -> list[tuple[int, str, Mapping[str, float]]]:
         """Number, case and scores by metric of the first ok measured executions, without what was answered."""
         from assay.store import answers
 
         with self._reading_trial(trial_id) as connection:
             return answers.read_judged(connection, trial_id, most)
 
-    def labelled_executions(self, trial_ids: Sequence[int]) -> set[tuple[int, int]]:
+    def read_labelled_executions(self, trial_ids: Sequence[int]) -> set[tuple[int, int]]:
         """Trial and number of the executions of these trials that somebody labelled."""
         from assay.store import answers
 
@@ -1060,7 +1060,7 @@ class Store:
         with self._writer.begin() as connection:
             queue.add(connection, queued)
 
-    def queued_run(self, run_id: str) -> QueuedRun | None:
+    def read_queued_run(self, run_id: str) -> QueuedRun | None:
         """None for runs that were not asked for over the API."""
         with self._reading() as connection:
             return queue.read(connection, run_id)
@@ -1117,7 +1117,7 @@ class Store:
         with self._reading() as connection:
             return schedules.read_schedules(connection)
 
-    def registered_schedules(self) -> dict[str, str]:
+    def read_registered_schedules(self) -> dict[str, str]:
         """The cron expressions of suites that are registered in the database."""
         from assay.store import schedules
 
@@ -1165,7 +1165,7 @@ class Store:
         with self._reading() as connection:
             return schedules.read_latest_runs(connection)
 
-    def ended_scheduled_runs(self) -> list[ScheduledRun]:
+    def find_ended_scheduled_runs(self) -> list[ScheduledRun]:
         """Those that have ended since somebody last looked, with their outcomes, which are not stored yet."""
         from assay.store import schedules
 
@@ -1253,7 +1253,7 @@ class Store:
         with self._reading() as connection:
             return labels.read_labels(connection, chosen, before, limit)
 
-    def labelled_scores(self, chosen: LabelFilter) -> list[LabelledScore]:
+    def read_labelled_scores(self, chosen: LabelFilter) -> list[LabelledScore]:
         """Every label beside what each scorer gave the same execution."""
         from assay.store import labels
 
@@ -1304,7 +1304,7 @@ class Store:
         with self._reading() as connection:
             return success.read_activity(connection, periods)
 
-    def found_regressions(self) -> list[FoundRegression]:
+    def read_found_regressions(self) -> list[FoundRegression]:
         """All of them, each with what a person said last about whether it is real."""
         from assay.store import success
 

@@ -16,7 +16,7 @@ from assay.analysis.comparison.flips import flips_between
 from assay.analysis.comparison.pairing import (
     Pairing,
     certainly_better,
-    corrected_p,
+    correct_p_values,
     find_common_dimensions,
 )
 from assay.analysis.comparison.policy import KnownNoise
@@ -143,15 +143,15 @@ def _winners(
     if not shared:
         return {}, {}, {}
     pairing = Pairing([a, b])
-    found = [pairing.paired((name,)) for name in shared]
-    tables = corrected_p(found)
+    found = [pairing.compare_pairs((name,)) for name in shared]
+    tables = correct_p_values(found)
     better = dict(zip(shared, certainly_better(found, tables), strict=True))
     p = {name: float(table[0, 1]) for name, table in zip(shared, tables, strict=True)}
     if not a.unscored and not b.unscored:
         # No further correction: the overall winner must also win a dimension, and the correction over the dimensions keeps
         # false claims of both at 5 %.
-        whole = [pairing.paired(shared)]
-        [table] = corrected_p(whole)
+        whole = [pairing.compare_pairs(shared)]
+        [table] = correct_p_values(whole)
         [better["overall"]] = certainly_better(whole, [table])
         p["overall"] = float(table[0, 1])
     winners = {

@@ -160,7 +160,7 @@ def _find_saving(
     if not replaced:
         return None
     _, _, j, saving = max(replaced, key=lambda one: one[:2])
-    return Saving(costs[j].name, saving, saving.scaled(workload.volume))
+    return Saving(costs[j].name, saving, saving.scale(workload.volume))
 
 
 _PLACES = {FrontStatus.FRONT: 0, FrontStatus.TIED: 1, FrontStatus.DOMINATED: 2}
@@ -220,7 +220,7 @@ def forecast_budget(usd: Floats, budget: float, volume: int) -> BudgetForecast |
         low = 2 * budget**2 / (linear + root)
         high = (linear + root) / (2 * square) if square > 0 else None
         tasks = Amount(budget / mean, low, high)
-    days = tasks.scaled(DAYS / volume)
+    days = tasks.scale(DAYS / volume)
     lasts = None
     if days.low is not None and days.low >= DAYS * (1 - _ROUNDING):
         lasts = True

@@ -23,10 +23,10 @@ from assay.model.stress import (
     StressFinding,
 )
 from assay.stats.resilience import (
+    compute_sustained_share,
     recovering,
     resilience,
     scenario_score,
-    sustained_share,
     worth,
 )
 from assay.stats.verdicts import wilson
@@ -44,7 +44,7 @@ def score_of(finding: ScenarioFinding) -> ScenarioScore:
     share = min(1.0, finding.good / finding.offered) if finding.offered else 0.0
     judged = finding.completed if finding.correctness is None else finding.correctness.scored
     low, high = wilson(share, worth(finding.offered, finding.completed, judged))
-    sustained = sustained_share(finding.is_broken, finding.load_borne, finding.load_asked)
+    sustained = compute_sustained_share(finding.is_broken, finding.load_borne, finding.load_asked)
     criteria = [
         judgement.is_fine
         for judgement in finding.judgements

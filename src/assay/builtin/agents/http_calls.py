@@ -167,12 +167,12 @@ class Caller:
     def _take_note(self, outcome: Answer | Refusal, sent: float) -> None:
         """Let the throttle learn from the outcome of a request that was sent at that time (monotonic)."""
         if isinstance(outcome, Answer):
-            self._throttle.succeeded()
+            self._throttle.record_success()
             self._is_given_up = False
         elif outcome.status == 429:
             asked = outcome.retry_after or 0.0
             # A longer wait is not about the pace of requests, as with a quota of the day: other cases ask for themselves.
-            self._throttle.refused(sent, asked if asked <= LONGEST_WAIT else 0.0)
+            self._throttle.record_refusal(sent, asked if asked <= LONGEST_WAIT else 0.0)
 
     async def _send(self, body: bytes, read: Read, course: _Course) -> Answer | Refusal:
         """Send once. A Refusal may be tried again; an AgentError may not, because the server had begun to answer."""

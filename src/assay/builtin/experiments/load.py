@@ -176,7 +176,7 @@ class LoadExperiment(Experiment):
 
     def execute_once(self, context: ExperimentContext) -> dict[str, object]:
         # A load without a single answer has no figures, and is a failed execution rather than one with a rate of 0.
-        result = judge_load(self._asked.measured(), self._asked.load)
+        result = judge_load(self._asked.measure(), self._asked.load)
         if any(generator.lost for generator in result.generators):
             raise RuntimeError(f"The load was not carried out: {result.aborted}.")
         if not result.requests_completed:

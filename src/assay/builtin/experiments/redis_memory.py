@@ -199,11 +199,11 @@ class RedisMemory(Experiment):
         context.read_back(redis_version=server["redis_version"], redis_mode=server.get("redis_mode"))
 
     def prepare_once(self, context: ExperimentContext) -> None:
-        with _explained(self.params.url):
+        with _explain_redis_errors(self.params.url):
             remove_keys(self._client, _prefix(context))
 
     def execute_once(self, context: ExperimentContext) -> dict[str, float]:
-        with _explained(self.params.url):
+        with _explain_redis_errors(self.params.url):
             agents = self._memories(context, "one")
             writes: list[float] = []
             for agent in agents:
@@ -229,7 +229,7 @@ class RedisMemory(Experiment):
             opened.close()
         with suppress(RedisUnavailable, MissingExtra):
             url = str(context.params["url"])
-            with connect(url) as client, _explained(url):
+            with connect(url) as client, _explain_redis_errors(url):
                 remove_keys(client, _prefix(context))
 
     def _memories(self, context: ExperimentContext, part: str) -> list[AgentMemory]:
@@ -349,7 +349,7 @@ def connect(url: str) -> Any:
         raise MissingExtra(
             "'redis_memory' needs the package 'redis': pip install 'assay-bench[redis]'"
         ) from None
-    with _explained(url):
+    with _explain_redis_errors(url):
         client = redis.Redis.from_url(
             expand_variables(url, os.environ, "redis_memory"),
             socket_connect_timeout=_CONNECT_SECONDS,
@@ -422,7 +422,7 @@ def hide_password(url: str) -> str:
 
 
 @contextmanager
-def _explained(url: str) -> Iterator[None]:
+def _explain_redis_errors(url: str) -> Iterator[None]:
     """What the client raises, in a line that says what to do; the address without a password."""
     from redis import exceptions
 

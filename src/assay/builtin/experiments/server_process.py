@@ -62,7 +62,7 @@ class ServerProcess:
         return pids[0]
 
     @contextmanager
-    def watched(self) -> Iterator[ProcessUsage]:
+    def watch(self) -> Iterator[ProcessUsage]:
         """What it uses meanwhile; looked at in a thread, so that a peak between beginning and end is seen."""
         # A look before and one after give the CPU time; those in between are for the peak of memory.
         used = ProcessUsage(self._process)

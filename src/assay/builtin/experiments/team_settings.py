@@ -55,7 +55,9 @@ class TeamSettings:
             for option, asked in reader.asked.items():
                 is_disputed = any(other.asked.get(option) != asked for other in neighbours)
                 value = None if is_disputed else report.settings.get(option)
-                settings[f"{name}.{option}"] = reader.as_written(option, reader.shown(option, own) or value)
+                settings[f"{name}.{option}"] = reader.as_written(
+                    option, reader.read_from_answers(option, own) or value
+                )
         return settings
 
 
@@ -90,7 +92,7 @@ class _Reader:
             # Ollama holds models apart, others have but one.
             self.place = (url, self._params.model) if self._params.api == "ollama" else (url,)
 
-    def shown(self, option: str, stints: Iterable[Answered]) -> object:
+    def read_from_answers(self, option: str, stints: Iterable[Answered]) -> object:
         """What the answers themselves show of it; None where nothing."""
         asked = self._meant[option]
         if option == "model":

@@ -58,7 +58,7 @@ def comfortable(
     began = time.monotonic()
 
     def probe(load: Load) -> LoadResult:
-        return asked.at(within(load, subject)).measured(is_stopped=is_stopped)
+        return asked.at(within(load, subject)).measure(is_stopped=is_stopped)
 
     def is_over() -> bool:
         return is_stopped() or time.monotonic() - began > max(budget, _STEPS * search.seconds)

@@ -104,7 +104,7 @@ class StressBench:
         watch = _LoadWatch(
             carried.load, during, self.look, self._until(load, grace), self.is_stopped, answers
         )
-        result = replace(carried, check=None).measured(watch.see, watch.is_over, watch.take)
+        result = replace(carried, check=None).measure(watch.see, watch.is_over, watch.take)
         if self.is_stopped():
             raise Interrupted
         tally = watch.tally or Tally()
@@ -122,7 +122,7 @@ class StressBench:
         if breach is not None and not breach.is_theirs:
             # What waited for us is not held against the agent: only what was sent counts, from when it was sent.
             punctual, offered = watch.good_from_send, max(1, watch.ended)
-        scored = answers.scored(carried.check) if answers and carried.check else ()
+        scored = answers.score(carried.check) if answers and carried.check else ()
         return Stretch(
             carried.load,
             result,
@@ -172,7 +172,7 @@ class StressBench:
         return load.seconds + max(_SHORTEST_GRACE, _CALM_TIMES * self.calm.p95, in_time)
 
     def samples(self) -> Sequence[Sample]:
-        found = self.gauge.taken() if self.gauge else None
+        found = self.gauge.summarize() if self.gauge else None
         return found.samples if found else ()
 
 
@@ -205,7 +205,7 @@ class _Answers:
         for number, text in answers:
             self._kept.add((int(number), str(text), *known[int(number)]), len(text))
 
-    def scored(self, check: Checker) -> tuple[Scored, ...]:
+    def score(self, check: Checker) -> tuple[Scored, ...]:
         values = check.values([(number, text) for number, text, _, _ in self._kept])
         return tuple(
             Scored(check.case_of(number), due, is_in_time, value, check.is_right(number, value))
