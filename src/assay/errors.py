@@ -92,15 +92,15 @@ class LeaseLost(StoreError):
 
 
 class StoreFull(StoreError):
-    """No space is left; what was stored before is kept."""
+    """No space is left for the database; what was stored before is kept."""
 
 
 class SuiteNotFound(StoreError):
-    """No suite was registered by that name."""
+    """There is no suite with this name."""
 
 
 class RunNotFound(AssayError):
-    """No run, or several, by that id."""
+    """There is no run with this id, or several match it."""
 
 
 class Unlike(AssayError):

@@ -165,7 +165,7 @@ def _about_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
 
 
 def _not_told(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
-    """Once for all trials: it is the server, not the point, that does not tell."""
+    """Warn once for all trials about settings that the server does not report, as that depends on the server alone."""
     names = dict.fromkeys(name for trial in trials for name in settings_not_told(trial))
     if names:
         told = ", ".join(f"'{name}'" for name in names)

@@ -144,7 +144,7 @@ class LeaderboardResult(list[dict[str, Any]]):
         self._show = show
 
     def to_dict(self) -> dict[str, Any]:
-        """The same under the one key `leaderboards`."""
+        """Return the leaderboards under the key `leaderboards`."""
         return {"leaderboards": list(self)}
 
     def to_pandas(self) -> Frame:

@@ -164,7 +164,7 @@ def watching(plan: Plan, given: Mapping[str, Any], done: int = 0) -> AbstractCon
 def _request(
     target: str | None, given: Mapping[str, Any], session: SessionFunctions, store: Store
 ) -> RunRequest:
-    """The same request that the command makes of its options. `cases` are ids where there is a target, else the cases."""
+    """Build the request that the command builds from its options. With a target, `cases` are ids; without one, the cases themselves."""
     agents = build_agents(given.get("agents"), session)
     suite = build_suite(given, session) if target is None else None
     ids = frozenset(as_list(given.get("cases"))) if target is not None else frozenset()

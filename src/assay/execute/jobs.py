@@ -96,7 +96,7 @@ def _order(plan: Plan) -> Iterator[tuple[Trial, int]]:
 
 
 def _pairs(plan: Plan) -> Iterator[tuple[Trial, int]]:
-    """Both arms next to each other, in an order drawn for each pair."""
+    """Put both arms of a pair next to each other, in an order drawn for each pair."""
     trials = {trial.index: trial for trial in plan.trials}
     chance = random.Random(plan.seed)
     for block in blocks(plan):

@@ -66,7 +66,7 @@ class PooledRate:
 
     @property
     def half(self) -> float:
-        """Half of the interval, as a share of the rate."""
+        """Half the width of the interval, as a share of the rate."""
         return (self.high - self.low) / 2 / self.rate
 
 

@@ -22,7 +22,7 @@ class Amount:
     reason: str = ""
 
     def scale(self, factor: float) -> Amount:
-        """The same in another unit: `factor` must not be negative."""
+        """Return the amount times `factor`, which must not be negative."""
         value, low, high = (
             None if end is None else end * factor for end in (self.value, self.low, self.high)
         )
@@ -30,7 +30,7 @@ class Amount:
 
 
 class FrontStatus(StrEnum):
-    """Where a configuration stands to the Pareto front of cost and quality."""
+    """The position of a configuration relative to the Pareto front of cost and quality."""
 
     FRONT = "front"
     """By the figures, nobody is as good for as little."""

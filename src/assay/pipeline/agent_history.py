@@ -48,7 +48,7 @@ class Record:
 
     @property
     def version(self) -> str:
-        """That of the newest trial."""
+        """The version of the newest trial."""
         return self.trials[-1].version
 
     @property
@@ -185,7 +185,7 @@ def _values(store: Store, trials: Sequence[AgentTrial], metrics: Sequence[Metric
 
 
 def _series(columns: Columns) -> dict[str, Series]:
-    """Each metric of the ok executions as a series whose independent units are processes."""
+    """Return each metric of the ok executions as a series whose independent units are processes."""
     found: dict[str, Series] = {}
     is_ok = [status == "ok" for status in columns.statuses]
     for name, values in columns.metrics.items():

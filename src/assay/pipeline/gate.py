@@ -168,7 +168,7 @@ def unlike(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
 
 
 def _other_suite(a: Report, b: Report) -> str:
-    """That the sides are of different suites, or of different definitions of one."""
+    """Say that the sides ran different suites or different definitions of one; empty if not."""
     first, second = a.run.suite, b.run.suite
     if first is None or second is None or first.hash == second.hash:
         return ""
@@ -181,7 +181,7 @@ def _other_suite(a: Report, b: Report) -> str:
 
 
 def _nothing_in_common(a: Report, b: Report) -> str:
-    """That the sides share no benchmark, params or cases."""
+    """Say that the sides share no benchmark, params or cases; empty if they do."""
     pairs = matching_trials(a, b)
     if not pairs:
         return (
@@ -205,7 +205,7 @@ def _benchmarks(report: Report) -> str:
 
 
 def _other_machine(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
-    """That times or memory would be compared across kinds of machines."""
+    """Say that times or memory would be compared across kinds of machines; empty if not."""
     there, here = a.run.environment.machine_class, b.run.environment.machine_class
     bound = [metric.name for metric in metrics if depends_on_machine(metric)]
     if there == here or not bound:

@@ -70,7 +70,7 @@ def rerun_gate(
 
 
 def _read_sides(store: Store, ref: str, baseline: str) -> tuple[Report, Report]:
-    """Both sides as they were measured; refuses what cannot be run again or compared."""
+    """Read both sides as they were measured; refuse runs that cannot be run again or compared."""
     refs = baseline_ref(store, baseline), ref
     if files := [side for side in refs if Path(side).suffix == ".json"]:
         raise PlanError(
@@ -106,7 +106,7 @@ def _build_plan(
     repetitions: int | None,
     stack: ExitStack,
 ) -> Plan:
-    """Both sides of each pair next to each other, the baseline first: then an agent's newest result is the current one."""
+    """Build a plan with both sides of each pair next to each other, the baseline first, so that an agent's newest result is the current one."""
     plan = plan_of(runs[1], store)
     for file in plan.load:
         with contextlib.suppress(AssayError):  # a file that is gone is missed where it is needed

@@ -65,7 +65,7 @@ GC_THRESHOLD = (700, 10, 10)
 
 
 def ignore_batch(_: Batch) -> None:
-    """For runs that nobody looks at while they go on."""
+    """Ignore a batch, for runs without a progress display."""
 
 
 def run_plan(plan: Plan, store: Store, watch: Watch = ignore_batch, *, run_id: str | None = None) -> Run:

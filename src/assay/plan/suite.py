@@ -186,7 +186,7 @@ def _refuse_unenforceable(suite: Suite) -> None:
 
 
 def _variants(agents: Sequence[AgentUse], options: SuiteOptions) -> list[Variant]:
-    """Each agent, with the options set for it, at each point of its sweep."""
+    """Yield each agent with its options at each point of its sweep."""
     variants: list[Variant] = []
     for use in agents:
         own_options = options_for(use, agents, options.agent_options)
@@ -326,7 +326,7 @@ def most_at_once(use: AgentUse) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Where something was written, so that what is wrong with it can be reported with its line."""
+    """The place where something is written in a file, so that mistakes are reported with their line."""
 
     document: Document
     place: Place = ()

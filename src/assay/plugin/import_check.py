@@ -76,7 +76,7 @@ def _find_problem(import_it: Callable[[], object], allowed: float) -> str:
 
 
 def check_module(name: str) -> None:
-    """The same for a module that is imported by its name."""
+    """Check the import of a module that is named, as `check_import` does for any import."""
     if name not in sys.modules:
         check_import(f"Module '{name}'", partial(import_module, name))
 

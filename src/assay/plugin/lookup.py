@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a plug-in comes from: a distribution, or a file that was loaded."""
+    """The source of a plug-in: a distribution or an imported file."""
 
     name: str
     origin: str

@@ -91,7 +91,7 @@ class ScenarioSubject(Protocol):
         ...
 
     def with_upstream_at(self, via: str) -> AgentUse:
-        """The same agent, which finds its model at another address."""
+        """Return the same agent with its model at another address."""
         ...
 
     def proxy_before(self, upstream: str) -> Any:
@@ -115,7 +115,7 @@ class Bench(Protocol):
 
     @property
     def calm(self) -> Distribution:
-        """Its latency at that rate."""
+        """The latency of the agent at the base rate."""
         ...
 
     @property

@@ -206,7 +206,7 @@ def find_calm_breach(stretches: Sequence[Stretch]) -> Breach | None:
 def compute_correctness(
     stretches: Sequence[Stretch], calm: Quality | None, pressed: Sequence[Scored] | None = None
 ) -> Correctness | None:
-    """None where no answer was held against a suite."""
+    """Compute the correctness of answers; None if no answer was judged by a suite."""
     known = [answer for stretch in stretches for answer in stretch.scored]
     if not known:
         return None

@@ -26,7 +26,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """0 to 1, or None when it cannot be judged, with the reason in a few words."""
+    """A score from 0 to 1, or None if the output cannot be judged, with the reason in a few words."""
 
     value: float | None
     reason: str = ""

@@ -133,7 +133,7 @@ def fetch_rows_in_order(
 
 
 def _sortable(column: sa.Column[Any], connection: sa.Connection) -> sa.ColumnElement[Any]:
-    """By bytes, as SQLite sorts text: the order of PostgreSQL depends on the language of the server."""
+    """Sort text by bytes, as SQLite does: the order of PostgreSQL depends on the language of the server."""
     is_text = connection.dialect.name == "postgresql" and column.type.python_type is str
     return column.collate("C") if is_text else column
 

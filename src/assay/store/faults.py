@@ -40,7 +40,7 @@ _TRANSIENT = ("53300", "55P03")
 
 
 def listen(engine: sa.Engine, address: Address) -> None:
-    """From now on, errors of this engine that the user can fix arrive as StoreError."""
+    """Convert errors of this engine that the user can fix to StoreError, from now on."""
 
     def translate(context: sa.ExceptionContext) -> StoreError | None:
         # A ping that fails is no fault: the pool makes a new connection in its place.

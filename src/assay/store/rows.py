@@ -72,7 +72,7 @@ def run_from(row: Row, trials: Sequence[StoredTrial], tags: Sequence[str]) -> Ru
 
 
 def _select_fields(kind: type[Run] | type[Trial], row: Row) -> dict[str, Any]:
-    """Those columns that are called like a field."""
+    """Select the columns that have the name of a field of the class."""
     return {name: value for name, value in row.items() if name in kind.__dataclass_fields__}
 
 

@@ -477,7 +477,7 @@ class _Tail:
         )
 
     def _round_contrast(self, a: TrialReport, b: TrialReport, refusal: str) -> Contrast:
-        """The same over rounds, for times of suites: a percentile of each round, compared by Student's t."""
+        """Compare a percentile of times of suites: the percentile of each round, by Student's t over rounds."""
         series = [side.series[self.metric.name] for side in (a, b)]
         found = compare_round_percentiles(
             series[0],

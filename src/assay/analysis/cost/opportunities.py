@@ -33,7 +33,7 @@ class CostTable:
     volume: int
 
     def per_task(self, i: int) -> float:
-        """0 also where it is unknown, which callers have excluded."""
+        """Return the mean cost per task; 0 if it is unknown, which callers have excluded."""
         return self.costs[i].whole.cost_per_task.value or 0.0
 
     def find_cheaper(self, i: int) -> list[int]:

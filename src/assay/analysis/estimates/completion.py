@@ -94,7 +94,7 @@ def incomplete_sides(a: Report, b: Report) -> Iterator[Doubt]:
 
 
 def with_completion(a: Report, b: Report, *, always: bool = False) -> tuple[Report, Report]:
-    """Both sides with the metric; unchanged if no execution failed on either side, unless `always`."""
+    """Add the metric `completed` to both sides; without `always`, only if an execution failed on either side."""
     if not always and not any(
         sum(trial.counts.values()) > trial.ok for report in (a, b) for trial in report.trials
     ):

@@ -85,7 +85,7 @@ def _describe_omitted_values(seen: Observed) -> list[str]:
 
 
 def _too_few(estimate: Estimate, seen: Observed) -> list[str]:
-    """That there is no interval, how many units it takes, and how to get them."""
+    """Warn that there is no interval, and say how many units it takes and how to get them."""
     if estimate.low is not None:
         return []
     if seen.by_case and estimate.units >= units_for_interval(estimate.level):
@@ -107,7 +107,7 @@ def _words(seen: Observed) -> tuple[str, str]:
 
 
 def _one_process(estimate: Estimate, seen: Observed) -> list[str]:
-    """That a lone process says nothing about how much processes differ."""
+    """Warn about a single process: it says nothing about the variation between processes."""
     if seen.process_count > 1 or seen.unit != "process":
         return []
     return [
@@ -133,7 +133,7 @@ def _outliers(estimate: Estimate) -> list[str]:
 
 
 def _two_modes(estimate: Estimate, values: Array) -> list[str]:
-    """That the values fall into two groups, so that one figure describes neither."""
+    """Warn if the values fall into two groups, so that a single figure describes neither."""
     modes = two_modes(values)
     if modes is None or modes.high - modes.low < NOTICEABLE * abs(modes.low):
         return []

@@ -41,7 +41,7 @@ _LATENCIES = 10
 
 
 def judge_load(result: LoadResult, load: Load) -> LoadResult:
-    """The same figures with what follows from them."""
+    """Add the verdicts on objectives, warnings and validity to the figures of a load."""
     lasted = min(load.seconds, result.duration)
     outages = find_outages(result.moments, lasted)
     generators = (
@@ -452,7 +452,7 @@ def find_outages(moments: Sequence[Moment], seconds: float) -> tuple[Outage, ...
 
 
 def _measure_outage(stretch: Sequence[Moment], moments: Sequence[Moment], seconds: float) -> Outage:
-    """It lasts until the last of its requests has failed, or the next that is answered was due, within the load."""
+    """Measure an outage: it lasts until its last request failed or the next answered request was due, within the load."""
     begin, last = stretch[0].begin, stretch[-1]
     after = next(
         (moment.begin for moment in moments if moment.begin > last.begin and moment.answered), math.inf

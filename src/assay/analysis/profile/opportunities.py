@@ -101,7 +101,7 @@ def _name_group(calls: Sequence[Call]) -> str:
 
 
 def find_repeated_inputs(execution: SampledExecution) -> Iterator[Opportunity]:
-    """The same call with the same input and the same output, made again."""
+    """Find calls that were repeated with the same input and gave the same output."""
     for group in find_repeated_calls(execution.work):
         saved = length(union(call.interval for call in group.again))
         tokens = group.tokens if group.first.kind == "llm" else 0
@@ -251,7 +251,7 @@ def _continues(later: Call, earlier: Call) -> bool:
 
 
 def find_repeated_parsing(execution: SampledExecution) -> Iterator[Opportunity]:
-    """The same JSON document parsed again by the same caller."""
+    """Find JSON documents that the same caller parsed again."""
     for caller in execution.parsing:
         characters, again = caller.get("characters", 0), caller.get("repeated_characters", 0)
         if not characters or caller.get("calls", 0) < _LEAST_PARSED:
@@ -346,7 +346,7 @@ def find_idle_sleep(execution: SampledExecution) -> Iterator[Opportunity]:
 
 
 def find_retried_calls(execution: SampledExecution) -> Iterator[Opportunity]:
-    """Tries of a request that failed and were sent again."""
+    """Find requests that failed and were sent again."""
     took = [a.get("seconds") for a in execution.attempts]
     waited = [a.get("waited") for a in execution.attempts]
     saved = sum(value for value in (*took, *waited) if isinstance(value, (int, float)))

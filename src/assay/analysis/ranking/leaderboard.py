@@ -147,7 +147,7 @@ def _about_times(contenders: Sequence[Contender], shared: Sequence[str]) -> Iter
 
 
 def _group_by_text(text_by_agent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Each different text once, with the names of all agents that it is about."""
+    """Group equal texts, and name all agents that each text is about."""
     for text in dict.fromkeys(text_by_agent.values()):
         yield ", ".join(agent for agent, own in text_by_agent.items() if own == text), text
 

@@ -222,7 +222,7 @@ def _beginning(body: bytes) -> str:
 
 
 async def _read_all(stream: Stream, read: Read) -> Answer:
-    """Once an answer has begun it is not asked for again: it may have been paid for, and its end is a fault to count."""
+    """Read an answer to its end. It is not requested again once it has begun: it may have been paid for, and a cut-off is a fault to count."""
     try:
         return await read(stream)
     except Disconnected as error:
@@ -302,12 +302,12 @@ class _Course:
             error.add_note(f"earlier attempts: {tries}")
 
     def format_refusal(self, last: Refusal) -> str:
-        """What went wrong with the last try, which is among the attempts."""
+        """Describe a refusal of the last try, which is among the attempts."""
         asked = "" if last.retry_after is None else f" (Retry-After {last.retry_after:,.0f} s)"
         return _with_earlier(str(last) + asked, self.attempts[:-1])
 
     def format_failure(self, text: str) -> str:
-        """The same for one that ended otherwise, and is not."""
+        """Describe a failure of the last try that is not among the attempts."""
         return _with_earlier(text, self.attempts)
 
 
@@ -371,5 +371,5 @@ async def whole_text(stream: Stream) -> str:
 
 
 def is_json(stream: Stream) -> bool:
-    """Some servers answer in one piece although a stream was asked for."""
+    """Whether the server answered with one JSON document although a stream was requested."""
     return stream.headers.get("content-type", "").startswith("application/json")

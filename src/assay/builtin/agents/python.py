@@ -244,7 +244,7 @@ def _module(name: str, folder: Path) -> object:
 
 
 def _hash_of(code: CodeType) -> str:
-    """The same for the same source, wherever it stands: nested functions count, line numbers do not."""
+    """Hash the source of a function with its nested functions, independently of line numbers."""
     digest = hashlib.sha256(code.co_code)
     for constant in code.co_consts:
         digest.update((_hash_of(constant) if isinstance(constant, CodeType) else repr(constant)).encode())

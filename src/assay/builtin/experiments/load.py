@@ -72,7 +72,7 @@ class LoadParams(BaseModel):
     )
 
     def options(self) -> LoadOptions:
-        """The same options as `assay load` would get: lists as tuples, numbers as the text that a command line has."""
+        """Return the options that `assay load` would get: lists as tuples, numbers as the text of a command line."""
         given: dict[str, Any] = self.model_dump(exclude={"agent"})
         for option in load_options():
             value = given[option.name]

@@ -84,7 +84,7 @@ class AgentMemory:
         self._began: float | None = None
 
     def remember(self, entries: Sequence[Mapping[str, Any]]) -> int:
-        """In one round trip, however many there are; how many Redis confirmed in it."""
+        """Write entries in one round trip; return how many of them Redis confirmed."""
         if self._began is None:
             self._began = perf_counter()
         with self._client.pipeline(transaction=False) as pipeline:
@@ -270,7 +270,7 @@ class RedisMemory(Experiment):
         return seconds, expired
 
     def _read(self, agent: AgentMemory, seed: int) -> Iterator[tuple[float, bool]]:
-        """In random order, each compared with what was remembered: its seconds, and whether it was still there."""
+        """Read entries in random order and compare each with what was written; return the time and whether it still existed."""
         known = self._known()
         for entry in random.Random(seed).sample(known, len(known)):
             begin = perf_counter()
@@ -284,7 +284,7 @@ class RedisMemory(Experiment):
                 raise WrongMemory(f"Entry {entry['id']} came back different from what was stored.")
 
     def _search(self, agent: AgentMemory) -> Iterator[float]:
-        """Each compared with brute force over the entries; one that has expired need not be found."""
+        """Search by position and compare each result with brute force; expired entries need not be found."""
         known, radius = self._known(), self.params.search_radius
         for x, y in self._points:
             begin = perf_counter()
@@ -332,7 +332,7 @@ class RedisMemory(Experiment):
         return {"bytes_per_entry": total / kept} if kept else {}
 
     def _forget(self, agents: Sequence[AgentMemory]) -> dict[str, float]:
-        """Half of what each agent may keep, so that there is something to forget however few entries there are."""
+        """Forget half of what each agent may keep, so that there is something to forget even with few entries."""
         limit = max(1, min(self.params.memory_limit, len(self._known())) // 2)
         begin = perf_counter()
         removed = sum(agent.forget(limit) for agent in agents)
@@ -366,7 +366,7 @@ def remove_keys(client: Any, prefix: str) -> None:
 
 
 def _prefix(context: ExperimentContext) -> str:
-    """For keys of this trial and process only, without characters that have a meaning in a pattern."""
+    """Return the prefix of the keys of this trial and process, without characters that have a meaning in a pattern."""
     trial = sha256(str(context.run_dir).encode()).hexdigest()[:12]
     return f"assay:{context.run_id}:{trial}:{context.process}:"
 

@@ -57,7 +57,7 @@ class WorkflowPlan:
     steps: tuple[WorkflowStep, ...]
 
     def document(self) -> list[dict[str, Any]]:
-        """As a model writes it."""
+        """Return the plan as the document that a model would write."""
         return [
             {
                 "name": step.name,
@@ -88,7 +88,7 @@ def read_plan(output: object) -> WorkflowPlan:
 
 
 def sort_steps(steps: Sequence[WorkflowStep]) -> WorkflowPlan:
-    """In topological order, and otherwise as written (Kahn's algorithm); PlanFault where there is no such order."""
+    """Sort steps in topological order, otherwise as written (Kahn's algorithm); raise PlanFault if there is a cycle."""
     names = [step.name for step in steps]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise PlanFault("same_name", f"Two steps are called '{twice}'.")

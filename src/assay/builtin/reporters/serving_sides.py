@@ -128,7 +128,7 @@ class PairedExecutions:
 
 
 def pairs(report: Report) -> list[Pair]:
-    """Each point against the baseline among the points that differ from it only in how the server is used."""
+    """Pair each point with the baseline among the points that differ from it only in how the server is used."""
     groups: dict[str, list[TrialReport]] = {}
     for trial in report.trials:
         if trial.stored.trial.experiment == "serving":

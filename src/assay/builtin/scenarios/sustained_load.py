@@ -87,7 +87,7 @@ def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> Scenar
 
 
 def memory_drift(samples: Sequence[Sample], length: float) -> ScenarioJudgement | None:
-    """Once it has warmed up, which takes memory and is no leak."""
+    """Judge whether memory grows after the warm-up, which takes memory without being a leak."""
     warm = [sample for sample in samples if sample.at >= _WARM_UP * length]
     line = (
         fit_line([sample.at for sample in warm], [sample.memory_bytes for sample in warm]) if warm else None
