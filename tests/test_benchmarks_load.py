@@ -119,7 +119,7 @@ def test_of_measurements_that_were_all_disturbed_the_least_disturbed_counts(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Only Linux tells what its host takes away.")
-def test_what_the_host_takes_away_is_told_of_each_core(bench: Any) -> None:
+def test_time_that_the_host_takes_is_reported_for_each_core(bench: Any) -> None:
     taken = bench("load.quiet").taken_away()
 
     assert len(taken) >= 1

@@ -166,7 +166,7 @@ def test_think_time_lies_between_an_answer_and_the_next_request() -> None:
     assert all(sent - end >= 0.049 for end, sent in zip(rows["end"], rows["sent"][1:], strict=False))
 
 
-def test_a_rate_beyond_any_generator_is_told_and_the_load_ends() -> None:
+def test_a_rate_beyond_any_generator_is_reported_and_the_load_ends() -> None:
     """Nothing is there to answer, so that every request fails at once; those that are due never run out."""
     with faulty(always(ANSWER)) as server:
         url = server.url

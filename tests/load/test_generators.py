@@ -283,7 +283,7 @@ def test_a_slow_generator_is_found_although_most_answers_came_in_time() -> None:
     assert not found.is_saturated
 
 
-def test_what_is_wrong_with_single_generators_is_told(wording: Wording) -> None:
+def test_what_is_wrong_with_single_generators_is_reported(wording: Wording) -> None:
     fine = GeneratorResult("a", 1, 500, 500, 0.0002, 0.1, 1e-5)
     planted = {
         "unreachable": GeneratorResult("b", 1, 500, 0, 0.0, 0.1, None, errors={"refused": 500}),

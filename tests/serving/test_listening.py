@@ -99,7 +99,7 @@ def test_a_server_that_dies_meanwhile_used_what_was_seen_of_it(tmp_path: Path) -
         assert later.measurements() == {}
 
 
-def test_nothing_is_told_of_a_server_elsewhere() -> None:
+def test_nothing_is_reported_of_a_server_elsewhere() -> None:
     process = ServerProcess("http://192.0.2.1:9000/v1")
     with process.watch() as used:
         pass

@@ -65,7 +65,7 @@ def test_errors_under_high_load_break_it_and_are_counted_by_kind():
     assert found.is_simulated
 
 
-def test_all_of_a_small_load_is_borne():
+def test_all_of_a_small_load_is_sustained():
     with quick() as server:
         found = HighLoad(seconds=1.0, times=2.0, recovery_seconds=0.5).run(real_bench(f"{server.url}/v1"))
     assert (found.offered, found.completed, found.errors, found.breach) == (40, 40, {}, None)
