@@ -92,7 +92,7 @@ def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> N
     if "resume" in given:
         if target is not None or given.keys() - _OF_RESUME:
             raise PlanError(
-                "run(resume=…) takes no target, and beside it only: "
+                "run(resume=…) takes no target, and of the keywords only: "
                 f"{', '.join(sorted(_OF_RESUME - {'resume'}))}."
             )
         return

@@ -94,7 +94,7 @@ def unlikeness(first: AgentTrial, second: AgentTrial) -> str:
     if same_value(dict(first.params)) != same_value(dict(second.params)):
         return "the params differ"
     if first.benchmark_hash != second.benchmark_hash or set(first.cases) != set(second.cases):
-        return "the benchmark was changed, or other cases of it were run"
+        return "the benchmark changed, or other cases of it ran"
     return ""
 
 

@@ -47,7 +47,7 @@ def plan_profile(target: str, options: ProfileOptions, settings: Settings, store
     request = replace(_request(target, options, settings, store), changes=options.changes or {})
     plan = prepare(request, settings, store)
     if recorded := [trial.agent.name for trial in plan.trials if trial.is_recorded]:
-        raise PlanError(f"Agent '{recorded[0]}' gives recorded answers: there is nothing to profile.")
+        raise PlanError(f"Agent '{recorded[0]}' replays recorded answers, so there is nothing to profile.")
     trials = tuple(_add_profiling(trial, options) for trial in plan.trials)
     return replace(plan, trials=trials, order=Order.SEQUENTIAL, parallelism=1, tags=(*plan.tags, PROFILE))
 

@@ -69,7 +69,7 @@ def find_agent(
     agent = _find_defined_agent(target, settings, registered)
     if agent.use.type == RECORDED:
         raise PlanError(
-            f"Agent '{agent.use.name}' gives recorded answers: it cannot be load-tested, only run on a suite."
+            f"Agent '{agent.use.name}' replays recorded answers: it cannot be load-tested, only run on a suite."
         )
     return agent
 

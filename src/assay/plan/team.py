@@ -114,7 +114,7 @@ def _members(
     mistakes += [
         read.origin.mistake(
             ("agents",),
-            f"Agent '{use.name}' gives recorded answers: it does no work that could be timed in a team.",
+            f"Agent '{use.name}' replays recorded answers, so it does no work that a team could time.",
         )
         for use in uses
         if use.type == RECORDED

@@ -178,7 +178,7 @@ class StressSubject:
         if self.use is None or not (options.header or options.insecure or options.ca_file):
             return ""
         return (
-            "the agent's own code sends the requests here, and it ignores --header, --insecure and --ca-file"
+            "--header, --insecure and --ca-file do not apply, because the agent's own code sends the requests"
         )
 
     def upstream(self) -> str | None:
