@@ -132,7 +132,7 @@ class GateResult(DocumentResult):
 
     @property
     def passed(self) -> bool:
-        """Whether the evidence shows nothing worse than the baseline."""
+        """Whether there is no evidence that anything got worse than the baseline."""
         return bool(self["passed"])
 
 

@@ -64,7 +64,7 @@ _SIGNAL_SECONDS = 0.1
 
 
 def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunResult:
-    """Run a suite, a spec, a Python file or an experiment, or `cases` of your own, and return what was found.
+    """Run a suite, a spec, a Python file or an experiment, or `cases` of your own, and return the result.
 
     Takes the options of `assay run`. Functions that other processes can import run in a process of their own; lambdas,
     closures and functions of the script or notebook itself run inline, which `result.isolation` says.
