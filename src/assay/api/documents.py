@@ -52,14 +52,14 @@ def compare(*sides: str | Path, **options: Unpack[CompareOptions]) -> Comparison
             return _history(store, names, given)
         if len(sides) != 2:
             raise PlanError(f"head_to_head compares two sides, not {len(sides)}. Use: type='multi_agent'")
-        return _two(store, names, given)
+        return _compare_two(store, names, given)
 
 
 def _open_store(given: Mapping[str, Any]) -> Store:
     return open_store(given.get("db"), find_settings(Path.cwd()))
 
 
-def _two(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
+def _compare_two(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
     """Two sides, metric by metric. Whoever asks for certain metrics is not shown the ratings, which rest on all of them."""
     found = comparing.compare_refs(
         store,

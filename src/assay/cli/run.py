@@ -321,7 +321,7 @@ def changes(options: dict[str, Any]) -> dict[str, Any]:
         if options[name] is not None
     }
     named = {"params": params, "sweep": sweep, "iterations": iterations, **plain}
-    if until := _until(options):
+    if until := _read_until(options):
         named["until"] = until
     if options["load"]:
         named["load"] = list(options["load"])
@@ -339,7 +339,7 @@ def executor_settings(texts: Sequence[str]) -> dict[str, Any]:
     return dict(setting(text.removeprefix(EXECUTOR)) for text in texts if text.startswith(EXECUTOR))
 
 
-def _until(options: dict[str, Any]) -> dict[str, Any]:
+def _read_until(options: dict[str, Any]) -> dict[str, Any]:
     """The key `until` of a spec: run pairs until the metric is decided, at most `max` of them. Teams lack these options."""
     from assay.cli.values import share_of
 

@@ -110,7 +110,7 @@ def _read_report(store: Store, settings: Settings, target: str) -> Report:
             name = find_suite(target, settings).suite.name
     latest = store.latest_trials(suite=name) if name else []
     if not latest:
-        return _of_run(store, settings, target)
+        return _find_report(store, settings, target)
     runs = {run_id: store.run(run_id) for run_id in dict.fromkeys(summary.run_id for summary in latest)}
     trials, sources = [], {}
     for summary in latest:
@@ -120,7 +120,7 @@ def _read_report(store: Store, settings: Settings, target: str) -> Report:
     return Report(next(iter(runs.values())), tuple(trials), (), (), sources=sources)
 
 
-def _of_run(store: Store, settings: Settings, target: str) -> Report:
+def _find_report(store: Store, settings: Settings, target: str) -> Report:
     """The run `target`, or the newest run with the name that runs of this target have."""
     try:
         return report_of(store, target)

@@ -196,11 +196,13 @@ def _place_of(trial: Trial, run: Run, side: str) -> Place | None:
     repository = find_repository(folder)
     commit = find_commit(repository, then.version) if repository else ""
     if not commit:
-        raise PlanError(_why_not(subject, (then.version, today), repository, (run.id, side)))
+        raise PlanError(_explain_lost_code(subject, (then.version, today), repository, (run.id, side)))
     return repository, commit
 
 
-def _why_not(subject: str, versions: tuple[str, CodeState], repository: str, run: tuple[str, str]) -> str:
+def _explain_lost_code(
+    subject: str, versions: tuple[str, CodeState], repository: str, run: tuple[str, str]
+) -> str:
     """Why the code of a trial cannot be had as it was: its version is unknown, it is not in git, or git does not have the
     commit."""
     then, today = versions

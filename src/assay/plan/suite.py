@@ -346,7 +346,7 @@ def scorer_mistakes(suite: Suite, places: Sequence[Written]) -> list[Mistake]:
             problems = option_problems("scorers", use.name, use.options)
             place = written.at(*scorer_place(written, index))
             mistakes += [place.mistake(problem.text, problem.key) for problem in problems]
-        for case, use in _of_turns(benchmark):
+        for case, use in _list_turn_scorers(benchmark):
             problems = option_problems("scorers", use.name, use.options)
             mistakes += [
                 written.at("cases").mistake(f"Case '{case}': {problem.text}") for problem in problems
@@ -370,13 +370,13 @@ def scorers_of(suite: Suite) -> list[ScorerUse]:
     uses = [
         use
         for benchmark in suite.benchmarks
-        for use in (*benchmark.scorers, *(use for _, use in _of_turns(benchmark)))
+        for use in (*benchmark.scorers, *(use for _, use in _list_turn_scorers(benchmark)))
     ]
     # By their text, as options are mappings, which cannot be members of a set.
     return list({repr(use): use for use in uses}.values())
 
 
-def _of_turns(benchmark: Benchmark) -> list[tuple[str, ScorerUse]]:
+def _list_turn_scorers(benchmark: Benchmark) -> list[tuple[str, ScorerUse]]:
     return [(case.id, use) for case in benchmark.cases for turn in case.turns for use in turn.scorers]
 
 

@@ -40,7 +40,7 @@ def _check(requirement: Requirement, trials: Sequence[TrialReport]) -> Iterator[
         metric = split_name(name)[1]
         depends_on_scores = metric == "score" or metric.startswith("score.")
     for trial in own:
-        check = _of_trial if is_of_trial(name) else _of_metric
+        check = _check_trial if is_of_trial(name) else _check_metric
         checked = check(requirement, trial)
         yield _with_unscored(checked, trial) if depends_on_scores else checked
 
@@ -55,7 +55,7 @@ def _with_unscored(found: CheckedRequirement, trial: TrialReport) -> CheckedRequ
     return replace(found, note="; ".join(filter(None, (found.note, note))))
 
 
-def _of_trial(requirement: Requirement, trial: TrialReport) -> CheckedRequirement:
+def _check_trial(requirement: Requirement, trial: TrialReport) -> CheckedRequirement:
     """A requirement on ratings and other figures of the whole trial."""
     if requirement.name == "completion":
         settled = sum(number for status, number in trial.counts.items() if Status(status).is_settled)
@@ -107,7 +107,7 @@ def _per_solved(requirement: Requirement, trial: str, ratings: Ratings) -> Check
     return CheckedRequirement(requirement, trial, value, unit=unit)
 
 
-def _of_metric(requirement: Requirement, trial: TrialReport) -> CheckedRequirement:
+def _check_metric(requirement: Requirement, trial: TrialReport) -> CheckedRequirement:
     """A requirement on a statistic of a metric; without a statistic, the mean of scores and the median of the rest."""
     statistic, metric = split_name(requirement.name)
     known = {estimate.metric.name: estimate for estimate in trial.estimates if estimate.n}

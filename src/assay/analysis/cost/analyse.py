@@ -41,7 +41,7 @@ def analyse_costs(
     relations = relate(subjects, workload.tolerances)
     best_share = max((compute_cached_share(subject) for subject in subjects), default=0.0)
     costs = [_estimate(subject, best_share, workload) for subject in subjects]
-    costs = _with_places(costs, relations)
+    costs = _place_configurations(costs, relations)
     costs = [
         replace(_with_efficiency(costs, relations, i), saving=_find_saving(costs, relations, i, workload))
         for i in range(len(costs))
@@ -97,7 +97,9 @@ def _doubts_of_cost(subject: CostSubject) -> Iterator[str]:
         )
 
 
-def _with_places(costs: Sequence[ConfigurationCost], relations: Relations) -> list[ConfigurationCost]:
+def _place_configurations(
+    costs: Sequence[ConfigurationCost], relations: Relations
+) -> list[ConfigurationCost]:
     """The places on the front of those whose cost and quality are known."""
     known = [
         i

@@ -89,7 +89,7 @@ def stress_finding(
         scores,
         None if value is None else Figure(value, low, high),
         tuple(_limits(scenarios)),
-        (*_about_calm(calm), *_recommendations(scenarios, scores, safe_rate)),
+        (*_describe_calm_errors(calm), *_recommendations(scenarios, scores, safe_rate)),
         tuple(map(str, setting.get("warnings", ()))),
         str(setting.get("judged_by", "")),
         from_plain(Figure, setting["calm_score"]) if setting.get("calm_score") else None,
@@ -159,9 +159,9 @@ def _recommendations(
     done = [scenario for scenario in scenarios if not scenario.skipped]
     for scenario in sorted(done, key=lambda finding: by_name[finding.scenario].value):
         if scenario.is_broken:
-            yield _about_breach(scenario, safe_rate)
+            yield _describe_breach(scenario, safe_rate)
         if scenario.recovery is not None and scenario.recovery > _felt_recovery(scenario):
-            yield _about_recovery(scenario)
+            yield _describe_recovery(scenario)
         yield from (
             f"{scenario.scenario}: {told.text}. {_ADVICE[told.name]}"
             for told in scenario.judgements
@@ -192,7 +192,7 @@ _ADVICE = {
 }
 
 
-def _about_calm(calm: CalmErrors) -> Iterable[str]:
+def _describe_calm_errors(calm: CalmErrors) -> Iterable[str]:
     """Failures at the base rate are not caused by load, so they are reported first, in the agent's own words."""
     if not calm.failed:
         return
@@ -211,7 +211,7 @@ def first_words(details: Sequence[ErrorDetail]) -> str:
     return f"{first.message.splitlines()[0][:_LONGEST_WORDS]}{where}{log}"
 
 
-def _about_breach(scenario: ScenarioFinding, safe_rate: float) -> str:
+def _describe_breach(scenario: ScenarioFinding, safe_rate: float) -> str:
     assert scenario.breach is not None
     sustained = max(scenario.load_borne, safe_rate if scenario.unit == "requests/s" else 0.0)
     shown, asked = amount(sustained, scenario.unit), amount(scenario.load_asked, scenario.unit)
@@ -239,7 +239,7 @@ def _instances(scenario: ScenarioFinding, sustained: float) -> str:
     return f"{count(more)} instance{'s' if more != 1 else ''} of the same size"
 
 
-def _about_recovery(scenario: ScenarioFinding) -> str:
+def _describe_recovery(scenario: ScenarioFinding) -> str:
     assert scenario.recovery is not None
     took = seconds(scenario.recovery)
     if scenario.is_dead:

@@ -364,11 +364,11 @@ def _doubts(found: TeamFinding, pairs: _LegPairs) -> Iterable[str]:
             f"With only {len(pairs)} pairs, the intervals assume that log ratios are normally distributed. "
             f"With {FEWEST_RANKED} pairs or more they need no such assumption: --repetitions 10."
         )
-    yield from _about_skew(found)
-    yield from _about_work(pairs)
+    yield from _check_skew(found)
+    yield from _check_work(pairs)
 
 
-def _about_skew(found: TeamFinding) -> Iterable[str]:
+def _check_skew(found: TeamFinding) -> Iterable[str]:
     late = [
         team_round
         for team_round in found.rounds
@@ -382,7 +382,7 @@ def _about_skew(found: TeamFinding) -> Iterable[str]:
         )
 
 
-def _about_work(pairs: _LegPairs) -> Iterable[str]:
+def _check_work(pairs: _LegPairs) -> Iterable[str]:
     """Answers of another length are other work; lengths that only vary from leg to leg are in the intervals already."""
     tokens = pairs.both("output_tokens")
     if tokens is None or not (sum(tokens[0]) and sum(tokens[1])):

@@ -102,7 +102,7 @@ class StressBench:
         carried = (asked or self.subject.loaded(prompts)).at(self._adapt_load(load, held, limit))
         answers = None if carried.check is None else _Answers(bounds_of(held))
         watch = _LoadWatch(
-            carried.load, during, self.look, self._until(load, grace), self.is_stopped, answers
+            carried.load, during, self.look, self._find_end(load, grace), self.is_stopped, answers
         )
         result = replace(carried, check=None).measure(watch.see, watch.is_over, watch.take)
         if self.is_stopped():
@@ -156,7 +156,7 @@ class StressBench:
             return ()
         return tuple(sample for sample in self.gauge.since(watch.began) if sample.at <= watch.seconds)
 
-    def _until(self, load: Load, grace: float | None) -> float:
+    def _find_end(self, load: Load, grace: float | None) -> float:
         """Seconds after the start at which the load is ended, whatever is still under way."""
         if load.count is not None and not load.is_open:
             return float("inf")
@@ -229,7 +229,7 @@ class _LoadWatch:
         answers: _Answers | None = None,
     ) -> None:
         self._load, self._during, self._look = load, during, look
-        self._until, self._is_stopped, self._answers = until, is_stopped, answers
+        self._find_end, self._is_stopped, self._answers = until, is_stopped, answers
         self.tally: Tally | None = None
         self.closely = Tally(bounds_of(load.objectives), _MOST_SLICES)
         """In slices so short that a breach which lasts can be told from a hiccup, however long the load."""
@@ -258,7 +258,7 @@ class _LoadWatch:
         self._look(pulse, self._load)
 
     def is_over(self) -> bool:
-        return self._now > self._until or self._is_stopped()
+        return self._now > self._find_end or self._is_stopped()
 
     def take(self, chunk: Chunk) -> None:
         """One worker's chunk, before it is forgotten: latencies, ends, turns of each caller, and silences of the worker."""
