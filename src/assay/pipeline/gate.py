@@ -242,7 +242,7 @@ def _check_runs(a: Report, b: Report) -> Iterator[Doubt]:
     """Warnings about the two runs themselves: a run that is compared with itself, and runs that are not finished."""
     if a.run.id == b.run.id and not _is_one_run(a, b):
         yield Doubt(
-            "itself", "This run is the baseline, so the gate passes trivially.", "Make a new one: assay run"
+            "itself", "This run is the baseline, so the gate passes trivially.", "Start a new run: assay run"
         )
     if not _is_one_run(a, b):
         yield from about_state(a, "baseline")

@@ -145,7 +145,7 @@ def _meaning(needs: Sequence[Need]) -> Iterator[str]:
         widest = max(max(power.share - power.low, power.high - power.share) for power in made)
         yield (
             f"{made[0].simulations} simulations per figure (± {100 * widest:.0f} points). "
-            "Executions, time and cost are for both sides together, by the cheaper way."
+            "Executions, time and cost are for both sides together, in the cheaper of the two ways."
         )
     bases = list(dict.fromkeys(need.basis for need in needs))
     if len(bases) == 1:
