@@ -628,7 +628,7 @@ class Result(BaseModel):
         description="Of load tests: `verdict`, `slo`, `valid`, `errors`, `warnings` and the figures of each, as `assay load --json` "
         "writes them but for what only charts need; see docs/load.md",
     )
-    teams: list[Team] | None = Field(None, description="Of teams: both legs compared, one entry a point")
+    teams: list[Team] | None = Field(None, description="Of teams: both legs compared, one entry per point")
     stress: Plain | None = Field(
         None,
         description="Of a stress test: `resilience`, `scaling_limits`, `recommendations`, `correctness` (whether a suite "
