@@ -46,16 +46,16 @@ ORDER = (
 OPENING = """\
 <!-- Written by benchmarks/page.py from benchmarks/results (make bench). -->
 
-# What Assay itself costs
+# The overhead of Assay
 
-A measuring tool must be cheap and must agree with others. Each row is a promise, checked against a measurement in which Assay and
-its peers took turns in one run on one machine. A figure is the median over the rounds, a ratio the Walsh average of the rounds' ratios; in
-brackets the 95 % interval, or the extremes where there were fewer than six rounds.
+A measuring tool must be cheap, and its figures must agree with those of other tools. Each row is a target, checked against a measurement
+in which Assay and similar tools (the peers) took turns in one run on one machine. A figure is the median over the rounds, a ratio the Walsh
+average of the ratios of the rounds. In brackets are 95 % intervals or, with fewer than six rounds, the extremes.
 """
 REPRODUCE = """\
 ## Reproduce
 
-    make bench                                     # everything, several minutes; exit code 1 when a promise is missed
+    make bench                                     # everything, several minutes; exit code 1 if a target is missed
     python benchmarks/run.py --only startup        # one part: throughput, agents, timer, startup, reports, questions
     python benchmarks/run.py --quick               # a trial with fewer rounds and smaller runs; stores nothing
 
@@ -65,19 +65,19 @@ peers come with the extra `bench`. Absolute times belong to the machine above; c
 READING = """\
 ## How it is measured
 
-- Every observation is a new process in a new folder, and every round calls all arms in a random order, so that drift hits all alike.
-- **Throughput**: 200,000 executions less 20,000, so that what a start costs cancels out. The bare loop times a call and writes one SQLite
-  row for it, with a commit for every thousand: the floor under any program that stores executions one by one.
-- **Memory**: peak resident memory as the kernel counts it, of the runner or its worker, whichever is larger.
-- **Figures for functions**: the same function given to each tool, which is asked for values of a millisecond; the median of the values of
-  a process is one observation. The function of 10 µs allocates nothing. An earlier one did, and pyperf and pytest-benchmark then differed
-  from each other by about 9 % (medians 11.5 and 10.6 µs over 15 rounds), so it could not serve to judge a third.
-- **Timing overhead**: our loop with what the clock subtracts added again, against what pytest-benchmark reports for the same function.
-- **Costs**: the whole command as people type it, ten agents with 100,000 executions each.
-- **Sandbox**: from starting `/bin/true` to its end, 50 in a row; the difference within each round is judged.
+- Every observation comes from a new process in a new folder. Every round runs all arms in random order, so drift affects all of them.
+- **Throughput**: the time of 200,000 executions minus that of 20,000, so that the start cancels out. The bare loop times a call, writes one
+  SQLite row for it and commits every thousand rows: no program that stores executions one by one can be faster.
+- **Memory**: peak resident memory of the runner or its worker, whichever is larger, as the kernel reports it.
+- **Figures for functions**: each tool measures the same function with values of a millisecond; an observation is the median of the values of
+  one process. The function of 10 µs allocates nothing. With an earlier one that did, pyperf and pytest-benchmark differed from each other by
+  about 9 % (medians 11.5 and 10.6 µs over 15 rounds), so it could not judge a third tool.
+- **Timing overhead**: our loop, including what the clock normally subtracts, against the figure of pytest-benchmark for the same function.
+- **Costs**: the whole command as people type it, with ten agents and 100,000 executions each.
+- **Sandbox**: the time from start to end of `/bin/true`, 50 times in a row, as the difference within each round.
 - **Profile**: an agent that parses, sorts, computes and waits for 0.1 s; sampled and unsampled executions alternate in one process.
-- **Start**: wall time of the command, started as a shell does; `python -c pass` is the interpreter's own share. A run of one execution includes the
-  noise probe, a new database and the worker process.
+- **Start**: wall time of the command, started as a shell does it; `python -c pass` is the share of the interpreter. A run of one execution includes
+  the noise probe, a new database and the worker process.
 """
 
 
@@ -138,19 +138,19 @@ def _place(name: str, order: Sequence[str] = ORDER) -> tuple[int, str]:
 def _verdict(results: Sequence[Result]) -> str:
     missed = [one for one in results if not one.holds]
     if not missed:
-        return f"**All {len(results)} promises hold.**\n"
+        return f"**All {len(results)} targets are met.**\n"
     names = ", ".join(f"`{one.promise.name}`" for one in missed)
-    return f"**{len(missed)} of {len(results)} promises are missed: {names}.**\n"
+    return f"**{len(missed)} of {len(results)} targets {'is' if len(missed) == 1 else 'are'} missed: {names}.**\n"
 
 
 def _table(results: Sequence[Result]) -> str:
-    rows = ["| what | promise | measured | peers | verdict |", "|---|---|---|---|---|", *map(_row, results)]
+    rows = ["| what | target | measured | peers | verdict |", "|---|---|---|---|---|", *map(_row, results)]
     return "\n".join(rows) + "\n"
 
 
 def _row(result: Result) -> str:
     peers = "; ".join(f"{name} {peer.shown(result.unit)}" for name, peer in result.peers.items())
-    verdict = "holds" if result.holds else "**missed**"
+    verdict = "met" if result.holds else "**missed**"
     cells = (result.promise.claim, result.promise.shown(), measured(result), peers or "–", verdict)
     return f"| {' | '.join(cells)} |"
 
@@ -160,7 +160,7 @@ def measured(result: Result) -> str:
     judged = result.judged.shown(result.promise.unit)
     if result.judged == result.ours:
         return judged
-    return f"{judged}; itself {result.ours.shown(result.unit)}"
+    return f"{judged}; Assay {result.ours.shown(result.unit)}"
 
 
 def _remarks(results: Sequence[Result]) -> str:
@@ -176,7 +176,7 @@ def _closest(results: Sequence[Result]) -> Iterator[str]:
     used = [(_used(one), one) for one in results if one.holds and one.promise.threshold]
     if used:
         share, one = max(used, key=lambda pair: pair[0])
-        yield f"The promise with the smallest margin is `{one.promise.name}`: it uses {in_unit(share, 'share')} of its bound."
+        yield f"The target with the smallest margin is `{one.promise.name}`: it uses {in_unit(share, 'share')} of its bound."
 
 
 def _used(result: Result) -> float:
@@ -188,7 +188,7 @@ def _used(result: Result) -> float:
 def _unsettled(results: Sequence[Result]) -> Iterator[str]:
     for one in results:
         if not one.is_settled:
-            said = "holds" if one.holds else "is missed"
+            said = "is met" if one.holds else "is missed"
             yield (
                 f"`{one.promise.name}` {said}, but the interval includes the bound: "
                 "more rounds or a quieter machine may change that."
@@ -208,7 +208,7 @@ def _machines(results: Sequence[Result]) -> str:
     for one in results:
         key = (one.machine["class"], one.machine["python"], one.date)
         states.setdefault(key, []).append(one)
-    lines = ["## Machine\n", "| machine | Python | date | load before | promises |", "|---|---|---|---|---|"]
+    lines = ["## Machine\n", "| machine | Python | date | load before | targets |", "|---|---|---|---|---|"]
     for key, group in states.items():
         loads = sorted(one.machine["load"] for one in group)
         names = "all" if len(states) == 1 else ", ".join(one.promise.name for one in group)

@@ -119,7 +119,7 @@ def test_of_measurements_that_were_all_disturbed_the_least_disturbed_counts(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Only Linux tells what its host takes away.")
-def test_what_the_host_takes_away_is_told_of_each_core(bench: Any) -> None:
+def test_time_that_the_host_takes_is_reported_for_each_core(bench: Any) -> None:
     taken = bench("load.quiet").taken_away()
 
     assert len(taken) >= 1
@@ -277,5 +277,5 @@ def test_the_page_shows_the_load_engine_beside_its_peers(bench: Any, tmp_path: P
     assert "10× locust" in section
     (row,) = [line for line in section.splitlines() if "2,000 /s" in line]
     assert re.findall(r"([\d,]+) /s", row) == ["2,000", "1,800", "2,200", "110", "100", "120"]
-    assert row.endswith("| holds |")
+    assert row.endswith("| met |")
     assert "a machine" in section

@@ -38,7 +38,7 @@ def test_the_page_is_current_with_the_stored_results() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_a_page_that_lags_behind_the_results_is_told(results: Path) -> None:
+def test_a_page_that_lags_behind_the_results_is_reported(results: Path) -> None:
     change(results, "throughput", detail="Something else was found.")
 
     done = page("--check", "--results", results)

@@ -3,7 +3,7 @@
 Tests assert exit codes, codes of doubts, verdicts, names and numbers. Where the sentence matters as well, they hand it to the
 fixture `wording`, so that better English changes one file and no test:
 
-    def test_a_key_that_stands_twice_is_refused(assay, wording):
+    def test_a_key_that_is_given_twice_is_refused(assay, wording):
         refusal = assay("validate", "spec.yaml").refusal
         assert "spec.yaml:3: seed:" in refusal
         wording(refusal)

@@ -17,7 +17,7 @@ READING = """\
 
 - **Comparison**: the whole command on one core, from its start to its report: four algorithms, three seeds each, 300 episodes of eight answers.
 - **Samples**: answers per second of GRPO on arithmetic, 50 episodes of eight, from the first episode to the last. Assay and TRL take
-  turns in one environment, on one core, with one thread, and a group is used for four gradient steps by both.
+  turns in one environment, on one core, with one thread; both use a group for four gradient steps.
 """
 REPRODUCE = """\
 ## Reproduce

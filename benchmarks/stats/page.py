@@ -54,13 +54,13 @@ OPENING = """\
 # Statistics
 
 Simulations with fixed seeds and known answers test the code that `assay compare`, `assay gate`, `assay detect` and
-`assay leaderboard` run. In brackets the 95 % interval that the number of repetitions leaves. [Method](method.md) explains the tests.
+`assay leaderboard` run. In brackets is the 95 % interval that follows from the number of repetitions. [Method](method.md) explains the tests.
 
-The last rows use real clocks instead: eight names for one function, timed by `assay run`, while another program keeps one core busy in random phases.
-Their verdicts are those of the commands. The promise is that of all kinds of run together; the remarks below the table list each.
+The last rows use real clocks instead: eight names for one function, timed by `assay run`, while another program keeps one core busy at random times.
+Their verdicts are those of the commands. The target is for all kinds of run together; the remarks below the table list each kind.
 """
 REPRODUCE = """\
-    make bench-stats                                          # everything, more than an hour; exit code 1 when a promise is missed
+    make bench-stats                                          # everything, more than an hour; exit code 1 if a target is missed
     PYTHONPATH=benchmarks python -m stats.run --only power    # one part: comparisons, power, estimates, stopping, families, …
     PYTHONPATH=benchmarks python -m stats.run --only clocks --quick   # real clocks, two boards of each kind; stores nothing
 """
@@ -71,7 +71,7 @@ def section(results: Sequence[Result]) -> str:
     if not results:
         return ""
     ordered = sorted(results, key=lambda one: _place(one.promise.name))
-    rows = ["| what | promise | measured | verdict |", "|---|---|---|---|", *map(_row, ordered)]
+    rows = ["| what | target | measured | verdict |", "|---|---|---|---|", *map(_row, ordered)]
     remarks = [f"- {one.promise.claim}: {one.detail}" for one in ordered if one.detail]
     return "\n".join(
         [OPENING, _verdict(ordered), "\n".join(rows) + "\n", "\n".join(remarks) + "\n", REPRODUCE]
@@ -85,11 +85,11 @@ def _place(name: str) -> tuple[int, str]:
 def _verdict(results: Sequence[Result]) -> str:
     missed = [f"`{one.promise.name}`" for one in results if not one.holds]
     if not missed:
-        return f"**All {len(results)} promises hold.**\n"
-    return f"**{len(missed)} of {len(results)} promises are missed: {', '.join(missed)}.**\n"
+        return f"**All {len(results)} targets are met.**\n"
+    return f"**{len(missed)} of {len(results)} targets {'is' if len(missed) == 1 else 'are'} missed: {', '.join(missed)}.**\n"
 
 
 def _row(result: Result) -> str:
-    verdict = "holds" if result.holds else "**missed**"
+    verdict = "met" if result.holds else "**missed**"
     cells = (result.promise.claim, result.promise.shown(), result.judged.shown(result.unit), verdict)
     return f"| {' | '.join(cells)} |"

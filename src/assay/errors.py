@@ -1,4 +1,4 @@
-"""Errors that the user can put right. Each has one clear message; `cli.main` catches AssayError and exits with 2.
+"""Errors that the user can correct. Each has one message; `cli.main` catches AssayError and exits with 2.
 
 Any other exception is a bug: `cli.main` shows its traceback and how to report it, and exits with 3.
 
@@ -12,10 +12,10 @@ AssayError
 │   ├── NewerSchema  written by a later Assay
 │   ├── StoreAway    the server cannot be reached, or another program has locked the file; a run waits and retries
 │   ├── RunInUse     another process is writing the run
-│   ├── LeaseLost    another process took the run over, so this one stopped
+│   ├── LeaseLost    another process took over the run, so this one stopped
 │   ├── StoreFull    no space left; what was stored before is kept
-│   └── SuiteNotFound  no suite was registered by that name
-├── RunNotFound      no run, or several, by that id
+│   └── SuiteNotFound  there is no suite with this name
+├── RunNotFound      no run has this id, or several match it
 ├── Unlike           two runs that are not comparable
 ├── SeriesError      a list of numbers that cannot be read
 └── ReportError      a document cannot be made from this run
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 
 class AssayError(Exception):
-    """Something the user can put right; the text says what and how."""
+    """A mistake that the user can correct; the message says how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +92,15 @@ class LeaseLost(StoreError):
 
 
 class StoreFull(StoreError):
-    """No space is left; what was stored before is kept."""
+    """No space is left for the database; what was stored before is kept."""
 
 
 class SuiteNotFound(StoreError):
-    """No suite was registered by that name."""
+    """There is no suite with this name."""
 
 
 class RunNotFound(AssayError):
-    """No run, or several, by that id."""
+    """There is no run with this id, or several match it."""
 
 
 class Unlike(AssayError):

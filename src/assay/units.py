@@ -42,10 +42,10 @@ def step_for(value: float, steps: Steps) -> tuple[float, str]:
     >>> step_for(0.0009996, TIMES), step_for(0.0009994, TIMES)
     ((0.001, 'ms'), (1e-06, 'µs'))
     """
-    return next((step for step in steps if _as_shown(abs(value) / step[0]) >= 1), steps[-1])
+    return next((step for step in steps if _round_to_shown(abs(value) / step[0]) >= 1), steps[-1])
 
 
-def _as_shown(value: float) -> float:
+def _round_to_shown(value: float) -> float:
     return float(f"{value:.2e}")
 
 
@@ -58,7 +58,7 @@ def seconds(value: float) -> str:
         return "–"
     if abs(value) < _SHORTEST:
         return "0 s"
-    if _as_shown(abs(value)) >= 60:
+    if _round_to_shown(abs(value)) >= 60:
         return _minutes(value)
     size, unit = step_for(value, TIMES)
     return f"{significant(value / size)} {unit}"
@@ -88,7 +88,7 @@ def usd(value: float) -> str:
     sign, amount = "-" if value < 0 else "", abs(value)
     return (
         f"{sign}${amount:,.2f}"
-        if _as_shown(amount) >= 0.1 or amount == 0
+        if _round_to_shown(amount) >= 0.1 or amount == 0
         else f"{sign}${significant(amount)}"
     )
 

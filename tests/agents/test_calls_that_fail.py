@@ -64,7 +64,7 @@ def test_retries_are_bounded() -> None:
         assert len(server.requests) == 3
 
 
-def test_tries_before_an_answer_that_cannot_be_used_are_told() -> None:
+def test_tries_before_an_answer_that_cannot_be_used_are_reported() -> None:
     with ScriptedServer(response(b"down", 503), response(b"[1]")) as server:
         with pytest.raises(InvalidAnswer, match=r"\(attempt 2; earlier attempts: 503\)$"):
             answer(openai(server.url))
@@ -85,7 +85,7 @@ def test_a_connection_that_is_cut_before_an_answer_is_tried_again() -> None:
     assert [attempt["status"] for attempt in found.attempts] == [None]
 
 
-def test_a_server_that_is_not_there_is_told_after_the_last_try() -> None:
+def test_a_server_that_is_not_there_is_reported_after_the_last_try() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -183,12 +183,12 @@ def test_the_throttle_halves_at_a_refusal_and_grows_by_one_a_round() -> None:
         throttle = Throttle()
         for _ in range(16):
             await throttle.enter()
-        throttle.refused(time.monotonic(), 0.0)
+        throttle.record_refusal(time.monotonic(), 0.0)
         limits = [throttle.limit, throttle.gap]
-        throttle.refused(0.0, 0.0)
+        throttle.record_refusal(0.0, 0.0)
         limits.append(throttle.limit)
         for _ in range(8):
-            throttle.succeeded()
+            throttle.record_success()
         limits.append(throttle.limit)
         return limits
 
@@ -204,7 +204,7 @@ def test_however_often_it_is_refused_requests_are_no_further_apart_than_the_serv
 ) -> None:
     throttle = Throttle()
     for _ in range(40):
-        throttle.refused(math.inf, pause)
+        throttle.record_refusal(math.inf, pause)
     assert throttle.gap == longest
 
 
@@ -212,7 +212,7 @@ def test_the_throttle_lets_no_more_through_than_its_limit() -> None:
     async def go() -> int:
         throttle, under_way, most = Throttle(), 0, 0
         await throttle.enter()
-        throttle.refused(time.monotonic(), 0.0)
+        throttle.record_refusal(time.monotonic(), 0.0)
         throttle.leave()
 
         async def one() -> None:
@@ -234,7 +234,7 @@ def test_one_that_gives_up_waiting_does_not_block_the_others() -> None:
     async def go() -> bool:
         throttle = Throttle()
         await throttle.enter()
-        throttle.refused(time.monotonic(), 0.0)
+        throttle.record_refusal(time.monotonic(), 0.0)
         first, second = (asyncio.ensure_future(throttle.enter()) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
@@ -347,13 +347,13 @@ BROKEN: dict[str, tuple[str, bytes, type[AgentError], str]] = {
     "anthropic's emptiness": ("anthropic", response({}), InvalidAnswer, "no content"),
     "ollama's error": ("ollama", lines({"error": "no such model"}), AgentError, "no such model"),
     "ollama's end": ("ollama", lines({"message": {"content": "a"}, "done": False}), AgentError, "ended before"),
-    "ollama's nonsense": ("ollama", lines("x"), InvalidAnswer, "not an answer"),
+    "ollama's nonsense": ("ollama", lines("x"), InvalidAnswer, "not an Ollama answer"),
     "ollama's clock": ("ollama", lines({"done": True, "eval_duration": "long"}), InvalidAnswer, "must be a number"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_a_broken_answer_is_told_as_what_it_is_and_not_asked_for_again(fault: str) -> None:
+def test_a_broken_answer_is_reported_as_what_it_is_and_not_asked_for_again(fault: str) -> None:
     protocol, script, kind, problem = BROKEN[fault]
     with ScriptedServer(script, GOOD) as server:
         agent = {"openai": OpenAI, "anthropic": Anthropic, "ollama": Ollama}[protocol](
@@ -367,7 +367,7 @@ def test_a_broken_answer_is_told_as_what_it_is_and_not_asked_for_again(fault: st
         assert len(server.requests) == 1
 
 
-def test_what_comes_after_the_end_of_a_stream_is_passed_over_with_a_remark(wording: Wording) -> None:
+def test_what_comes_after_the_end_of_a_stream_is_ignored_with_a_remark(wording: Wording) -> None:
     piece = {"choices": [{"delta": {"content": "yes"}}]}
     again = f"data: [DONE]\n\ndata: {json.dumps(piece)}\n\ndata: [DONE]\n\n"
     with ScriptedServer(events(piece, ends=again)) as server:
@@ -383,7 +383,7 @@ def test_a_cost_that_a_broker_tells_is_taken() -> None:
         assert answer(openai(server.url)).usd == 0.0021
 
 
-def test_one_who_gives_up_is_told_how_far_the_request_had_come(wording: Wording) -> None:
+def test_a_timeout_says_how_far_the_request_had_come(wording: Wording) -> None:
     async def go(url: str) -> list[str]:
         agent = openai(url)
         agent.open()
@@ -435,7 +435,7 @@ def test_lies_about_usage_are_passed_on_for_the_runner_to_judge() -> None:
         ({"url": "http://127.0.0.1:1", "retries": -1}, "'retries' must be"),
     ],
 )
-def test_a_definition_that_cannot_work_is_told(options: dict[str, Any], problem: str) -> None:
+def test_a_definition_that_cannot_work_is_reported(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(BadAgent, match=problem):
         Http(**options)
 

@@ -200,7 +200,7 @@ def test_closing_ends_its_processes(tmp_path: Path) -> None:
         ({"command": ["cat"], "mode": "twice"}, "must be 'lines'"),
     ],
 )
-def test_a_definition_that_cannot_work_is_told(
+def test_a_definition_that_cannot_work_is_reported(
     tmp_path: Path, options: dict[str, object], problem: str
 ) -> None:
     (tmp_path / "plain.txt").write_text("text")

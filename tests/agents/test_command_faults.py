@@ -79,7 +79,7 @@ FAILED = {
 
 @pytest.mark.parametrize("concurrency", [1, 2])
 @pytest.mark.parametrize("fault", FAILED)
-def test_a_failure_is_told_and_the_next_request_is_answered(
+def test_a_failure_is_reported_and_the_next_request_is_answered(
     tmp_path: Path, fault: str, concurrency: int
 ) -> None:
     what, problem = FAILED[fault]
@@ -97,7 +97,7 @@ def test_a_failure_carries_what_the_program_said_last(tmp_path: Path) -> None:
         answer(command(tmp_path, LOGGED + "sys.exit(4)"))
 
 
-def test_a_second_answer_is_passed_over_with_a_remark(tmp_path: Path) -> None:
+def test_a_second_answer_is_ignored_with_a_remark(tmp_path: Path) -> None:
     program = (
         "for r in requests():\n    say(id=r['id'], output=r['input'])\n    say(id=r['id'], output='again')"
     )
@@ -130,7 +130,7 @@ def test_a_program_that_answers_only_the_request_before_is_found_out(
     wording(found[1])
 
 
-def test_a_program_that_talks_much_unasked_is_replaced(tmp_path: Path, wording: Wording) -> None:
+def test_a_program_that_writes_much_without_a_request_is_replaced(tmp_path: Path, wording: Wording) -> None:
     program = """for r in requests():
     say(id=r['id'], output=r['input'])
     while r['input'] == 'talk' and not os.path.exists('listened'): time.sleep(0.01)
@@ -300,9 +300,7 @@ def test_requests_hold_no_line_breaks_of_their_own(tmp_path: Path) -> None:
     assert answer(command(tmp_path, program), json.dumps({"a": "\n\r\x0b"})).output == 1
 
 
-def test_of_two_answers_of_a_process_of_its_own_the_last_counts_with_a_remark(
-    tmp_path: Path, wording: Wording
-) -> None:
+def test_of_two_answers_in_mode_once_the_last_counts_with_a_remark(tmp_path: Path, wording: Wording) -> None:
     found = answer(command(tmp_path, "say(output=1)\nprint('so')\nsay(output=2)", mode="once"))
     assert found.output == 2
     assert (found.log or "").startswith("[1 answer ")

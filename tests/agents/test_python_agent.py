@@ -161,7 +161,7 @@ def test_nonsense_is_an_invalid_answer(made: Any, name: str, problem: str) -> No
         answer(made(name))
 
 
-def test_a_forgotten_async_is_told(made: Any) -> None:
+def test_a_forgotten_async_is_reported(made: Any) -> None:
     with pytest.raises(InvalidAnswer, match="declare it async"):
         answer(made("forgot_await"))
 
@@ -173,10 +173,10 @@ def test_a_forgotten_async_is_told(made: Any) -> None:
         ("functions.py:nothing", "no function 'nothing'"),
         ("absent.py:f", "There is no file"),
         ("functions.py", "must be written"),
-        ("absent_module:f", "module 'absent_module' cannot be loaded"),
+        ("absent_module:f", "module 'absent_module' cannot be imported"),
     ],
 )
-def test_a_target_that_is_not_there_is_told_before_anything_runs(
+def test_a_target_that_is_not_there_is_reported_before_anything_runs(
     made: Any, tmp_path: Path, target: str, problem: str
 ) -> None:
     made("double")

@@ -54,7 +54,7 @@ def test_fewer_than_three_benchmarks_have_no_middle_half() -> None:
     assert across({"s": board_of(1, {"a": 0.5, "b": 0.6}, benchmarks=3)}) is not None
 
 
-def test_whoever_did_not_do_every_benchmark_has_no_place_and_that_is_said(wording: Wording) -> None:
+def test_agents_that_did_not_run_every_benchmark_have_no_rank_and_a_note_says_so(wording: Wording) -> None:
     boards = suites(3, {"a": 0.5, "b": 0.6})
     boards["t"] = [one for one in boards["t"] if one.agent == "a"]
     found = across(boards)
@@ -64,7 +64,9 @@ def test_whoever_did_not_do_every_benchmark_has_no_place_and_that_is_said(wordin
     wording(found.doubts[0])
 
 
-def test_benchmarks_that_not_all_were_asked_alike_are_left_out_and_that_is_said(wording: Wording) -> None:
+def test_benchmarks_on_which_agents_ran_different_cases_are_left_out_and_a_note_says_so(
+    wording: Wording,
+) -> None:
     boards = suites(4, {"a": 0.5, "b": 0.6})
     changed = replace(boards["s"][0], hashes={"b0": "other"})
     found = across({"s": [changed, boards["s"][1]], "t": boards["t"]})

@@ -217,7 +217,7 @@ def test_arms_that_turn_out_identical_are_not_judged(lab, wording: Wording) -> N
     wording(comparison.reason)
 
 
-def test_an_arm_whose_setting_did_not_take_is_not_judged(lab, wording: Wording) -> None:
+def test_an_arm_whose_setting_was_ignored_is_not_judged(lab, wording: Wording) -> None:
     a = lab.trial("on", lab.times(), params={"cache": True}, applied={"cache": "off"})
     comparison = one(compare_trials(a, lab.trial("off", lab.times(2), params={"cache": False})))
     assert comparison.verdict is Verdict.UNSURE
@@ -273,7 +273,7 @@ def test_runs_of_one_machine_and_spec_are_comparable(lab) -> None:
     assert comparable(*against(lab, 1.0)) == ()
 
 
-def test_other_machines_and_pythons_are_told_with_their_values(lab, wording: Wording) -> None:
+def test_other_machines_and_python_versions_are_reported_with_their_values(lab, wording: Wording) -> None:
     other = {"cpu": {"model": "Apple M2", "cores_logical": 8}, "python": {"version": "3.13.0"}, "os": None}
     a, b = lab.report(lab.trial(seconds=lab.times())), lab.report(lab.trial(seconds=lab.times()), facts=other)
     doubts = comparable(a, b)

@@ -113,19 +113,19 @@ def test_a_slow_start_of_every_process_asks_for_warm_up(lab, wording: Wording) -
         value * (1.5 if repetition == 0 else 1.1 if repetition == 1 else 1)
         for repetition, value in zip(quick.repetitions, quick.values, strict=True)
     ]
-    (doubt,) = (d for d in estimate(SECONDS, lab.series(slow, 10)).doubts if "drifts" in d)
+    (doubt,) = (d for d in estimate(SECONDS, lab.series(slow, 10)).doubts if "drift" in d)
     assert "warm-up" in doubt
     wording(doubt, numbers=False)
 
 
 def test_a_machine_that_slows_down_is_seen_across_processes(lab, wording: Wording) -> None:
     values = [1 + 0.05 * process for process in range(12) for _ in range(4)]
-    (doubt,) = (d for d in estimate(SECONDS, lab.series(values, 12)).doubts if "drifts" in d)
+    (doubt,) = (d for d in estimate(SECONDS, lab.series(values, 12)).doubts if "drift" in d)
     assert "warm-up" not in doubt
     wording(doubt, numbers=False)
 
 
-def test_two_modes_are_told_with_their_shares(lab, wording: Wording) -> None:
+def test_two_modes_are_reported_with_their_shares(lab, wording: Wording) -> None:
     values = lab.chance.permutation(
         np.concatenate((lab.chance.lognormal(0, 0.01, 60), lab.chance.lognormal(0.3, 0.01, 40)))
     )
@@ -136,7 +136,7 @@ def test_two_modes_are_told_with_their_shares(lab, wording: Wording) -> None:
     wording(doubt, numbers=False)
 
 
-def test_neighbours_that_are_alike_make_the_interval_of_one_process_doubtful(lab, wording: Wording) -> None:
+def test_correlated_executions_make_the_interval_of_one_process_doubtful(lab, wording: Wording) -> None:
     values = [1 + 0.02 * math.sin(i / 4) for i in range(200)]
     doubts = estimate(SECONDS, lab.series(values)).doubts
     (doubt,) = (doubt for doubt in doubts if "lag-1" in doubt)
@@ -144,7 +144,7 @@ def test_neighbours_that_are_alike_make_the_interval_of_one_process_doubtful(lab
     wording(doubt, numbers=False)
 
 
-def test_a_wide_spread_is_told(lab, wording: Wording) -> None:
+def test_a_wide_spread_is_reported(lab, wording: Wording) -> None:
     doubts = estimate(SECONDS, lab.series(lab.chance.lognormal(0, 0.6, 200), 10)).doubts
     (doubt,) = doubts
     # A lognormal distribution with σ = 0.6 has a standard deviation of 66 % of its mean.

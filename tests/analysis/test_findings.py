@@ -83,7 +83,7 @@ def test_inline_processes_are_no_processes(lab) -> None:
     assert codes(lab.report(lab.trial(seconds=lab.times(), isolation=Isolation.INLINE))) == ["inline"]
 
 
-def test_a_setting_that_did_not_take_is_severe(lab, wording: Wording) -> None:
+def test_an_ignored_setting_is_severe(lab, wording: Wording) -> None:
     trial = lab.trial(axes={"journal": "wal"}, applied={"journal": "delete"})
     (doubt,) = lab.report(trial).doubts
     assert doubt.code in SEVERE

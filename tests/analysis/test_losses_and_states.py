@@ -340,7 +340,7 @@ def test_a_claim_within_the_noise_floor_is_unsure(wording: Wording) -> None:
     wording(unsure.reason)
 
 
-def test_what_two_ways_found_is_told_once_and_the_worst_first() -> None:
+def test_what_two_ways_found_is_reported_once_and_the_worst_first() -> None:
     by_baseline = regression(id="x", loss=0.1, low=0.05)
     by_step = replace(by_baseline, found_by=("step",), is_pending=True)
     worse = regression(id="y", loss=0.5, low=0.4)

@@ -105,7 +105,7 @@ def test_results_of_another_definition_are_not_compared() -> None:
     assert ranks(board(old, new, metric="accuracy")) == {"new": (1, 2), "old": (1, 2)}
 
 
-def test_ratings_by_other_references_are_not_compared_and_that_is_said(wording: Wording) -> None:
+def test_ratings_by_other_references_are_not_compared_and_a_note_says_so(wording: Wording) -> None:
     other = replace(answers(0.1), yardstick="another")
     found = board(agent("a", answers(0.9)), agent("b", other), metric="accuracy")
     assert ranks(found) == {"a": (1, 2), "b": (1, 2)}

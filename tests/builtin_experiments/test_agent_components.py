@@ -591,7 +591,7 @@ def test_a_wider_batch_of_an_agent_that_waits_is_faster_in_proportion(project: A
     assert 1.5 < rates[1] / rates[0] < 6
 
 
-def test_a_width_that_the_agent_cannot_have_is_told(project: AssayInline) -> None:
+def test_a_width_that_the_agent_cannot_have_is_reported(project: AssayInline) -> None:
     done = project(
         "run",
         "batch_processing",

@@ -93,7 +93,7 @@ def test_a_batch_that_is_larger_than_the_table_is_reported(assay_inline: AssayIn
     assert codes.count("setting-not-taken") == 2
 
 
-def test_a_full_disk_is_told_and_fails_the_execution(
+def test_a_full_disk_is_reported_and_fails_the_execution(
     context: ExperimentContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tight = {**pragmas.PROFILES["balanced"], "max_page_count": 4}
@@ -105,7 +105,7 @@ def test_a_full_disk_is_told_and_fails_the_execution(
     assert "no space left" in str(failed.value)
 
 
-def test_a_locked_database_is_told_and_fails_the_execution(
+def test_a_locked_database_is_reported_and_fails_the_execution(
     assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others: list[sqlite3.Connection] = []

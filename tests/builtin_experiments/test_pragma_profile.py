@@ -71,7 +71,7 @@ def test_the_settings_are_those_of_the_profile_table(context: ExperimentContext)
     assert (context.applied["synchronous"], context.applied["journal_mode"]) == (2, "wal")
 
 
-def test_a_setting_that_did_not_take_leaves_no_profile(tmp_path: Path):
+def test_an_ignored_setting_leaves_no_profile(tmp_path: Path):
     connection = sqlite3.connect(tmp_path / "some.db")
     try:
         for pragma, value in PROFILES["safety"].items():
@@ -171,7 +171,7 @@ def test_an_unknown_param_is_named():
 
 
 @pytest.mark.parametrize("workload", ["write_heavy", "read_heavy", "mixed"])
-def test_a_full_disk_is_told(
+def test_a_full_disk_is_reported(
     context: ExperimentContext, monkeypatch: pytest.MonkeyPatch, workload: str
 ) -> None:
     monkeypatch.setitem(PROFILES, "balanced", {**PROFILES["balanced"], "max_page_count": 4})

@@ -138,7 +138,7 @@ def test_lenient_matching_minds_only_the_words(taped: AssayInline) -> None:
         ("tapes/broken.jsonl", "broken.jsonl:1: is not a recorded exchange"),
     ],
 )
-def test_a_cassette_that_cannot_work_is_told_before_anything_runs(
+def test_a_cassette_that_cannot_work_is_reported_before_anything_runs(
     taped: AssayInline, cassette: object, problem: str
 ) -> None:
     taped.write("tapes/broken.jsonl", "{\n")

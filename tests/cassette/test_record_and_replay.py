@@ -88,7 +88,7 @@ def test_nothing_secret_is_in_a_cassette(assay: Assay, server: SimServer) -> Non
     assert replayed.code == 0, replayed.err
 
 
-def test_a_request_that_was_not_recorded_is_told_with_the_nearest(
+def test_a_request_that_was_not_recorded_is_reported_with_the_nearest(
     assay: Assay, server: SimServer, wording: Wording
 ) -> None:
     record(assay, server, "openai:what is two and two", "openai:name a colour")
@@ -175,7 +175,7 @@ def test_a_program_that_does_not_read_to_the_end_is_recorded_too(
     assert (replayed.code, replayed.out) == (0, recorded.out)
 
 
-def test_a_provider_that_is_not_there_is_told_to_the_program(assay: Assay) -> None:
+def test_a_provider_that_is_not_there_is_reported_to_the_program(assay: Assay) -> None:
     done = assay("record", *program("openai:hi"), OPENAI_BASE_URL="http://127.0.0.1:1/v1", OPENAI_API_KEY=KEY)
     assert done.code == 3
     assert "502" in done.out
@@ -222,7 +222,7 @@ def test_json_output_is_one_document_whatever_the_program_prints(assay: Assay, s
 
 
 @pytest.mark.parametrize("command", ["record", "replay"])
-def test_a_program_that_there_is_not_leaves_the_cassette_as_it_was(
+def test_a_program_that_does_not_exist_leaves_the_cassette_as_it_was(
     assay_inline: AssayInline, command: str, wording: Wording
 ) -> None:
     kept = '{"assay_cassette": 1, "request": {"method": "GET", "path": "/", "body": null}, ' \
@@ -234,7 +234,7 @@ def test_a_program_that_there_is_not_leaves_the_cassette_as_it_was(
     assert (assay_inline.folder / "cassette.jsonl").read_text() == kept
 
 
-def test_a_cassette_that_cannot_be_written_is_told(assay_inline: AssayInline, wording: Wording) -> None:
+def test_a_cassette_that_cannot_be_written_is_reported(assay_inline: AssayInline, wording: Wording) -> None:
     assay_inline.write("file", "")
     refusal = assay_inline("record", "--cassette", "file/c.jsonl", "--", "true").refusal
     assert "'file/c.jsonl'" in refusal

@@ -50,7 +50,7 @@ def test_every_damaged_line_is_named(assay_inline: AssayInline, wording: Wording
 
 
 @pytest.mark.parametrize(("content", "problem"), [(None, "does not exist"), ("", "is empty")])
-def test_a_cassette_with_nothing_in_it_is_told(
+def test_a_cassette_with_nothing_in_it_is_reported(
     assay_inline: AssayInline, content: str | None, problem: str
 ) -> None:
     if content is not None:

@@ -176,7 +176,7 @@ def test_what_people_read_has_no_escape_codes_when_it_is_not_a_terminal(
     assert "\x1b" not in done.out + done.err
 
 
-def test_worse_is_told_and_fails_only_when_asked_to(project: AssayInline, ids: list[str]) -> None:
+def test_worse_is_reported_and_fails_only_when_asked_to(project: AssayInline, ids: list[str]) -> None:
     comparison = project("compare", ids[1], ids[2], "--metric", "seconds", "--json").json
 
     [seconds] = comparison["comparisons"]
@@ -222,7 +222,7 @@ def test_documents_go_to_a_folder_named_after_the_run(project: AssayInline, ids:
     assert project("report", "--format", "csv", "--json").json["files"][0].startswith(f"report-{ids[2]}/")
 
 
-def test_a_format_that_there_is_not_is_told_with_those_that_there_are(
+def test_a_format_that_does_not_exist_is_reported_with_the_known_ones(
     project: AssayInline, wording: Wording
 ) -> None:
     refusal = project("report", "--format", "pdf").refusal
@@ -376,7 +376,7 @@ def test_every_shell_gets_its_completion(project: AssayInline, shell: str) -> No
     ("words", "offered"),
     [("assay r", "run"), ("assay run --iso", "--isolation"), ("assay list exp", "experiments")],
 )
-def test_the_shell_is_told_what_can_follow(assay_inline: AssayInline, words: str, offered: str) -> None:
+def test_shell_completion_offers_what_can_follow(assay_inline: AssayInline, words: str, offered: str) -> None:
     done = assay_inline(_ASSAY_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
 
     assert f"plain,{offered}" in done.out.splitlines()
@@ -438,7 +438,7 @@ def test_validate_answers_in_json(project: AssayInline, wording: Wording) -> Non
         (["run", "--resume", "nope"], ["'nope'"]),
     ],
 )
-def test_a_request_that_cannot_be_done_is_told_in_a_line(
+def test_a_request_that_cannot_be_done_is_reported_in_a_line(
     project: AssayInline, arguments: list[str], told: list[str], wording: Wording
 ) -> None:
     refusal = project(*arguments).refusal
@@ -449,7 +449,7 @@ def test_a_request_that_cannot_be_done_is_told_in_a_line(
 @pytest.mark.parametrize(
     "command", [["show"], ["report"], ["compare", "last", "last"], ["baseline", "set", "main", "last"]]
 )
-def test_without_any_run_the_way_to_the_first_is_told(
+def test_without_any_run_the_message_says_how_to_start_one(
     assay_inline: AssayInline, command: list[str], wording: Wording
 ) -> None:
     refusal = assay_inline(*command).refusal

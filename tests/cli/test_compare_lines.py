@@ -74,7 +74,7 @@ def test_pairs_are_compared_pair_by_pair() -> None:
     assert answer("latency", a, b, paired=False)["verdict"] == "unsure"
 
 
-def test_a_lasting_sameness_is_told() -> None:
+def test_a_lasting_sameness_is_reported() -> None:
     chance = np.random.default_rng(2)
     a, b = chance.lognormal(0, 0.01, (2, 30)).tolist()
     assert answer("latency", a, b)["verdict"] == "same"

@@ -265,7 +265,7 @@ def test_a_benchmark_that_was_changed_in_between_is_not_judged(
     assert played("compare", *sides, "--fail-on", "worse").code == 0
 
 
-def test_why_a_benchmark_is_not_compared_is_told_once(played: AssayInline) -> None:
+def test_why_a_benchmark_is_not_compared_is_reported_once(played: AssayInline) -> None:
     text = (played.folder / "small.yaml").read_text()
     played.write("small.yaml", text.replace('expected: "3"', 'expected: "4"'))
     assert played.run_inline("small.yaml", "-q", "--agent", "good").code in (0, 1)

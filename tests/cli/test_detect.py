@@ -108,7 +108,7 @@ def test_a_clean_rise_of_thirty_points_is_a_drift(assay_inline: AssayInline) -> 
     assert done.json["drift"]["change"] == pytest.approx(0.497, abs=0.01)
 
 
-def test_a_slow_drift_is_told_with_its_interval(assay_inline: AssayInline, wording: Wording) -> None:
+def test_a_slow_drift_is_reported_with_its_interval(assay_inline: AssayInline, wording: Wording) -> None:
     assay_inline.write("series.json", json.dumps(DRIFT))
 
     found = assay_inline("detect", "series.json", "--json").json

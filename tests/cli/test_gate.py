@@ -303,7 +303,7 @@ def test_a_comment_repeats_the_gate_with_all_its_options(assay_inline: AssayInli
     assert again == ["assay", "gate", "last", "--baseline", "main", *asked]
 
 
-def test_a_baseline_that_does_not_exist_is_told_with_those_that_do(
+def test_a_baseline_that_does_not_exist_is_reported_with_those_that_do(
     assay_inline: AssayInline, past: Past, wording: Wording
 ) -> None:
     refusal = assay_inline("gate", "--baseline", "mian").refusal
@@ -372,7 +372,7 @@ def test_metrics_that_nobody_has_are_refused(assay_inline: AssayInline, past: Pa
         wording(refusal)
 
 
-def test_a_file_that_cannot_be_written_is_told(
+def test_a_file_that_cannot_be_written_is_reported(
     assay_inline: AssayInline, past: Past, wording: Wording
 ) -> None:
     past.run("2")

@@ -111,7 +111,7 @@ def test_a_requirement_may_be_about_one_benchmark(
         (" ,", "accuracy>=0.9"),
     ],
 )
-def test_a_mistake_on_the_command_line_is_told_with_the_nearest_name(
+def test_a_mistake_on_the_command_line_is_reported_with_the_nearest_name(
     assay_inline: AssayInline, past: Past, text: str, told: str, wording: Wording
 ) -> None:
     past.run("1")
@@ -121,7 +121,7 @@ def test_a_mistake_on_the_command_line_is_told_with_the_nearest_name(
     wording(done.err)
 
 
-def test_an_unknown_name_is_told_in_two_lines(assay_inline: AssayInline, past: Past) -> None:
+def test_an_unknown_name_is_reported_in_two_lines(assay_inline: AssayInline, past: Past) -> None:
     past.run("1", more={f"own_metric_{n}": 1.0 for n in range(40)})
     done = assay_inline("gate", "--require", "foo>=1")
     assert done.code == 2
@@ -244,7 +244,7 @@ def test_python_takes_them_too(assay_inline: AssayInline, past: Past) -> None:
     assert [one["met"] for one in found["requirements"]] == [True, False]
 
 
-def test_without_a_baseline_and_requirements_the_missing_baseline_is_told(
+def test_without_a_baseline_and_requirements_the_missing_baseline_is_reported(
     assay_inline: AssayInline, past: Past
 ) -> None:
     past.run("1")

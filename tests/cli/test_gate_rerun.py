@@ -322,7 +322,7 @@ def test_the_new_run_is_not_the_last_one_and_cannot_be_resumed(project: Project)
     assert project.assay("baseline", "set", "main", run).code == 2
 
 
-def test_code_that_escapes_the_checkout_is_told(project: Project) -> None:
+def test_code_that_escapes_the_checkout_is_reported(project: Project) -> None:
     project.write("agents.py", f"import sys\nsys.path.insert(0, {str(project.folder)!r})\n{AGENT}")
     project.commit()
     project.set_baseline()

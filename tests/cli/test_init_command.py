@@ -182,7 +182,7 @@ def test_it_answers_in_json(assay_inline: AssayInline) -> None:
     assert all(command.startswith("assay ") for command in answer["next"])
 
 
-def test_a_file_where_the_folder_should_be_is_told(assay_inline: AssayInline) -> None:
+def test_a_file_where_the_folder_should_be_is_reported(assay_inline: AssayInline) -> None:
     assay_inline.write("taken", "")
 
     assert "'taken'" in assay_inline("init", "taken").refusal

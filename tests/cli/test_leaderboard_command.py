@@ -204,7 +204,7 @@ def test_runs_can_be_chosen_by_tag_and_time(played: AssayInline, wording: Wordin
     ("option", "wrong", "meant"),
     [("--suite", "ss", "s"), ("--category", "accuracies", "accuracy"), ("--metric", "speeed", "speed")],
 )
-def test_a_name_that_there_is_not_is_told_with_the_nearest(
+def test_a_name_that_does_not_exist_is_reported_with_the_nearest(
     played: AssayInline, option: str, wrong: str, meant: str, wording: Wording
 ) -> None:
     refusal = played("leaderboard", option, wrong).refusal

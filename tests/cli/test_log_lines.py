@@ -61,7 +61,7 @@ def test_a_log_level_leaves_out_what_is_below_it(desk: Assay) -> None:
 
 
 @pytest.mark.parametrize("command", [("run", "suite.yaml"), ("runs", "list"), ("list",)])
-def test_a_log_level_that_there_is_not_is_refused(desk: Assay, command: tuple[str, ...]) -> None:
+def test_a_log_level_that_does_not_exist_is_refused(desk: Assay, command: tuple[str, ...]) -> None:
     refusal = desk(*command, LOG_LEVEL="loud").refusal
     assert "'loud'" in refusal
     assert "DEBUG, INFO, WARNING" in refusal

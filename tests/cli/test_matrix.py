@@ -150,7 +150,9 @@ def test_without_results_there_is_no_matrix(assay_inline: AssayInline, wording: 
     wording(refusal)
 
 
-def test_a_suite_that_there_is_not_is_told_with_the_nearest(played: AssayInline, wording: Wording) -> None:
+def test_a_suite_that_does_not_exist_is_reported_with_the_nearest(
+    played: AssayInline, wording: Wording
+) -> None:
     refusal = played("matrix", "--suite", "ss").refusal
     assert "'ss'" in refusal
     assert "(s)" in refusal

@@ -101,7 +101,7 @@ def test_the_points_of_a_sweep_are_all_counted(assay_inline: AssayInline) -> Non
     assert found == [2 * 4, 2 * 4 * 2]
 
 
-def test_an_agent_nobody_knows_is_told_by_the_flag_that_named_it(
+def test_an_agent_nobody_knows_is_reported_by_the_flag_that_named_it(
     assay_inline: AssayInline, wording: Wording
 ) -> None:
     refusal = assay_inline("noise", _suite(assay_inline), "--agent", "nobody").refusal

@@ -94,7 +94,7 @@ def test_what_was_found_still_decides_the_exit_code(played: AssayInline) -> None
     assert worse.code == 1
 
 
-def test_a_format_that_there_is_not_is_refused_before_anything_is_written(played: AssayInline) -> None:
+def test_a_format_that_does_not_exist_is_refused_before_anything_is_written(played: AssayInline) -> None:
     done = played("leaderboard", "--format", "pdf")
     assert done.code == 2
     assert "'pdf'" in done.err

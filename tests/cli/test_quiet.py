@@ -102,6 +102,6 @@ def test_commands_that_only_do_something_say_nothing(desk: Assay) -> None:
         assert (done.code, done.out, done.err) == (0, "", ""), command
 
 
-def test_mistakes_are_told_all_the_same(desk: Assay) -> None:
+def test_mistakes_are_reported_all_the_same(desk: Assay) -> None:
     desk.write("wrong.yaml", SUITE.replace("scorer: exact", "scorer: exakt"))
     assert "exakt" in desk("validate", "wrong.yaml", "-q").refusal

@@ -245,7 +245,7 @@ def test_a_version_that_is_run_again_later_stays_in_its_place(assay_inline: Assa
     assert only["versions"] == ["1.11", "1.12"]
 
 
-def test_a_regression_that_both_ways_find_is_told_once(assay_inline: AssayInline, past: Past) -> None:
+def test_a_regression_that_both_ways_find_is_reported_once(assay_inline: AssayInline, past: Past) -> None:
     for number in range(12):
         past.run(f"1.{number}")
     for _ in range(12):
@@ -483,7 +483,7 @@ def test_a_price_where_there_was_none_is_a_regression_without_a_percentage(
         ([AGENT, "--baseline", "a", "--baseline-version", "b"], ["--baseline", "--baseline-version"]),
     ],
 )
-def test_what_cannot_be_done_is_told(
+def test_what_cannot_be_done_is_reported(
     assay_inline: AssayInline, past: Past, arguments: list[str], told: list[str], wording: Wording
 ) -> None:
     past.run("1")
@@ -500,7 +500,7 @@ def test_an_empty_store_has_no_agents(assay_inline: AssayInline, past: Past, wor
     wording(refusal)
 
 
-def test_a_baseline_without_the_agent_is_told(
+def test_a_baseline_without_the_agent_is_reported(
     assay_inline: AssayInline, past: Past, wording: Wording
 ) -> None:
     other = Past(past.store, agent="other", made=50)
@@ -525,7 +525,7 @@ def test_only_score_seconds_and_cost_are_looked_at_unless_others_are_asked_for(
     assert "'nope'" in assay_inline("regressions", AGENT, "--metric", "nope").refusal
 
 
-def test_a_version_that_cannot_be_compared_is_told_with_that_reason(
+def test_a_version_that_cannot_be_compared_is_reported_with_that_reason(
     assay_inline: AssayInline, past: Past, wording: Wording
 ) -> None:
     past.run("1")

@@ -229,7 +229,7 @@ def test_a_request_that_makes_no_sense_is_refused_before_anything_runs(
     assert project("runs", "list", "--json").json == []
 
 
-def test_every_mistake_is_told_at_once_and_none_as_a_traceback(assay: Assay) -> None:
+def test_every_mistake_is_reported_at_once_and_none_as_a_traceback(assay: Assay) -> None:
     assay.write("spec.yaml", "experiment: nop\nseed: x\nprocesses: 0\n")
 
     refusal = assay("run", "spec.yaml", "--json").refusal

@@ -42,7 +42,7 @@ def test_one_unknown_name_among_known_ones_is_refused_with_the_nearest(
     wording(re.sub(r"\([^)]*\)", "(…)", refusal))
 
 
-def test_every_unknown_case_and_tag_is_told_at_once(desk):
+def test_every_unknown_case_and_tag_is_reported_at_once(desk):
     refusal = desk.run_inline("suite.yaml", "--case", "x", "--case", "y", "--tag", "z").refusal
     assert all(f"'{name}'" in refusal for name in "xyz")
 

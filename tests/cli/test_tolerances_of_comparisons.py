@@ -81,7 +81,7 @@ def change_after_noise(project: AssayInline) -> None:
     change(project)
 
 
-def test_a_measured_noise_floor_becomes_the_tolerance_and_is_told(
+def test_a_measured_noise_floor_becomes_the_tolerance_and_is_reported(
     project: AssayInline, prepare: Prepare
 ) -> None:
     prepare(project, change_after_noise)

@@ -57,7 +57,7 @@ def find_load_workers(cluster: SimulatedCluster) -> list[int]:
 def measure(url: str, **given: Any) -> LoadResult:
     options = LoadOptions(url, executor="ray", timeout="30s", **given)
     with spread_load(options, build_prepared_load(options), find_settings(Path.cwd())) as asked:
-        return judge_load(asked.measured(), asked.load)
+        return judge_load(asked.measure(), asked.load)
 
 
 def test_each_node_sends_its_share_and_no_secret_is_written(
@@ -129,7 +129,7 @@ def test_workers_on_nodes_end_with_a_load_that_is_stopped(ray_cluster: Simulated
     with faulty(always(ANSWER)) as server:
         options = LoadOptions(server.url, executor="ray", rate=50.0, duration="600s")
         with spread_load(options, build_prepared_load(options), find_settings(Path.cwd())) as asked:
-            found = replace(asked, sites=asked.sites[:1]).measured(is_stopped=is_stopped)
+            found = replace(asked, sites=asked.sites[:1]).measure(is_stopped=is_stopped)
     assert found.is_cut
     assert found.aborted is None
     assert found.requests_completed >= 10

@@ -165,12 +165,12 @@ def test_a_quiet_machine_raises_no_doubt():
         ({"noise": QUIET, "on_battery": True}, ["battery"]),
     ],
 )
-def test_each_reason_for_doubt_is_told_with_its_number(facts: dict[str, object], words: list[str]):
+def test_each_reason_for_doubt_is_reported_with_its_number(facts: dict[str, object], words: list[str]):
     (doubt,) = doubts_about(facts)
     assert [word for word in words if word not in doubt] == []
 
 
-def test_only_what_is_beyond_its_bound_is_told():
+def test_only_what_is_beyond_its_bound_is_reported():
     (doubt,) = doubts_about({"noise": {"spread": 0.5, "lost": 0.3}})
     assert "30 %" in doubt
     assert "spread" not in doubt

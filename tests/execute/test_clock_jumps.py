@@ -11,7 +11,7 @@ import pytest
 from tests.command import AssayInline
 
 from assay.plugin.steady_clock import SteadyClock
-from assay.report.figures import lasted
+from assay.report.figures import compute_run_seconds
 from assay.testing.samples import sample_report
 
 JUMPS = [timedelta(days=-1), timedelta(days=1)]
@@ -64,4 +64,4 @@ def test_a_run_that_ended_before_it_began_has_no_length() -> None:
     report = sample_report()
     run = replace(report.run, ended=report.run.started - timedelta(hours=1))
 
-    assert lasted(replace(report, run=run)) is None
+    assert compute_run_seconds(replace(report, run=run)) is None

@@ -123,7 +123,7 @@ def test_teardown_runs_whatever_happened_before(carry: Carry, tmp_path: Path, pa
         ("hang", "3 s"),
     ],
 )
-def test_a_teardown_that_fails_spoils_no_result_and_is_remarked_on(
+def test_a_teardown_that_fails_leaves_results_intact_and_is_reported(
     carry: Carry, monkeypatch: pytest.MonkeyPatch, deed: str, text: str, wording: Wording
 ) -> None:
     if deed == "hang":

@@ -301,7 +301,7 @@ def _write_suite(assay: AssayInline, resources: object) -> None:
         (2, ""),
     ],
 )
-def test_a_mistake_in_resources_is_told_with_its_line_and_key(
+def test_a_mistake_in_resources_is_reported_with_its_line_and_key(
     assay_inline: AssayInline, resources: object, key: str
 ) -> None:
     _write_suite(assay_inline, resources)

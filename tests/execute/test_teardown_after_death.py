@@ -116,7 +116,7 @@ def test_the_rest_goes_on_after_the_teardown_and_has_a_teardown_of_its_own(assay
     assert begun[0] == begun[1] != begun[2] == begun[3]
 
 
-def test_a_teardown_that_fails_in_its_own_process_is_told(assay: AssayInline) -> None:
+def test_a_teardown_that_fails_in_its_own_process_is_reported(assay: AssayInline) -> None:
     document = ran(assay, "static", deed="kill itself", teardown="raise")
     error = "RuntimeError: cannot tidy up"
     assert error in warnings(document)

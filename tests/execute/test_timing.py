@@ -91,7 +91,7 @@ def test_an_instrument_that_slows_its_subject_watches_an_execution_of_its_own(
     ]
 
 
-def test_what_an_instrument_costs_is_told_once(carry: Carry) -> None:
+def test_what_an_instrument_costs_is_reported_once(carry: Carry) -> None:
     carried = carry(trial(processes=2, instruments=("timing", "slow_but_light")))
 
     (costs,) = [batch.costs for batch in carried.batches if batch.costs]

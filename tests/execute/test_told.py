@@ -50,7 +50,7 @@ def test_half_a_secret_is_not_kept_where_a_long_error_is_cut() -> None:
     assert "password" not in kept
 
 
-def test_an_error_that_cannot_be_shown_is_told_all_the_same() -> None:
+def test_an_error_that_cannot_be_shown_is_reported_all_the_same() -> None:
     class Mute(Exception):
         def __str__(self) -> str:
             raise RuntimeError
@@ -58,7 +58,7 @@ def test_an_error_that_cannot_be_shown_is_told_all_the_same() -> None:
     assert format_error(Mute()).startswith(("Mute: <Mute ", "Mute: Mute()"))
 
 
-def test_a_cause_is_told_too() -> None:
+def test_a_cause_is_reported_too() -> None:
     try:
         try:
             json.loads("{")

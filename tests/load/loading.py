@@ -23,7 +23,7 @@ def load(url: str, **given: Any) -> LoadResult:
         given.setdefault("requests", 4)
     options = LoadOptions(url, **given)
     asked = build_prepared_load(options, data=data_of(options, find_settings(Path.cwd())))
-    return judge_load(asked.measured(), asked.load)
+    return judge_load(asked.measure(), asked.load)
 
 
 @contextlib.contextmanager

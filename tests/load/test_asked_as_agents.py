@@ -89,6 +89,6 @@ def test_what_an_http_agent_says_is_judged(kind: bytes, body: bytes, output: str
     with faulty(talk, path="/ask") as server:
         options: dict[str, Any] = {"url": server.url, **({"output": output} if output else {})}
         asked = build_prepared_load(LoadOptions("a", requests=3), target("http", **options), data)
-        found = asked.measured()
+        found = asked.measure()
     assert found.quality is not None
     assert (found.quality.score.value, found.quality.scored) == (1.0, 3)

@@ -90,7 +90,7 @@ def test_the_capacity_of_a_real_server_with_random_times_lies_in_the_interval() 
         asked = build_prepared_load(LoadOptions(url))
 
         def probe(load: Load) -> LoadResult:
-            return judge_load(asked.at(load).measured(), load)
+            return judge_load(asked.at(load).measure(), load)
 
         found = Search(Load(Arrivals.CLOSED), 0.5, probe).run()
     low, high = found.interval

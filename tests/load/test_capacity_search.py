@@ -169,7 +169,7 @@ def test_limits_of_this_machine_are_no_errors_of_the_server(
     assert breach(result(**changes), load)[0] == cause
 
 
-def test_a_server_that_answers_nothing_bears_nothing() -> None:
+def test_a_server_that_answers_nothing_sustains_nothing() -> None:
     dead = Server(
         100.0,
         throughput=Figure(0.0),
@@ -185,14 +185,14 @@ def test_a_server_that_answers_nothing_bears_nothing() -> None:
     assert len(dead.loads) == 1
 
 
-def test_an_objective_that_is_broken_from_the_start_bears_nothing() -> None:
+def test_an_objective_that_is_broken_from_the_start_sustains_nothing() -> None:
     found = search(Server(100.0, 0.1), "latency_p95<1ms")
     assert found.sustained is None
     assert found.cause == "latency"
     assert len(found.steps) < 40
 
 
-def test_a_capacity_that_moves_is_told(wording: Wording) -> None:
+def test_a_capacity_that_moves_is_reported(wording: Wording) -> None:
     """From one saturated step to the next it changes by a quarter."""
 
     class Moody(Server):

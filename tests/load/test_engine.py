@@ -90,7 +90,7 @@ def test_several_workers_send_every_request_once_and_lose_none(given: dict[str, 
     chunks: list[Chunk] = []
     with faulty(always(ANSWER)) as server:
         asked = build_prepared_load(LoadOptions(server.url, requests=101, workers=3, timeout="30s", **given))
-        found = judge_load(asked.measured(watch_chunk=chunks.append), asked.load)
+        found = judge_load(asked.measure(watch_chunk=chunks.append), asked.load)
         assert len(server.requests) == 101
     assert found.requests_sent == found.requests_completed == 101
     assert sum(moment.completed for moment in found.moments) == 101
@@ -129,7 +129,7 @@ def test_a_trace_asks_what_it_says_when_it_says(tmp_path: Path) -> None:
 
 def rows_of(asked: PreparedLoad) -> dict[str, list[float]]:
     chunks: list[Chunk] = []
-    asked.measured(watch_chunk=chunks.append)
+    asked.measure(watch_chunk=chunks.append)
     rows = sorted(
         zip(*([v for c in chunks for v in c.columns[name]] for name in columns_of(())), strict=True)
     )
@@ -166,7 +166,7 @@ def test_think_time_lies_between_an_answer_and_the_next_request() -> None:
     assert all(sent - end >= 0.049 for end, sent in zip(rows["end"], rows["sent"][1:], strict=False))
 
 
-def test_a_rate_beyond_any_generator_is_told_and_the_load_ends() -> None:
+def test_a_rate_beyond_any_generator_is_reported_and_the_load_ends() -> None:
     """Nothing is there to answer, so that every request fails at once; those that are due never run out."""
     with faulty(always(ANSWER)) as server:
         url = server.url
@@ -275,7 +275,7 @@ def test_whoever_adds_up_gives_way_to_the_workers_while_there_is_load() -> None:
     seen: set[int] = set()
     with faulty(always(ANSWER)) as server:
         asked = build_prepared_load(LoadOptions(server.url, requests=20))
-        asked.measured(lambda pulse, tally: seen.add(os.sched_getscheduler(0)))
+        asked.measure(lambda pulse, tally: seen.add(os.sched_getscheduler(0)))
     assert seen <= {os.SCHED_IDLE, os.SCHED_BATCH}
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
@@ -318,7 +318,7 @@ def stopped(asked: PreparedLoad, after: int) -> LoadResult:
         nonlocal answered
         answered = tally.completed
 
-    return judge_load(asked.measured(watch, lambda: answered >= after), asked.load)
+    return judge_load(asked.measure(watch, lambda: answered >= after), asked.load)
 
 
 @pytest.mark.parametrize(
@@ -341,8 +341,8 @@ def test_waiting_awake_for_the_next_request_is_not_told_as_work() -> None:
     """At 1,500 a second a worker hardly ever sleeps; were waiting counted, it would be at its limit."""
     with faulty(always(ANSWER)) as server:
         asked = build_prepared_load(LoadOptions(server.url, rate=1500.0, duration="1s", requests=150))
-        busy = asked.measured()
-        idle = build_prepared_load(LoadOptions(server.url, rate=1500.0, duration="1s", requests=1)).measured()
+        busy = asked.measure()
+        idle = build_prepared_load(LoadOptions(server.url, rate=1500.0, duration="1s", requests=1)).measure()
     assert 0 <= busy.cpu_share <= 1
     assert 0 <= idle.cpu_share <= 1
 
@@ -350,7 +350,7 @@ def test_waiting_awake_for_the_next_request_is_not_told_as_work() -> None:
 def test_a_load_that_is_stopped_at_once_ends_though_it_was_to_last() -> None:
     with faulty(slow(600.0)) as server:  # type: ignore[arg-type]
         asked = build_prepared_load(LoadOptions(server.url, duration="600s"))
-        found = judge_load(asked.measured(is_stopped=lambda: True), asked.load)
+        found = judge_load(asked.measure(is_stopped=lambda: True), asked.load)
     assert found.requests_completed == found.times.get("latency", 0) == 0
     assert set(found.errors) <= {"cut_off"}
 
@@ -377,7 +377,7 @@ def test_a_worker_that_is_killed_ends_nothing_but_itself(wording: Wording) -> No
 
     with faulty(slow(0.02)) as server:  # type: ignore[arg-type]
         asked = build_prepared_load(LoadOptions(server.url, rate=100.0, requests=400, workers=2))
-        found = judge_load(asked.measured(watch), asked.load)
+        found = judge_load(asked.measure(watch), asked.load)
     assert killed
     assert found.workers_lost == 1
     assert not found.is_valid
@@ -393,7 +393,7 @@ def test_workers_end_when_the_parent_is_killed(tmp_path: Path) -> None:
     with faulty(slow(0.02)) as server:  # type: ignore[arg-type]
         script = (
             "from assay.load.build import LoadOptions, build_prepared_load\n"
-            f"build_prepared_load(LoadOptions({server.url!r}, concurrency=4, workers=2, duration='600s')).measured()\n"
+            f"build_prepared_load(LoadOptions({server.url!r}, concurrency=4, workers=2, duration='600s')).measure()\n"
         )
         parent = subprocess.Popen([sys.executable, "-c", script])
         try:
@@ -433,7 +433,7 @@ def test_requests_leave_nothing_behind_in_memory() -> None:
         assert server.stdout is not None
         url = json.loads(server.stdout.readline())["url"]
         asked = build_prepared_load(LoadOptions(f"{url}/v1", concurrency=32, requests=15_000))
-        found = asked.measured(watch)
+        found = asked.measure(watch)
     finally:
         server.kill()
         server.wait()

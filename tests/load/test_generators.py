@@ -87,7 +87,7 @@ def prepare(url: str, **given: Any) -> PreparedLoad:
 
 def measure(asked: PreparedLoad, *sites: GeneratorSite, **watching: Any) -> LoadResult:
     asked = replace(asked, sites=sites)
-    return judge_load(asked.measured(**watching), asked.load)
+    return judge_load(asked.measure(**watching), asked.load)
 
 
 loads = st.one_of(
@@ -179,7 +179,7 @@ def test_several_generators_send_every_request_once_and_their_shares_add_up(give
     with faulty(always(ANSWER)) as server:
         options = LoadOptions(server.url, requests=101, workers=2, timeout="30s", generators=2, **given)
         with spread_load(options, build_prepared_load(options), find_settings(Path.cwd())) as asked:
-            found = judge_load(asked.measured(watch_chunk=chunks.append), asked.load)
+            found = judge_load(asked.measure(watch_chunk=chunks.append), asked.load)
         assert len(server.requests) == 101
     assert sorted(number for chunk in chunks for number in chunk.columns["number"]) == list(range(101))
     assert [(one.node, one.workers, one.lost) for one in found.generators] == [
@@ -283,7 +283,7 @@ def test_a_slow_generator_is_found_although_most_answers_came_in_time() -> None:
     assert not found.is_saturated
 
 
-def test_what_is_wrong_with_single_generators_is_told(wording: Wording) -> None:
+def test_what_is_wrong_with_single_generators_is_reported(wording: Wording) -> None:
     fine = GeneratorResult("a", 1, 500, 500, 0.0002, 0.1, 1e-5)
     planted = {
         "unreachable": GeneratorResult("b", 1, 500, 0, 0.0, 0.1, None, errors={"refused": 500}),
@@ -372,7 +372,7 @@ def test_a_site_that_cannot_take_part_ends_the_load_before_the_first_request(
             pytest.raises(AssayError) as caught,
             distributed.spread_generators(asked, sites, "planted", None, {}) as spread,
         ):
-            spread.measured()
+            spread.measure()
         assert not server.requests
         wording(str(caught.value).replace(server.url, "URL"))
 

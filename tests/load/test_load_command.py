@@ -452,7 +452,7 @@ def test_ctrl_c_reports_what_was_measured(
 
 @pytest.mark.real_starts
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
-def test_a_worker_that_is_killed_is_told_and_ends_with_2(
+def test_a_worker_that_is_killed_is_reported_and_ends_with_2(
     assay: Assay, server: Faulty, wording: Wording
 ) -> None:
     with started(assay.folder, server.url, "--rate", "50", "--duration", "600", "--json") as process:

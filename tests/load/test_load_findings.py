@@ -105,7 +105,7 @@ def dead_after(answers: int) -> Talk:
     return talk
 
 
-def test_a_server_that_dies_halfway_ends_with_1_and_is_told_everywhere(assay_inline: AssayInline) -> None:
+def test_a_server_that_dies_halfway_ends_with_1_and_is_reported_everywhere(assay_inline: AssayInline) -> None:
     with faulty(dead_after(40)) as server:
         done = assay_inline("load", server.url, "--rate", "20", "--duration", "4", "--json")
     assert done.code == 1

@@ -95,7 +95,7 @@ def test_each_load_of_a_run_and_each_run_without_a_seed_sends_other_prompts() ->
                     LoadOptions(server.url, requests=4, prompt_seed=given.prompt_seed)
                 )
                 for load_number in range(2):
-                    asked.measured()
+                    asked.measure()
                     found.append(
                         {one.partition(b"\r\n\r\n")[2] for one in server.requests[4 * load_number :]}
                     )

@@ -62,7 +62,7 @@ def series(found: Mapping[str, Any]) -> dict[str, list[list[float]]]:
     return {one["name"]: one["points"] for one in found["server_metrics"]["series"]}
 
 
-def test_the_queue_of_the_server_is_told_on_the_time_axis_of_the_load(
+def test_the_queue_of_the_server_is_reported_on_the_time_axis_of_the_load(
     assay_inline: AssayInline, wording: Wording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four slots and eight requests in flight: four run and four wait, all the time."""
@@ -143,7 +143,7 @@ def test_a_long_load_keeps_a_bounded_number_of_points(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("is_begun", [False, True])
-def test_an_endpoint_that_never_ends_its_answer_is_told_and_not_waited_for(is_begun: bool) -> None:
+def test_an_endpoint_that_never_ends_its_answer_is_reported_and_not_waited_for(is_begun: bool) -> None:
     def talk(guest: Guest) -> None:
         if is_begun:
             guest.say(b"HTTP/1.1 200 OK\r\n\r\n")

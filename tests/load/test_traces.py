@@ -54,7 +54,7 @@ def test_prompts_share_the_blocks_that_the_trace_says_they_share(tmp_path: Path)
     file = trace(tmp_path / "t.jsonl")
     with faulty(always(ANSWER)) as server:
         options = LoadOptions(server.url, arrivals=f"trace:{file}", speed=20, workers=2)
-        found = build_prepared_load(options).measured()
+        found = build_prepared_load(options).measure()
         texts = {
             body["max_tokens"]: body["messages"][0]["content"].split()
             for body in (json.loads(one.partition(b"\r\n\r\n")[2]) for one in server.requests)

@@ -168,7 +168,7 @@ def test_every_bad_row_of_a_trace_is_named_with_its_line(tmp_path: Path, wording
     wording(wrong.value)
 
 
-def test_a_trace_that_is_wrong_throughout_is_told_in_short(tmp_path: Path, wording: Wording) -> None:
+def test_a_trace_that_is_wrong_throughout_is_reported_in_short(tmp_path: Path, wording: Wording) -> None:
     with pytest.raises(SpecError) as wrong:
         read_trace(trace(tmp_path, "timestamp\n" + "never\n" * 5000))
     told = str(wrong.value).splitlines()

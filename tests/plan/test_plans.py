@@ -94,7 +94,7 @@ def test_a_list_of_lists_is_an_axis_of_a_list_param(planned) -> None:
     assert params(planned(spec), "sizes") == [([1],), ([2, 3],)]
 
 
-def test_an_axis_with_a_bad_item_is_told_as_a_bad_param(planned) -> None:
+def test_an_axis_with_a_bad_item_is_reported_as_a_bad_param(planned) -> None:
     with pytest.raises(SpecError, match=r"spec.yaml:3: params.size: .*\[1, 'x'\]"):
         planned("experiment: typed\nparams: {size: [1, x]}")
 
@@ -360,7 +360,7 @@ def test_what_is_no_experiment_is_refused(tmp_path: Path, name: str) -> None:
         expand(spec_of([name], tmp_path))
 
 
-def test_params_that_are_no_pydantic_model_are_told(planned, tmp_path: Path) -> None:
+def test_params_that_are_not_a_pydantic_model_are_reported(planned, tmp_path: Path) -> None:
     (tmp_path / "experiments.py").write_text(
         "from assay import Experiment, register_experiment\n\n@register_experiment('odd')\nclass Odd(Experiment):\n"
         "    class Params:\n        size = 1\n    def execute_once(self, context): ...\n"

@@ -72,7 +72,7 @@ def test_a_random_sweep_is_another_for_another_seed() -> None:
     assert points(axes, "random", 10, 1) != points(axes, "random", 10, 2)
 
 
-def test_a_value_that_stands_twice_on_a_random_axis_is_drawn_once() -> None:
+def test_a_value_that_is_given_twice_on_a_random_axis_is_drawn_once() -> None:
     assert sorted(point["a"] for point in points({"a": [1, 1, 2, 2]}, "random", 10, 0)) == [1, 2]
 
 

@@ -92,14 +92,14 @@ def test_an_unknown_name_lists_the_known_ones_and_the_nearest() -> None:
         ("absent.py::x", "There is no file '"),
     ],
 )
-def test_a_place_that_leads_nowhere_is_told(name: str, told: str) -> None:
+def test_a_place_that_leads_nowhere_is_reported(name: str, told: str) -> None:
     with pytest.raises(LookupFailed) as error:
         lookup.find("experiments", name)
 
     assert str(error.value).startswith(told)
 
 
-def test_a_module_that_raises_is_told_and_not_shown_as_our_fault() -> None:
+def test_a_module_that_raises_is_reported_and_not_shown_as_our_fault() -> None:
     write("broken_module.py", "raise RuntimeError('not today')\n")
 
     with pytest.raises(LookupFailed, match=r"'broken_module'.*: RuntimeError: not today"):
@@ -116,7 +116,9 @@ def test_a_module_that_raises_is_told_and_not_shown_as_our_fault() -> None:
         ("def f():\n    1 / 0\n\nf()\n", "line 2: ZeroDivisionError"),
     ],
 )  # fmt: skip
-def test_a_file_that_cannot_be_loaded_is_told_with_the_line(text: str, told: str, wording: Wording) -> None:
+def test_a_file_that_cannot_be_loaded_is_reported_with_the_line(
+    text: str, told: str, wording: Wording
+) -> None:
     path = write("broken.py", text)
 
     with pytest.raises(LookupFailed) as error:

@@ -71,11 +71,11 @@ def test_arguments_beyond_the_named_ones_are_taken_where_a_constructor_takes_the
         ({"zzz": 3}, "zzz is not a param of this experiment. Known: choice, mode, nested, size."),
     ],
 )
-def test_a_wrong_param_is_told_in_plain_words(params: dict[str, Any], message: str) -> None:
+def test_a_wrong_param_is_reported_in_plain_words(params: dict[str, Any], message: str) -> None:
     assert told(Typed, **params) == [message]
 
 
-def test_a_param_without_default_that_is_not_given_is_told() -> None:
+def test_a_param_without_default_that_is_not_given_is_reported() -> None:
     assert told(Built) == ["size is missing."]
 
 
@@ -89,7 +89,7 @@ def test_text_that_looks_like_a_number_gets_a_hint(wording: Wording) -> None:
 @pytest.mark.parametrize(
     "value", [float("inf"), float("nan"), [1.0, float("-inf")], {"deep": [float("nan")]}]
 )
-def test_a_param_without_end_is_told(value: object) -> None:
+def test_a_param_without_end_is_reported(value: object) -> None:
     (mistake,) = told(Built, size=1, other=value)
     assert mistake.startswith("other ")
     assert "NaN" in mistake

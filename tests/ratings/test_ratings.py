@@ -265,7 +265,7 @@ def test_consistency_is_the_share_of_pairs_that_agree() -> None:
     assert consistency(passed, tries) == pytest.approx(expected)
 
 
-def test_a_judge_that_contradicts_itself_is_told(wording: Wording) -> None:
+def test_a_judge_that_contradicts_itself_is_reported(wording: Wording) -> None:
     rows = [ok(f"c{n}", 1, **{"score.judge_disagreement": 0.25}) for n in range(30)]
     (doubt,) = [doubt for doubt in rated(rows).doubts if " 0.25" in doubt]
     wording(doubt)

@@ -99,7 +99,7 @@ def test_the_share_of_equal_leaves_lies_between_0_and_1(
 SCHEMA = {"type": "object", "required": ["age"], "properties": {"age": {"type": "integer", "minimum": 0}}}
 
 
-def test_a_schema_is_obeyed_or_the_place_of_the_fault_is_told() -> None:
+def test_a_schema_is_obeyed_or_the_place_of_the_fault_is_reported() -> None:
     assert value("json_schema", '```\n{"age":3}\n```', None, schema=SCHEMA) == 1.0
     assert judgement("json_schema", '{"age": -3}', SCHEMA).reason.startswith("$.age: ")
     assert value("json_schema", "no JSON", SCHEMA) == 0.0

@@ -268,7 +268,7 @@ def test_a_reply_without_a_mark_is_paid_for_all_the_same(pool: AgentPool) -> Non
     assert judged(judge(pool, agent=steady("Well."))).spent["judge_calls"] == 1
 
 
-def test_a_call_that_fails_spoils_no_other(pool: AgentPool) -> None:
+def test_a_call_that_fails_leaves_the_others_intact(pool: AgentPool) -> None:
     scorer = judge(pool, agent=FALTERING, repeat=2)
     found = judged(scorer)
     assert (found.value, found.spent["judge_calls"]) == (1.0, 1)

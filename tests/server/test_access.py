@@ -131,7 +131,7 @@ def test_health_needs_no_key(keys: Keys) -> None:
     assert keys.ask("GET", "/health", None).status == 200
 
 
-def test_the_schema_and_what_there_is_not_need_a_key(keys: Keys) -> None:
+def test_the_schema_and_what_does_not_exist_need_a_key(keys: Keys) -> None:
     for path, status in (("/openapi.json", 200), ("/nothing", 404)):
         assert keys.ask("GET", path, None).status in (401, 429)
         assert keys.ask("GET", path, "read").status == status

@@ -228,7 +228,7 @@ def test_the_server_does_not_start_without_the_variable(tmp_path: Path) -> None:
     assert "NO_SUCH_URL" in Assay(tmp_path)("serve", "--port", "0").refusal
 
 
-def test_a_stale_agent_is_told_once_until_it_has_new_results(store: Store, project: Path) -> None:
+def test_a_stale_agent_is_reported_once_until_it_has_new_results(store: Store, project: Path) -> None:
     settings = with_webhook(find_settings(project, {}))
     Past(store, "good").run()
     Past(store, "retired", made=1).run()
@@ -242,7 +242,7 @@ def test_a_stale_agent_is_told_once_until_it_has_new_results(store: Store, proje
     assert tell_stale_agents(store, settings, late + timedelta(days=9)) == []
 
 
-def test_only_a_grave_regression_that_a_run_brought_is_told(store: Store, project: Path) -> None:
+def test_only_a_grave_regression_that_a_run_brought_is_reported(store: Store, project: Path) -> None:
     settings = find_settings(project, {})
     past = Past(store, "good")
     for _ in range(3):
@@ -308,7 +308,7 @@ def test_a_restart_neither_loses_nor_repeats_an_alert(project: Path, number: int
     assert len(receiver.accepted) == 1
 
 
-def test_a_failed_schedule_is_told(project: Path) -> None:
+def test_a_failed_schedule_is_reported(project: Path) -> None:
     write_project(project, 'webhook = "${ALERT_URL}"')
     schedule_suite(project, agents="[nobody]")
     miss_a_time(f"sqlite:///{project / '.assay' / 'assay.db'}")

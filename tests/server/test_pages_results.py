@@ -203,7 +203,7 @@ def test_a_page_without_runs_says_how_to_make_one(visit, service, kind):
     shown.check_inert()
 
 
-def test_what_there_is_not_is_told_on_a_page(service, trial_id, run_id):
+def test_what_does_not_exist_is_reported_on_a_page(service, trial_id, run_id):
     for path in (
         "/ui/runs/none",
         "/ui/runs/none/analysis",

@@ -90,7 +90,9 @@ def test_results_of_another_suite_leave_figures_as_they_are(context: ServerConte
     assert context.prepare(BOARD) == kept
 
 
-def test_what_is_wrong_with_a_question_is_told_as_if_the_server_had_looked(context: ServerContext) -> None:
+def test_what_is_wrong_with_a_question_is_reported_as_if_the_server_had_looked(
+    context: ServerContext,
+) -> None:
     def ask() -> str:
         try:
             context.prepare(AnalysisQuestion("cost", "small", {"agents": ["nobody"]}))

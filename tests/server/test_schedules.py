@@ -206,7 +206,7 @@ def test_an_agent_that_is_still_busy_is_not_queued_again(store: Store, settings:
     assert len(store.queue()) == 2
 
 
-def test_a_run_that_failed_is_told_once_and_one_that_was_cancelled_is_not(
+def test_a_run_that_failed_is_reported_once_and_one_that_was_cancelled_is_not(
     store: Store, settings: Settings
 ) -> None:
     run_due_suites(store, settings, TUESDAY_BEFORE)

@@ -48,7 +48,7 @@ def test_an_interrupt_before_the_server_has_begun_ends_it(project: Path) -> None
     assert "Traceback" not in done.stderr
 
 
-def test_what_is_not_there_is_told_as_every_error_is(server: Service) -> None:
+def test_a_missing_thing_is_reported_like_every_other_error(server: Service) -> None:
     answer = server.get("/nothing")
     assert (answer.status, answer.json["error"]) == (404, "not_found")
     answer = server.post("/health")

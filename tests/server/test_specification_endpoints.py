@@ -61,7 +61,7 @@ def test_a_registered_agent_without_results_has_none(server: Service) -> None:
         ("/benchmarks/agents/good/regressions", {"threshold": -1}, 422, "threshold"),
     ],
 )
-def test_what_cannot_be_read_is_told(
+def test_what_cannot_be_read_is_reported(
     server: Service, path: str, query: dict[str, object], status: int, word: str
 ) -> None:
     answer = server.get(path, **query)
@@ -156,7 +156,7 @@ def test_versions_are_compared_in_the_order_of_time(server: Service) -> None:
         ({"agent_ids": "good", "suite_id": "desk"}, 422),
     ],
 )
-def test_what_cannot_be_compared_is_told(server: Service, asked: dict[str, object], status: int) -> None:
+def test_what_cannot_be_compared_is_reported(server: Service, asked: dict[str, object], status: int) -> None:
     assert server.post("/benchmarks/compare", **asked).status == status
 
 

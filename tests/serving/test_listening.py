@@ -74,7 +74,7 @@ def server(folder: Path) -> Iterator[Server]:
 def test_a_peak_in_the_middle_of_a_request_is_seen(tmp_path: Path) -> None:
     with server(tmp_path) as there:
         there.tell("shrink")
-        with ServerProcess(there.url).watched() as used:
+        with ServerProcess(there.url).watch() as used:
             before = used.measurements()["server_memory_bytes"]
             there.tell("grow")
             until(lambda: used.measurements()["server_memory_bytes"] > before + 80 * MB)
@@ -90,18 +90,18 @@ def test_a_peak_in_the_middle_of_a_request_is_seen(tmp_path: Path) -> None:
 def test_a_server_that_dies_meanwhile_used_what_was_seen_of_it(tmp_path: Path) -> None:
     with server(tmp_path) as there:
         process = ServerProcess(there.url)
-        with process.watched() as used:
+        with process.watch() as used:
             there.process.kill()
             there.process.wait()
         assert used.measurements()["server_memory_bytes"] > 0
-        with process.watched() as later:
+        with process.watch() as later:
             pass
         assert later.measurements() == {}
 
 
-def test_nothing_is_told_of_a_server_elsewhere() -> None:
+def test_nothing_is_reported_of_a_server_elsewhere() -> None:
     process = ServerProcess("http://192.0.2.1:9000/v1")
-    with process.watched() as used:
+    with process.watch() as used:
         pass
     assert used.measurements() == {}
     assert "another machine" in process.problem

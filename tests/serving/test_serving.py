@@ -105,9 +105,7 @@ def test_the_server_holds_the_model_with_the_context_that_was_asked_for(assay_in
     assert codes(done) & {"setting-not-taken", "identical-arms", "setting-not-told"} == set()
 
 
-def test_an_option_that_the_server_did_not_take_is_reported(
-    assay_inline: AssayInline, wording: Wording
-) -> None:
+def test_an_option_that_the_server_ignored_is_reported(assay_inline: AssayInline, wording: Wording) -> None:
     with quick(max_context=2048) as server:
         done = run(assay_inline, server.url, "--sweep", "num_ctx=1024,4096").json
 
@@ -272,7 +270,7 @@ def test_an_answer_that_is_none_is_an_invalid_output(assay_inline: AssayInline) 
     assert only(assay_inline).status == "invalid_output"
 
 
-def test_something_else_than_ollama_is_told(assay_inline: AssayInline, wording: Wording) -> None:
+def test_something_else_than_ollama_is_reported(assay_inline: AssayInline, wording: Wording) -> None:
     with ScriptedServer(document("{}")) as server:
         run(assay_inline, server.url)
 
@@ -366,7 +364,7 @@ def test_figures_that_nobody_can_know_are_left_out() -> None:
     assert one_token == {"tokens_per_second": 0.5, "output_tokens": 1, "ttft": 1.5}
 
 
-def test_the_gap_in_the_middle_and_the_longest_are_told() -> None:
+def test_the_gap_in_the_middle_and_the_longest_are_reported() -> None:
     answer = Answer("abcd", seconds=2.0, first_token_seconds=0.5, content_seconds=(0.5, 0.6, 1.6, 1.8))
     seen = compute_answer_metrics(answer)
 

@@ -87,7 +87,7 @@ def test_a_spec_may_name_its_agents(assay_inline: AssayInline) -> None:
     assert [trial["name"] for trial in done["trials"]] == ["serving · gemma"]
 
 
-def test_an_agent_that_is_not_there_is_told(assay_inline: AssayInline, wording: Wording) -> None:
+def test_an_agent_that_is_not_there_is_reported(assay_inline: AssayInline, wording: Wording) -> None:
     refusal = assay_inline("run", "serving", "--agent", "gema").refusal
     assert "'gema'" in refusal
     wording(refusal.partition(" (")[0])

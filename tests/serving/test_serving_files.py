@@ -135,9 +135,7 @@ def test_one_process_a_side_decides_nothing(assay_inline: AssayInline, wording: 
     wording(said, near="**")
 
 
-def test_a_setting_that_did_not_take_leaves_no_conclusion(
-    assay_inline: AssayInline, wording: Wording
-) -> None:
+def test_an_ignored_setting_leaves_no_conclusion(assay_inline: AssayInline, wording: Wording) -> None:
     with quick(max_context=600) as server:
         done = run(assay_inline, server.url, *PROFILES, "--processes", "5").json
 

@@ -62,9 +62,7 @@ def test_arms_that_differ_in_temperature_are_seen_to_differ(assay_inline: AssayI
     assert codes(done) & {"setting-not-taken", "identical-arms"} == set()
 
 
-def test_a_model_that_the_server_has_not_is_told_by_the_one_that_answers(
-    assay_inline: AssayInline, url: str
-) -> None:
+def test_a_server_that_answers_with_another_model_is_reported(assay_inline: AssayInline, url: str) -> None:
     done = run(assay_inline, url, "--set", "max_tokens=3", model="gemma3").json
 
     message = told(done, "setting-not-taken")[0]

@@ -75,7 +75,7 @@ def test_it_ends_while_streams_are_under_way() -> None:
     assert "Traceback" not in err
 
 
-def test_a_port_that_is_taken_is_told(assay_inline: AssayInline) -> None:
+def test_a_port_that_is_taken_is_reported(assay_inline: AssayInline) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with (

@@ -153,7 +153,7 @@ def test_a_question_that_makes_no_sense_is_refused(document: object) -> None:
     assert response.json()["error"]["message"]
 
 
-def test_an_unknown_path_and_a_wrong_method_are_told() -> None:
+def test_an_unknown_path_and_a_wrong_method_are_reported() -> None:
     with quick() as server:
         assert post(server, "/v2/anything", {}).status == 404
         wrong = post(server, "/v1/models", {})

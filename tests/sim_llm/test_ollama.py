@@ -122,7 +122,7 @@ def running(server: SimServer) -> dict[str, Any]:
     return dict(found)
 
 
-def test_the_context_that_a_model_got_is_told_and_is_never_more_than_it_was_trained_for() -> None:
+def test_the_context_that_a_model_got_is_reported_and_is_never_more_than_it_was_trained_for() -> None:
     with quick(max_context=8192) as server:
         contexts = []
         for options in ({}, {"num_ctx": 512}, {"num_ctx": 100_000}):

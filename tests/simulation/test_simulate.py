@@ -102,13 +102,15 @@ def test_a_log_is_never_mixed_with_another_one(tmp_path: Path, wording: Wording)
     wording(str(refused.value))
 
 
-def test_a_folder_that_does_not_exist_is_told(tmp_path: Path, wording: Wording) -> None:
+def test_a_folder_that_does_not_exist_is_reported(tmp_path: Path, wording: Wording) -> None:
     with pytest.raises(LogFailed, match="SQLITE_CANTOPEN") as refused:
         simulate(SimulationConfig(**SMALL), tmp_path / "no" / "log.db")
     wording(str(refused.value))
 
 
-def test_a_locked_database_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording) -> None:
+def test_a_locked_database_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
+) -> None:
     """Another program begins to write after the log was opened."""
     from assay.simulation import pragmas
 
@@ -149,7 +151,7 @@ READ_ONLY = "os.geteuid() or os.setuid(65534)"  # permissions do not bind root
     [(FULL, "SQLITE_IOERR_WRITE"), (READ_ONLY, "SQLITE_CANTOPEN")],
     ids=["full", "read-only"],
 )
-def test_a_full_disk_and_a_read_only_folder_are_told(
+def test_a_full_disk_and_a_read_only_folder_are_reported(
     tmp_path: Path, limit: str, code: str, wording: Wording
 ) -> None:
     for folder in (tmp_path, *tmp_path.parents):

@@ -87,14 +87,14 @@ def test_of_several_merged_mappings_the_first_counts() -> None:
     assert value(text)["own"] == {"x": 1, "y": 3}
 
 
-def test_merging_something_that_is_no_mapping_is_told(wording: Wording) -> None:
+def test_merging_something_that_is_not_a_mapping_is_reported(wording: Wording) -> None:
     found = faults("a: 1\nb: {<<: 3}")
 
     assert places(found) == [("f.yaml", 2, "b.<<")]
     wording(found[0])
 
 
-def test_every_key_that_stands_twice_is_told_with_its_line(wording: Wording) -> None:
+def test_every_duplicate_key_is_reported_with_its_line(wording: Wording) -> None:
     found = faults("a: 1\nb: {c: 1,\n  c: 2}\na: 2")
 
     assert places(found) == [("f.yaml", 3, "b.c"), ("f.yaml", 4, "a")]
@@ -122,7 +122,7 @@ def test_a_tag_never_makes_a_python_object(tmp_path: Path) -> None:
     assert not victim.exists()
 
 
-def test_a_number_that_is_none_is_told(wording: Wording) -> None:
+def test_a_number_that_cannot_be_read_is_reported(wording: Wording) -> None:
     found = faults("a: !!int word")
 
     assert places(found) == [("f.yaml", 1, "a")]
@@ -130,7 +130,7 @@ def test_a_number_that_is_none_is_told(wording: Wording) -> None:
     wording(found[0])
 
 
-def test_a_whole_number_of_five_thousand_digits_is_told_in_short() -> None:
+def test_a_whole_number_of_five_thousand_digits_is_reported_in_short() -> None:
     found = faults("a: " + "9" * 5000)
 
     assert places(found) == [("f.yaml", 1, "a")]
@@ -138,7 +138,7 @@ def test_a_whole_number_of_five_thousand_digits_is_told_in_short() -> None:
     assert len(str(found[0])) < 120
 
 
-def test_a_key_that_is_a_list_is_told(wording: Wording) -> None:
+def test_a_key_that_is_a_list_is_reported(wording: Wording) -> None:
     found = faults("a:\n  ? [x]\n  : 1")
 
     assert places(found) == [("f.yaml", 2, "a")]
@@ -194,7 +194,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
         ("a: " + "[" * 100, 1, "60"),
     ],
 )
-def test_text_that_cannot_be_read_is_told_with_its_line(
+def test_text_that_cannot_be_read_is_reported_with_its_line(
     wording: Wording, text: str, line: int, told: str
 ) -> None:
     with pytest.raises(SpecError) as error:

@@ -93,7 +93,7 @@ def test_patterns_find_files_from_the_folder_of_the_settings(tmp_path: Path) -> 
         pytest.param("a = " + "[" * 5000, None, "", "TOML UTF-8", id="deeply nested"),
     ],
 )
-def test_a_mistake_in_the_settings_is_told_with_its_line(
+def test_a_mistake_in_the_settings_is_reported_with_its_line(
     tmp_path: Path, wording: Wording, text: str | bytes, line: int | None, key: str, names: str
 ) -> None:
     [found] = mistakes(tmp_path, text)
@@ -109,6 +109,6 @@ def test_settings_of_the_server_are_accepted(tmp_path: Path) -> None:
     assert settings_of(tmp_path, text).server["port"] == 8765
 
 
-def test_every_mistake_in_the_settings_is_told(tmp_path: Path) -> None:
+def test_every_mistake_in_the_settings_is_reported(tmp_path: Path) -> None:
     found = mistakes(tmp_path, "[assay]\ndb = 1\nload = 2\nwhat = 3\n[more]\nx = 1\n")
     assert len(found) == 4

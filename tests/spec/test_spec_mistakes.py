@@ -44,7 +44,7 @@ def short(found: Sequence[Mistake]) -> str:
     return "\n".join(re.sub(r"(\w+, ){4,}\w+( and \d+ more)?", "…", str(mistake)) for mistake in found)
 
 
-def test_every_mistake_of_a_file_is_told_in_the_order_of_its_lines(mistakes, wording: Wording) -> None:
+def test_every_mistake_of_a_file_is_reported_in_the_order_of_its_lines(mistakes, wording: Wording) -> None:
     text = """\
 experimnt: noop
 experiment: pragma_profil
@@ -139,7 +139,7 @@ experiments:
         ("isolation: cold\niterations: {measured: auto}", "isolation", "'cold' iterations.measured"),
     ],
 )
-def test_a_mistake_is_told_with_its_line_and_key(
+def test_a_mistake_is_reported_with_its_line_and_key(
     mistakes, wording: Wording, text: str, key: str, names: str
 ) -> None:
     found = mistakes(f"experiment: noop\n{text}\n")
@@ -185,7 +185,7 @@ def test_params_and_axes_are_checked_against_the_experiment(
     wording(short(found))
 
 
-def test_an_unknown_instrument_is_told_with_the_known_ones(mistakes, wording: Wording) -> None:
+def test_an_unknown_instrument_is_reported_with_the_known_ones(mistakes, wording: Wording) -> None:
     found = mistakes("experiment: noop\ninstrumentation:\n  - timing\n  - tming\n")
     names = "'tming' cprofile gpu memory psutil rusage timing 'timing'"
 
@@ -213,7 +213,7 @@ def test_experiments_must_be_a_list_with_something_in_it(mistakes, wording: Word
     wording(short(found))
 
 
-def test_a_spec_that_names_no_experiment_is_told_how_to(mistakes, wording: Wording) -> None:
+def test_a_spec_that_names_no_experiment_gets_an_example(mistakes, wording: Wording) -> None:
     found = mistakes("seed: 1")
     names = "experiment: NAME assay list experiments"
 
@@ -222,7 +222,7 @@ def test_a_spec_that_names_no_experiment_is_told_how_to(mistakes, wording: Wordi
     wording(short(found))
 
 
-def test_what_cannot_be_read_and_what_is_wrong_are_told_together(mistakes, wording: Wording) -> None:
+def test_what_cannot_be_read_and_what_is_wrong_are_reported_together(mistakes, wording: Wording) -> None:
     found = mistakes("experiment: noop\nseed: 1\nseed: 2\nprocesses: x\n")
 
     assert places(found) == ["3: seed", "4: processes"]
@@ -230,7 +230,7 @@ def test_what_cannot_be_read_and_what_is_wrong_are_told_together(mistakes, wordi
     wording(short(found))
 
 
-def test_a_file_that_raises_when_loaded_is_told_with_both_lines(mistakes, wording: Wording) -> None:
+def test_a_file_that_raises_when_loaded_is_reported_with_both_lines(mistakes, wording: Wording) -> None:
     Path("bad.py").write_text("import os\n\n1 / 0\n")
 
     found = mistakes("experiment: noop\nload: bad.py\n")
@@ -280,7 +280,7 @@ def test_an_experiment_of_a_file_that_nobody_named_is_asked_for(mistakes, wordin
         ),
     ],
 )
-def test_an_unknown_key_is_told_with_its_line_and_the_known_ones(
+def test_an_unknown_key_is_reported_with_its_line_and_the_known_ones(
     mistakes, text: str, place: str, meant: str, known: set[str]
 ) -> None:
     found = mistakes(text)

@@ -68,7 +68,7 @@ def test_a_folder_is_no_spec(tmp_path: Path, wording: Wording) -> None:
     wording(mistake)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path, wording: Wording) -> None:
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path, wording: Wording) -> None:
     with pytest.raises(SpecError) as error:
         load_spec(tmp_path / "spec.yaml")
 
@@ -77,7 +77,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path, wording: Wording) -> N
     wording(mistake)
 
 
-def test_a_name_that_no_file_can_have_is_told() -> None:
+def test_a_name_that_no_file_can_have_is_reported() -> None:
     with pytest.raises(SpecError) as error:
         load_spec(Path("a\0b.yaml"))
 

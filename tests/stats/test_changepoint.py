@@ -155,7 +155,7 @@ def test_a_step_too_near_to_the_end_of_a_short_history_is_not_called_a_drift(cut
     assert all(detect(np.exp(noise(16, seed, 0.02) + way).tolist()).drift is None for seed in range(20))
 
 
-def test_a_drift_that_begins_late_is_told_with_its_beginning() -> None:
+def test_a_drift_that_begins_late_is_reported_with_its_beginning() -> None:
     way = np.clip((np.arange(400) - 200) / 200, 0, 1)
 
     found = detect((100 * np.exp(noise(400) - 0.15 * way)).tolist())

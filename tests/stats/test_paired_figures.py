@@ -45,7 +45,7 @@ def test_one_pair_has_a_value_and_no_bounds():
     assert (found.low, found.high) == (0.0, math.inf)
 
 
-def test_no_pair_is_nothing_and_pairs_that_are_no_ratio_are_passed_over():
+def test_no_pair_is_nothing_and_pairs_that_are_no_ratio_are_ignored():
     assert ratio_of_pairs([], []) is None
     assert ratio_of_pairs([0.0, math.nan], [1.0, 1.0]) is None
     found = ratio_of_pairs([0.0, 1.0, 1.0], [5.0, 3.0, 3.0])

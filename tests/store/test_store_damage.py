@@ -154,7 +154,7 @@ def test_an_odd_url_is_one_message(url: str, tmp_path: Path, monkeypatch: pytest
     assert not list(tmp_path.iterdir())
 
 
-def test_a_damaged_name_is_told_by_a_list_of_runs(whole: Path, tmp_path: Path) -> None:
+def test_a_damaged_name_is_reported_by_a_list_of_runs(whole: Path, tmp_path: Path) -> None:
     file = planted(whole, tmp_path, "UPDATE runs SET name = ?", value=BAD_TEXT)
     with Store.open(f"sqlite:///{file}") as store, pytest.raises(StoreError, match="damaged"):
         store.runs()

@@ -121,7 +121,7 @@ def test_a_trial_without_executions_has_no_series(store: Store) -> None:
     run = begin(store)
     assert store.series(_trial(run)) == {}
     assert store.counts(_trial(run)) == {}
-    assert store.applied(_trial(run)) == {}
+    assert store.read_applied_settings(_trial(run)) == {}
     assert list(store.executions(_trial(run))) == []
 
 
@@ -144,7 +144,7 @@ def test_failures_are_the_first_ones_of_any_phase(store: Store) -> None:
 def test_applied_is_what_was_read_back_last(store: Store) -> None:
     run = begin(store)
     store.add("run-1", batch([execution(0, applied={"a": 1}), execution(1, applied={"a": 2}), execution(2)]))
-    assert store.applied(_trial(run)) == {"a": 2}
+    assert store.read_applied_settings(_trial(run)) == {"a": 2}
 
 
 def test_artifacts_come_back_byte_for_byte(store: Store) -> None:

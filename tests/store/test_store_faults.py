@@ -138,7 +138,7 @@ def test_a_password_among_the_options_is_not_shown() -> None:
     assert "cannot be reached" in _refusal(f"postgresql://me@127.0.0.1:1/db?password={SECRET}")
 
 
-def test_an_option_that_there_is_not_is_a_clear_error() -> None:
+def test_an_option_that_does_not_exist_is_a_clear_error() -> None:
     assert '"colour"' in _refusal("postgresql://me@127.0.0.1:1/db?colour=red")
 
 

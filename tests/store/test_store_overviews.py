@@ -71,7 +71,7 @@ def test_labels_stand_beside_scores(store: Store) -> None:
         given = store.label(stored.id, case, None, "ann", verdict, "", NOON)
         assert [label.id for label in given] == sorted({label.id for label in given})
     assert len(store.labels(LabelFilter(suite="desk", author="ann"))) == 6
-    found = store.labelled_scores(LabelFilter(benchmark="refunds"))
+    found = store.read_labelled_scores(LabelFilter(benchmark="refunds"))
     assert {(one.case, one.is_passed_by_person, one.is_passed_by_scorer) for one in found} == {
         ("c00", False, False),
         ("c01", False, True),

@@ -27,7 +27,7 @@ def stall(url: str) -> None:
 
 
 def state_of(store: Store) -> QueueState:
-    queued = store.queued_run("r1")
+    queued = store.read_queued_run("r1")
     assert queued is not None
     return queued.state
 

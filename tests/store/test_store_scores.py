@@ -192,7 +192,7 @@ def test_judging_breaks_off_without_a_trace(store: Store) -> None:
     assert list(store.case_table(_trial(run)).metrics["score"]) == [0.5] * 600
 
 
-def test_numbers_that_no_execution_has_are_passed_over(store: Store) -> None:
+def test_numbers_that_no_execution_has_are_ignored(store: Store) -> None:
     run = _suite_run(store)
     store.add("r1", batch([execution(0)]))
     assert store.rescore(_trial(run), [(0, {"score": 0.0}, None), (7, {"score": 1.0}, None)]) == 1
@@ -266,7 +266,7 @@ def test_versions_of_an_agent_count_as_one_and_suites_apart(store: Store) -> Non
     assert [one.run_id for one in store.latest_trials(since=NOON + timedelta(minutes=1))] == ["r2"]
 
 
-def test_a_trial_without_an_ok_measured_execution_is_passed_over(store: Store) -> None:
+def test_a_trial_without_an_ok_measured_execution_is_ignored(store: Store) -> None:
     _suite_run(store, "good")
     _suite_run(store, "bad", hours=1)
     store.add("good", batch([execution(0)]))

@@ -185,7 +185,7 @@ def test_what_is_done_tells_phase_case_and_repetition_of_each_suite_trial(store:
         execution(0, case="c2", status=Status.FAILED),
     ]
     store.add("r1", batch(made))
-    assert store.done("r1") == {
+    assert store.read_done("r1") == {
         0: {("warmup", "c1", 0), ("measured", "c2", 1), ("measured", "c1", 0), ("measured", "c2", 0)},
         1: set(),
     }
@@ -194,14 +194,14 @@ def test_what_is_done_tells_phase_case_and_repetition_of_each_suite_trial(store:
 def test_trials_of_code_are_not_told_case_by_case(store: Store) -> None:
     begin(store)
     store.add("run-1", batch([execution(0)]))
-    assert store.done("run-1") == {}
+    assert store.read_done("run-1") == {}
 
 
 def test_a_reopened_run_has_yet_to_do_what_was_not_settled(store: Store) -> None:
     begin(store, "r1", suite_plan(small_suite(), GPT))
     store.add("r1", batch([execution(0, case="c1"), execution(0, case="c2", status=Status.CANCELLED)]))
     store.reopen("r1", "me")
-    assert store.done("r1") == {0: {("measured", "c1", 0)}}
+    assert store.read_done("r1") == {0: {("measured", "c1", 0)}}
 
 
 def test_a_version_found_late_becomes_that_of_the_trials_agent(store: Store) -> None:

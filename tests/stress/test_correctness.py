@@ -112,7 +112,7 @@ def test_a_score_counts_only_what_is_right_and_in_time_with_the_interval_of_thos
     assert [some.low, some.high] == pytest.approx([0.3094, 0.4980], abs=1e-4)
 
 
-def test_answers_that_are_worse_under_pressure_are_told_with_an_interval_and_advice(wording: Wording):
+def test_answers_that_are_worse_under_pressure_are_reported_with_an_interval_and_advice(wording: Wording):
     judged = compute_correctness([scored(*answers(*[0.0] * 6, 1.0, 1.0))], CALM)
     assert judged is not None
     assert judged.change is not None
@@ -149,7 +149,9 @@ def test_one_case_tells_no_change_from_chance_and_no_score_tells_nothing(wording
     [([1.0, None, 0.0], "1 of 3 "), ([None, None], "2 of 2 ")],
     ids=["one", "all"],
 )
-def test_answers_that_no_scorer_can_judge_are_told(values: list[float | None], told: str, wording: Wording):
+def test_answers_that_no_scorer_can_judge_are_reported(
+    values: list[float | None], told: str, wording: Wording
+):
     def warnings(*values: float | None) -> tuple[str, ...]:
         bench = RuleBench(
             lambda load, prompts: replace(stretch(load, moments=(moment(0),)), scored=answers(*values))

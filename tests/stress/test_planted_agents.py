@@ -133,7 +133,7 @@ def test_a_healthy_function_does_not_leak_and_scores_one(tmp_path: Path):
     assert found.resources.peak_memory_bytes > 5 * MEGABYTE
 
 
-def test_a_program_that_ends_itself_is_told_with_its_exit_code_and_its_last_words(tmp_path: Path):
+def test_a_program_that_ends_itself_is_reported_with_its_exit_code_and_its_last_words(tmp_path: Path):
     bench = real_bench("", base=5.0, use=program(tmp_path, CRASHING))
     found = HighLoad(seconds=1.5, times=4.0, recovery_seconds=0.5).run(bench)
     assert found.is_broken
@@ -159,7 +159,7 @@ def stressed(folder: Path, name: str) -> StressOutcome:
     return done
 
 
-def test_what_fails_in_calm_is_told_in_its_own_words_everywhere_and_without_its_secrets(tmp_path: Path):
+def test_what_fails_in_calm_is_reported_in_its_own_words_everywhere_and_without_its_secrets(tmp_path: Path):
     done = stressed(tmp_path, "flaky").finding
     assert done.calm_errors.failed == pytest.approx(0.1 * done.calm_errors.ended, abs=2)
     (one,) = done.scenarios

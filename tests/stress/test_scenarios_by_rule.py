@@ -61,7 +61,7 @@ def judged(found: ScenarioFinding) -> dict[str, float | None]:
     ],
     ids=["held_up", "no_ports", "busy"],
 )
-def test_what_this_machine_could_not_do_is_told(
+def test_what_this_machine_could_not_do_is_reported(
     changed: dict[str, Any], held_up: float, told: str, wording: Wording
 ):
     bench = RuleBench(lambda load, prompts: replace(stretch(load, moments=CALM, **changed), held_up=held_up))
@@ -179,7 +179,7 @@ def test_latency_and_memory_that_creep_are_found_with_their_slopes():
     assert by_name["late_errors"].is_fine is True
 
 
-def test_what_stays_level_does_not_drift_and_errors_that_come_late_are_told():
+def test_what_stays_level_does_not_drift_and_errors_that_come_late_are_reported():
     steady = [moment(n, 0.1 + 0.001 * (n % 2)) for n in range(20)]
     course = tuple(steady + [moment(20 + n, 0.1 + 0.001 * (n % 2), 5, 5) for n in range(10)])
     found = SustainedLoad(seconds=30.0).run(RuleBench(lambda load, prompts: stretch(load, moments=course)))
@@ -354,7 +354,7 @@ def test_no_more_is_excused_than_did_not_end_well(good: int, more: int, unread: 
     assert 0 <= count_injected_failures(Traffic((), unread=unread), whole, Bounds()) <= more
 
 
-def test_the_slowest_way_back_is_told_by_its_name():
+def test_the_slowest_way_back_is_reported_by_its_name():
     bench = RuleBench(lambda load, prompts: stretch(load))
     assert {fault.kind for _, fault in FailureRecovery().timetable()} - {FaultKind.NONE} == set(_NAMES)
     assert FailureRecovery().not_for(bench) == ""

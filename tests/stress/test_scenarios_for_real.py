@@ -65,7 +65,7 @@ def test_errors_under_high_load_break_it_and_are_counted_by_kind():
     assert found.is_simulated
 
 
-def test_all_of_a_small_load_is_borne():
+def test_all_of_a_small_load_is_sustained():
     with quick() as server:
         found = HighLoad(seconds=1.0, times=2.0, recovery_seconds=0.5).run(real_bench(f"{server.url}/v1"))
     assert (found.offered, found.completed, found.errors, found.breach) == (40, 40, {}, None)
@@ -265,7 +265,7 @@ def test_the_process_behind_a_port_is_found_and_its_memory_seen():
         assert process is not None
         with Gauge("server", lambda: with_children(process), every=0.05).watching() as gauge:
             pass
-        found = gauge.taken()
+        found = gauge.summarize()
     assert found is not None
     assert found.peak_memory_bytes > 2**20
     assert all(sample.cpu >= 0 for sample in found.samples)
@@ -275,4 +275,4 @@ def test_nobody_behind_a_port_is_nothing_to_see():
     assert listening_on(1) is None
     with Gauge("", list).watching() as gauge:
         pass
-    assert gauge.taken() is None
+    assert gauge.summarize() is None

@@ -193,7 +193,7 @@ def test_ctrl_c_keeps_the_scenarios_that_are_done(assay: Assay):
         (("http://127.0.0.1:9/v1", "--quick", "--base", "5"), "127.0.0.1:9"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_message(
+def test_what_cannot_be_done_is_reported_in_one_message(
     assay_inline: AssayInline, arguments: tuple[str, ...], told: str, wording: Wording
 ):
     refusal = assay_inline("stress", *arguments).refusal

@@ -112,7 +112,7 @@ def test_a_resumed_stress_test_keeps_loads_sizes_and_objective(tmp_path: Path) -
     assert stress_resumption._describe_difference(first, cast(Any, SimpleNamespace(bench=alike))) == ()
 
 
-def test_a_baseline_that_has_changed_is_told_beside_what_was_measured_after_it(
+def test_a_baseline_that_has_changed_is_reported_beside_what_was_measured_after_it(
     tmp_path: Path, wording: Wording
 ) -> None:
     with Store.open(f"sqlite:///{tmp_path}/x.db") as store:

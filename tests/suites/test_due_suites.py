@@ -38,7 +38,7 @@ def test_a_suite_is_due_until_it_runs_and_again_when_its_time_has_come(project: 
     assert set(project("suite", "list", "--due", "--json").json) == {"due"}
 
 
-def test_a_mistake_in_a_scheduled_suite_is_told_with_its_place(project: AssayInline) -> None:
+def test_a_mistake_in_a_scheduled_suite_is_reported_with_its_place(project: AssayInline) -> None:
     project.write(
         "nightly.yaml", "suite: desk\nschedule: 0 25 * * *\nbenchmarks: [{id: a, cases: [{input: 1}]}]\n"
     )

@@ -178,7 +178,7 @@ def test_judging_again_tells_what_it_took_and_adds_it_up(assay_inline: AssayInli
     assert again["trials"][0]["judging"] == {"calls": 6, "tokens": 600, "usd": pytest.approx(0.6)}
 
 
-def test_a_cost_that_cannot_be_known_is_told_before_the_run_when_there_is_a_budget(
+def test_a_cost_that_cannot_be_known_is_reported_before_the_run_when_there_is_a_budget(
     assay_inline: AssayInline, wording: Wording
 ) -> None:
     web = {"name": "web", "type": "http", "url": "http://127.0.0.1:9/ask", "retries": 0}
@@ -254,7 +254,9 @@ def test_a_price_that_is_neither_free_nor_a_price_is_refused_with_its_line(
     wording(told)
 
 
-def test_public_models_that_the_list_does_not_know_are_told_before_the_run(assay_inline: AssayInline) -> None:
+def test_public_models_that_the_list_does_not_know_are_reported_before_the_run(
+    assay_inline: AssayInline,
+) -> None:
     models = ("gpt-4o-mini", "nobody-knows-it-1")
     agents = [{"name": model, "type": "openai", "model": model, "api_key": "unused"} for model in models]
     write(assay_inline, agents)

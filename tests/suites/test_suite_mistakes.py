@@ -74,7 +74,7 @@ def write_broken(assay: AssayInline) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "validate"])
-def test_every_mistake_is_told_at_once_and_nothing_is_run(
+def test_every_mistake_is_reported_at_once_and_nothing_is_run(
     assay_inline: AssayInline, wording: Wording, command: str
 ) -> None:
     write_broken(assay_inline)
@@ -124,7 +124,7 @@ def test_a_suite_without_agents_says_how_to_give_one(assay_inline: AssayInline, 
         ({"name": "judge", "agent": "nobody"}, "'nobody'"),
     ],
 )
-def test_a_scorer_that_cannot_be_made_is_told_before_anything_runs(
+def test_a_scorer_that_cannot_be_made_is_reported_before_anything_runs(
     assay_inline: AssayInline, options: dict[str, object], problem: str
 ) -> None:
     assay_inline.write("own.py", "def grade(output, expected): return 1\n")
@@ -132,7 +132,7 @@ def test_a_scorer_that_cannot_be_made_is_told_before_anything_runs(
     assert problem in assay_inline("run", "suite.yaml").refusal
 
 
-def test_agents_that_cannot_be_made_are_all_told_before_anything_runs(
+def test_agents_that_cannot_be_made_are_all_reported_before_anything_runs(
     assay_inline: AssayInline, wording: Wording
 ) -> None:
     agents = [
@@ -208,7 +208,7 @@ def test_broken_json_lines_that_are_deeply_nested_are_named(
     ],
     ids=["jsonl", "csv"],
 )
-def test_bytes_that_are_no_text_are_told_with_their_line(
+def test_bytes_that_are_not_text_are_reported_with_their_line(
     assay_inline: AssayInline, wording: Wording, name: str, content: bytes, told: dict[str, str]
 ) -> None:
     assay_inline.write(name, content)
@@ -266,7 +266,7 @@ agents:
 """
 
 
-def test_an_unknown_key_anywhere_is_told_with_its_line_and_the_known_ones(
+def test_an_unknown_key_anywhere_is_reported_with_its_line_and_the_known_ones(
     assay_inline: AssayInline, wording: Wording
 ) -> None:
     assay_inline.write("s.yaml", UNKNOWN)
@@ -292,7 +292,7 @@ def test_an_unknown_key_anywhere_is_told_with_its_line_and_the_known_ones(
     wording(wrong)
 
 
-def test_a_mistake_of_an_agent_is_told_where_it_is_defined(
+def test_a_mistake_of_an_agent_is_reported_where_it_is_defined(
     assay_inline: AssayInline, wording: Wording
 ) -> None:
     assay_inline.write("assay.toml", '[assay]\nagents = ["agents.yaml"]\n')

@@ -118,7 +118,7 @@ def test_a_broken_suite_cannot_be_registered(assay_inline: AssayInline, wording:
     wording(refusal, near="'input'")
 
 
-def test_a_variable_that_is_not_set_is_told_before_anything_runs(
+def test_a_variable_that_is_not_set_is_reported_before_anything_runs(
     assay_inline: AssayInline, wording: Wording
 ) -> None:
     agents = [{"name": "fine", "type": "oracle"}, {"name": "web", "type": "http", "url": "${WEB}/ask"}]

@@ -111,7 +111,7 @@ def test_an_agent_that_fails_has_the_score_0(project: AssayInline) -> None:
     assert result.json["question"]["verdict"] == "worse"
 
 
-def test_a_metric_that_there_is_not_ends_the_run_after_the_first_pairs_and_names_those_that_there_are(
+def test_an_unknown_metric_ends_the_run_after_the_first_pairs_and_the_known_ones_are_named(
     project: AssayInline, wording: Wording
 ) -> None:
     write(project, "right", "wrong", until={"decided": "secnds"})

@@ -76,7 +76,7 @@ def test_a_server_that_is_not_there_is_a_failure_of_the_answer(runtime: str) -> 
     agent.close()
 
 
-def test_a_runtime_that_there_is_not_is_told() -> None:
+def test_a_runtime_that_does_not_exist_is_reported() -> None:
     with pytest.raises(BadAgent, match="'trio'"):
         Client("m", runtime="trio")  # type: ignore[arg-type]
     with pytest.raises(BadAgent, match="http://"):
@@ -183,7 +183,9 @@ def test_a_team_on_a_real_model_is_measured_and_not_called_simulated(assay: Assa
 
 
 @needs_compiler
-def test_a_program_that_can_be_kept_nowhere_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_can_be_kept_nowhere_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(BadAgent, match=r"Not a directory.*XDG_CACHE_HOME"):

@@ -195,7 +195,7 @@ def test_targets_are_met_only_by_the_whole_interval() -> None:
     assert {g.figure: g.verdict for g in found(legs).grades}["speedup"] == "unsure"
 
 
-def test_the_best_of_several_teams_is_told_with_those_that_it_is_not_apart_from(wording: Wording) -> None:
+def test_the_best_of_several_teams_is_reported_with_those_that_it_is_not_apart_from(wording: Wording) -> None:
     fast, alike, slow = (
         replace(found(many(legs)), label=name)
         for name, legs in (("fast", TOGETHER), ("alike", TOGETHER), ("slow", CONTENDING))

@@ -137,7 +137,7 @@ def test_an_agent_that_fails_fails_its_leg_and_the_rest_is_kept(project: Assay) 
     assert "leg" not in (failed["applied"] or {})
 
 
-def test_an_agent_whose_process_dies_is_told_and_nobody_waits_for_it(
+def test_an_agent_whose_process_dies_is_reported_and_nobody_waits_for_it(
     project: Assay, wording: Wording
 ) -> None:
     project.write("agents.py", LOCAL + "\nimport os\ndef die(request):\n    os.kill(os.getpid(), 9)\n")
@@ -157,7 +157,7 @@ def test_an_agent_whose_process_dies_is_told_and_nobody_waits_for_it(
     wording(error)
 
 
-def test_an_agent_whose_program_ends_at_once_is_told_with_its_name(project: Assay) -> None:
+def test_an_agent_whose_program_ends_at_once_is_reported_with_its_name(project: Assay) -> None:
     agents = [
         {"name": "first", "type": "python", "target": "agents.py:answer"},
         {"name": "second", "type": "command", "command": ["false"]},

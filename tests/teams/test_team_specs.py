@@ -142,7 +142,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("which", MISTAKES)
-def test_a_mistake_is_told_with_file_line_and_key(assay_inline: AssayInline, which: str) -> None:
+def test_a_mistake_is_reported_with_file_line_and_key(assay_inline: AssayInline, which: str) -> None:
     line, told, number = MISTAKES[which]
     assay_inline.write(
         "team.yaml",
@@ -157,7 +157,7 @@ def test_a_mistake_is_told_with_file_line_and_key(assay_inline: AssayInline, whi
     assert f"team.yaml:{number}: {told}" in refusal
 
 
-def test_every_mistake_is_told_at_once(assay_inline: AssayInline) -> None:
+def test_every_mistake_is_reported_at_once(assay_inline: AssayInline) -> None:
     assay_inline.write("prompts.jsonl", '{"input": "A"}\n{"input": "B", "agent": "thrid"}\nnonsense\n')
     assay_inline.write(
         "team.yaml",
@@ -189,7 +189,7 @@ def test_a_team_of_one_and_a_file_that_is_none_are_refused(
         wording(refusal)
 
 
-def test_an_agent_that_cannot_be_made_is_told_before_anything_runs(
+def test_an_agent_that_cannot_be_made_is_reported_before_anything_runs(
     assay_inline: AssayInline, wording: Wording
 ) -> None:
     assay_inline.write(

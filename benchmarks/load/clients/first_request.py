@@ -10,4 +10,4 @@ from assay.load.build import LoadOptions, build_prepared_load
 if __name__ == "__main__":
     load = build_prepared_load(LoadOptions(f"{sys.argv[1]}/v1", model="m", concurrency=1, requests=1))
     print(time.monotonic(), flush=True)
-    load.measured()
+    load.measure()

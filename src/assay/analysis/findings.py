@@ -55,15 +55,15 @@ def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None
     swept = [trial for trial in trials if trial.stored.trial.experiment not in unswept]
     doubts = (
         *(doubt for trial in trials for doubt in scorer_doubts(trial, run.id)),
-        *_about_treatment(trials),
-        *_about_run(run),
+        *_check_treatment(trials),
+        *_check_run(run),
         *budget_doubts(run, trials),
         *(doubt for finding in found.values() for doubt in finding.doubts()),
         *_remarks(trials),
-        *(doubt for trial in trials for doubt in _about_trial(trial)),
-        *_about_missing_executions(run, trials),
+        *(doubt for trial in trials for doubt in _check_trial(trial)),
+        *_check_missing_executions(run, trials),
     )
-    axes, best = _of_sweep(run, swept)
+    axes, best = _analyse_sweep(run, swept)
     leads: tuple[Lead, ...] = ()
     if sum(trial.ratings is not None for trial in trials) > 1:
         from assay.analysis.ranking.leaders import find_leads
@@ -103,7 +103,7 @@ def read_findings(trials: Sequence[TrialReport]) -> tuple[list[TrialReport], dic
     return adjusted, found
 
 
-def _of_sweep(
+def _analyse_sweep(
     run: Run, trials: Sequence[TrialReport]
 ) -> tuple[tuple[AxisEffect, ...], tuple[BestPoint, ...]]:
     """What each axis did, and the best points; one trial alone has neither, and need not load what finds them."""
@@ -114,7 +114,7 @@ def _of_sweep(
     return axis_effects(trials), best_points(run, trials)
 
 
-def _about_run(run: Run) -> Iterator[Doubt]:
+def _check_run(run: Run) -> Iterator[Doubt]:
     """Warnings about the whole run: its machine, executions that shared it, a question that ended it, instruments that
     failed."""
     nodes = run.environment.nodes
@@ -143,7 +143,7 @@ def early_end(question: Question) -> Doubt:
     )
 
 
-def _about_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
+def _check_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
     """Warnings that a trial did not get the settings that its name says: told by what was read back, or by arms that are
     identical."""
     for trial in trials:
@@ -154,7 +154,7 @@ def _about_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
                 "The trial did not run with the settings in its name.",
                 trial.name,
             )
-    yield from _not_told(trials)
+    yield from _check_unreported_settings(trials)
     for arms in identical_arms(trials):
         names = ", ".join(f"'{arm.name}'" for arm in arms[:_NAMED]) + (", …" if len(arms) > _NAMED else "")
         yield Doubt(
@@ -164,8 +164,8 @@ def _about_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
         )
 
 
-def _not_told(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
-    """Once for all trials: it is the server, not the point, that does not tell."""
+def _check_unreported_settings(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
+    """Warn once for all trials about settings that the server does not report, as that depends on the server alone."""
     names = dict.fromkeys(name for trial in trials for name in settings_not_told(trial))
     if names:
         told = ", ".join(f"'{name}'" for name in names)
@@ -175,23 +175,23 @@ def _not_told(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
         )
 
 
-def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
+def _check_trial(trial: TrialReport) -> Iterator[Doubt]:
     """Warnings about one trial: failures, wrong results, recorded times, an early end, and processes that were none."""
     yield from _failures(trial)
     yield from _wrong_results(trial)
     yield from _check_recorded_times(trial)
     planned = trial.stored.trial
-    yield from _about_early_end(trial)
+    yield from _check_early_end(trial)
     if planned.isolation is Isolation.INLINE and planned.processes > 1:
         yield Doubt(
             "inline",
-            f"Its {planned.processes} processes ran as one, because isolation is inline: the interval is too narrow.",
+            f"The {planned.processes} processes ran as one, because isolation is inline: the interval is too narrow.",
             "Run with isolation: process.",
             trial.name,
         )
 
 
-def _about_early_end(trial: TrialReport) -> Iterator[Doubt]:
+def _check_early_end(trial: TrialReport) -> Iterator[Doubt]:
     """A trial that failed over and over up to its last planned execution lacks nothing, and its failures have a warning."""
     from assay.analysis.estimates.completion import count_without_result
 
@@ -199,10 +199,10 @@ def _about_early_end(trial: TrialReport) -> Iterator[Doubt]:
     if (reason := trial.stored.cut_short) and (missing or not plan.is_plan_known):
         planned = plan.number_of_planned_executions
         told = f"; {missing:,} of {count(planned)} never ran" if missing else ""
-        yield Doubt("stopped", f"It stopped early: {reason}{told}", trial=trial.name)
+        yield Doubt("stopped", f"The trial stopped early: {reason}{told}", trial=trial.name)
 
 
-def _about_missing_executions(run: Run, trials: Sequence[TrialReport]) -> Iterator[Doubt]:
+def _check_missing_executions(run: Run, trials: Sequence[TrialReport]) -> Iterator[Doubt]:
     if run.state is not RunState.INCOMPLETE:
         return
     from assay.analysis.estimates.completion import count_without_result
@@ -227,7 +227,7 @@ def _check_recorded_times(trial: TrialReport) -> Iterator[Doubt]:
     hint = "Add 'seconds' to the lines of the answers file."
     if not timed:
         yield Doubt(
-            "recorded", "Its recorded answers have no seconds, so speed is unrated.", hint, trial.name
+            "recorded", "The recorded answers have no seconds, so speed is unrated.", hint, trial.name
         )
     elif timed < trial.ok:
         message = f"{timed} of {trial.ok} recorded answers have seconds: times and speed cover only those."
@@ -273,7 +273,7 @@ def _wrong_results(trial: TrialReport) -> Iterator[Doubt]:
             "wrong-results",
             f"'{name}' is {show(estimate.mean, unit)} on average, not {show(right[name], unit)}: {count(wrong)} of "
             f"{count(estimate.n)} executions had wrong results.",
-            "Its times are not those of right work.",
+            "The times are those of wrong results.",
             trial.name,
         )
 

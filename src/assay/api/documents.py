@@ -52,14 +52,14 @@ def compare(*sides: str | Path, **options: Unpack[CompareOptions]) -> Comparison
             return _history(store, names, given)
         if len(sides) != 2:
             raise PlanError(f"head_to_head compares two sides, not {len(sides)}. Use: type='multi_agent'")
-        return _two(store, names, given)
+        return _compare_two(store, names, given)
 
 
 def _open_store(given: Mapping[str, Any]) -> Store:
     return open_store(given.get("db"), find_settings(Path.cwd()))
 
 
-def _two(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
+def _compare_two(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
     """Two sides, metric by metric. Whoever asks for certain metrics is not shown the ratings, which rest on all of them."""
     found = comparing.compare_refs(
         store,
@@ -96,11 +96,11 @@ def _history(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> Co
 
 
 def gate(run: str | Path = "last", **options: Unpack[GateOptions]) -> GateResult:
-    """Hold a run against a baseline; `passed` says whether the evidence shows nothing worse.
+    """Check a run against a baseline; `passed` says whether there is no evidence that anything got worse.
 
-    The document of `assay gate --json`. `tolerance` is a share for all metrics, or a mapping of metrics to shares.
-    `max_lost` is the number of cases that may be lost, `require` the limits that every trial has to keep.
-    With `rerun_baseline`, both sides are run again, interleaved in one new run, and that is judged.
+    Returns the document of `assay gate --json`. `tolerance` is a share for all metrics, or a mapping of metrics to shares.
+    `max_lost` is the number of cases that may be lost, `require` the limits that every trial must meet.
+    With `rerun_baseline`, both sides are run again, interleaved in one new run, and that run is judged.
     """
     given = check_options("gate", GateOptions, options)
     if extra := [

@@ -75,7 +75,7 @@ def _agent(name: str | None, given: Any, session: SessionFunctions) -> AgentUse:
 
 @dataclass(frozen=True, slots=True)
 class _ImportPath:
-    """Where a fresh process finds a function."""
+    """The place from which a fresh process can import a function."""
 
     module: str
     name: str

@@ -30,7 +30,7 @@ _STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True)
 
 
 class RunOptions(TypedDict, total=False):
-    """What `assay.run` takes: the options of the command `assay run`, and objects."""
+    """Keywords of `assay.run`: the options of the command `assay run`, which here may also be Python objects."""
 
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
@@ -99,7 +99,7 @@ class RunOptions(TypedDict, total=False):
 
 
 class CompareOptions(TypedDict, total=False):
-    """What `assay.compare` takes beside the sides: the options of the command `assay compare`."""
+    """Keywords of `assay.compare`: the options of the command `assay compare`."""
 
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
@@ -116,7 +116,7 @@ class CompareOptions(TypedDict, total=False):
 
 
 class GateOptions(TypedDict, total=False):
-    """What `assay.gate` takes beside the run: the options of the command `assay gate`."""
+    """Keywords of `assay.gate`: the options of the command `assay gate`."""
 
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
@@ -141,7 +141,7 @@ class GateOptions(TypedDict, total=False):
 
 
 class LeaderboardOptions(TypedDict, total=False):
-    """What `assay.leaderboard` takes: the options of the command `assay leaderboard`."""
+    """Keywords of `assay.leaderboard`: the options of the command `assay leaderboard`."""
 
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 

@@ -132,7 +132,7 @@ class GateResult(DocumentResult):
 
     @property
     def passed(self) -> bool:
-        """Whether the evidence shows nothing worse than the baseline."""
+        """Whether there is no evidence that anything got worse than the baseline."""
         return bool(self["passed"])
 
 
@@ -144,7 +144,7 @@ class LeaderboardResult(list[dict[str, Any]]):
         self._show = show
 
     def to_dict(self) -> dict[str, Any]:
-        """The same under the one key `leaderboards`."""
+        """Return the leaderboards under the key `leaderboards`."""
         return {"leaderboards": list(self)}
 
     def to_pandas(self) -> Frame:

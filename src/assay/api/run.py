@@ -64,7 +64,7 @@ _SIGNAL_SECONDS = 0.1
 
 
 def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunResult:
-    """Run a suite, a spec, a Python file or an experiment, or `cases` of your own, and return what was found.
+    """Run a suite, a spec, a Python file or an experiment, or `cases` of your own, and return the result.
 
     Takes the options of `assay run`. Functions that other processes can import run in a process of their own; lambdas,
     closures and functions of the script or notebook itself run inline, which `result.isolation` says.
@@ -92,7 +92,7 @@ def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> N
     if "resume" in given:
         if target is not None or given.keys() - _OF_RESUME:
             raise PlanError(
-                "run(resume=…) takes no target, and beside it only: "
+                "run(resume=…) takes no target, and of the keywords only: "
                 f"{', '.join(sorted(_OF_RESUME - {'resume'}))}."
             )
         return
@@ -164,7 +164,7 @@ def watching(plan: Plan, given: Mapping[str, Any], done: int = 0) -> AbstractCon
 def _request(
     target: str | None, given: Mapping[str, Any], session: SessionFunctions, store: Store
 ) -> RunRequest:
-    """The same request that the command makes of its options. `cases` are ids where there is a target, else the cases."""
+    """Build the request that the command builds from its options. With a target, `cases` are ids; without one, the cases themselves."""
     agents = build_agents(given.get("agents"), session)
     suite = build_suite(given, session) if target is None else None
     ids = frozenset(as_list(given.get("cases"))) if target is not None else frozenset()

@@ -93,7 +93,7 @@ class Player:
     def _describe_miss(self, method: str, path: str, body: Any, recorded: int) -> str:
         if recorded:
             times = "once" if recorded == 1 else f"{recorded} times"
-            return f"{method} {path} was recorded {times} but requested once more than that: {_short(prompt_of(body))}"
+            return f"{method} {path} was requested {recorded + 1} times but recorded only {times}: {_short(prompt_of(body))}"
 
         def likeness(exchange: RecordedExchange) -> float:
             is_same_path = exchange.path == path
@@ -103,8 +103,8 @@ class Player:
 
         nearest = max(self._exchanges, key=likeness)
         return (
-            f"Nothing is recorded for {method} {path}: {_short(prompt_of(body))} "
-            f"The nearest recorded request is {nearest.method} {nearest.path}: {_short(nearest.prompt)} "
+            f"There is no recording of {method} {path}: {_short(prompt_of(body))}. "
+            f"The most similar one is {nearest.method} {nearest.path}: {_short(nearest.prompt)}. "
             f"{_difference(nearest.body, body)}"
         ).strip()
 

@@ -38,10 +38,12 @@ def info(session: Session) -> None:
         return
     for key, value in facts.items():
         if key == "rows":
+            width = max(map(len, value))
             for table, rows in value.items():
-                echo(f"  {table:<14} {count(rows):>12} rows")
+                echo(f"  {table:<{width}} {count(rows):>12} {'row' if rows == 1 else 'rows'}")
         else:
-            echo(f"{key:<16} {size(value) if key == 'size_bytes' and value is not None else value}")
+            name = key.removesuffix("_bytes")
+            echo(f"{name:<16} {size(value) if key == 'size_bytes' and value is not None else value}")
     session.next("assay runs list", "assay db prune --keep 100 --dry-run")
 
 

@@ -87,7 +87,7 @@ def _show_progress(session: Session) -> Iterator[Callable[[float], None]]:
 
 
 def _detect_lines(file: str) -> int:
-    """Each line is answered when it comes, so that another program can ask one question after the other."""
+    """Answer each line as it arrives, so that another program can send one question after the other."""
     is_whole = True
     for number, line in enumerate(_lines(file), 1):
         if line.strip():

@@ -90,7 +90,9 @@ def _print(document: dict[str, Any]) -> None:
     for name, extra in document["extras"].items():
         _row(
             name,
-            extra["for"] if extra["installed"] else f"not installed: {extra['install']}",
+            f"installed ({extra['for']})"
+            if extra["installed"]
+            else f"not installed ({extra['for']}): {extra['install']}",
             extra["installed"],
         )
     for node in document.get("nodes", ()):

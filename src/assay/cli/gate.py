@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     "--rerun-baseline",
     "is_rerun",
     is_flag=True,
-    help="Run the agents of the baseline and of RUN again, interleaved in one new run, and judge that: removes run-to-run noise from times.",
+    help="Run the agents of the baseline and of RUN again, interleaved in one new run, and judge that run: this removes run-to-run noise from times.",
 )
 @click.option(
     "--repetitions",
@@ -215,6 +215,6 @@ def _guilty(found: Gate) -> list[str]:
 
     lost = (flips.trial for flips in found.flips if flips.lost)
     unmet = (requirement.trial for requirement in found.unmet)
-    judged = (comparison.trial_b for comparison in found.judged(Verdict.WORSE))
+    judged = (comparison.trial_b for comparison in found.select_by_verdict(Verdict.WORSE))
     worse = {*found.broken, *found.unscored, *found.incomplete, *judged, *lost, *unmet}
     return [trial.stored.trial.agent.name for trial in found.b.trials if trial.name in worse][:1]

@@ -271,7 +271,7 @@ def init(session: Session, folder: Path, force: bool) -> None:
     present = [name for name in FILES if (folder / name).exists()]
     if present and not force:
         raise AssayError(
-            f"'{folder}' has {', '.join(present)} already. Choose another folder, or overwrite with --force."
+            f"'{folder}' already contains {', '.join(present)}. Choose another folder, or overwrite with --force."
         )
     try:
         _write(folder)

@@ -36,7 +36,7 @@ def label(
     with session.store() as store:
         given = label_case(store, ref, case, agent, benchmark, LabelVerdict(verdict), note, getpass.getuser())
         suite = store.run(ref).suite
-        labelled = store.labelled_scores(LabelFilter(suite=suite.name if suite else ""))
+        labelled = store.read_labelled_scores(LabelFilter(suite=suite.name if suite else ""))
     agreements = compute_agreements(labelled)
     if session.is_json:
         session.emit(labels_document(given, agreements))

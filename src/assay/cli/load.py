@@ -162,7 +162,7 @@ def load(
                 levels=levels if len(levels) > 1 else (),
                 repetitions=repetitions,
                 tags=labels,
-                watch_chunk=_both(keep, count),
+                watch_chunk=_combine_watchers(keep, count),
             )
         return _finish(session, done, asked, options, levels)
 
@@ -329,7 +329,7 @@ def _serve_own_metrics(session: Session, port: int | None) -> Iterator[WatchChun
         yield counters.add
 
 
-def _both(first: WatchChunk | None, second: WatchChunk | None) -> WatchChunk | None:
+def _combine_watchers(first: WatchChunk | None, second: WatchChunk | None) -> WatchChunk | None:
     """A function that calls those of the two that there are, or None."""
     watchers = [watch for watch in (first, second) if watch is not None]
     if len(watchers) < 2:

@@ -171,7 +171,7 @@ def _exit_code(arguments: list[str] | None) -> int:
             return report_crash(error, arguments)
         return _refuse(AssayError(describe_os_error(error)))
     except SystemExit as end:
-        return _refuse(AssayError(f"Loaded code called sys.exit({end.code!r})."))
+        return _refuse(AssayError(f"Imported code called sys.exit({end.code!r})."))
     except BaseException as error:
         return report_crash(error, arguments)
     return report_crash(threads.error, arguments) if threads.error is not None else answer

@@ -22,7 +22,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def page_options(command: Command) -> Command:
-    """The same two options as those of `assay report`."""
+    """Add the options --format and --out of `assay report` to a command."""
     chosen = click.option(
         "--format",
         "formats",

@@ -41,7 +41,9 @@ STATES = ("detected", "investigating", "confirmed", "resolved", "false_positive"
     "--mark", nargs=2, metavar="ID STATE", help=f"Set the state of a regression: {', '.join(STATES)}."
 )
 @click.option("--note", metavar="TEXT", help="With --mark: why.")
-@click.option("--all", "with_closed", is_flag=True, help="Also show resolved ones and false positives.")
+@click.option(
+    "--all", "with_closed", is_flag=True, help="Also show resolved regressions and false positives."
+)
 @common
 def regressions(
     session: Session,

@@ -204,25 +204,25 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
 
     # Everything that can be refused comes before the first execution: the plan, the formats of reports, and what a user would
     # want to know before paying. The store is opened after that, while the first worker starts: both take a while.
-    with session.store_when_needed() as opened:
+    with session.store_when_needed() as open_store:
         with flags_named(str(target)):
-            plan = prepare(_request(str(target), options, opened), session.settings, opened)
+            plan = prepare(_request(str(target), options, open_store), session.settings, open_store)
         formats = chosen_formats(options)
         _warn_of_blind_spots(session, plan)
         _warn_of_cases(session, plan)
         if dry_run:
-            return preview(session, plan, opened())
+            return preview(session, plan, open_store())
         with start_ahead(plan):
             from assay.pipeline import run as running
 
-            store = opened()
+            store = open_store()
             _announce(session, plan, store)
             with watching(session, plan) as watch:
                 done = running.run_plan(plan, store, watch)
         return finish(session, store, done.id, formats, options["out"])
 
 
-def _request(target: str, options: dict[str, Any], opened: Callable[[], Store]) -> RunRequest:
+def _request(target: str, options: dict[str, Any], open_store: Callable[[], Store]) -> RunRequest:
     """The options as `pipeline.planning` takes them; --failed becomes the cases that failed in that run."""
     from assay.model import Budget
     from assay.plan.suite import CaseFilter
@@ -232,7 +232,7 @@ def _request(target: str, options: dict[str, Any], opened: Callable[[], Store]) 
     if options["failed"]:
         from assay.pipeline.ratings import find_failed_cases
 
-        failed = find_failed_cases(opened(), options["failed"])
+        failed = find_failed_cases(open_store(), options["failed"])
     return RunRequest(
         target,
         changes(options),
@@ -321,7 +321,7 @@ def changes(options: dict[str, Any]) -> dict[str, Any]:
         if options[name] is not None
     }
     named = {"params": params, "sweep": sweep, "iterations": iterations, **plain}
-    if until := _until(options):
+    if until := _read_until(options):
         named["until"] = until
     if options["load"]:
         named["load"] = list(options["load"])
@@ -339,7 +339,7 @@ def executor_settings(texts: Sequence[str]) -> dict[str, Any]:
     return dict(setting(text.removeprefix(EXECUTOR)) for text in texts if text.startswith(EXECUTOR))
 
 
-def _until(options: dict[str, Any]) -> dict[str, Any]:
+def _read_until(options: dict[str, Any]) -> dict[str, Any]:
     """The key `until` of a spec: run pairs until the metric is decided, at most `max` of them. Teams lack these options."""
     from assay.cli.values import share_of
 

@@ -79,12 +79,12 @@ class Session:
         with contextlib.ExitStack() as until_done:
 
             @functools.cache
-            def opened() -> Store:
+            def open_store() -> Store:
                 return until_done.enter_context(self.store())
 
             if self.workspace or not will_open(self.db or self.settings.db):
-                opened()
-            yield opened
+                open_store()
+            yield open_store
 
     @contextlib.contextmanager
     def output_reserved(self) -> Iterator[None]:

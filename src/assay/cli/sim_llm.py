@@ -49,10 +49,13 @@ SHARE = click.FloatRange(0, 1)
 
 
 @click.command("sim-llm")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Address to listen on."
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="N",
     default=9000,
     show_default=True,
     help="Port to listen on; 0 picks a free one.",
@@ -71,18 +74,32 @@ SHARE = click.FloatRange(0, 1)
 @click.option(
     "--tokens",
     type=click.IntRange(1, 1_000_000),
+    metavar="N",
     default=20,
     show_default=True,
-    help="Length of an answer, unless max_tokens or a known answer makes it shorter.",
+    help="Tokens of an answer, unless max_tokens or a known answer makes it shorter.",
 )
 @click.option(
-    "--jitter", type=SHARE, default=0.0, show_default=True, help="How much each delay varies; 0.2 is ±20 %."
+    "--jitter",
+    type=SHARE,
+    metavar="SHARE",
+    default=0.0,
+    show_default=True,
+    help="How much each delay varies; 0.2 is ±20 %.",
 )
 @click.option(
-    "--slots", type=click.IntRange(1), help="Requests served concurrently; others queue. Default: unlimited."
+    "--slots",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Requests served concurrently; others queue. Default: unlimited.",
 )
 @click.option(
-    "--error-rate", type=SHARE, default=0.0, show_default=True, help="Share of requests that get a 500."
+    "--error-rate",
+    type=SHARE,
+    metavar="SHARE",
+    default=0.0,
+    show_default=True,
+    help="Share of requests that get a 500.",
 )
 @click.option(
     "--rate-limit", type=rate, metavar="R/s", help="Requests above this rate get a 429 with Retry-After."
@@ -90,6 +107,7 @@ SHARE = click.FloatRange(0, 1)
 @click.option(
     "--disconnect-rate",
     type=SHARE,
+    metavar="SHARE",
     default=0.0,
     show_default=True,
     help="Share of requests whose connection is closed halfway.",
@@ -97,11 +115,14 @@ SHARE = click.FloatRange(0, 1)
 @click.option(
     "--skill",
     type=SHARE,
+    metavar="SHARE",
     default=0.8,
     show_default=True,
     help="Share of correct answers to prompts with a sum such as 12 + 7, or with [[expected: X]].",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed for faults and answers.")
+@click.option(
+    "--seed", type=int, metavar="N", default=1, show_default=True, help="Seed for faults and answers."
+)
 @click.option(
     "--load-time",
     type=duration,
@@ -113,6 +134,7 @@ SHARE = click.FloatRange(0, 1)
 @click.option(
     "--max-context",
     type=click.IntRange(4),
+    metavar="N",
     default=131_072,
     show_default=True,
     help="Largest context in tokens: Ollama's endpoints silently reduce a larger num_ctx to it.",

@@ -130,9 +130,9 @@ def _print_due(session: Session) -> None:
 
 
 def _due_text(moment: datetime | None) -> str:
-    from assay.report.figures import scheduled_time
+    from assay.report.figures import format_scheduled_time
 
-    return f"  next: {scheduled_time(moment)}" if moment else ""
+    return f"  next: {format_scheduled_time(moment)}" if moment else ""
 
 
 @suite.command()

@@ -123,7 +123,7 @@ class AnthropicReply:
     def answer(self) -> Answer:
         return Answer(
             self._pieces.text,
-            tuple(call.made() for _, call in sorted(self._calls.items())),
+            tuple(call.build() for _, call in sorted(self._calls.items())),
             _usage(self._usage),
             first_token_seconds=self._pieces.first_seconds,
             content_seconds=tuple(self._pieces.seconds),

@@ -75,7 +75,7 @@ class OllamaReply:
     def take(self, line: NdjsonLine) -> None:
         document = parse_json(line.text)
         if not isinstance(document, Mapping):
-            raise InvalidAnswer(f"this is not an answer of Ollama: {excerpt(line.text)}")
+            raise InvalidAnswer(f"this is not an Ollama answer: {excerpt(line.text)}")
         if document.get("error"):
             raise AgentError(f"the server says: {format_server_error(document['error'])}")
         message = document.get("message") or {}
@@ -109,7 +109,7 @@ class OllamaReply:
                 durations[name] = nanoseconds * _NANO
         return Answer(
             self._pieces.text,
-            tuple(call.made() for call in self._calls),
+            tuple(call.build() for call in self._calls),
             Usage(last.get(USAGE.input), last.get(USAGE.output), api_calls=1),
             first_token_seconds=self._pieces.first_seconds if self._is_streamed else None,
             model=last.get("model"),

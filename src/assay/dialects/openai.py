@@ -147,7 +147,7 @@ class ChatCompletion:
             raise InvalidAnswer("the stream ended without any choice")
         return Answer(
             self._pieces.text,
-            tuple(call.made() for _, call in sorted(self._calls.items())),
+            tuple(call.build() for _, call in sorted(self._calls.items())),
             usage_of(self._usage),
             cost_in(self._usage),
             first_token_seconds=self._pieces.first_seconds,

@@ -119,7 +119,7 @@ class PartialToolCall:
         if arguments:
             self._arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
 
-    def made(self) -> ToolCall:
+    def build(self) -> ToolCall:
         return ToolCall(self._name, arguments_of("".join(self._arguments), self._name))
 
 

@@ -19,7 +19,7 @@ def text_in(document: Any) -> str:
     """
     if not isinstance(document, dict):
         return str(document)
-    for read in (_in_response, _in_choices, _in_message, _in_content_blocks):
+    for read in (_read_response, _read_choices, _read_message, _read_content_blocks):
         if (text := read(document)) is not None:
             return text
     # Ollama's `response`, and what answers over plain HTTP call their text.
@@ -34,7 +34,7 @@ def plain_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _in_response(document: dict[str, Any]) -> str | None:
+def _read_response(document: dict[str, Any]) -> str | None:
     """OpenAI's Responses API: what an event adds, or all of a whole answer. Other events repeat what deltas have said."""
     if not (str(document.get("type")).startswith("response.") or document.get("object") == "response"):
         return None
@@ -44,7 +44,7 @@ def _in_response(document: dict[str, Any]) -> str | None:
     return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "output_text")
 
 
-def _in_choices(document: dict[str, Any]) -> str | None:
+def _read_choices(document: dict[str, Any]) -> str | None:
     """OpenAI's chat and completions, whole or streamed; of several choices the first."""
     for choice in document.get("choices") or ():
         part = choice.get("delta") or choice.get("message") or choice
@@ -52,7 +52,7 @@ def _in_choices(document: dict[str, Any]) -> str | None:
     return None
 
 
-def _in_message(document: dict[str, Any]) -> str | None:
+def _read_message(document: dict[str, Any]) -> str | None:
     """Ollama's chat, and the events of Anthropic; a message that only begins has an empty list for its content."""
     for name in ("message", "delta", "content_block"):
         part = document.get(name)
@@ -61,7 +61,7 @@ def _in_message(document: dict[str, Any]) -> str | None:
     return None
 
 
-def _in_content_blocks(document: dict[str, Any]) -> str | None:
+def _read_content_blocks(document: dict[str, Any]) -> str | None:
     """A whole message of Anthropic."""
     content = document.get("content")
     if not isinstance(content, list):

@@ -23,7 +23,7 @@ from assay.plugin.outcome import Outcome, split_result
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkResult:
-    """What calling a benchmark measured. Times are those of one call, in milliseconds where the name says so.
+    """The result of calling a benchmark. Times are those of one call, in milliseconds if the name says so.
 
     It may be awaited, which returns it unchanged: scripts that await every benchmark work for sync functions, too.
     """
@@ -37,42 +37,42 @@ class BenchmarkResult:
 
     @property
     def total_time_ms(self) -> float:
-        """All measured executions together."""
+        """Time of all measured executions together."""
         return sum(self.times_s) * 1e3
 
     @property
     def avg_time_ms(self) -> float:
-        """Mean."""
+        """Mean time of a call."""
         return statistics.fmean(self.times_s) * 1e3
 
     @property
     def min_time_ms(self) -> float:
-        """Fastest."""
+        """Time of the fastest call."""
         return min(self.times_s) * 1e3
 
     @property
     def max_time_ms(self) -> float:
-        """Slowest."""
+        """Time of the slowest call."""
         return max(self.times_s) * 1e3
 
     @property
     def std_dev_ms(self) -> float:
-        """Standard deviation; 0 for one execution."""
+        """Standard deviation of the time of a call; 0 for one execution."""
         return statistics.stdev(self.times_s) * 1e3 if len(self.times_s) > 1 else 0.0
 
     @property
     def p50_ms(self) -> float:
-        """Median."""
+        """Median time of a call."""
         return self._percentile(0.50)
 
     @property
     def p95_ms(self) -> float:
-        """95th percentile."""
+        """95th percentile of the time of a call."""
         return self._percentile(0.95)
 
     @property
     def p99_ms(self) -> float:
-        """99th percentile."""
+        """99th percentile of the time of a call."""
         return self._percentile(0.99)
 
     @property
@@ -184,7 +184,7 @@ def build_outcome(result: Any) -> Outcome:
     if isinstance(result, Mapping):
         return split_result(result)
     if inspect.isawaitable(result):
-        return Outcome(problem="The function returned something to await; declare it with `async def`.")
+        return Outcome(problem="The function returned an awaitable; declare it with `async def`.")
     return Outcome()
 
 

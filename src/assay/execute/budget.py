@@ -39,7 +39,7 @@ class Spending:
 
     @property
     def is_over(self) -> bool:
-        return _beyond(self.usd, self.budget.usd) or _beyond(self.tokens, self.budget.tokens)
+        return _is_used_up(self.usd, self.budget.usd) or _is_used_up(self.tokens, self.budget.tokens)
 
 
 def known_tokens(measurements: Mapping[str, float]) -> float:
@@ -48,5 +48,5 @@ def known_tokens(measurements: Mapping[str, float]) -> float:
     return measurements.get("tokens", halves)
 
 
-def _beyond(spent: float, ceiling: float | None) -> bool:
+def _is_used_up(spent: float, ceiling: float | None) -> bool:
     return ceiling is not None and spent >= ceiling

@@ -35,12 +35,12 @@ def from_checkout(job: Job, checkout: Checkout) -> Job:
     """
     job = replace(job, checkout=checkout)
     if job.cleanup is not None:
-        job = replace(job, cleanup=replace(job.cleanup, folder=checkout.moved(job.cleanup.folder)))
+        job = replace(job, cleanup=replace(job.cleanup, folder=checkout.map_path(job.cleanup.folder)))
     if job.agent is None:
-        load = tuple(map(checkout.moved, job.load))
-        return replace(job, experiment=checkout.moved(job.experiment), load=load)
+        load = tuple(map(checkout.map_path, job.load))
+        return replace(job, experiment=checkout.map_path(job.experiment), load=load)
     options: Any = _move_paths(dict(job.agent.options), checkout)
-    folder = checkout.moved(str(Path(job.agent.folder or ".").resolve()))
+    folder = checkout.map_path(str(Path(job.agent.folder or ".").resolve()))
     # Found there, it would be called dirty as soon as Python has written its caches.
     version = job.agent.version or checkout.commit[:10]
     return replace(job, agent=replace(job.agent, options=options, folder=folder, version=version))
@@ -50,9 +50,9 @@ def enter_checkout(checkout: Checkout) -> None:
     """Change the working folder and `sys.path` of this process from folders of the repository to those of the checkout."""
     here = str(Path.cwd().resolve())
     places = [str(Path(place).resolve()) for place in sys.path if place]
-    moved = dict.fromkeys(checkout.moved(place) for place in places if checkout.moved(place) != place)
+    moved = dict.fromkeys(checkout.map_path(place) for place in places if checkout.map_path(place) != place)
     sys.path[:0] = [place for place in moved if Path(place).is_dir()]
-    if (folder := checkout.moved(here)) != here:
+    if (folder := checkout.map_path(here)) != here:
         os.chdir(folder if Path(folder).is_dir() else checkout.folder)
 
 
@@ -65,13 +65,13 @@ def find_strays(checkout: Checkout) -> list[str]:
     return sorted(
         str(Path(file).relative_to(checkout.original))
         for file in files
-        if checkout.moved(file) != file and "site-packages" not in Path(file).parts
+        if checkout.map_path(file) != file and "site-packages" not in Path(file).parts
     )
 
 
 def _move_paths(value: Any, checkout: Checkout) -> Any:
     if isinstance(value, str):
-        return checkout.moved(value)
+        return checkout.map_path(value)
     if isinstance(value, Mapping):
         return {key: _move_paths(item, checkout) for key, item in value.items()}
     return [_move_paths(item, checkout) for item in value] if isinstance(value, Sequence) else value

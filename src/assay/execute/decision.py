@@ -138,7 +138,7 @@ class Deciding:
         return Ruling(look.decision.value, look.pairs, look.left_out, look.ratio, look.low, high)
 
     def trim_trials(self) -> dict[int, Trial]:
-        """Each trial as if it had been planned to go just as far as it went."""
+        """Return each trial as if it had been planned to end where it ended."""
         processes: dict[int, int] = defaultdict(int)
         cases: defaultdict[int, set[str]] = defaultdict(set)
         for trial, process, case in (unit for unit, side in self._sides.items() if side.seen):

@@ -108,7 +108,7 @@ class Account(ABC):
         return execution
 
     def stand_in_for_all(self, status: Status, error: str, log: str | None = None) -> tuple[Execution, ...]:
-        """The same for every execution that is due; the first has the log."""
+        """Record a stand-in for every execution that is due; the first has the log."""
         first = self.stand_in(status, error, log=log)
         others = [
             replace(first, phase=phase, repetition=repetition, case=case, log=None)

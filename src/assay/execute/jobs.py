@@ -65,7 +65,7 @@ def jobs(assignment: Assignment, ended: Set[int]) -> Iterator[Job]:
                 _asking(assignment, trial, process, job, shares), recorded.get(trial.index)
             )
         elif trial.suite:
-            job = _of_suite(assignment, trial, process, job)
+            job = _build_code_job(assignment, trial, process, job)
         if checkout := plan.checkouts.get(trial.index):
             job = from_checkout(job, checkout)
         if not account_of(job).is_closed():
@@ -96,7 +96,7 @@ def _order(plan: Plan) -> Iterator[tuple[Trial, int]]:
 
 
 def _pairs(plan: Plan) -> Iterator[tuple[Trial, int]]:
-    """Both arms next to each other, in an order drawn for each pair."""
+    """Put both arms of a pair next to each other, in an order drawn for each pair."""
     trials = {trial.index: trial for trial in plan.trials}
     chance = random.Random(plan.seed)
     for block in blocks(plan):
@@ -133,7 +133,7 @@ def count_processes(trial: Trial, order: Order) -> int:
 
 
 def _job(assignment: Assignment, trial: Trial, process: int) -> Job:
-    """What all kinds of jobs have in common; `_asking` and `_of_suite` add what a suite needs."""
+    """What all kinds of jobs have in common; `_asking` and `_build_code_job` add what a suite needs."""
     plan = assignment.plan
     done: dict[str, int] = {
         phase: assignment.progress.get((trial.index, process, phase), 0) for phase in Phase
@@ -260,7 +260,7 @@ def _alternate(
     yield from waiting
 
 
-def _of_suite(assignment: Assignment, trial: Trial, process: int, job: Job) -> Job:
+def _build_code_job(assignment: Assignment, trial: Trial, process: int, job: Job) -> Job:
     """The job of code in a suite: one case in one process, the next case in the next."""
     benchmark = _benchmark(assignment.plan, trial)
     job = replace(job, is_rated=True, wants_memory=_wants_memory(benchmark))

@@ -192,7 +192,7 @@ def answers_of(execution: Execution) -> list[Answer]:
 
 
 def score_measurements(scores: Sequence[Score]) -> dict[str, float]:
-    """Each named score, `score` as their weighted mean, and what judging used up."""
+    """Return each named score, `score` as their weighted mean, and what judging used."""
     found = {f"score.{score.name}": score.value for score in scores if score.value is not None}
     if (mean := compute_weighted_score(scores)) is not None:
         found["score"] = mean

@@ -160,7 +160,7 @@ def _executions(
         yield from ([execution] for execution in asker.one_by_one(alone, status_block, read_log))
         if job.concurrency > 1:
             status_block.begin(Phase.MEASURED, MANY)
-            yield from _at_once(job, asker, numbers, pool, status_block)
+            yield from _ask_concurrently(job, asker, numbers, pool, status_block)
     finally:
         beating.cancel()
 
@@ -173,7 +173,7 @@ async def _beat(status_block: StatusBlock, asker: Asker, limit: float | None) ->
         await asyncio.sleep(pause)
 
 
-def _at_once(
+def _ask_concurrently(
     job: Job, asker: Asker, numbers: Iterator[tuple[Phase, int]], pool: AgentPool, status_block: StatusBlock
 ) -> Iterator[list[Execution]]:
     """Executions in slices of time: the event loop is left only now and then, to hand over what has ended."""

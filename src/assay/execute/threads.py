@@ -35,7 +35,7 @@ class CallingThread:
             raise error
 
     def close(self) -> None:
-        """It ends once the call under way has ended."""
+        """Let the thread end after the call in progress."""
         self._items.put(None)
 
     def _serve(self) -> None:

@@ -94,7 +94,7 @@ def _strays(job: Job) -> Batch | None:
         return None
     named = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
     text = (
-        f"not all code came from commit {job.checkout.commit[:10]}: {named} was loaded as it is on disk now"
+        f"not all code came from commit {job.checkout.commit[:10]}: {named} was imported as it is on disk now"
     )
     return Batch(artifacts=(remark(job, "checkout", text),))
 

@@ -124,7 +124,7 @@ class StatusBlock:
         self._numbers[3] = 3  # Stage.BETWEEN
 
     def wait(self) -> None:
-        """Nothing is under way until the order comes."""
+        """Note that no execution is in progress until the order arrives."""
         self._numbers[2] = 0
 
     def count_judge_retry(self) -> None:

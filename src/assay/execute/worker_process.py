@@ -167,7 +167,7 @@ def dismiss_first_worker() -> None:
 
 
 def take_guardian() -> Guardian:
-    """That of the worker that was started ahead, or a new one; the caller closes it."""
+    """Return the guardian of the worker that was started ahead, or a new one; the caller closes it."""
     guardian, _Ahead.guardian = _Ahead.guardian, None
     return guardian or Guardian()
 

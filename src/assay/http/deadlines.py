@@ -74,7 +74,7 @@ class Deadlines:
 
 
 class _LoopAlarm:
-    """Where the event loop's own timers are fine enough, as with kqueue."""
+    """An alarm for event loops whose own timers are precise enough, as with kqueue."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         self._loop = loop

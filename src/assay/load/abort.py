@@ -1,6 +1,6 @@
 """Ends a load early when a condition holds: `error_rate>50%,ttft_p95>5s` (option --abort-on).
 
-`PreparedLoad.measured` shows an `AbortMonitor` every chunk that workers send. Twice a second the monitor judges the
+`PreparedLoad.measure` shows an `AbortMonitor` every chunk that workers send. Twice a second the monitor judges the
 conditions by the requests that ended last; once one holds, the engine stops the workers and the report gives the reason.
 """
 

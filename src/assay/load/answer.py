@@ -433,7 +433,7 @@ def _ends(text: bytes) -> list[int]:
     if _is_responses(text):
         return [piece.end() for piece in _DELTA.finditer(text)]
     ends = [piece.end() for piece in _PIECE.finditer(text)]
-    return _one_a_line(text, ends) if _may_share_a_line(text, len(ends)) else ends
+    return _merge_ends_of_a_line(text, ends) if _may_share_a_line(text, len(ends)) else ends
 
 
 def _pieces_in(text: bytes) -> int:
@@ -455,7 +455,7 @@ def _is_responses(text: bytes) -> bool:
 def _may_share_a_line(text: bytes, pieces: int) -> bool:
     """Whether a line may hold several: of choices, or thoughts that a server gives under two names.
 
-    A cheap question before `_one_a_line`, which walks through all pieces; in server-sent events every piece has two line ends.
+    A cheap question before `_merge_ends_of_a_line`, which walks through all pieces; in server-sent events every piece has two line ends.
     """
     return (
         b'"index":1' in text
@@ -465,7 +465,7 @@ def _may_share_a_line(text: bytes, pieces: int) -> bool:
     )
 
 
-def _one_a_line(text: bytes, ends: list[int]) -> list[int]:
+def _merge_ends_of_a_line(text: bytes, ends: list[int]) -> list[int]:
     """One line may say the same content under two names, or that of several choices: it is one piece."""
     kept = ends[:1]
     for end in ends[1:]:

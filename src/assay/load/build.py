@@ -79,7 +79,7 @@ class PreparedLoad:
     sites: tuple[GeneratorSite, ...] = ()
     """Where load generators run, if it is not this process that starts the workers."""
 
-    def measured(
+    def measure(
         self,
         watch: Watch = lambda pulse, tally: None,
         is_stopped: Callable[[], bool] = lambda: False,
@@ -151,7 +151,7 @@ class PreparedLoad:
         return replace(result, quality=self.check(tally.answers), too_long=too_long)
 
     def at(self, load: Load) -> PreparedLoad:
-        """The same requests with other arrivals, such as another rate or concurrency."""
+        """Return the same requests with other arrivals, such as another rate or concurrency."""
         return replace(self, load=load)
 
 
@@ -170,7 +170,7 @@ def spread_load(
 
 
 def check_division(loads: Sequence[Load], generators: int) -> None:
-    """Each generator sends some of the load, or there are too many of them."""
+    """Refuse more generators than the load can be divided among."""
     fewest = min((load.concurrency for load in loads if load.concurrency is not None), default=generators)
     if fewest < generators:
         raise wrong_option(
@@ -344,12 +344,12 @@ def prompts_of(options: LoadOptions, data: Data | None) -> Sequence[object]:
     """Return the prompts of the data set, or the one prompt that every request sends."""
     if data is not None:
         return data.prompts
-    assert options.dataset is None, "whoever prepares a load reads its data set"
+    assert options.dataset is None, "the caller reads the data set before it prepares a load"
     return [PROMPT if options.prompt is None else check_prompt(options.prompt)]
 
 
 def asks_of(options: LoadOptions, data: Data | None) -> list[LoadPrompt]:
-    """The same prompts, with the maximum length of the answer where a row of the data set gives one."""
+    """Return the prompts with the maximum answer length of their row in the data set, if it has one."""
     if data is None or not data.sessions:
         return [LoadPrompt(prompt) for prompt in prompts_of(options, data)]
     return [

@@ -424,9 +424,7 @@ class Search:
                     f"The interval is wide (± {percent(half)}): longer steps (--duration {significant(self.seconds * 4)}) narrow it."
                 )
         if any(step.broken_by == "generator" for step in self._steps):
-            warnings.append(
-                "In some steps this machine was the limit: the server may sustain more than this."
-            )
+            warnings.append("In some steps this machine was the limit: the server may sustain more.")
         return tuple(warnings)
 
 

@@ -27,7 +27,7 @@ class ClockTimes:
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """By how many seconds another machine's clocks are ahead of ours, each within `uncertainty`."""
+    """The seconds by which another machine's clocks are ahead of ours, each within `uncertainty`."""
 
     monotonic: float
     wall: float

@@ -18,7 +18,7 @@ from assay.load.payload import MAX_TOKENS, MESSAGES, OPENING, openings_of, pair_
 
 
 class TurnPosition(NamedTuple):
-    """Where a request is: its session among all that are begun, and its turn there."""
+    """The position of a request: its session among all started ones, and its turn."""
 
     session: int
     turn: int

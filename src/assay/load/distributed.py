@@ -100,7 +100,7 @@ def _check_loopback(sites: Sequence[GeneratorSite], asked: PreparedLoad) -> None
 
 
 def _check_reach(sites: Sequence[GeneratorSite], asked: PreparedLoad) -> None:
-    """Where only some can reach the target, the load would be a part of what was asked for; where none can, its report says so."""
+    """Refuse a load that only some generators can send; if none can reach the target, the report says so."""
     reasons = dict(zip(sites, _ask_all(sites, "find_unreachable", _addresses(asked)), strict=True))
     apart = {site.node: reason for site, reason in reasons.items() if reason is not None}
     if apart and len(apart) < len(sites):
@@ -158,7 +158,7 @@ class DistributedLoad:
         watch_chunk: WatchChunk | None,
         once_begun: Callable[[], object],
     ) -> Tally:
-        """As `engine.carry_out`, but that the load ends when a generator is lost."""
+        """Carry out a load as `engine.carry_out` does, but end it when a generator is lost."""
         tally = Tally(bounds, width=slice_width(self._load), think_seconds=self._load.think_seconds)
         try:
             self._hand_out({**order, **timetable_of(self._load)})

@@ -96,7 +96,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """From `at` on, this fault."""
+    """A change of the fault in effect, at the time `at`."""
 
     at: float
     fault: Fault

@@ -44,7 +44,7 @@ class LoadGenerator:
         return time.monotonic(), time.time()
 
     def identify_loopback(self) -> str:
-        """The same for all processes to which 127.0.0.1 is the same: those of a machine, or of a container of it."""
+        """Return an id of the loopback network: equal for all processes of a machine, or of one container."""
         with contextlib.suppress(OSError):
             boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
             return f"{boot} {Path('/proc/self/ns/net').readlink()}"

@@ -246,7 +246,7 @@ class LoadOptions:
     seed: int = _option(
         1,
         "requests",
-        "Seed for random arrivals and lengths and, if given, for what makes prompts unique.",
+        "Seed for random arrivals and lengths and, if given, for the unique part of prompts.",
         "N",
         least=0,
         most=2**32 - 1,

@@ -33,7 +33,7 @@ def payloads_of(order: dict[str, Any]) -> Payloads:
 def alternate_targets(
     payload_of: Payloads, heads: Sequence[str], target_of: Callable[[int], int]
 ) -> Payloads:
-    """The same requests to several targets, which differ in all that stands before the content's length."""
+    """Send the same requests to several targets in turn; only the bytes before the content length differ."""
     encoded = [head.encode("latin-1") for head in heads]
     size = len(encoded[0])
     return lambda number: encoded[target_of(number)] + payload_of(number)[size:]
@@ -115,7 +115,7 @@ class TemplateRequests:
 
 
 def pair_holes(body: Sequence[str]) -> list[tuple[bytes, str]]:
-    """Each text with the name of the hole after it, "" after the last."""
+    """Pair each text with the name of the hole after it, which is empty after the last."""
     return [(text.encode(), hole) for text, hole in zip(body[::2], (*body[1::2], ""), strict=True)]
 
 

@@ -174,7 +174,7 @@ def requests_order(
 def sessions_order(
     target: Target, sessions: Sequence[UserSession], options: LoadOptions, inputs: Inputs
 ) -> dict[str, Any]:
-    """The same for sessions, whose requests are made of what was said before."""
+    """Build the order for sessions, whose requests contain the conversation so far."""
     template = chat_template_for(target, options.max_tokens, inputs.prefix)
     return {"requests": (), "template": template, "sessions": sessions}
 

@@ -367,7 +367,7 @@ class _ThrottledServer(TaskServer):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the upstream is."""
+    """The address of the upstream."""
 
     host: str
     port: int
@@ -400,7 +400,7 @@ class _Upstream:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, request: HttpRequest) -> _Answer:
-        """Its answer from the first head on; one that was kept and has gone stale is replaced without a word."""
+        """Send a request and return the answer, starting with its head; a stale kept-alive connection is replaced silently."""
         if self._streams is not None:
             with contextlib.suppress(ConnectionError):
                 return await self._send_request(request)

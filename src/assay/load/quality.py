@@ -34,7 +34,7 @@ class Checker:
     """Where in a JSON answer the output is; None where its dialect tells."""
 
     def __call__(self, answers: Sequence[tuple[int, str]]) -> Quality | None:
-        """None where nothing could be scored."""
+        """Score the answers; None if none could be scored."""
         values = self.values(answers)
         cases = [self.case_of(number) for number, _ in answers]
         by_case = average_by_case(zip(cases, values, strict=True))

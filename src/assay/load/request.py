@@ -34,7 +34,7 @@ _ANY_MODEL = "default"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a load goes and how it is spoken to. Headers may hold secrets: this is never stored."""
+    """The address and protocol of a load. Headers may hold secrets, so a target is never stored."""
 
     url: str
     """The whole address that is asked."""
@@ -123,7 +123,7 @@ def build_requests_with_openings(
 
 
 def with_prefix(target: Target, ask: LoadPrompt, text: str) -> tuple[Target, LoadPrompt]:
-    """The same question with this text before everything else that the model reads."""
+    """Return the request with this text before everything else that the model reads."""
     if target.system:
         return replace(target, system=text + target.system), ask
     prompt = ask.prompt

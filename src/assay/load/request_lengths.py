@@ -42,7 +42,7 @@ def read_order(stream: IO[bytes]) -> dict[str, Any] | None:
 
 
 class RequestLengths(NamedTuple):
-    """Of one request: tokens in and out, -1 where nothing is said, and the blocks that its prompt is made of."""
+    """The input and output tokens of a request, -1 if not given, and the blocks of its prompt."""
 
     input_tokens: int
     output_tokens: int

@@ -66,7 +66,7 @@ class PooledRate:
 
     @property
     def half(self) -> float:
-        """Half of the interval, as a share of the rate."""
+        """Half the width of the interval, as a share of the rate."""
         return (self.high - self.low) / 2 / self.rate
 
 
@@ -228,14 +228,14 @@ def breach(result: LoadResult, load: Load, spread: float = 1.0) -> tuple[str | N
         return "errors", f"{percent(servers)} of the requests failed (mostly {kind})"
     is_short = _is_short(result, load, spread)
     if own and (broken or is_short or result.error_rate.value > MOST_ERRORS):
-        return "generator", f"this machine had no more descriptors or ports for {own} requests"
+        return "generator", f"this machine ran out of descriptors or ports for {own} requests"
     is_late = is_generator_limit(result, FOR_STEPS) or _was_sent_late(result, load)
     if (is_short or broken) and is_late:
-        return "generator", "this machine could not send or read more"
+        return "generator", "this machine could not send or read faster"
     if broken and broken.figure:
         return "latency", f"{broken.objective.text} was not met"
     if is_short:
-        return "saturation", f"work piled up at {load.offered or 0:.4g} requests/s"
+        return "saturation", f"requests queued up at {load.offered or 0:.4g} requests/s"
     if not result.requests_completed:
         return "errors", "nothing was answered"
     return None, ""

@@ -101,7 +101,7 @@ def read_samples(text: str) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class MetricsSource:
-    """Where metrics are read. Headers may hold secrets: this is never stored."""
+    """The address of the metrics. Headers may hold secrets, so a source is never stored."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)

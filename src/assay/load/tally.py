@@ -471,7 +471,7 @@ def spread(begin: Values, end: Values, amounts: Values, width: float) -> tuple[i
 
 
 def _by_place(places: NDArray[np.int_]) -> Iterator[tuple[int, NDArray[np.int_]]]:
-    """Each place that occurs, and where it does."""
+    """Yield each place that occurs, with the rows in which it does."""
     order = np.argsort(places, kind="stable")
     edges = np.flatnonzero(np.diff(places[order])) + 1
     for rows in np.split(order, edges):

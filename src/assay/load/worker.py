@@ -522,7 +522,7 @@ class LoadWorker:
         )
 
     def _record_connect_failure(self, number: int, due: float, begun: float, kind: str) -> None:
-        """No connection could even be tried."""
+        """Record a request whose connection could not be attempted."""
         begin, now = self._begin, time.monotonic()
         row = (
             number,

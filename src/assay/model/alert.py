@@ -17,7 +17,7 @@ class AlertKind(StrEnum):
 
 
 class AlertState(StrEnum):
-    """Where the delivery of an alert stands."""
+    """The state of the delivery of an alert."""
 
     PENDING = "pending"
     SENT = "sent"

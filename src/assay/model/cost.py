@@ -21,8 +21,8 @@ class Amount:
     high: float | None = None
     reason: str = ""
 
-    def scaled(self, factor: float) -> Amount:
-        """The same in another unit: `factor` must not be negative."""
+    def scale(self, factor: float) -> Amount:
+        """Return the amount times `factor`, which must not be negative."""
         value, low, high = (
             None if end is None else end * factor for end in (self.value, self.low, self.high)
         )
@@ -30,7 +30,7 @@ class Amount:
 
 
 class FrontStatus(StrEnum):
-    """Where a configuration stands to the Pareto front of cost and quality."""
+    """The position of a configuration relative to the Pareto front of cost and quality."""
 
     FRONT = "front"
     """By the figures, nobody is as good for as little."""

@@ -106,12 +106,12 @@ class CoverageAges:
 
     @cached_property
     def counts_by_suite(self) -> list[CoverageCounts]:
-        """Those with the most cells that are not fresh come first."""
+        """Count cells by state; rows with the most cells that are not fresh come first."""
         of_suite = ((suite, self.latest.get(suite, {}).values()) for suite in self.suites)
         return _sort_by_need([self._count(suite, list(times), len(self.agents)) for suite, times in of_suite])
 
     def count_by_agent(self) -> list[CoverageCounts]:
-        """Those with the most cells that are not fresh come first."""
+        """Count cells by state; rows with the most cells that are not fresh come first."""
         times: dict[str, list[datetime]] = {agent: [] for agent in self.agents}
         for suite in self.suites:
             for agent, at in self.latest.get(suite, {}).items():

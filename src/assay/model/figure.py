@@ -28,7 +28,7 @@ def format_span(span: Figure) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """So many of so many, with the 95 % interval of the share; all three are None where there is nothing to count."""
+    """A count out of a total, with the share and its 95 % interval, which are None if the total is 0."""
 
     count: int
     of: int

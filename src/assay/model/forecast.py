@@ -14,7 +14,7 @@ from assay.units import count
 
 
 class Basis(StrEnum):
-    """Where an expected figure comes from."""
+    """The source of an expected figure."""
 
     HISTORY = "history"
     """The median of stored executions of the same agent and benchmark."""

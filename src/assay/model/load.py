@@ -98,7 +98,7 @@ class Trace:
         return replace(part, due=array("d", [due - begin for due in part.due]))
 
     def faster(self, times: float) -> Trace:
-        """The same requests at `times` the rate: all times and delays divided by it."""
+        """Return the load at `times` the rate: all times and delays are divided by it."""
         sessions = tuple(
             UserSession(
                 tuple(

@@ -11,7 +11,7 @@ from assay.model.workspace import DEFAULT
 
 
 class QueueState(StrEnum):
-    """Where a run that was asked for stands; it begins as `queued`."""
+    """The state of a requested run; it starts as `queued`."""
 
     QUEUED = "queued"
     RUNNING = "running"

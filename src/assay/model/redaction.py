@@ -162,7 +162,7 @@ class Redaction:
         return self._redact_parts(text) if _is_excerpt(text) else text
 
     def redact(self, value: Any) -> Any:
-        """The same plain data without secrets, in the keys of mappings as well; equal values stay the same object."""
+        """Redact secrets in plain data, in the keys of mappings as well; data without secrets is returned as the same object."""
         match value:
             case str():
                 return self.redact_text(value)

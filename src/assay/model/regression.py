@@ -20,7 +20,7 @@ from assay.model.requirement import CheckedRequirement
 
 
 class Severity(StrEnum):
-    """By the loss that is certain: beyond tolerance, above 10, 20 and 30 %."""
+    """Severity by the certain loss: beyond the tolerance, above 10, 20 and 30 %."""
 
     MINOR = "minor"
     MODERATE = "moderate"
@@ -32,7 +32,7 @@ HIGH = (Severity.MAJOR, Severity.CRITICAL)
 
 
 class RegressionState(StrEnum):
-    """Where a regression stands: found by Assay first, then as people mark it; `resolved` also when later runs are well again."""
+    """The state of a regression: Assay detects it, people mark it, and either of them resolves it."""
 
     DETECTED = "detected"
     INVESTIGATING = "investigating"
@@ -258,7 +258,7 @@ class RegressionReport:
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """Both sides of a gate, run again in one new run, interleaved."""
+    """Both sides of a gate, run again interleaved in one new run."""
 
     baseline: str
     """The run that is the baseline."""
@@ -346,11 +346,11 @@ class Gate:
         """The comparisons that have a verdict."""
         return tuple(comparison for comparison in self.comparisons if comparison.verdict is not None)
 
-    def judged(self, verdict: Verdict) -> tuple[Comparison, ...]:
+    def select_by_verdict(self, verdict: Verdict) -> tuple[Comparison, ...]:
         """The comparisons with this verdict."""
         return tuple(comparison for comparison in self.comparisons if comparison.verdict is verdict)
 
     @property
     def passed(self) -> bool:
-        worse = self.broken or self.unscored or self.incomplete or self.judged(Verdict.WORSE)
+        worse = self.broken or self.unscored or self.incomplete or self.select_by_verdict(Verdict.WORSE)
         return not (worse or self.has_lost_too_many or self.unmet)

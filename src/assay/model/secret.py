@@ -52,10 +52,10 @@ Place = tuple[str | int, ...]
 
 def plain_secrets(options: Mapping[str, object]) -> list[Place]:
     """Places in an agent's options where a secret stands as it is, not as `${NAME}`: options are stored."""
-    return list(_in(options, (), is_sent=False))
+    return list(_find_secrets(options, (), is_sent=False))
 
 
-def _in(value: object, place: Place, *, is_sent: bool) -> Iterator[Place]:
+def _find_secrets(value: object, place: Place, *, is_sent: bool) -> Iterator[Place]:
     if isinstance(value, Mapping):
         for name, inner in value.items():
             here = (*place, str(name))
@@ -63,7 +63,7 @@ def _in(value: object, place: Place, *, is_sent: bool) -> Iterator[Place]:
                 if _is_plain(inner, name):
                     yield here
             else:
-                yield from _in(inner, here, is_sent=name in ("headers", "env"))
+                yield from _find_secrets(inner, here, is_sent=name in ("headers", "env"))
     elif isinstance(value, list | tuple):
         named = {index for index, _ in secrets_in_command(value)} if place[-1:] == ("command",) else set()
         for index, inner in enumerate(value):
@@ -71,7 +71,7 @@ def _in(value: object, place: Place, *, is_sent: bool) -> Iterator[Place]:
             if index in named:
                 yield here
             else:
-                yield from _in(inner, here, is_sent=is_sent)
+                yield from _find_secrets(inner, here, is_sent=is_sent)
     elif isinstance(value, str):
         parts = in_query(value) + PASSWORD_IN_URL.findall(value) if "://" in value else []
         if any(_is_plain(part) for part in parts) or has_secret_shape(value):

@@ -132,10 +132,10 @@ class Checkout:
     folder: str
     """Where the commit is checked out."""
 
-    def moved(self, path: str) -> str:
+    def map_path(self, path: str) -> str:
         """The same place in the checkout; what is outside of the repository stays where it is.
 
-        >>> Checkout("ab12", "/project", "/tmp/old").moved("/project/agents.py:fast")
+        >>> Checkout("ab12", "/project", "/tmp/old").map_path("/project/agents.py:fast")
         '/tmp/old/agents.py:fast'
         """
         if path == self.original or path.startswith(f"{self.original}/"):

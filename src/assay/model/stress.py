@@ -68,7 +68,7 @@ class ErrorDetail:
 
 @dataclass(frozen=True, slots=True)
 class CalmErrors:
-    """Of the requests at the base rate, before any pressure."""
+    """Errors at the base rate, before any pressure."""
 
     failed: int = 0
     ended: int = 0
@@ -106,7 +106,7 @@ class LoadPoint:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Of the agent's processes at one moment; CPU in cores since the sample before."""
+    """CPU and memory of the agent's processes at one moment; CPU in cores since the previous sample."""
 
     at: float
     cpu: float
@@ -115,7 +115,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Of the agent's processes while a scenario ran."""
+    """CPU and memory of the agent's processes during a scenario."""
 
     process: str
     samples: tuple[Sample, ...]

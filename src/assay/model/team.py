@@ -17,7 +17,7 @@ from assay.model.secret import is_secret
 
 
 class Leg(StrEnum):
-    """The same work twice: one agent after the other, and all at once."""
+    """A leg of a pair: the same work, done by one agent after the other or by all at once."""
 
     SEQUENTIAL = "sequential"
     CONCURRENT = "concurrent"

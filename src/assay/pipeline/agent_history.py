@@ -48,7 +48,7 @@ class Record:
 
     @property
     def version(self) -> str:
-        """That of the newest trial."""
+        """The version of the newest trial."""
         return self.trials[-1].version
 
     @property
@@ -94,7 +94,7 @@ def unlikeness(first: AgentTrial, second: AgentTrial) -> str:
     if same_value(dict(first.params)) != same_value(dict(second.params)):
         return "the params differ"
     if first.benchmark_hash != second.benchmark_hash or set(first.cases) != set(second.cases):
-        return "the benchmark was changed, or other cases of it were run"
+        return "the benchmark changed, or other cases of it ran"
     return ""
 
 
@@ -185,7 +185,7 @@ def _values(store: Store, trials: Sequence[AgentTrial], metrics: Sequence[Metric
 
 
 def _series(columns: Columns) -> dict[str, Series]:
-    """Each metric of the ok executions as a series whose independent units are processes."""
+    """Return each metric of the ok executions as a series whose independent units are processes."""
     found: dict[str, Series] = {}
     is_ok = [status == "ok" for status in columns.statuses]
     for name, values in columns.metrics.items():

@@ -16,7 +16,7 @@ from assay.model.alert import Alert, AlertKind, AlertState
 from assay.model.coverage import STALE_DAYS
 from assay.model.regression import HIGH, Regression, RegressionState, Severity
 from assay.model.schedule import ScheduledRun
-from assay.pipeline.registry import registered_agents
+from assay.pipeline.registry import find_registered_agents
 from assay.pipeline.regressions import Inquiry, regressions_of
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -125,7 +125,7 @@ def build_schedule_alert(run: ScheduledRun, state: AlertState, now: datetime) ->
 
 def tell_stale_agents(store: Store, settings: Settings, now: datetime) -> list[Alert]:
     """Raise an alert for each registered agent whose latest results are older than 30 days, once until it has new ones."""
-    known = registered_agents(settings, store)
+    known = find_registered_agents(settings, store)
     stale = {
         agent: at
         for agent, at in store.latest_results().items()

@@ -116,9 +116,9 @@ def find_review_queue(
     judged = [
         JudgedAnswer(trial_id, seq, case, scores, source.pass_mark)
         for trial_id, source in sources.items()
-        for seq, case, scores in store.judged_executions(trial_id, _ANSWERS)
+        for seq, case, scores in store.read_judged_executions(trial_id, _ANSWERS)
     ]
-    labelled = store.labelled_executions(list(sources))
+    labelled = store.read_labelled_executions(list(sources))
     ranked = [
         (answer, reason)
         for answer, reason in rank_answers(judged)

@@ -13,7 +13,7 @@ def name_baseline(store: Store, name: str, ref: str) -> Run:
     found = store.run(ref)
     if RERUN_TAG in found.tags:
         raise PlanError(
-            f"Run '{found.id}' has both sides of a gate that was run again, so it cannot be a baseline. "
+            f"Run '{found.id}' was made by assay gate --rerun-baseline and has both sides, so it cannot be a baseline. "
             "Name the run that was judged."
         )
     store.set_baseline(name, found.id)

@@ -161,7 +161,7 @@ class _StoringProbe:
         self._steps = iter(())
         started = time.time()
         with self._watching(load) as watch:
-            result = judge_load(self._asked.at(load).measured(watch, self._active.interrupt), load)
+            result = judge_load(self._asked.at(load).measure(watch, self._active.interrupt), load)
         execution = execution_of(result, 0, self._number, started)
         detail = {**(execution.detail or {}), _STEP: _build_step(load, result)}
         batch = Batch((replace(execution, detail=detail),))

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from assay.model.coverage import Coverage, CoverageAges, Covered
-from assay.pipeline.registry import registered_agents, registered_suites
+from assay.pipeline.registry import find_registered_agents, find_registered_suites
 from assay.spec.settings import Settings
 from assay.store.search import CoverageCell
 from assay.store.store import Store
@@ -30,8 +30,8 @@ def read_coverage_ages(
 ) -> CoverageAges:
     """Read the ages of results for every agent and suite that is registered or has results."""
     latest = (source or store).latest_by_suite()
-    agents = {*registered_agents(settings, store), *store.agents_with_trials()}.union(*latest.values())
-    suites = {*registered_suites(settings, store), *store.categories(), *latest}
+    agents = {*find_registered_agents(settings, store), *store.agents_with_trials()}.union(*latest.values())
+    suites = {*find_registered_suites(settings, store), *store.categories(), *latest}
     return CoverageAges(tuple(sorted(agents)), tuple(sorted(suites)), latest, now)
 
 

@@ -68,15 +68,17 @@ def _forecast_trial(trial: Trial, past: _Past) -> TrialForecast:
     return TrialForecast(
         trial.name,
         executions,
-        _NO_TIME if trial.is_recorded else _of_history(seconds, executions / in_flight, run) or by_limit,
-        _of_history(usd, executions, run) or _usd_without_history(trial, agent, executions),
+        _NO_TIME
+        if trial.is_recorded
+        else _forecast_from_history(seconds, executions / in_flight, run) or by_limit,
+        _forecast_from_history(usd, executions, run) or _usd_without_history(trial, agent, executions),
     )
 
 
-_NO_TIME = Expected(0.0, Basis.RECORDED, "recorded answers are not waited for")
+_NO_TIME = Expected(0.0, Basis.RECORDED, "recorded answers take no time")
 
 
-def _of_history(values: Sequence[float], times: float, run: str) -> Expected | None:
+def _forecast_from_history(values: Sequence[float], times: float, run: str) -> Expected | None:
     if not values:
         return None
     # The median and not the mean: one execution that hung until its time limit would dominate a mean.

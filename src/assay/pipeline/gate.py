@@ -107,9 +107,9 @@ def gate_sides(
         unjudged=tuple(name for name in shared if name not in chosen) if not metrics else (),
         doubts=(
             *(doubt for doubt in comparable(*sides) if doubt.code != "unmatched"),
-            *_about_runs(a, b),
+            *_check_runs(a, b),
             *about_missing(a, b, missing),
-            *_about_lost_metrics(a, b, metrics),
+            *_check_lost_metrics(a, b, metrics),
             *about_floors(known.floors, comparisons),
         ),
         max_lost=max_lost,
@@ -158,17 +158,17 @@ def unlike(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
 
     The reasons go from the general to the particular, so that the user learns of another suite before other params.
     """
-    if reason := _other_suite(a, b) or _nothing_in_common(a, b):
+    if reason := _refuse_other_suite(a, b) or _refuse_nothing_in_common(a, b):
         return reason
     for first, second in matching_trials(a, b):
         kinds = ["simulated" if trial.is_simulated else "measured" for trial in (first, second)]
         if kinds[0] != kinds[1]:
             return f"'{second.name}' is {kinds[1]}, but it is {kinds[0]} in the baseline. Simulated and measured results cannot be compared."
-    return _other_machine(a, b, metrics)
+    return _refuse_other_machine(a, b, metrics)
 
 
-def _other_suite(a: Report, b: Report) -> str:
-    """That the sides are of different suites, or of different definitions of one."""
+def _refuse_other_suite(a: Report, b: Report) -> str:
+    """Say that the sides ran different suites or different definitions of one; empty if not."""
     first, second = a.run.suite, b.run.suite
     if first is None or second is None or first.hash == second.hash:
         return ""
@@ -180,8 +180,8 @@ def _other_suite(a: Report, b: Report) -> str:
     )
 
 
-def _nothing_in_common(a: Report, b: Report) -> str:
-    """That the sides share no benchmark, params or cases."""
+def _refuse_nothing_in_common(a: Report, b: Report) -> str:
+    """Say that the sides share no benchmark, params or cases; empty if they do."""
     pairs = matching_trials(a, b)
     if not pairs:
         return (
@@ -204,8 +204,8 @@ def _benchmarks(report: Report) -> str:
     return ", ".join(f"'{name}'" for name in names) or "nothing"
 
 
-def _other_machine(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
-    """That times or memory would be compared across kinds of machines."""
+def _refuse_other_machine(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
+    """Say that times or memory would be compared across kinds of machines; empty if not."""
     there, here = a.run.environment.machine_class, b.run.environment.machine_class
     bound = [metric.name for metric in metrics if depends_on_machine(metric)]
     if there == here or not bound:
@@ -221,7 +221,7 @@ def _other_machine(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
     )
 
 
-def _about_lost_metrics(a: Report, b: Report, asked: Sequence[str]) -> Iterator[Doubt]:
+def _check_lost_metrics(a: Report, b: Report, asked: Sequence[str]) -> Iterator[Doubt]:
     """Warnings about metrics that the baseline has and the run lacks: a gate that passes has not judged them."""
     for first, second in matching_trials(a, b):
         there = {estimate.metric.name for estimate in second.estimates if estimate.n}
@@ -238,11 +238,11 @@ def _about_lost_metrics(a: Report, b: Report, asked: Sequence[str]) -> Iterator[
         )
 
 
-def _about_runs(a: Report, b: Report) -> Iterator[Doubt]:
+def _check_runs(a: Report, b: Report) -> Iterator[Doubt]:
     """Warnings about the two runs themselves: a run that is compared with itself, and runs that are not finished."""
     if a.run.id == b.run.id and not _is_one_run(a, b):
         yield Doubt(
-            "itself", "This run is the baseline, so the gate passes trivially.", "Make a new one: assay run"
+            "itself", "This run is the baseline, so the gate passes trivially.", "Start a new run: assay run"
         )
     if not _is_one_run(a, b):
         yield from about_state(a, "baseline")

@@ -156,7 +156,7 @@ def _contests(store: Store, chosen: Filter, now: datetime) -> list[_Contest]:
         raise LookupFailed(no_such(chosen.category, "categories with results", known))
     entries = store.entries(chosen)
     if not any(entry.ok for entry in entries):
-        raise PlanError(_nothing(chosen, sorted({entry.contender for entry in entries})))
+        raise PlanError(_describe_nothing_to_rank(chosen, sorted({entry.contender for entry in entries})))
     by_suite: dict[str, list[RankedTrial]] = {}
     for entry in entries:
         by_suite.setdefault(entry.suite, []).append(entry)
@@ -216,7 +216,7 @@ def _find_unranked(store: Store, entries: Sequence[RankedTrial]) -> list[Unranke
     ]
 
 
-def _nothing(chosen: Filter, failed: Sequence[str]) -> str:
+def _describe_nothing_to_rank(chosen: Filter, failed: Sequence[str]) -> str:
     """Why there is nothing to rank, with what to do: nothing ran, everything failed, or the filters are too narrow."""
     filters = [
         f" of suite '{chosen.suite}'" if chosen.suite else "",

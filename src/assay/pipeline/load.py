@@ -101,7 +101,7 @@ def run_load(
         for repetition, (trial, load) in product(range(repetitions), enumerate(loads)):
             started = time.time()
             keep = None if watch_chunk is None else partial(_number_chunk, watch_chunk, len(results))
-            measured = asked.at(load).measured(watch, interrupt, keep, once_begun=begin_run)
+            measured = asked.at(load).measure(watch, interrupt, keep, once_begun=begin_run)
             result, batch = _judge_and_record(measured, load, trial, repetition, started)
             results.append(result)
             begin_run().add(batch)

@@ -140,13 +140,13 @@ def registry_of(store: Store | Callable[[], Store] | None) -> Registry:
     """Agents and suites that are registered in a store, which is opened when one of them is asked for."""
     if store is None:
         return Registry()
-    opened = store if callable(store) else lambda: store
+    open_store = store if callable(store) else lambda: store
 
     def find_registered(name: str) -> Suite | None:
-        suites = opened().suites()
-        return opened().suite(name) if any(suite.name == name for suite in suites) else None
+        suites = open_store().suites()
+        return open_store().suite(name) if any(suite.name == name for suite in suites) else None
 
-    return Registry(lambda: opened().agents(), find_registered)
+    return Registry(lambda: open_store().agents(), find_registered)
 
 
 def check_makeable(plan: Plan) -> None:

@@ -42,11 +42,11 @@ def _check_nothing_differs(plan: Plan) -> Plan:
     agents = {trial.agent.name for trial in plan.trials}
     if len(agents) > 1:
         raise PlanError(
-            f"Noise is measured with one agent at a time, not with {', '.join(sorted(agents))}. Name it: --agent A"
+            f"Noise is measured for one agent at a time, and this target has {', '.join(sorted(agents))}. Choose one: --agent A"
         )
     if swept := sorted({axis for trial in plan.trials for axis in trial.axes}):
         raise PlanError(
-            f"Noise is measured where nothing is varied; '{swept[0]}' is swept here. Set it: --set {swept[0]}=VALUE"
+            f"A noise run must vary nothing, but '{swept[0]}' is swept. Fix it: --set {swept[0]}=VALUE"
         )
     return replace(plan, tags=(*plan.tags, NOISE_TAG))
 
@@ -85,7 +85,7 @@ def compute_needs(
     found = list(needs(report.trials, effect, metrics, noise=noise, progress=progress))
     if not found:
         raise PlanError(
-            f"The stored results of '{target}' do not show what it varies by: that takes two cases, or two processes. "
+            f"The stored results of '{target}' do not show how much it varies: that takes two cases or two processes. "
             "Run it first, with --repetitions 3 or --processes 5."
         )
     return found
@@ -110,7 +110,7 @@ def _read_report(store: Store, settings: Settings, target: str) -> Report:
             name = find_suite(target, settings).suite.name
     latest = store.latest_trials(suite=name) if name else []
     if not latest:
-        return _of_run(store, settings, target)
+        return _find_report(store, settings, target)
     runs = {run_id: store.run(run_id) for run_id in dict.fromkeys(summary.run_id for summary in latest)}
     trials, sources = [], {}
     for summary in latest:
@@ -120,7 +120,7 @@ def _read_report(store: Store, settings: Settings, target: str) -> Report:
     return Report(next(iter(runs.values())), tuple(trials), (), (), sources=sources)
 
 
-def _of_run(store: Store, settings: Settings, target: str) -> Report:
+def _find_report(store: Store, settings: Settings, target: str) -> Report:
     """The run `target`, or the newest run with the name that runs of this target have."""
     try:
         return report_of(store, target)
@@ -132,6 +132,6 @@ def _of_run(store: Store, settings: Settings, target: str) -> Report:
         named = next((run.id for run in store.runs() if run.name == name), None)
         if named is None:
             raise PlanError(
-                f"There are no stored results of '{target}', so what it varies by is unknown. Run it first: {shell_command('run', str(target))}"
+                f"There are no stored results of '{target}', so its variation is unknown. Run it first: {shell_command('run', str(target))}"
             ) from None
         return report_of(store, named)

@@ -47,8 +47,8 @@ def plan_profile(target: str, options: ProfileOptions, settings: Settings, store
     request = replace(_request(target, options, settings, store), changes=options.changes or {})
     plan = prepare(request, settings, store)
     if recorded := [trial.agent.name for trial in plan.trials if trial.is_recorded]:
-        raise PlanError(f"Agent '{recorded[0]}' gives recorded answers: there is nothing to profile.")
-    trials = tuple(_profiled(trial, options) for trial in plan.trials)
+        raise PlanError(f"Agent '{recorded[0]}' replays recorded answers, so there is nothing to profile.")
+    trials = tuple(_add_profiling(trial, options) for trial in plan.trials)
     return replace(plan, trials=trials, order=Order.SEQUENTIAL, parallelism=1, tags=(*plan.tags, PROFILE))
 
 
@@ -94,7 +94,7 @@ def _allow_sampler(limits: Limits) -> Limits:
     return limits if most is None else replace(limits, memory_bytes=most + SAMPLER_BYTES)
 
 
-def _profiled(trial: Trial, options: ProfileOptions) -> Trial:
+def _add_profiling(trial: Trial, options: ProfileOptions) -> Trial:
     """The trial with pairs of executions, one unsampled and one sampled, then one that counts JSON documents and one that traces memory."""
     sampling = InstrumentUse(PROFILE, {"rate": options.rate})
     is_local = trial.agent_use is None or getattr(

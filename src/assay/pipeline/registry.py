@@ -49,17 +49,17 @@ class RegisteredSuite:
         return suite_of(read_document(self.file), self.file.resolve().parent).suite
 
 
-def registered_agents(settings: Settings, store: Store) -> dict[str, AgentUse]:
+def find_registered_agents(settings: Settings, store: Store) -> dict[str, AgentUse]:
     return known_agents(settings, Registry(store.agents))
 
 
-def registered_suites(settings: Settings, store: Store) -> dict[str, RegisteredSuite]:
+def find_registered_suites(settings: Settings, store: Store) -> dict[str, RegisteredSuite]:
     """Return the registered suites by name.
 
     Files of the project come before the database, as everywhere.
     """
     # A name that the planner would take for a file or an experiment cannot stand for a suite in the database.
-    schedules = store.registered_schedules()
+    schedules = store.read_registered_schedules()
     found = {
         suite.name: RegisteredSuite(
             suite.name, suite.version, suite.category, schedule=schedules.get(suite.name)
@@ -111,11 +111,11 @@ def _read_suite(file: Path, value: Mapping[str, Any]) -> RegisteredSuite:
 
 def find_registered(settings: Settings, store: Store, agent: str, suite: str) -> RegisteredSuite:
     """The suite, if both names are registered; LookupFailed otherwise."""
-    suites = registered_suites(settings, store)
+    suites = find_registered_suites(settings, store)
     if suite not in suites:
         raise LookupFailed(no_such(suite, "registered suites", suites))
     found = suites[suite]
-    known = {*registered_agents(settings, store), *found.agents}
+    known = {*find_registered_agents(settings, store), *found.agents}
     if agent not in known:
         raise LookupFailed(no_such(agent, "registered agents", known))
     return found

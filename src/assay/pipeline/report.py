@@ -86,7 +86,7 @@ def trial_report_of(
         series=series,
         failures=store.failures(stored.id),
         executions=store.executions(stored.id),
-        applied=store.applied(stored.id),
+        applied=store.read_applied_settings(stored.id),
         artifacts=store.artifacts(stored.id),
         watched=frozenset(watched),
         leads=leads,

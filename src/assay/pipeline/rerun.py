@@ -70,7 +70,7 @@ def rerun_gate(
 
 
 def _read_sides(store: Store, ref: str, baseline: str) -> tuple[Report, Report]:
-    """Both sides as they were measured; refuses what cannot be run again or compared."""
+    """Read both sides as they were measured; refuse runs that cannot be run again or compared."""
     refs = baseline_ref(store, baseline), ref
     if files := [side for side in refs if Path(side).suffix == ".json"]:
         raise PlanError(
@@ -80,7 +80,7 @@ def _read_sides(store: Store, ref: str, baseline: str) -> tuple[Report, Report]:
     for report in (before, after):
         if RERUN_TAG in report.run.tags:
             raise PlanError(
-                f"Run '{report.run.id}' has both sides of a gate that was run again. Name the run that was judged instead."
+                f"Run '{report.run.id}' was made by assay gate --rerun-baseline and has both sides. Name the run that was judged instead."
             )
         experiments = {trial.stored.trial.experiment for trial in report.trials}
         if kinds := {
@@ -106,7 +106,7 @@ def _build_plan(
     repetitions: int | None,
     stack: ExitStack,
 ) -> Plan:
-    """Both sides of each pair next to each other, the baseline first: then an agent's newest result is the current one."""
+    """Build a plan with both sides of each pair next to each other, the baseline first, so that an agent's newest result is the current one."""
     plan = plan_of(runs[1], store)
     for file in plan.load:
         with contextlib.suppress(AssayError):  # a file that is gone is missed where it is needed
@@ -196,11 +196,13 @@ def _place_of(trial: Trial, run: Run, side: str) -> Place | None:
     repository = find_repository(folder)
     commit = find_commit(repository, then.version) if repository else ""
     if not commit:
-        raise PlanError(_why_not(subject, (then.version, today), repository, (run.id, side)))
+        raise PlanError(_explain_lost_code(subject, (then.version, today), repository, (run.id, side)))
     return repository, commit
 
 
-def _why_not(subject: str, versions: tuple[str, CodeState], repository: str, run: tuple[str, str]) -> str:
+def _explain_lost_code(
+    subject: str, versions: tuple[str, CodeState], repository: str, run: tuple[str, str]
+) -> str:
     """Why the code of a trial cannot be had as it was: its version is unknown, it is not in git, or git does not have the
     commit."""
     then, today = versions
@@ -294,7 +296,7 @@ def _code_then(trial: Trial, run: Run) -> CodeState:
 def _refuse_missing_files(trial: Trial, checkout: Checkout) -> None:
     """Refuse a checkout without the trial's files, such as a program that was built and that git does not track."""
     for file in _source_files(trial) or ():
-        if not Path(checkout.moved(str(file))).exists():
+        if not Path(checkout.map_path(str(file))).exists():
             raise PlanError(
                 f"'{file}' is not in commit {checkout.commit[:10]}, so '{trial.agent.name}' cannot be run from there. "
                 "Programs that are built, and other files that git does not track, are not checked out."

@@ -63,7 +63,7 @@ def find_undone(newest: Newest, regressions: Sequence[Regression]) -> dict[str, 
             and past
             and is_back(past, regression.baseline_value)
         ):
-            reason = "The newest runs are back where it was before."
+            reason = "The newest runs are back at the earlier level."
         if reason:
             undone[regression.id] = reason
     return undone
@@ -95,20 +95,18 @@ def _refute_by_comparison(regression: Regression, version: str, against: Mapping
         return f"Nothing fails in {version}."
     if then is not None and then.verdict in (Verdict.SAME, Verdict.BETTER):
         if regression.before == version:
-            return f"{version} runs again, {_as(then.verdict)} before {regression.after}."
-        return f"{version} is {_as(then.verdict)} {regression.before}."
+            return f"{version} runs again, {_format_verdict(then.verdict)} before {regression.after}."
+        return f"{version} is {_format_verdict(then.verdict)} {regression.before}."
     since = worse.of(regression.benchmark, regression.metric.name) if worse else None
     if since is None or since.verdict is not Verdict.BETTER:
         return ""
     loss = None if then is None else loss_of(then)
     if then is not None and loss is not None and loss.value > max(regression.tolerance, then.tolerance):
         return ""
-    return (
-        f"{version} is better than {regression.after}, and by its figures no worse than {regression.before}."
-    )
+    return f"{version} is better than {regression.after}, and its figures are no worse than those of {regression.before}."
 
 
-def _as(verdict: Verdict) -> str:
+def _format_verdict(verdict: Verdict) -> str:
     return "the same as" if verdict is Verdict.SAME else "better than"
 
 

@@ -65,7 +65,7 @@ GC_THRESHOLD = (700, 10, 10)
 
 
 def ignore_batch(_: Batch) -> None:
-    """For runs that nobody looks at while they go on."""
+    """Ignore a batch, for runs without a progress display."""
 
 
 def run_plan(plan: Plan, store: Store, watch: Watch = ignore_batch, *, run_id: str | None = None) -> Run:
@@ -150,7 +150,7 @@ def _execute_plan(
     # The sampler times a fixed workload beside the executions: how fast the machine was is stored with the results.
     sampler = PaceSampler(executor)
     with _make_trial_folders(active.run, plan) as folders:
-        done = store.done(active.id) if plan.suite else {}
+        done = store.read_done(active.id) if plan.suite else {}
         assignment = Assignment(plan, active.id, folders.by_trial, progress, done, folders.temporary)
         deciding = _watch_question(active, plan)
         ended = _find_ended_trials(active, plan, deciding)

@@ -16,7 +16,7 @@ from assay.model.queue import QueuedRun, QueueState
 from assay.model.schedule import ScheduledRun, ScheduleStatus, SuiteSchedule
 from assay.pipeline.alerts import build_schedule_alert, first_state
 from assay.pipeline.lifecycle import new_run_id
-from assay.pipeline.registry import RegisteredSuite, registered_agents, registered_suites
+from assay.pipeline.registry import RegisteredSuite, find_registered_agents, find_registered_suites
 from assay.spec.cron import Schedule
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -28,7 +28,7 @@ def run_due_suites(store: Store, settings: Settings, now: datetime) -> list[Sche
     try:
         due = _plan_next_times(store, settings, stored, now)
         # A server asks every second, and files of agents take long to read.
-        known = set(registered_agents(settings, store)) if due else set()
+        known = set(find_registered_agents(settings, store)) if due else set()
     except SpecError as error:
         # A file that cannot be read must not silence the schedules: each time that comes is told to have failed.
         return [
@@ -50,7 +50,7 @@ def _plan_next_times(
 ) -> list[RegisteredSuite]:
     """Store the first time of each schedule that is new or was changed, and forget those that are gone; the suites that are due."""
     due = []
-    suites = registered_suites(settings, store)
+    suites = find_registered_suites(settings, store)
     for name, gone in stored.items():
         # A suite that this server does not know at all may be a file of another one, whose own workspace this is.
         if name not in suites and settings.suites:
@@ -119,7 +119,7 @@ def _take_time(
 
 def settle_scheduled_runs(store: Store, settings: Settings, now: datetime) -> list[ScheduledRun]:
     """Store how scheduled runs ended, and raise an alert for each that failed."""
-    ended = store.ended_scheduled_runs()
+    ended = store.find_ended_scheduled_runs()
     for run in ended:
         store.settle_scheduled_run(run, build_schedule_alert(run, first_state(settings), now))
     return ended
@@ -128,7 +128,7 @@ def settle_scheduled_runs(store: Store, settings: Settings, now: datetime) -> li
 def list_schedules(store: Store, settings: Settings, now: datetime) -> list[ScheduleStatus]:
     """Every suite with a schedule, the one that is due next first."""
     stored, latest = store.schedules(), store.latest_scheduled_runs()
-    known = set(registered_agents(settings, store))
+    known = set(find_registered_agents(settings, store))
     found = [
         ScheduleStatus(
             suite.name,
@@ -138,7 +138,7 @@ def list_schedules(store: Store, settings: Settings, now: datetime) -> list[Sche
             _find_agents(store, suite, known),
             tuple(latest.get(suite.name, ())),
         )
-        for suite in registered_suites(settings, store).values()
+        for suite in find_registered_suites(settings, store).values()
         if suite.schedule
     ]
     return sorted(

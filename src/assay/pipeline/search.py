@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from assay.model.search import SearchResult
-from assay.pipeline.registry import registered_agents, registered_suites
+from assay.pipeline.registry import find_registered_agents, find_registered_suites
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
@@ -24,6 +24,6 @@ def search_everything(store: Store, settings: Settings, text: str, limit: int) -
 
     return replace(
         found,
-        agents=merge(found.agents, registered_agents(settings, store)),
-        suites=merge(found.suites, registered_suites(settings, store)),
+        agents=merge(found.agents, find_registered_agents(settings, store)),
+        suites=merge(found.suites, find_registered_suites(settings, store)),
     )

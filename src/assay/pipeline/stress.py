@@ -285,7 +285,7 @@ def measure_baseline(
     load = replace(load, seconds_each=asked.load.seconds_each, workers=asked.load.workers)
     # Details of failed requests come with the chunks that workers report; the result has only their counts.
     failures: list[list[Any]] = []
-    result = asked.at(load).measured(
+    result = asked.at(load).measure(
         is_stopped=is_stopped, watch_chunk=lambda chunk: failures.extend(failures_in(chunk.facts))
     )
     if is_stopped():
@@ -305,7 +305,7 @@ def measure_baseline(
 def describe_missing_quality(subject: StressSubject, calm: LoadResult) -> str | None:
     if subject.check is None or calm.quality is not None:
         return None
-    return f"Not one answer at the base rate could be scored by '{subject.options.dataset}': correctness is not compared with it."
+    return f"No answer at the base rate could be scored with '{subject.options.dataset}', so correctness is not compared with the base rate."
 
 
 def _run_scenario(
@@ -330,7 +330,7 @@ def _run_scenario(
     with bench.gauge.watching():
         found = scenario.run(bench)
     is_simulated = found.is_simulated or bench.is_simulated
-    resources = bench.gauge.taken()
+    resources = bench.gauge.summarize()
     if resources is not None and found.resources is not None and found.resources.samples:
         # The scenario has the samples from while its loads ran, on the time axis of these loads.
         resources = replace(resources, samples=found.resources.samples)

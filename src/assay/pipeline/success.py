@@ -14,7 +14,7 @@ from assay.model import Report, RunState, TrialReport, Verdict
 from assay.model.profile import PROFILE
 from assay.model.regression import Gate
 from assay.model.success import FoundOpportunity, GateLoss, GateRecord, SuccessReport
-from assay.pipeline.registry import registered_agents
+from assay.pipeline.registry import find_registered_agents
 from assay.report.figures import params_text
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -25,9 +25,9 @@ _LINE = re.compile(r":\d+")
 def measure_success(store: Store, settings: Settings, now: datetime) -> SuccessReport:
     """The figures of the last 30 days and of the last months."""
     record = SuccessRecord(
-        registered=frozenset(registered_agents(settings, store)),
+        registered=frozenset(find_registered_agents(settings, store)),
         activity=store.agent_activity(list_periods(now)),
-        regressions=store.found_regressions(),
+        regressions=store.read_found_regressions(),
         gates=store.gate_results(),
         opportunities=store.opportunities(),
     )
@@ -47,7 +47,7 @@ def keep_gate(store: Store, gate: Gate, now: datetime | None = None) -> None:
 def _losses_of(gate: Gate) -> Iterator[GateLoss]:
     """What the gate failed on, trial by trial."""
     trials = {trial.name: trial for trial in gate.b.trials}
-    for comparison in gate.judged(Verdict.WORSE):
+    for comparison in gate.select_by_verdict(Verdict.WORSE):
         yield _build_loss(trials[comparison.trial_b], comparison.metric.name)
     for name in (*gate.broken, *gate.unscored, *gate.incomplete):
         if name in trials:

@@ -157,7 +157,7 @@ def _pairs(current: Chosen, against: Against) -> tuple[Pairs, list[Doubt]]:
 
 
 def _sides(record: Record, against: Against, pairs: Pairs, reports: tuple[Report, Report]) -> Sides:
-    """Both sides for `history/regressions.py`; two runs of one version are named by their runs."""
+    """Build both sides for `history/regressions.py`; two runs of one version are named by their run ids."""
     a, b = reports
     labels = {second.trial_id: label for label, (_, second) in pairs.items()}
     matched = {labels[second.stored.id]: (first, second) for first, second in matching_trials(a, b)}

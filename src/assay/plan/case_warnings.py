@@ -50,7 +50,7 @@ def case_warnings(suite: Suite) -> list[CaseWarning]:
 
 
 def case_doubts(suite: Suite | None) -> tuple[Doubt, ...]:
-    """The same as doubts of a run, for its report."""
+    """Return the warnings about cases as doubts of a run, for its report."""
     return tuple(warning.doubt() for warning in case_warnings(suite)) if suite is not None else ()
 
 

@@ -163,7 +163,7 @@ def trials_of_entry(
 def _pair_agents_with_params(
     member: Any, entry: ExperimentEntry, agents: Sequence[AgentUse]
 ) -> list[tuple[AgentUse | None, dict[str, Any]]]:
-    """Each agent with the params that it stands for; where none was named, nothing with none."""
+    """Pair each agent with its params; without agents, return one pair without an agent."""
     tested: list[tuple[AgentUse | None, dict[str, Any]]]
     if not agents:
         return [(None, {})]
@@ -329,7 +329,7 @@ def _contradictions(located: LocatedEntry) -> Iterator[Mistake]:
 
 
 def _param_place(entry: ExperimentEntry, name: str) -> tuple[str, ...]:
-    """Where in the entry a param is written, for messages; `name` may reach into a param: `server.port`."""
+    """Return where the entry sets a param, for messages; `name` may reach into a param: `server.port`."""
     top = name.split(".")[0]
     return ("sweep", top) if top in entry.sweep else ("params", top)
 

@@ -28,7 +28,7 @@ def resolve_list_params(member: Any, located: LocatedEntry, mistakes: list[Mista
             target = "sweep" if name in declared and isinstance(value, list) else section
             if name in declared:
                 if param in {*entry.params, *entry.sweep, *sections["params"], *sections["sweep"]}:
-                    problem = f"is given a second time: '{name}' lists the values of '{param}'."
+                    problem = f"lists values of '{param}', which is given as well."
                     mistakes.append(located.origin.mistake((section, name), problem, "Remove one of them."))
                 written[target, param] = (section, name)
             sections[target][param] = value

@@ -69,7 +69,7 @@ def find_agent(
     agent = _find_defined_agent(target, settings, registered)
     if agent.use.type == RECORDED:
         raise PlanError(
-            f"Agent '{agent.use.name}' gives recorded answers: it cannot be load-tested, only run on a suite."
+            f"Agent '{agent.use.name}' replays recorded answers: it cannot be load-tested, only run on a suite."
         )
     return agent
 
@@ -87,7 +87,7 @@ def _find_defined_agent(
         return FoundAgent(function, files)
     suites = SuiteAgents.read(suite_files(settings))
     if target in suites.found:
-        agent = suites.named(target)
+        agent = suites.find(target)
         return FoundAgent(agent.use, tuple(dict.fromkeys((*files, *load_files(agent.folder, agent.load)))))
     raise LookupFailed(_not_found(target, settings, {*known, *suites.found}, suites))
 

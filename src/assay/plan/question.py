@@ -24,7 +24,7 @@ TOLERANCE, TOLERANCE_OF_SCORES = 0.03, 0.01
 
 
 def add_question(plan: Plan, section: UntilDecidedSection) -> Plan:
-    """The same plan with its question, and with as many pairs as there may be; only of a plan without `question_problems`."""
+    """Add the question and the maximum number of pairs to a plan, which must have no `question_problems`."""
     by_score = is_score(metric_named(section.decided))
     default = TOLERANCE_OF_SCORES if by_score else TOLERANCE
     pairs = _most_pairs(plan, section)

@@ -186,7 +186,7 @@ def _refuse_unenforceable(suite: Suite) -> None:
 
 
 def _variants(agents: Sequence[AgentUse], options: SuiteOptions) -> list[Variant]:
-    """Each agent, with the options set for it, at each point of its sweep."""
+    """Yield each agent with its options at each point of its sweep."""
     variants: list[Variant] = []
     for use in agents:
         own_options = options_for(use, agents, options.agent_options)
@@ -326,7 +326,7 @@ def most_at_once(use: AgentUse) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Where something was written, so that what is wrong with it can be reported with its line."""
+    """The place where something is written in a file, so that mistakes are reported with their line."""
 
     document: Document
     place: Place = ()
@@ -346,7 +346,7 @@ def scorer_mistakes(suite: Suite, places: Sequence[Written]) -> list[Mistake]:
             problems = option_problems("scorers", use.name, use.options)
             place = written.at(*scorer_place(written, index))
             mistakes += [place.mistake(problem.text, problem.key) for problem in problems]
-        for case, use in _of_turns(benchmark):
+        for case, use in _list_turn_scorers(benchmark):
             problems = option_problems("scorers", use.name, use.options)
             mistakes += [
                 written.at("cases").mistake(f"Case '{case}': {problem.text}") for problem in problems
@@ -370,13 +370,13 @@ def scorers_of(suite: Suite) -> list[ScorerUse]:
     uses = [
         use
         for benchmark in suite.benchmarks
-        for use in (*benchmark.scorers, *(use for _, use in _of_turns(benchmark)))
+        for use in (*benchmark.scorers, *(use for _, use in _list_turn_scorers(benchmark)))
     ]
     # By their text, as options are mappings, which cannot be members of a set.
     return list({repr(use): use for use in uses}.values())
 
 
-def _of_turns(benchmark: Benchmark) -> list[tuple[str, ScorerUse]]:
+def _list_turn_scorers(benchmark: Benchmark) -> list[tuple[str, ScorerUse]]:
     return [(case.id, use) for case in benchmark.cases for turn in case.turns for use in turn.scorers]
 
 
@@ -415,7 +415,7 @@ class Agents:
     """Files of the project that define agents."""
     mistakes: list[Mistake] = field(default_factory=list)
 
-    def named(self, name: str, written: Written) -> AgentUse | None:
+    def find(self, name: str, written: Written) -> AgentUse | None:
         """The agent of that name: defined, a type that needs no options, or a function of a loaded file."""
         use = self.defined.get(name)
         if use is None and lookup.is_known("agents", name):
@@ -454,7 +454,7 @@ def with_judges(suite: Suite, agents: Agents, places: Sequence[Written]) -> Suit
 
     def resolve_scorer(use: ScorerUse, written: Written) -> ScorerUse:
         name = use.options.get("agent")
-        judge = agents.named(name, written) if isinstance(name, str) else None
+        judge = agents.find(name, written) if isinstance(name, str) else None
         if judge is None:
             return use
         definition = {"name": judge.name, "type": judge.type, **judge.options, "folder": judge.folder}

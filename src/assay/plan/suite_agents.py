@@ -81,7 +81,7 @@ class SuiteAgents:
         for use in uses.values():
             yield SuiteAgent(use, file, value.get("load"))
 
-    def named(self, name: str) -> SuiteAgent:
+    def find(self, name: str) -> SuiteAgent:
         """The agent of that name, which must be known; PlanError if suites define it differently."""
         first, *others = self.found[name]
         for other in others:

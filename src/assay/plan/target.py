@@ -148,7 +148,7 @@ def _plan_by_kind(request: RunRequest, settings: Settings, registry: Registry) -
     near_team = did_you_mean(target, builtin_teams())
     message = no_such(target, "experiments, specs and suites", known)
     hint = f" {near_team}" if near_team and "Did you mean" not in message else ""
-    raise LookupFailed(f"{message}{hint} The name of a file ends in .yaml, .json or .py.")
+    raise LookupFailed(f"{message}{hint} A file name must end in .yaml, .json or .py.")
 
 
 def _plan_document(
@@ -249,7 +249,7 @@ def _suite_agents(
     if not unknown:
         return {}
     suites = SuiteAgents.read(suite_files(settings))
-    return {name: suites.named(name) for name in unknown if name in suites.found}
+    return {name: suites.find(name) for name in unknown if name in suites.found}
 
 
 def _with_overrides(read: Callable[..., Spec], request: RunRequest) -> Spec:
@@ -512,11 +512,11 @@ def _select_agents(
         _refuse_repeated([agent for agent in request.agents if isinstance(agent, str)])
         written = Written(Document(REQUEST, {}), ("agent",))
         uses = [
-            agent if isinstance(agent, AgentUse) else agents.named(agent, written) for agent in request.agents
+            agent if isinstance(agent, AgentUse) else agents.find(agent, written) for agent in request.agents
         ]
     else:
         uses = [
-            agents.named(_name_of(item), Written(document, ("agents", index)))
+            agents.find(_name_of(item), Written(document, ("agents", index)))
             for index, item in enumerate(items)
             if _name_of(item) in agents.defined or isinstance(item, str)
         ]

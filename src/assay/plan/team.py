@@ -108,13 +108,13 @@ def _members(
         name = item.get("name", "") if isinstance(item, Mapping) else item
         if not isinstance(name, str) or not (isinstance(item, str) or name in inline):
             continue
-        if (use := agents.named(name, Written(document, (*place, index)))) is not None:
+        if (use := agents.find(name, Written(document, (*place, index)))) is not None:
             uses.append(use)
     mistakes += agents.mistakes
     mistakes += [
         read.origin.mistake(
             ("agents",),
-            f"Agent '{use.name}' gives recorded answers: it does no work that could be timed in a team.",
+            f"Agent '{use.name}' replays recorded answers, so it does no work that a team could time.",
         )
         for use in uses
         if use.type == RECORDED

@@ -18,9 +18,9 @@ LOG_ENDS = "\nIts log ends: "
 
 
 class AgentError(Exception):
-    """The agent, or the way to it, failed: recorded as a failed execution with this text.
+    """The agent, or the connection to it, failed: recorded as a failed execution with this text.
 
-    `answer` is what is known of the failed answer all the same, such as its tokens and cost.
+    `answer` holds what is known of the failed answer, such as its tokens and cost.
     """
 
     def __init__(self, message: str = "", answer: Answer | None = None) -> None:
@@ -33,7 +33,7 @@ class AgentError(Exception):
 
 
 class InvalidAnswer(AgentError):
-    """Something came back that is not an answer: broken JSON, another id, nonsense for usage."""
+    """The response is not an answer: broken JSON, another id, impossible usage."""
 
 
 class BadAgent(Exception):
@@ -69,7 +69,7 @@ class Agent(Protocol):
     def close(self) -> Awaitable[None] | None: ...
 
     def found_version(self) -> str:
-        """A version found rather than given, once opened: a commit, or the model id that answers; "" if none."""
+        """Return the version that is known once the agent is open, such as a commit or the model that answers; "" if there is none."""
         ...
 
 
@@ -83,7 +83,7 @@ class AgentHooks(Protocol):
     is_local: bool
     """It computes in the worker itself: CPU time and memory of the worker are its own."""
     is_remote: bool
-    """It asks another machine: a suite that does not say otherwise does without warm-ups."""
+    """It calls another machine: by default, suites run no warm-up."""
     is_thread_safe: bool
     """A sync `answer` may be called from several threads at a time."""
     sees_answers: bool
@@ -93,7 +93,7 @@ class AgentHooks(Protocol):
     tells_cost: bool
     """Every answer says what it cost."""
     provider: str | None
-    """The provider in whose price list its model stands; None where no list has it. Agents that call no model omit it."""
+    """The provider whose price list has the model; None if no list has it. Agents that call no model omit it."""
     variables: Sequence[str]
     """Environment variables that it reads although no option names them, such as that of a key; a class attribute. They and those that
     options name as ${NAME} are handed to workers on other machines."""
@@ -127,5 +127,5 @@ class AgentHooks(Protocol):
 
     @staticmethod
     def model_name(model: str, folder: str) -> str:
-        """What its answers call the model that a definition asks for by the name `model`, where that differs."""
+        """Return the name that answers report for the model that a definition calls `model`."""
         ...

@@ -106,7 +106,7 @@ class AnswerEvaluator(Protocol):
     """
 
     def evaluate(self, question: str, answer: str) -> Mapping[str, float]:
-        """Each between 0 and 1: `relevance`, `coherence`, `helpfulness`."""
+        """Return `relevance`, `coherence` and `helpfulness`, each between 0 and 1."""
         ...
 
 

@@ -116,8 +116,8 @@ class GeneratorSite(Protocol):
 class SpreadsGenerators(Protocol):
     """An executor that can run the generators of a load test at several places (`assay load --generators N`).
 
-    `spread_generators` is a class method. It makes an object of a module-level class, without arguments, at each of so many
-    sites, or of all that there are where `generators` is None; `options` are the settings under the executor's name in
+    `spread_generators` is a class method. It makes an object of a module-level class, without arguments, at each of
+    `generators` sites, or of all sites if that is None; `options` are the settings under the executor's name in
     assay.toml. It raises an `AssayError` if it has fewer sites. On leaving, the sites are given up with all processes that
     run there.
     """

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ExperimentContext:
-    """What an experiment is told about the execution it is in."""
+    """What an experiment knows about the current execution."""
 
     run_id: str
     run_dir: Path
-    """A folder of this trial's own; what is written there is kept when the spec names an `output_dir`."""
+    """The folder of this trial; files in it are kept if the spec names an `output_dir`."""
     seed: int
     iteration_index: int | None = None
     """Number of the measured execution; None during setup, warm-up and teardown."""
@@ -41,15 +41,15 @@ class ExperimentContext:
     isolation: str = "process"
     """How executions are kept apart, as the trial says: `inline`, `process` or `cold`."""
     params: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the trial, for a static teardown, which has no experiment to ask."""
+    """Params of the trial, for a static teardown, which has no experiment object."""
     instruments: tuple[str, ...] = ()
     extras: dict[str, Any] = field(default_factory=dict)
     applied: dict[str, Any] = field(default_factory=dict)
     remarks: dict[str, None] = field(default_factory=dict)
     report_progress: Callable[[str], None] = field(default=lambda text: None, repr=False)
-    """Say how far a long execution has come, in a few words that the progress line shows: at most 128 bytes of UTF-8.
+    """Report how far a long execution has come, in a few words for the progress line: at most 128 bytes of UTF-8.
 
-    It takes a microsecond, and nothing of it is stored. Inline, nobody hears it.
+    A call takes a microsecond, and the text is not stored. With isolation `inline` it is not shown.
     """
 
     @property
@@ -58,16 +58,16 @@ class ExperimentContext:
         return self.run_dir.parent
 
     def read_back(self, **settings: Any) -> None:
-        """Record settings as the thing under test reports them, so that an arm that was not applied is found out.
+        """Record settings as the thing under test reports them, so that Assay notices an ignored setting.
 
-        None is for a setting that it does not report: then nobody can tell, and the report says so. What no setting of the
+        Use None for a setting that it does not report; the report then says that it is unknown. What no setting of the
         trial can change, such as the version of a server, belongs in `facts` as well (see ExperimentHooks).
         `simulated=True` marks every figure of the trial as made up.
         """
         self.applied.update(settings)
 
     def remark(self, text: str) -> None:
-        """A doubt to show beside the figures of this trial; the same one is kept once."""
+        """Show a warning next to the figures of this trial; the same text is kept once."""
         self.remarks[text] = None
 
 
@@ -93,13 +93,13 @@ class Experiment:
     Such a list is an axis of the sweep, under `params:` as well as under `sweep:`.
     """
     params_of: ClassVar[Any] = None
-    """Of an experiment that tests agents, a function: from an AgentUse to the params that it stands for.
+    """For an experiment that tests agents: a function that returns the params for an AgentUse.
 
-    Raises BadAgent for an agent that it cannot test. None means that the agent has no part in this experiment, which then runs
-    once as if no agent was named. Without the function, `--agent` means nothing for the experiment.
+    It raises BadAgent for an agent that it cannot test. If it returns None, the experiment does not use the agent and runs
+    once as if no agent was named. An experiment without the function takes no `--agent`.
     """
     agent_of: ClassVar[Any] = None
-    """A function from params to the Agent that is tested where none was named; without it, the code base is."""
+    """A function that returns the agent under test for these params if none was named; without it, that is the code base."""
 
     params: Any
 
@@ -129,23 +129,22 @@ class ExperimentHooks(Protocol):
     """Optional attributes and methods of an experiment. Assay looks each one up by name, so define only those that you need."""
 
     call: Callable[[], Any]
-    """What is timed, in the place of `execute_once`: a function without arguments, for calls so short that a context counts."""
+    """A function without arguments that is timed in place of `execute_once`, for calls so short that passing a context counts."""
 
     needs_sandbox: bool
-    """Whether it runs commands that a model wrote: the run is refused before it begins where the operator's sandbox does not work,
-    and stores which one was used. The experiment gets it from `find_sandbox`."""
+    """Whether it runs commands that a model wrote. If the operator's sandbox does not work, Assay refuses the run before it begins;
+    the run stores which sandbox was used. The experiment gets it from `find_sandbox`."""
 
     failures_are_results: bool
-    """Whether an execution that failed with an output is a result like any other, as where the question is how often an agent succeeds.
-    Every other experiment ends after three failures in a row, by which its share of successes would seem too low."""
+    """Whether an execution that failed with an output counts like any other, as when the question is how often an agent succeeds.
+    Every other experiment ends after three failures in a row, so its share of successes would be too low."""
 
     workload_params: Sequence[str]
     """Params that say how much work there is, or of what kind. Less work is no better choice, so the best point of a sweep is sought
     among the trials that do the same work."""
 
     facts: Sequence[str]
-    """Names that are read back but are no settings, such as the version of a server: they are the same in every arm, which does
-    not make two arms the same."""
+    """Names that are read back but are not settings, such as the version of a server: equal values do not make two arms identical."""
 
     paired_axis: str
     """An axis whose values are compared pair by pair, as the legs of a team are: trials that differ in it alone run next to each other."""
@@ -157,32 +156,32 @@ class ExperimentHooks(Protocol):
     executions with the same input, pooled over all inputs."""
 
     right: Mapping[str, float]
-    """Metrics that say whether the work was done right, each with the value that it has then. Where it has another one, every report
-    warns that the times are those of wrong work."""
+    """Metrics that show whether the work was correct, each with its correct value. For any other value, every report warns that the
+    times are those of wrong results."""
 
     findings: Sequence[str]
-    """Findings that its trials share with those of other experiments, beside the one of its own name: `grades` is one."""
+    """Findings that its trials share with those of other experiments, such as `grades`, besides the finding of its own name."""
 
     grades: Sequence[GradeScale]
     """With the finding `grades`: the scales by which its figures are graded."""
 
     @staticmethod
     def agents_in(params: Mapping[str, Any]) -> Sequence[AgentUse]:
-        """The agents that params define. They are made once before the run, so that what is wrong with them shows early."""
+        """Return the agents that params define. Assay makes them once before the run, so that mistakes in them show early."""
         ...
 
     def read(self, result: Any) -> Outcome:
-        """Makes an Outcome of what `execute_once` returned, which may then be anything. It is not timed."""
+        """Make an Outcome of what `execute_once` returned, which may then be anything. It is not timed."""
         ...
 
 
 class MeasuredFunction(Protocol):
-    """What `@benchmark` makes of a function: found by name like an experiment, though it is no class."""
+    """What `@benchmark` makes of a function: it is found by name like an experiment, but is not a class."""
 
     slug: str
     """The name that trials and reports show."""
     defaults: Iterations
-    """How often it is executed where the spec does not say."""
+    """How often it is executed if the spec does not say."""
     experiment: Callable[..., Any]
     """The function itself; its arguments are the params."""
 

@@ -55,7 +55,7 @@ def check_import(name: str, import_it: Callable[[], object]) -> None:
     if name not in _problems:
         _problems[name] = _find_problem(import_it, _read_limit())
     if problem := _problems[name]:
-        raise ImportEnded(f"{name} cannot be loaded: {problem}")
+        raise ImportEnded(f"{name} cannot be imported: {problem}")
 
 
 def _find_problem(import_it: Callable[[], object], allowed: float) -> str:
@@ -76,7 +76,7 @@ def _find_problem(import_it: Callable[[], object], allowed: float) -> str:
 
 
 def check_module(name: str) -> None:
-    """The same for a module that is imported by its name."""
+    """Check the import of a module that is named, as `check_import` does for any import."""
     if name not in sys.modules:
         check_import(f"Module '{name}'", partial(import_module, name))
 
@@ -130,10 +130,10 @@ def _watch(child: int, output: int, result: int, allowed: float) -> str:
         if output in ready:
             printed += len(os.read(output, 1 << 20))
         if printed > _MOST_OUTPUT:
-            return f"it prints more than {_MOST_OUTPUT // 10**6} MB when it is imported."
+            return f"the import prints more than {_MOST_OUTPUT // 10**6} MB."
         if monotonic() > deadline:
             hint = f"Move slow work out of the top level, or set {SECONDS}."
-            return f"importing it takes longer than {allowed:g} s. {hint}"
+            return f"the import takes longer than {allowed:g} s. {hint}"
 
 
 def _describe_end(child: int, message: bytes) -> str:
@@ -141,12 +141,12 @@ def _describe_end(child: int, message: bytes) -> str:
     if message == _DONE:
         return ""
     if message == _INTERRUPTED:
-        return "it raises KeyboardInterrupt when it is imported."
+        return "the import raises KeyboardInterrupt."
     ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     assert ended is not None
     if ended.si_code == os.CLD_EXITED:
-        return f"importing it ends the process with exit code {ended.si_status}."
-    return f"importing it ends the process with {signal_name(ended.si_status)}."
+        return f"the import ends the process with exit code {ended.si_status}."
+    return f"the import ends the process with {signal_name(ended.si_status)}."
 
 
 def _end(child: int) -> None:

@@ -67,4 +67,4 @@ class InstrumentHooks(Protocol):
     """
 
     has_cost: bool
-    """False where it must not be started and stopped a few times to tell what that costs, as one that starts programs."""
+    """False if Assay must not start and stop it beforehand to measure its cost, as for one that starts programs."""

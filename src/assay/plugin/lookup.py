@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a plug-in comes from: a distribution, or a file that was loaded."""
+    """The source of a plug-in: a distribution or an imported file."""
 
     name: str
     origin: str
@@ -231,7 +231,7 @@ def _execute_file(module_name: str, path: Path) -> ModuleType:
             raise
         except BaseException as error:
             del sys.modules[module_name]
-            raise LookupFailed(f"'{path}' cannot be loaded: {_format_error(error, str(path))}") from error
+            raise LookupFailed(f"'{path}' cannot be imported: {_format_error(error, str(path))}") from error
     return module
 
 
@@ -305,7 +305,7 @@ def _module(module_name: str, kind: str, name: str) -> ModuleType:
     except (KeyboardInterrupt, ImportEnded):
         raise
     except BaseException as error:
-        raise LookupFailed(f"Module '{module_name}' cannot be loaded: {_format_error(error)}") from error
+        raise LookupFailed(f"Module '{module_name}' cannot be imported: {_format_error(error)}") from error
 
 
 _EXTRAS = {

@@ -84,7 +84,7 @@ class Sandbox(Protocol):
         ...
 
     def version(self) -> str:
-        """Of the program behind it; empty where there is none. It is stored with each run that used the sandbox."""
+        """Return the version of the program behind the sandbox, or "" if there is none. It is stored with each run that used the sandbox."""
         ...
 
     def start(

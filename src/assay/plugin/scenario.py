@@ -77,13 +77,13 @@ class ScenarioSubject(Protocol):
         ...
 
     def loaded(self, prompts: Sequence[object] = (), via: str | None = None, *, is_own: bool = False) -> Any:
-        """Requests with these prompts, to the address `via` in the place of its own; `is_own` where a suite can score them."""
+        """Return requests with these prompts, to the address `via` instead of its own; `is_own` if a suite can score them."""
         ...
 
     def through_its_own_code(
         self, prompts: Sequence[object] = (), use: AgentUse | None = None, *, is_own: bool = False
     ) -> Any:
-        """Requests through the agent's own code, with its retries; `use` in the place of the agent as it is defined."""
+        """Return requests through the agent's own code, with its retries; `use` replaces the definition of the agent."""
         ...
 
     def upstream(self) -> str | None:
@@ -91,11 +91,11 @@ class ScenarioSubject(Protocol):
         ...
 
     def with_upstream_at(self, via: str) -> AgentUse:
-        """The same agent, which finds its model at another address."""
+        """Return the same agent with its model at another address."""
         ...
 
     def proxy_before(self, upstream: str) -> Any:
-        """A proxy that can delay, refuse and break what goes to that address; a context manager with a `url`."""
+        """Return a proxy that can delay, refuse and break requests to that address; a context manager with a `url`."""
         ...
 
 
@@ -115,7 +115,7 @@ class Bench(Protocol):
 
     @property
     def calm(self) -> Distribution:
-        """Its latency at that rate."""
+        """The latency of the agent at the base rate."""
         ...
 
     @property
@@ -133,7 +133,7 @@ class Bench(Protocol):
 
     @property
     def is_derived(self) -> bool:
-        """Whether the objective was derived from the calm rather than given."""
+        """Whether the objective was derived from the base rate instead of given."""
         ...
 
     @property
@@ -157,14 +157,17 @@ class Bench(Protocol):
         grace: float | None = None,
         limit: float | None = None,
     ) -> Stretch:
-        """Put the load on the agent. It is asked its own prompts, whose answers are held against the suite if there is one;
-        or `prompts`, or all that `asked` holds, as the subject makes it. `during` is called many times a second with the seconds since the start; after
-        `grace` more seconds than the load lasts, what is still under way is given up; a single request that takes longer
-        than `limit` has failed."""
+        """Apply a load to the agent and return what happened.
+
+        By default the agent gets its own prompts, and the suite, if there is one, scores the answers; `prompts` or `asked`
+        (requests that the subject made) replace them. `during` is called many times a second with the seconds since the start.
+        Requests that are still in flight `grace` seconds after the end of the load are given up, and a single request that takes
+        longer than `limit` has failed.
+        """
         ...
 
     def samples(self) -> Sequence[Sample]:
-        """CPU and memory of the agent's processes since the scenario began; none where they are elsewhere."""
+        """Return CPU and memory of the agent's processes since the scenario began; empty if they run elsewhere."""
         ...
 
 

@@ -80,8 +80,8 @@ def plan_pressure(bench: Bench, rate: float, least: int) -> Pressure:
     warnings: tuple[str, ...] = ()
     if rate > _NOTABLY * possible:
         warnings = (
-            f"{significant(possible)} requests/s are asked instead of {significant(rate)}: at most {count(most)} can be in "
-            f"flight here, and each takes {seconds(calm.p50)} at the base rate.",
+            f"The scenario sends {significant(possible)} requests/s instead of {significant(rate)}: at most {count(most)} can be in "
+            f"flight, and each takes {seconds(calm.p50)} at the base rate.",
         )
     asked = min(rate, possible)
     limits = [
@@ -206,7 +206,7 @@ def find_calm_breach(stretches: Sequence[Stretch]) -> Breach | None:
 def compute_correctness(
     stretches: Sequence[Stretch], calm: Quality | None, pressed: Sequence[Scored] | None = None
 ) -> Correctness | None:
-    """None where no answer was held against a suite."""
+    """Compute the correctness of answers; None if no answer was judged by a suite."""
     known = [answer for stretch in stretches for answer in stretch.scored]
     if not known:
         return None
@@ -313,7 +313,7 @@ def _doubts(stretches: Sequence[Stretch], bench: Bench) -> list[str]:
             f"The worker that runs the agent's code was held up for {seconds(latest)} {where} ({percent(busiest)} of a core): "
             "by that code, or by this machine."
             if is_in_worker
-            else f"This machine was itself at its limit {where} ({percent(busiest)} of a core, answers waited {seconds(latest)} "
+            else f"This machine was at its limit {where} ({percent(busiest)} of a core, answers waited {seconds(latest)} "
             "to be read): the agent may sustain more. Use --workers."
         )
     held_up = sum(stretch.held_up for stretch in stretches)
@@ -324,7 +324,7 @@ def _doubts(stretches: Sequence[Stretch], bench: Bench) -> list[str]:
     unsent = sum(stretch.errors.get(kind, 0) for stretch in stretches for kind in OWN_LIMITS)
     if unsent:
         texts.append(
-            f"{format_count(unsent, 'request')} could not be sent for lack of descriptors or ports here (ulimit -n)."
+            f"{format_count(unsent, 'request')} could not be sent, because this machine ran out of descriptors or ports (ulimit -n)."
         )
     return texts
 

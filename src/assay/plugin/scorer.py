@@ -26,14 +26,14 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """0 to 1, or None when it cannot be judged, with the reason in a few words."""
+    """A score from 0 to 1, or None if the output cannot be judged, with the reason in a few words."""
 
     value: float | None
     reason: str = ""
     parts: Mapping[str, float | None] = field(default_factory=dict)
     """Named scores beside the main one, such as correctness, completeness, relevance."""
     spent: Mapping[str, float] = field(default_factory=dict)
-    """What judging used up: judge_calls, judge_tokens, judge_usd; the last two only where they are known of every call."""
+    """What judging used: judge_calls, judge_tokens, judge_usd; the last two only if they are known for every call."""
 
 
 @runtime_checkable
@@ -67,8 +67,8 @@ class ScorerHooks(Protocol):
     """The agents that it asks, so that their cost is in the forecast and in the budget."""
 
     def example(self, expected: Any, case: Case) -> Any:
-        """An output that gets the full score (an Answer where tool calls matter); None where it cannot make one up.
+        """Return an output that gets the full score (an Answer if tool calls matter), or None if none can be constructed.
 
-        `assay suite check` scores it. Of a scorer without this method the expected output itself must get the full score.
+        `assay suite check` scores it. Without this method, the expected output itself must get the full score.
         """
         ...

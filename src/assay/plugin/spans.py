@@ -175,10 +175,10 @@ class SpanRecorder:
 
 
 def span(name: str, kind: str = "agent", *, input: object = None) -> SpanRecorder:
-    """A part of an execution, as a context manager; works in plain and in async code, and in threads.
+    """Record a part of an execution, as a context manager; works in sync and async code and in threads.
 
-    `kind` is llm for a call of a model, tool for anything else that is called, queue for waiting, agent for the code's own work. With
-    `input`, repeated and independent calls are found.
+    `kind` is llm for a model call, tool for any other call, queue for waiting, and agent for the code's own work. With `input`,
+    Assay can find repeated and independent calls.
     """
     return SpanRecorder(name, kind, input)
 

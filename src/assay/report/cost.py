@@ -60,7 +60,7 @@ def front_sentence(made: CostAnalysis) -> str:
             f"{configuration.name} is off it, dominated by {and_list(configuration.place.dominated_by, 3)}"
         )
     if (more := len(by_status[FrontStatus.DOMINATED]) - 3) > 0:
-        parts.append(f"{more} more are off it")
+        parts.append(f"{more} more are off the front")
     return "; ".join(parts) + "."
 
 

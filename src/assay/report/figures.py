@@ -250,7 +250,7 @@ def effect_text(effect: AxisEffect) -> str:
     if effect.share is not None:
         parts.append(f"explains {percent(effect.share)} of the variation")
     if effect.interacts:
-        parts.append(f"depends on {', '.join(effect.interacts)}, so no value is best in itself")
+        parts.append(f"depends on {', '.join(effect.interacts)}, so no single value is best")
     return "; ".join(parts)
 
 
@@ -377,16 +377,16 @@ def when(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def scheduled_time(moment: datetime) -> str:
+def format_scheduled_time(moment: datetime) -> str:
     """When a suite is due, in the time zone in which its schedule was read, so that it shows the schedule's own hour.
 
-    >>> scheduled_time(datetime(2026, 5, 4, 3, 0, tzinfo=UTC))
+    >>> format_scheduled_time(datetime(2026, 5, 4, 3, 0, tzinfo=UTC))
     '2026-05-04 03:00 UTC'
     """
     return f"{moment:%Y-%m-%d %H:%M %Z}"
 
 
-def lasted(report: Report) -> float | None:
+def compute_run_seconds(report: Report) -> float | None:
     """Seconds from start to end; None while the run goes on, or where the clock was set back in between."""
     run = report.run
     return None if run.ended is None or run.ended < run.started else (run.ended - run.started).total_seconds()

@@ -102,7 +102,7 @@ def reason_text(lead: Lead) -> str:
     if lead.ahead_in or lead.behind_in:
         word, names = ("better", lead.ahead_in) if lead.ahead_in else ("worse", lead.behind_in)
         return f"{first} is {word} than {second} in {names_text(names)}; no other difference is certain."
-    return f"In no single dimension is {first} certainly better or worse than {second}."
+    return f"{first} is not certainly better or worse than {second} in any single dimension."
 
 
 def board_sentence(board: Leaderboard) -> str:
@@ -132,7 +132,7 @@ def _group_text(group: Sequence[Standing]) -> str:
         return f"then {names[0]}"
     # Of three agents the first may be better than the last, and the one between them apart from neither.
     is_tie = len({(row.best_rank, row.worst_rank) for row in group}) == 1
-    return f"{names_text(names)} are {'tied' if is_tie else 'not all apart'}"
+    return f"{names_text(names)} are {'tied' if is_tie else 'partly tied'}"
 
 
 def _names(rows: Sequence[Standing]) -> list[str]:

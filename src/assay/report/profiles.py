@@ -43,7 +43,7 @@ def profiles(trial: TrialReport, most: int = IN_DOCUMENTS) -> list[ProfileTable]
     ]
 
 
-def profiled_text(trial: TrialReport) -> str:
+def format_profiled_figures(trial: TrialReport) -> str:
     """What the instruments measured in executions of their own, which no estimate rests on; nothing without them."""
     if not any(artifact.type in _READERS for artifact in trial.artifacts):
         return ""
@@ -105,7 +105,7 @@ _READERS: dict[str, Callable[[str, Mapping[str, Any], int], ProfileTable | None]
 
 def print_profiles(trial: TrialReport, console: Console) -> None:
     """Profiles for the terminal. They come from executions of their own, because a profiler slows down what it watches."""
-    if told := profiled_text(trial):
+    if told := format_profiled_figures(trial):
         console.print(literal(f"{trial.name}: profiled in separate executions: {told}"))
     for profile in profiles(trial, ON_SCREEN):
         console.print(literal(f"{trial.name}: {profile.title}", "bold"))
@@ -120,7 +120,7 @@ def print_profiles(trial: TrialReport, console: Console) -> None:
 
 def profile_sections(trial: TrialReport) -> str:
     """The profiles of a trial in Markdown."""
-    profiled = profiled_text(trial)
+    profiled = format_profiled_figures(trial)
     sections = [f"Profiled in separate executions: {text(profiled)}"] if profiled else []
     for profile in profiles(trial):
         rows = [tuple(map(text, row)) for row in profile.rows]

@@ -215,7 +215,7 @@ def ends_text(rating: Rating) -> str:
     return f"[{rating.low:.2f}, {rating.high:.2f}]"
 
 
-def unrated(contest: Contest) -> list[str]:
+def describe_unrated_dimensions(contest: Contest) -> list[str]:
     """Why dimensions have no rating, each reason once."""
     agents: dict[tuple[str, str], list[str]] = {}
     for entry in contest.entries:
@@ -223,7 +223,10 @@ def unrated(contest: Contest) -> list[str]:
             rating = entry.rating(name)
             if rating.value is None:
                 agents.setdefault((name, rating.basis), []).append(entry.label)
-    told = [f"{_of(labels, contest)}{name} is unrated: {why}" for (name, why), labels in agents.items()]
+    told = [
+        f"{_format_label_prefix(labels, contest)}{name} is unrated: {why}"
+        for (name, why), labels in agents.items()
+    ]
     if agents and any(entry.rating("overall").value is not None for entry in contest.entries):
         told.append("overall is the weighted mean of the dimensions that are rated")
     return told
@@ -240,26 +243,26 @@ def rating_doubts(contest: Contest) -> list[str]:
     for entry in contest.entries:
         for text in entry.ratings.doubts:
             agents.setdefault(text, []).append(entry.label)
-    said = [f"{_of(labels, contest)}{text}" for text, labels in agents.items()]
+    said = [f"{_format_label_prefix(labels, contest)}{text}" for text, labels in agents.items()]
     if not contest.is_comparable:
         said.append("overall ratings combine different dimensions here: compare the dimensions instead")
     return said
 
 
-def _of(labels: Sequence[str], contest: Contest) -> str:
+def _format_label_prefix(labels: Sequence[str], contest: Contest) -> str:
     """Nothing when it holds for all of them."""
     return "" if len(labels) == len(contest.entries) else f"{', '.join(labels)}: "
 
 
-def solved_name(contest: Contest) -> str:
+def name_solved_cases(contest: Contest) -> str:
     """Of several tries, a case counts by the share of them that passed: the sum of those is no count of cases."""
     return "solved on average" if contest.most_tries > 1 else "solved"
 
 
-def solved_text(ratings: Ratings) -> str:
+def format_solved_cases(ratings: Ratings) -> str:
     """
     >>> from assay.model import Rating, Ratings
-    >>> solved_text(Ratings({}, Rating("overall", None), {}, 0, cases=50, solved=41.333))
+    >>> format_solved_cases(Ratings({}, Rating("overall", None), {}, 0, cases=50, solved=41.333))
     '41.3 of 50'
     """
     return f"{significant(ratings.solved)} of {count(ratings.cases)}"
@@ -353,7 +356,9 @@ def baseline_notes(contest: Contest) -> list[str]:
             if FigureColumn("", name).text(entry) in (NOTHING, UNKNOWN)
         ]
         if lacking:
-            told.append(f"{_of(lacking, contest)}metrics_measured names '{name}', which was not measured")
+            told.append(
+                f"{_format_label_prefix(lacking, contest)}metrics_measured names '{name}', which was not measured"
+            )
     return told
 
 
@@ -363,7 +368,7 @@ def spending_notes(contest: Contest) -> list[str]:
     for entry in contest.entries:
         for source in cost_sources(entry.trial):
             agents.setdefault(source_text(source), []).append(entry.label)
-    notes = [f"{_of(labels, contest)}cost {text}" for text, labels in agents.items()]
+    notes = [f"{_format_label_prefix(labels, contest)}cost {text}" for text, labels in agents.items()]
     judged = [entry.trial.judging for entry in contest.entries if entry.trial.judging is not None]
     if judged:
         judging = Judging(

@@ -66,8 +66,8 @@ def split_warnings(doubts: Iterable[Doubt]) -> tuple[list[Doubt], list[Doubt]]:
 def run_warnings(report: Report) -> list[Doubt]:
     """Every warning of a run, in that order: about the run, its trials, its ratings and its estimates."""
     of_run = [_with_nothing_ok(report, doubt) for doubt in doubts_of(report)]
-    of_ratings = [doubt for contest in contests(report) for doubt in _of_ratings(contest)]
-    return rank_warnings([*of_run, *of_ratings, *_of_estimates(report)])
+    of_ratings = [doubt for contest in contests(report) for doubt in _list_rating_warnings(contest)]
+    return rank_warnings([*of_run, *of_ratings, *_list_estimate_warnings(report)])
 
 
 def _with_nothing_ok(report: Report, doubt: Doubt) -> Doubt:
@@ -77,13 +77,13 @@ def _with_nothing_ok(report: Report, doubt: Doubt) -> Doubt:
     return doubt
 
 
-def _of_ratings(contest: Contest) -> Iterator[Doubt]:
+def _list_rating_warnings(contest: Contest) -> Iterator[Doubt]:
     for text in rating_doubts(contest):
         is_unscored = "unscored" in text and any(entry.ratings.unscored for entry in contest.entries)
         yield Doubt("unscored" if is_unscored else "rating", text, trial=contest.title)
 
 
-def _of_estimates(report: Report) -> Iterator[Doubt]:
+def _list_estimate_warnings(report: Report) -> Iterator[Doubt]:
     for trial in report.trials:
         finding = report.finding_of(trial)
         if finding is not None and finding.has_own_intervals:
@@ -97,7 +97,7 @@ def _fold(doubts: Sequence[Doubt]) -> list[Doubt]:
     """Warnings of one kind as the first of them, with the number of the other places that it holds for."""
     kinds: dict[str, list[Doubt]] = {}
     for doubt in doubts:
-        # The words before the figures: "seconds: It drifts within each process: the last third …".
+        # The words before the figures: "seconds: The values drift within each process: the last third …".
         opening = ":".join(doubt.message.split(":")[:2])
         kind = doubt.code if doubt.code in _ONE_KIND else f"{doubt.code} {opening}"
         kinds.setdefault(kind, []).append(doubt)

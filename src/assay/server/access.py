@@ -343,7 +343,7 @@ def _refuse_others(headers: Headers) -> RefusedRequest | None:
     # Following a link is fine; anything else that another site makes a browser send is not.
     is_foreign = headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate"
     if not is_loopback_host(headers.get("host", "")) or is_foreign or not _is_same_site(headers):
-        told = "Without keys the server answers this machine only. Make one: assay key create NAME"
+        told = "Without keys the server answers only this machine. Create one: assay key create NAME"
         return RefusedRequest(403, told)
     return None
 

@@ -16,7 +16,7 @@ from assay.errors import LookupFailed, PlanError, no_such
 from assay.model.queue import QueuedRun, QueueState
 from assay.pipeline import compare as comparing
 from assay.pipeline.agent_results import trials_of
-from assay.pipeline.registry import find_registered, registered_agents, registered_suites
+from assay.pipeline.registry import find_registered, find_registered_agents, find_registered_suites
 from assay.pipeline.regressions import Inquiry, regressions_of
 from assay.report.documents.regressions import regressions_document
 from assay.report.documents.specification import (
@@ -78,7 +78,7 @@ async def run_benchmark(context: Context, asked: RunRequestBody) -> Response:
     while not asked.async_execution and monotonic() - begun < context.sync_seconds:
         await asyncio.sleep(pause)
         pause = min(1.0, pause * 1.3)
-        found = await run_sync(context.store.queued_run, queued.id)
+        found = await run_sync(context.store.read_queued_run, queued.id)
         if found is not None and not found.state.is_open:
             return await run_sync(_answer_run, context.store, found)
     status = await run_sync(read_status, context.store, queued.id)
@@ -146,11 +146,11 @@ def read_agent_results(
 def _require_names(context: ServerContext, agent: str, suite: str | None) -> None:
     """LookupFailed for names that are neither registered nor in any result."""
     store, settings = context.store, context.settings
-    agents = {*store.agents_with_trials(), *registered_agents(settings, store)}
+    agents = {*store.agents_with_trials(), *find_registered_agents(settings, store)}
     if agent not in agents:
         raise LookupFailed(no_such(agent, "agents", agents))
     if suite is not None and suite not in (
-        known := {*store.categories(), *registered_suites(settings, store)}
+        known := {*store.categories(), *find_registered_suites(settings, store)}
     ):
         raise LookupFailed(no_such(suite, "suites", known))
 

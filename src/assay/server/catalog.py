@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.errors import LookupFailed, no_such
-from assay.pipeline.registry import registered_agents, registered_suites
+from assay.pipeline.registry import find_registered_agents, find_registered_suites
 from assay.report.documents.specification import suite_answer_document
 from assay.server.access import READ
 from assay.server.answers import describe_errors, respond
@@ -36,7 +36,7 @@ class AgentList(BaseModel):
 @router.get("/agents", openapi_extra=READ, response_model=AgentList, summary="Agents")
 def list_agents(context: Context) -> Response:
     """Registered agents and those with results, by name. Definitions are not included."""
-    registered = registered_agents(context.settings, context.store)
+    registered = find_registered_agents(context.settings, context.store)
     ran = set(context.store.agents_with_trials())
     rows = [
         {
@@ -83,7 +83,7 @@ class SuiteAnswer(BaseModel):
 @router.get("/suites", openapi_extra=READ, response_model=SuiteList, summary="Suites")
 def list_suites(context: Context) -> Response:
     """Registered suites and those with results, by name."""
-    registered = registered_suites(context.settings, context.store)
+    registered = find_registered_suites(context.settings, context.store)
     ran = context.store.categories()
     rows = [
         {
@@ -108,7 +108,7 @@ def list_suites(context: Context) -> Response:
 def read_suite(context: Context, suite_id: Name) -> Response:
     """As it is registered, or else as its latest run was made with it."""
     store = context.store
-    registered = registered_suites(context.settings, store)
+    registered = find_registered_suites(context.settings, store)
     suite = registered[suite_id].read(store) if suite_id in registered else store.latest_suite(suite_id)
     if suite is None:
         raise LookupFailed(no_such(suite_id, "suites", {*registered, *store.categories()}))

@@ -59,7 +59,7 @@ class RunConfiguration(BaseModel):
             if name not in released
         ]  # fmt: skip
         mistakes += [
-            Mistake("request", None, f"{place}.{name}", "A value cannot name variables of the environment.")
+            Mistake("request", None, f"{place}.{name}", "A value must not name environment variables.")
             for name, value in self.options.items()
             if isinstance(value, str) and "${" in value
         ]

@@ -30,7 +30,7 @@ class RequestCounts:
         lines = [
             *_metric("assay_info", "gauge", "The version of the server.", [({"version": __version__}, 1)]),
             *_metric("assay_runs", "gauge", "Stored runs by state.", [({"state": k}, v) for k, v in runs.items()]),
-            *_metric("assay_queue", "gauge", "Runs asked for by state.", [({"state": k}, v) for k, v in queue.items()]),
+            *_metric("assay_queue", "gauge", "Requested runs by state.", [({"state": k}, v) for k, v in queue.items()]),
             *_metric(
                 "assay_requests_total", "counter", "Requests answered.",
                 [({"method": m, "route": r, "status": s}, n) for (m, r, s), n in self._requests.items()],

@@ -159,7 +159,7 @@ def read_agreement(
     context: Context, suite_id: Name | None = None, benchmark_id: Name | None = None
 ) -> Response:
     """Each scorer on each benchmark with labels. Its interval counts repetitions of a case for what they are worth."""
-    labelled = context.store.labelled_scores(LabelFilter(suite=suite_id, benchmark=benchmark_id))
+    labelled = context.store.read_labelled_scores(LabelFilter(suite=suite_id, benchmark=benchmark_id))
     return respond(
         {"agreements": [agreement_document(agreement) for agreement in compute_agreements(labelled)]}
     )

@@ -26,7 +26,7 @@ def serve(
     """Serve until SIGINT or SIGTERM; `announce` is called with the URL once the server can be reached."""
     if not is_loopback(host) and not store.has_keys():
         raise AssayError(
-            f"'{host}' can be reached by others, and there is no key. Make one first: assay key create NAME"
+            f"'{host}' can be reached from other machines, but there is no key. Create one first: assay key create NAME"
         )
     listener = _listen(host, port)
     with listener:

@@ -37,7 +37,7 @@ class StateChange(BaseModel):
 
 
 class TrackedRegression(RegressionRow):
-    """A regression, whose it is, and who gave it its states."""
+    """A regression with its agent and suite, and who set its states."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -74,7 +74,7 @@ class TrackedRegression(RegressionRow):
     suite_id: str
     detected: datetime | None
     changed: datetime | None
-    changed_by: str | None = Field(description="Null while Assay gave it its state.")
+    changed_by: str | None = Field(description="Null if Assay set the state, not a person.")
     history: list[StateChange]
 
 

@@ -65,7 +65,7 @@ def read_status(store: Store, run_id: str) -> dict[str, Any]:
     except RunNotFound:
         run = None
     # By its whole id, also where the run was asked for by a prefix of it or as the last one.
-    queued = store.queued_run(run.id if run else run_id)
+    queued = store.read_queued_run(run.id if run else run_id)
     if run is None and (queued is None or queued.state is QueueState.DONE):
         raise RunNotFound(f"There is no run '{run_id}'.")
     waiting = (

@@ -197,7 +197,7 @@ class ComparisonAnswer(BaseModel):
                     }
                 ],
                 "statistical_significance": {"accuracy": 0.0004, "speed": 0.41},
-                "recommendations": ["Prefer 'careful': better in score, and overall (0.814 to 0.702)."],
+                "recommendations": ["Prefer 'careful': better in score, and overall (0.814 against 0.702)."],
                 "warnings": [],
             }
         }

@@ -97,7 +97,7 @@ def find_webhook(settings: Settings, environment: Mapping[str, str] = os.environ
         parts, port = urlsplit(""), None
     is_plain = url.isascii() and url.isprintable() and " " not in url
     if parts.scheme not in ("http", "https") or not parts.hostname or not is_plain:
-        raise AssayError("server.webhook is no URL that begins with http:// or https://.")
+        raise AssayError("server.webhook must be a URL that begins with http:// or https://.")
     if parts.username is not None:
         raise AssayError("server.webhook has a user name, which is not sent. Put the secret into its path.")
     path = parts.path or "/"

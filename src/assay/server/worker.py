@@ -34,7 +34,7 @@ def main(run_id: str, workspace: str) -> None:
     if workspace != settings.workspace:
         settings = without_project_files(settings)
     with Store.open(settings.db, workspace=workspace, retry_seconds=settings.db_retry) as store:
-        queued = store.queued_run(run_id)
+        queued = store.read_queued_run(run_id)
         if queued is None or queued.state is not QueueState.RUNNING:
             return
         try:

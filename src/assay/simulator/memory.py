@@ -72,7 +72,7 @@ class ModelMemory:
     def keep(self, name: str, until: float) -> None:
         self._models[name].expires = until
 
-    def loaded(self, now: float) -> list[LoadedModel]:
+    def find_loaded_models(self, now: float) -> list[LoadedModel]:
         return [model for model in self._models.values() if model.ready <= now < model.expires]
 
 

@@ -158,7 +158,7 @@ class Service:
         """Send the end. The slot is given back before the connection goes on, which may bring the client's next question."""
         self.is_over = True
         self._client.send(message)
-        self._simulation.done(self._client, self._due, "completed", self._turn.reply.output_tokens)
+        self._simulation.finish_service(self._client, self._due, "completed", self._turn.reply.output_tokens)
         self._client.finish()
 
     def _hang_up(self, message: bytes) -> None:
@@ -166,4 +166,4 @@ class Service:
         self.is_over = True
         self._client.send(message)
         self._client.close()
-        self._simulation.done(self._client, self._due, "disconnects")
+        self._simulation.finish_service(self._client, self._due, "disconnects")

@@ -93,7 +93,7 @@ class Simulation:
             f"/v1{openai_api.MODELS_PATH}": lambda: openai.models(time.time()),
             ollama_api.TAGS_PATH: lambda: ollama.tags(time.time()),
             ollama_api.RUNNING_PATH: lambda: ollama.running(
-                self.memory.loaded(monotonic()), monotonic(), time.time()
+                self.memory.find_loaded_models(monotonic()), monotonic(), time.time()
             ),
             ollama_api.VERSION_PATH: lambda: {"version": "0.0.0-simulated"},
             "/stats": self.stats,
@@ -218,7 +218,9 @@ class Simulation:
             service.begin(max(now if slots is None else heappop(self._freed), service.arrived))
         self._is_admitting = False
 
-    def done(self, client: ServerConnection, at: float, outcome: str, output_tokens: int = 0) -> None:
+    def finish_service(
+        self, client: ServerConnection, at: float, outcome: str, output_tokens: int = 0
+    ) -> None:
         """A service has ended. Its slot is free since `at`, when the last token was due, so lateness does not add up."""
         # Within `_admit` the slot joins those that it hands out; else `_admit` counts all that are free by itself.
         self.counts[outcome] += 1
@@ -239,7 +241,7 @@ class Simulation:
             self.counts["abandoned"] += 1
         elif not service.is_over:
             service.is_over = True
-            self.done(client, monotonic(), "abandoned")
+            self.finish_service(client, monotonic(), "abandoned")
 
     def happens(self, what: str, rate: float, number: int) -> bool:
         """Whether a fault of that rate hits the request with that number; without a rate nothing is computed."""

@@ -93,13 +93,13 @@ class AgentSection(Section):
     )
     price: Price | None = Field(
         None,
-        description="What it costs, where the answers and the public price list do not say; `free` if it costs nothing. Without "
+        description="What it costs, if neither its answers nor the public price list say so; `free` if it costs nothing. Without "
         "it the cost of an agent that reports no usage is unknown.",
         examples=[{"input": 0.15, "output": 0.6}],
     )
     cassette: Cassette = Field(
         None,
-        description="Answer its calls of a model from this recording (`assay record`): a file, or {path, match, delays}.",
+        description="Answer its model calls from this recording (`assay record`): a file, or {path, match, delays}.",
         examples=["calls.jsonl"],
     )
     concurrency: PositiveInt | None = Field(

@@ -164,7 +164,7 @@ def sendable(prompt: str) -> str:
     try:
         prompt.encode()
     except UnicodeEncodeError:
-        raise ValueError("has half a character, which cannot be sent") from None
+        raise ValueError("has half of a surrogate pair, which cannot be sent") from None
     if not prompt.strip():
         raise ValueError("the prompt is empty")
     return prompt

@@ -154,7 +154,7 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_chan
         RunSection, {**_only(source, RUN_KEYS), **_merge_own_tags(source)}, origin, mistakes
     )
     entries = []
-    for own, place in _own_parts(source, origin, mistakes):
+    for own, place in _list_experiments(source, origin, mistakes):
         own_change = own_changes.get(int(place.prefix[1]) if place.prefix else 0, _NO_CHANGES)
         request = {**changes, **own_change.keys}
         written = own_change.drop_replaced(overlay_keys(_only(file, ENTRY_KEYS), own))
@@ -235,7 +235,7 @@ def _unknown_keys(value: Mapping[str, Any], known: Collection[str], origin: KeyO
     ]
 
 
-def _own_parts(
+def _list_experiments(
     value: dict[str, Any], origin: KeyOrigin, mistakes: list[Mistake]
 ) -> list[tuple[dict[str, Any], KeyOrigin]]:
     """Each experiment that the file names: its own keys, and where they stand."""

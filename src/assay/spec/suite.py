@@ -293,7 +293,7 @@ class SuiteFile(Section):
     )
     baseline_scores: list[BaselineSection] = Field(
         default_factory=no_items,
-        description="Overall ratings to compare with: `deviation_from_baseline` is the overall divided by this, less 1.",
+        description="Overall ratings to compare with: `deviation_from_baseline` is the overall rating divided by this one, minus 1.",
         examples=[[{"agent_id": "careful", "scores": {"refunds": 0.9}}]],
     )
     schedule: Annotated[str, AfterValidator(_check_schedule)] | None = Field(

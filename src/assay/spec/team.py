@@ -34,7 +34,7 @@ class TeamSection(Section):
 
     team: str = Field(description="Any name.")
     agents: list[Any] = Field(
-        min_length=1, description="Names or definitions; the same name twice is two of them."
+        min_length=1, description="Names or definitions; a name that is listed twice is two agents."
     )
     cases: str | list[Any] = Field(
         description="A file or the cases themselves; a case with `agent: NAME` is for that agent alone."
@@ -45,7 +45,7 @@ class TeamSection(Section):
         description="Warm-ups and measured pairs of legs.",
     )
     params: dict[str, Any] = Field(
-        default_factory=dict, description="Options of all agents, or with `NAME.` before them of one."
+        default_factory=dict, description="Options of all agents or, with the prefix `NAME.`, of one."
     )
     sweep: dict[str, list[Any]] = Field(
         default_factory=dict, description="Options with the values to try: each point is a team."

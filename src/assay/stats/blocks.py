@@ -40,7 +40,7 @@ def compare_within_blocks(a: Blocked, b: Blocked, level: float = 0.95) -> Effect
     first, second = (
         Blocked(values, side.blocks) for values, side in zip(scaled.samples, (a, b), strict=True)
     )
-    pairs = list(_both(first, second))
+    pairs = list(_pair_blocks(first, second))
     if not pairs:
         return None
     total = sum(x.size * y.size for x, y in pairs)
@@ -82,7 +82,7 @@ def mean_difference_within_blocks(a: Blocked, b: Blocked) -> BlockedDifference |
     side (two-way analysis of variance, Scheffé 1959, chapter 4). None where no block has both sides, or nothing is left to
     estimate the error from.
     """
-    pairs = list(_both(a, b))
+    pairs = list(_pair_blocks(a, b))
     sizes = [(x.size, y.size) for x, y in pairs]
     freedom = sum(n + m - 1 for n, m in sizes) - 1
     if freedom < 1:
@@ -98,7 +98,7 @@ def mean_difference_within_blocks(a: Blocked, b: Blocked) -> BlockedDifference |
     )
 
 
-def _both(a: Blocked, b: Blocked) -> Iterator[tuple[Array, Array]]:
+def _pair_blocks(a: Blocked, b: Blocked) -> Iterator[tuple[Array, Array]]:
     """The values of both sides, block by block, of the blocks that have both."""
     for block in sorted({*a.blocks} & {*b.blocks}):
         yield a.within(block), b.within(block)

@@ -13,7 +13,7 @@ def holm(p_values: ArrayLike) -> Array:
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
-    return _in_place(np.minimum(stepped, 1.0), order)
+    return _restore_order(np.minimum(stepped, 1.0), order)
 
 
 def benjamini_hochberg(p_values: ArrayLike) -> Array:
@@ -21,10 +21,10 @@ def benjamini_hochberg(p_values: ArrayLike) -> Array:
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
     scaled = p[order] * p.size / np.arange(1, p.size + 1)
-    return _in_place(np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0), order)
+    return _restore_order(np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0), order)
 
 
-def _in_place(ordered: Array, order: NDArray[np.intp]) -> Array:
+def _restore_order(ordered: Array, order: NDArray[np.intp]) -> Array:
     result = np.empty_like(ordered)
     result[order] = ordered
     return result

@@ -30,7 +30,7 @@ def ratio_of_pairs(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | 
     first, second = first[whole], second[whole]
     if first.size >= FEWEST_RANKED:
         return compare_paired(first, second, level)
-    return _few(np.log(second) - np.log(first), Scale.RATIO, level, "t of log ratios")
+    return _compare_few_pairs(np.log(second) - np.log(first), Scale.RATIO, level, "t of log ratios")
 
 
 def level_of(values: ArrayLike, level: float = 0.95) -> Effect | None:
@@ -46,10 +46,10 @@ def difference_of_pairs(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effe
     if steps.size >= FEWEST_RANKED:
         # Zeros keep it on the scale of differences.
         return compare_paired(np.zeros(steps.size), steps, level)
-    return _few(steps, Scale.DIFFERENCE, level, "t of differences")
+    return _compare_few_pairs(steps, Scale.DIFFERENCE, level, "t of differences")
 
 
-def _few(steps: Array, scale: Scale, level: float, method: str) -> Effect | None:
+def _compare_few_pairs(steps: Array, scale: Scale, level: float, method: str) -> Effect | None:
     """Of a single pair there is a value and no interval."""
     if not steps.size:
         return None

@@ -46,14 +46,14 @@ class PassRates:
         uncertain = (self.b > 0) & (self.b < 1)
         logits = np.log(np.where(uncertain, self.b, 0.5) / np.where(uncertain, 1 - self.b, 0.5))
 
-        def shifted(by: float) -> PassRates:
+        def shift(by: float) -> PassRates:
             return replace(self, b=np.where(uncertain, 1 / (1 + np.exp(-logits - by)), self.b))
 
         low, high = -_MOST_LOGITS, _MOST_LOGITS
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            low, high = (middle, high) if shifted(middle).difference < difference else (low, middle)
-        rates = shifted((low + high) / 2)
+            low, high = (middle, high) if shift(middle).difference < difference else (low, middle)
+        rates = shift((low + high) / 2)
         return replace(rates, weights=tilt(rates.weights, rates.b - rates.a, difference))
 
     def shrink(self, variance: float) -> PassRates:

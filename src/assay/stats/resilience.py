@@ -50,10 +50,10 @@ def worth(offered: int, completed: int, judged: int) -> float:
     return offered * min(1.0, judged / completed) if completed else float(offered)
 
 
-def sustained_share(is_broken: bool, sustained: float, asked: float) -> float:
+def compute_sustained_share(is_broken: bool, sustained: float, asked: float) -> float:
     """The part of a load that was sustained; all of it where nothing broke.
 
-    >>> sustained_share(False, 3, 10), sustained_share(True, 3, 10), sustained_share(True, 12, 10)
+    >>> compute_sustained_share(False, 3, 10), compute_sustained_share(True, 3, 10), compute_sustained_share(True, 12, 10)
     (1.0, 0.3, 1.0)
     """
     if not is_broken:

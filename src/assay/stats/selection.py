@@ -27,7 +27,7 @@ _MARGIN = 0.006
 def differences_at(x: Array, y: Array, ranks: Sequence[int]) -> list[float]:
     """The values at these positions, from 0, among the sorted differences y - x of all pairs."""
     if x.size * y.size <= _WRITTEN_OUT:
-        return _at(np.subtract.outer(y, x).ravel(), ranks)
+        return _select_ranks(np.subtract.outer(y, x).ravel(), ranks)
     x, y = np.sort(x), np.sort(y)
     pairs = _Pairs(-x[::-1], -y, 1)
     guess = np.subtract.outer(_thin(y), _thin(x)).ravel()
@@ -38,7 +38,7 @@ def walsh_averages_at(x: Array, ranks: Sequence[int]) -> list[float]:
     """The values at these positions, from 0, among the sorted averages of all pairs, each value with itself included."""
     total = x.size * (x.size + 1) // 2
     if total <= _WRITTEN_OUT:
-        return _at(_walsh_averages(x), ranks)
+        return _select_ranks(_walsh_averages(x), ranks)
     x = np.sort(x)
     pairs = _Pairs(x, -x, 2)
     return pairs.at(ranks, total, _walsh_averages(_thin(x)), (float(x[0]), float(x[-1])))
@@ -53,7 +53,7 @@ def _thin(x: Array) -> Array:
     return x[:: max(1, x.size // _GUESSED_FROM)]
 
 
-def _at(values: Array, ranks: Sequence[int]) -> list[float]:
+def _select_ranks(values: Array, ranks: Sequence[int]) -> list[float]:
     ordered = np.partition(values, sorted(set(ranks)))
     return [float(ordered[rank]) for rank in ranks]
 
@@ -80,7 +80,7 @@ class _Pairs:
     def at(self, ranks: Sequence[int], total: int, guess: Array, ends: tuple[float, float]) -> list[float]:
         shares = [rank / total for rank in ranks]
         tried = [min(max(share + step, 0.0), 1.0) for share in shares for step in (-_MARGIN, _MARGIN)]
-        for limit in _at(guess, [round(share * (guess.size - 1)) for share in tried]):
+        for limit in _select_ranks(guess, [round(share * (guess.size - 1)) for share in tried]):
             self._count(limit)
         return [self._smallest(*ends, rank) for rank in ranks]
 

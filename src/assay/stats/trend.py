@@ -27,7 +27,7 @@ class Trend:
 def autocorrelation(values: ArrayLike) -> float:
     """Lag 1, of ranks, so that one spike neither makes nor hides it; 0 for constants and fewer than three values."""
     sample = np.asarray(values, dtype=np.float64)
-    ranks = _compute_centred_ranks(sample, _one_group(sample))
+    ranks = _compute_centred_ranks(sample, _put_into_one_group(sample))
     total = float(ranks @ ranks)
     return float(ranks[:-1] @ ranks[1:]) / total if sample.size >= _FEWEST and total > 0 else 0.0
 
@@ -42,7 +42,9 @@ def trend(values: ArrayLike, groups: ArrayLike | None = None) -> Trend | None:
     sample = np.asarray(values, dtype=np.float64)
     if sample.size < _FEWEST:
         return None
-    label = _one_group(sample) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
+    label = (
+        _put_into_one_group(sample) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
+    )
     order = np.argsort(label, kind="stable")
     sample, label = sample[order], label[order]
     ranks, times = _compute_centred_ranks(sample, label), _compute_centred_times(label)
@@ -96,5 +98,5 @@ def _compute_centred_ranks(sample: Array, label: NDArray[np.intp]) -> Array:
     return ranks
 
 
-def _one_group(sample: Array) -> NDArray[np.intp]:
+def _put_into_one_group(sample: Array) -> NDArray[np.intp]:
     return np.zeros(sample.size, dtype=np.intp)

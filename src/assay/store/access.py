@@ -61,7 +61,7 @@ def note_use(connection: sa.Connection, key: ApiKey, now: datetime) -> None:
 
 
 def read_keys(connection: sa.Connection) -> list[ApiKey]:
-    """Those of the workspace, revoked ones too, the oldest first."""
+    """Return the keys of the workspace, revoked ones included, the oldest first."""
     query = _keys.where(_is_own(connection)).order_by(api_keys.c.created, api_keys.c.prefix)
     return [from_plain(ApiKey, dict(row)) for row in connection.execute(query).mappings()]
 
@@ -76,7 +76,7 @@ def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
 
 
 def revoke_key(connection: sa.Connection, prefix: str, now: datetime) -> ApiKey:
-    """From now on the key is refused; one that was revoked before keeps its time."""
+    """Revoke a key; one that was revoked before keeps its time."""
     keys = {key.prefix: key for key in read_keys(connection)}
     if prefix not in keys:
         raise LookupFailed(no_such(prefix, "keys", keys))
@@ -122,7 +122,7 @@ def write_entry(connection: sa.Connection, entry: AuditEntry) -> None:
 
 
 def read_entries(connection: sa.Connection, before: int | None, limit: int) -> list[tuple[int, AuditEntry]]:
-    """With their numbers, the newest first."""
+    """Return entries with their numbers, the newest first."""
     own = audit_log.c.workspace_id == workspace_of(connection)
     query = sa.select(audit_log.c.id, *_ENTRY).where(own).order_by(audit_log.c.id.desc()).limit(limit)
     if before is not None:

@@ -16,7 +16,7 @@ _KEY = ("suite", "category", "metric")
 def read_boards(
     connection: sa.Connection, metric: str, known: Collection[StoredBoard] = ()
 ) -> list[StoredBoard]:
-    """Those by this metric that are not known yet; documents are long, and read only of these."""
+    """Return stored boards by this metric that are not in `known`; only their documents, which are long, are read."""
     column = boards.c
     of_metric = column.workspace_id == workspace_of(connection), column.metric == metric
     seen = {(board.key, board.changes, board.computed) for board in known}
@@ -36,7 +36,7 @@ def read_boards(
 
 
 def write_board(connection: sa.Connection, board: StoredBoard) -> None:
-    """In place of the one before, unless that was computed from later results by another process."""
+    """Replace the stored board, unless another process computed that one from later results."""
     key = {"workspace_id": workspace_of(connection), **{name: getattr(board.key, name) for name in _KEY}}
     chosen = [boards.c[name] == value for name, value in key.items()]
     stored = connection.scalar(sa.select(boards.c.changes).where(*chosen))

@@ -27,7 +27,7 @@ def insert_rows(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
 
 
 def insert_parts(connection: sa.Connection, table: sa.Table, parts: Iterable[Rows]) -> None:
-    """The same for parts that are made one after the other; to PostgreSQL they go by one statement."""
+    """Insert parts that are produced one after the other; PostgreSQL gets them in one statement."""
     if connection.dialect.name == "postgresql":
         _copy(connection, table, chain.from_iterable(parts))
     else:

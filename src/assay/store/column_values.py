@@ -45,7 +45,7 @@ def to_json(value: object) -> str:
 
 
 def redact_json(value: object) -> str:
-    """The same without secrets, in keys and values."""
+    """Redact secrets in the keys and values of JSON data."""
     return known_secrets().redact_json(to_json(value))
 
 

@@ -80,7 +80,7 @@ def _encode(column: str, values: Sequence[Any]) -> bytes:
 
 
 def _write_json(written: str) -> str:
-    """As PostgreSQL would write it, except for numbers with exponents: rows that have those are compared one by one."""
+    """Write JSON as PostgreSQL does, except for numbers with exponents: rows that have those are compared one by one."""
     return json.dumps(_order_keys(json.loads(written)), ensure_ascii=False)
 
 
@@ -92,7 +92,7 @@ def _order_keys(value: Any) -> Any:
 
 
 def read_digests(connection: sa.Connection, first: int, last: int) -> Digests:
-    """Of the trials from one id to another."""
+    """Return the digests of the trials from one id to another."""
     if connection.dialect.name != "postgresql":
         digester = Digester()
         for rows in fetch_executions(connection, first, last):

@@ -81,7 +81,7 @@ def name_values(table: sa.Table, row: Sequence[Any]) -> dict[str, Any]:
 def _delete_removed_rows(
     source: sa.Connection, target: sa.Connection, table: sa.Table, trials: Sequence[int] | None
 ) -> None:
-    query = _of_trials(sa.select(*table.primary_key), table, trials)
+    query = _select_trials(sa.select(*table.primary_key), table, trials)
     kept = {_redact(row) for row in source.execute(query)}
     for row in target.execute(query).all():
         if tuple(row) not in kept:
@@ -92,7 +92,7 @@ def _delete_replaced_rows(
     source: sa.Connection, target: sa.Connection, table: sa.Table, trials: Sequence[int] | None
 ) -> None:
     """Rows that the source does not have at all stay: somebody has added them to the copy, which the comparison finds out."""
-    query = _of_trials(sa.select(*_REPLACED[table], *table.primary_key), table, trials)
+    query = _select_trials(sa.select(*_REPLACED[table], *table.primary_key), table, trials)
     size = len(_REPLACED[table])
     kept = {_redact(row[:size]): _redact(row[size:]) for row in source.execute(query)}
     for row in target.execute(query).all():
@@ -110,7 +110,7 @@ def _redact(key: Sequence[Any]) -> Key:
     return tuple(plain.redact_text(value) if isinstance(value, str) else value for value in key)
 
 
-def _of_trials(query: sa.Select[Any], table: sa.Table, trials: Sequence[int] | None) -> sa.Select[Any]:
+def _select_trials(query: sa.Select[Any], table: sa.Table, trials: Sequence[int] | None) -> sa.Select[Any]:
     if trials is None:
         return query
     owner = table.c.id if table is tables.trials else table.c.trial_id
@@ -124,7 +124,7 @@ def fetch_rows_in_order(
     if table is tables.executions and trials is not None:
         yield from fetch_executions(connection, trials[0], trials[-1])
         return
-    query = _of_trials(sa.select(table), table, trials)
+    query = _select_trials(sa.select(table), table, trials)
     query = query.order_by(*(_sortable(column, connection) for column in table.primary_key.columns))
     streamed = connection.execution_options(stream_results=True, max_row_buffer=1000)
     with streamed.execute(query) as result:
@@ -133,7 +133,7 @@ def fetch_rows_in_order(
 
 
 def _sortable(column: sa.Column[Any], connection: sa.Connection) -> sa.ColumnElement[Any]:
-    """By bytes, as SQLite sorts text: the order of PostgreSQL depends on the language of the server."""
+    """Sort text by bytes, as SQLite does: the order of PostgreSQL depends on the language of the server."""
     is_text = connection.dialect.name == "postgresql" and column.type.python_type is str
     return column.collate("C") if is_text else column
 

@@ -242,7 +242,7 @@ class _Copy:
             leases.refuse_if_held(self._source, run_id, "Wait until it has ended, then copy.")
 
     def _refuse_other_contents(self, target: sa.Connection) -> None:
-        """Before anything is written: what the target holds must be what an earlier copy of this source brought."""
+        """Refuse a target with other contents than an earlier copy of this source, before anything is written."""
         for table in (*self._others, tables.trials):
             if strange := find_other_rows(self._source, target, table):
                 raise StoreError(
@@ -251,7 +251,7 @@ class _Copy:
                 )
 
     def _delete_outdated_trials(self, target: sa.Connection) -> None:
-        """Those of runs that went on since an earlier copy; they are copied anew."""
+        """Delete trials of runs that continued since an earlier copy; they are copied again."""
         before = _count_batches(target)
         outdated = [run for run, batches in self._batches.items() if batches > before.get(run, batches)]
         for start in range(0, len(outdated), 1000):
@@ -270,7 +270,7 @@ class _Copy:
         return [run for run, batches in _count_batches(now).items() if batches != self._batches.get(run)]
 
     def _count_executions(self) -> dict[int, int]:
-        """Of each trial of the source, in the order of their ids."""
+        """Count the executions of each trial of the source, in the order of their ids."""
         executions, trials = tables.executions.c, tables.trials.c
         query = sa.select(executions.trial_id, sa.func.count()).group_by(executions.trial_id)
         counts = {row[0]: row[1] for row in self._source.execute(query)}
@@ -296,7 +296,7 @@ class _Copy:
         return digester.digests()
 
     def _set_final_states(self, target: sa.Connection, group: _TrialGroup) -> None:
-        """Those of the source, for the runs that have all of their trials now."""
+        """Set the states of the source for the runs whose trials are now complete."""
         whole = [self._unfinished[trial] for trial in group.trials if trial in self._unfinished]
         query = sa.select(tables.runs.c.id, tables.runs.c.state).where(tables.runs.c.id.in_(whole))
         states = {row[0]: row[1] for row in self._source.execute(query)} if whole else {}
@@ -399,14 +399,14 @@ def _find_differing(expected: Digests, find: Callable[[], Digests]) -> list[sa.T
 
 
 def _tap(items: Iterable[T], take: Callable[[T], None]) -> Generator[T]:
-    """Each item after it was shown to a function."""
+    """Yield each item after passing it to a function."""
     for item in items:
         take(item)
         yield item
 
 
 def _one_behind(items: Iterator[T]) -> Iterator[T]:
-    """Each item once the next one has been made."""
+    """Yield each item when the next one is ready."""
     before: list[T] = []
     for item in items:
         yield from before

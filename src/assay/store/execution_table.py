@@ -116,13 +116,13 @@ def _rows(
         with engine.connect() as connection:
             run = reading.read_run(connection, run_id)
         for stored in run.trials:
-            about = _about(run, stored, params)
+            about = _build_trial_columns(run, stored, params)
             for execution in reading.StoredExecutions(engine.connect, stored.id):
                 measured = {metrics[m]: value for m, value in execution.measurements.items() if m in metrics}
-                yield {**about, **_about_execution(execution), **measured}
+                yield {**about, **_build_execution_columns(execution), **measured}
 
 
-def _about(run: Run, stored: StoredTrial, params: Mapping[str, type]) -> Row:
+def _build_trial_columns(run: Run, stored: StoredTrial, params: Mapping[str, type]) -> Row:
     """The columns that all executions of a trial share, params converted to the type of their column."""
     trial = stored.trial
     values = {name: trial.params.get(name.removeprefix("param.")) for name in params}
@@ -149,7 +149,7 @@ def _about(run: Run, stored: StoredTrial, params: Mapping[str, type]) -> Row:
     }
 
 
-def _about_execution(execution: Execution) -> Row:
+def _build_execution_columns(execution: Execution) -> Row:
     return {
         "simulated": bool((execution.detail or {}).get("simulated")),
         "process": execution.process,

@@ -1,6 +1,6 @@
 """Exports a workspace, or one run, to a file: a SQLite database, or a table of executions.
 
-A database is copied table by table in the order of their foreign keys. From a run, `_of_run` selects the rows that belong to
+A database is copied table by table in the order of their foreign keys. From a run, `_belongs_to_run` selects the rows that belong to
 it, so the copy is a complete database of its own that any command can open. What is copied stays in its workspace. Secrets are
 redacted once more on the way.
 """
@@ -111,7 +111,7 @@ def _copy(reading: sa.Connection, copy: sa.Connection, table: sa.Table, run_id: 
     raw = (sa.cast(column, sa.Text) if isinstance(column.type, sa.JSON) else column for column in table.c)
     query = sa.select(*raw) if is_long else sa.select(table)
     within = workspace_of(reading)
-    query = query.where(rows_of(table, within) if run_id is None else _of_run(table, run_id, within))
+    query = query.where(rows_of(table, within) if run_id is None else _belongs_to_run(table, run_id, within))
     streamed = reading.execution_options(stream_results=True, max_row_buffer=_CHUNK)
     for chunk in streamed.execute(query).partitions(_CHUNK):
         if is_long:
@@ -154,7 +154,7 @@ def _redact_json(written: str) -> str:
     return known_secrets().redact_json(written)
 
 
-def _of_run(table: sa.Table, run_id: str, workspace_id: int) -> sa.ColumnElement[bool]:
+def _belongs_to_run(table: sa.Table, run_id: str, workspace_id: int) -> sa.ColumnElement[bool]:
     """Which rows of a table belong to a run, by how the table refers to it."""
     runs, trials = tables.runs, tables.trials
     if table is tables.rating_references:

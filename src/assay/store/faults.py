@@ -31,7 +31,7 @@ _SQLITE = {
 }
 
 _POSTGRES = {
-    "42501": "The user of '{}' may not do this there. Let the database's owner grant it CREATE on the schema.",
+    "42501": "The user of '{}' lacks a permission. Ask the database's owner to grant CREATE on the schema.",
     "53300": "The server of '{}' has no free connection. Try again later.",
     "55P03": "Another program has kept a run in '{}' locked. Wait until it is done, then try again.",
 }
@@ -40,7 +40,7 @@ _TRANSIENT = ("53300", "55P03")
 
 
 def listen(engine: sa.Engine, address: Address) -> None:
-    """From now on, errors of this engine that the user can fix arrive as StoreError."""
+    """Convert errors of this engine that the user can fix to StoreError, from now on."""
 
     def translate(context: sa.ExceptionContext) -> StoreError | None:
         # A ping that fails is no fault: the pool makes a new connection in its place.

@@ -78,7 +78,9 @@ def read_labels(
     """The newest first; only those with a smaller id than `before`."""
     columns = [column.label(name) for name, column in _COLUMNS.items()]
     query = (
-        sa.select(*columns).join(trials, trials.c.id == labels.c.trial_id).where(*_where(connection, chosen))
+        sa.select(*columns)
+        .join(trials, trials.c.id == labels.c.trial_id)
+        .where(*_build_conditions(connection, chosen))
     )
     if before is not None:
         query = query.where(labels.c.id < before)
@@ -105,7 +107,7 @@ def read_labelled_scores(connection: sa.Connection, chosen: LabelFilter) -> list
             sa.and_(measurements.c.trial_id == labels.c.trial_id, measurements.c.seq == labels.c.seq),
         )
         .join(runs, runs.c.id == trials.c.run_id)
-        .where(*_where(connection, chosen))
+        .where(*_build_conditions(connection, chosen))
         .where(sa.or_(measurements.c.metric == "score", measurements.c.metric.startswith("score.")))
     )
     found = connection.execute(query).all()
@@ -134,7 +136,7 @@ def _read_pass_marks(connection: sa.Connection, suite_ids: set[int]) -> dict[tup
     }
 
 
-def _where(connection: sa.Connection, chosen: LabelFilter) -> list[sa.ColumnElement[bool]]:
+def _build_conditions(connection: sa.Connection, chosen: LabelFilter) -> list[sa.ColumnElement[bool]]:
     wanted = (
         (labels.c.trial_id, chosen.trial),
         (trials.c.run_id, chosen.run),

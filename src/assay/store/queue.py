@@ -48,12 +48,12 @@ def read(connection: sa.Connection, run_id: str) -> QueuedRun | None:
 
 
 def read_open(connection: sa.Connection) -> list[QueuedRun]:
-    """Those that wait or are carried out, in the order in which they were asked for."""
+    """Return the runs that wait or are in progress, in the order of their requests."""
     return _read_open(connection, _is_own(connection))
 
 
 def read_all_open(connection: sa.Connection) -> list[QueuedRun]:
-    """The same of all workspaces."""
+    """Return the open runs of all workspaces."""
     return _read_open(connection, sa.true())
 
 
@@ -100,7 +100,7 @@ def renew(connection: sa.Connection, run_ids: Collection[str], owner: Owner) -> 
 
 
 def _lock_claims(connection: sa.Connection, run_ids: Collection[str], owner: Owner) -> list[str]:
-    """Those of the runs that the owner has claimed; nobody else takes them before the transaction ends."""
+    """Lock those of the runs that the owner has claimed, until the transaction ends."""
     chosen = queued_runs.c.id.in_(list(run_ids)), queued_runs.c.state.in_(_CLAIMED)
     query = sa.select(queued_runs.c.id, queued_runs.c.owner).where(*chosen).order_by(queued_runs.c.id)
     found = connection.execute(query.with_for_update()).all()

@@ -30,7 +30,7 @@ Plain = dict[str, Any]
 
 
 def digest(written: str) -> str:
-    """The same text for the same definition, whatever the machine; `written` is the definition as JSON."""
+    """Return a hash that is equal for equal definitions on every machine; `written` is the definition as JSON."""
     return hashlib.sha256(written.encode()).hexdigest()[:16]
 
 

@@ -178,7 +178,7 @@ class ExecutionFilter:
 def read_execution_page(
     connection: sa.Connection, chosen: ExecutionFilter, after: int | None, limit: int
 ) -> list[tuple[int, Execution]]:
-    """With their numbers, in the order of storing; only those behind the number `after`."""
+    """Return executions with their numbers, in the order in which they were stored, after the number `after`."""
     conditions = [
         column == value
         for column, value in (

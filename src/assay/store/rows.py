@@ -61,7 +61,7 @@ def run_from(row: Row, trials: Sequence[StoredTrial], tags: Sequence[str]) -> Ru
     if row["suite_id"] is not None:
         suite = SuiteRef(row["suite_name"], row["suite_version"], row["suite_category"], row["suite_hash"])
     fields = {
-        **_named_fields(Run, row),
+        **_select_fields(Run, row),
         "tags": tags,
         "environment": {name: row[name] for name in ("facts", "vcs", "doubts")},
         "trials": trials,
@@ -71,8 +71,8 @@ def run_from(row: Row, trials: Sequence[StoredTrial], tags: Sequence[str]) -> Ru
     return from_plain(Run, fields)
 
 
-def _named_fields(kind: type[Run] | type[Trial], row: Row) -> dict[str, Any]:
-    """Those columns that are called like a field."""
+def _select_fields(kind: type[Run] | type[Trial], row: Row) -> dict[str, Any]:
+    """Select the columns that have the name of a field of the class."""
     return {name: value for name, value in row.items() if name in kind.__dataclass_fields__}
 
 
@@ -87,7 +87,7 @@ def trial_row(trial: Trial, run_id: str, agent_id: int, benchmark_hash: str) -> 
 
 def trial_from(row: Row) -> StoredTrial:
     agent = {"name": row["agent_name"], "version": row["agent_version"]}
-    trial = from_plain(Trial, {**_named_fields(Trial, row), "index": row["position"], "agent": agent})
+    trial = from_plain(Trial, {**_select_fields(Trial, row), "index": row["position"], "agent": agent})
     return StoredTrial(row["id"], trial, row["stopped"])
 
 

@@ -140,7 +140,7 @@ def _build_summaries(
 
 
 def _read_verdicts(connection: sa.Connection, run_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """Of runs that are load or stress tests. Which trials are is asked first: others may have many executions."""
+    """Read the verdicts of load and stress tests. Their trials are selected first, because other trials may have many executions."""
     from assay.model.stress import OUR_CAUSES, STRESS
 
     found: defaultdict[str, list[str]] = defaultdict(list)

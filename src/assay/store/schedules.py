@@ -54,7 +54,7 @@ def replace_schedule(connection: sa.Connection, planned: SuiteSchedule, before: 
 
 
 def delete_schedule(connection: sa.Connection, before: SuiteSchedule) -> None:
-    """Unless another server has changed it meanwhile."""
+    """Delete a schedule, unless another server has changed it meanwhile."""
     connection.execute(schedules.delete().where(*_choose(connection, before)))
 
 
@@ -78,7 +78,7 @@ def start_runs(
 
 
 def read_latest_runs(connection: sa.Connection) -> dict[str, list[ScheduledRun]]:
-    """Suite to what was started for its latest time."""
+    """Return, by suite, the runs that were started for its latest time."""
     latest = (
         sa.select(scheduled_runs.c.suite, sa.func.max(scheduled_runs.c.due).label("due"))
         .where(scheduled_runs.c.workspace_id == workspace_of(connection))
@@ -98,7 +98,7 @@ def read_latest_runs(connection: sa.Connection) -> dict[str, list[ScheduledRun]]
 
 
 def read_open_runs(connection: sa.Connection) -> list[ScheduledRun]:
-    """Those that are not known to have ended."""
+    """Return the scheduled runs whose end is not stored yet."""
     query = sa.select(*_RUN).where(
         scheduled_runs.c.workspace_id == workspace_of(connection), scheduled_runs.c.outcome == ""
     )
@@ -123,7 +123,7 @@ def read_outcomes(connection: sa.Connection, run_ids: Iterable[str]) -> Mapping[
 
 
 def settle_run(connection: sa.Connection, run: ScheduledRun) -> bool:
-    """Store how it ended; False if another server did."""
+    """Store the outcome of a run; return False if another server did so first."""
     chosen = (
         scheduled_runs.c.workspace_id == workspace_of(connection),
         scheduled_runs.c.suite == run.suite,

@@ -56,7 +56,7 @@ def find_suites(connection: sa.Connection, text: str, limit: int) -> list[str]:
 
 
 def find_runs(connection: sa.Connection, text: str, limit: int) -> list[FoundRun]:
-    """The newest first."""
+    """Find runs, the newest first."""
     tagged = sa.select(tags.c.run_id).where(_has(tags.c.tag, text))
     query = (
         sa.select(runs.c.id, runs.c.name, runs.c.label, runs.c.state, runs.c.started)
@@ -76,7 +76,7 @@ def find_runs(connection: sa.Connection, text: str, limit: int) -> list[FoundRun
 
 
 def find_cases(connection: sa.Connection, text: str, limit: int) -> list[FoundCase]:
-    """By their ids and inputs. Databases search the definitions as text, and only those that hold it are opened."""
+    """Find cases by id and input. The database searches the definitions as text, and only matching ones are parsed."""
     newest = sa.select(sa.func.max(suites.c.id)).where(suites.c.workspace_id == workspace_of(connection))
     # As it stands in JSON, within quotes.
     written = json.dumps(text, ensure_ascii=False)[1:-1]
@@ -161,7 +161,7 @@ def read_latest_by_suite(
 
 
 def read_latest_results(connection: sa.Connection) -> dict[str, datetime]:
-    """Agent to when its latest trial of a suite began."""
+    """Return the start of the latest trial of each agent on a suite."""
     query = (
         sa.select(agents.c.name, sa.func.max(trials.c.started))
         .join(trials, trials.c.agent_id == agents.c.id)

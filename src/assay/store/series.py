@@ -90,7 +90,7 @@ def insert_series(connection: sa.Connection, many: Iterable[PackedSeries]) -> No
 
 
 def _write_copy_rows(series: PackedSeries, encoding: str) -> bytearray:
-    """As COPY wants them. All rows are as long as each other, so each byte of the numbers goes into all of them at once."""
+    """Write rows in the format of COPY. All rows have the same length, so each byte of the numbers is written to all of them at once."""
     trial_id, metric, seqs, values = series
     named = metric.encode(encoding)
     row = struct.pack(f">hiii{len(named)}siiid", 4, 4, trial_id, len(named), named, 4, 0, 8, 0.0)

@@ -25,7 +25,7 @@ from assay.store import column_values as plain
 
 
 def spill_files(folder: str, run_id: str) -> list[Path]:
-    """Where results of a run may be kept: in the folder that its owner worked in, else among temporary files."""
+    """Return the files that may hold results of a run: in the working folder of its owner, or among temporary files."""
     places = [Path(folder) / ".assay"] if folder else []
     user = os.getuid() if hasattr(os, "getuid") else 0
     places.append(Path(tempfile.gettempdir()) / f"assay-{user}")
@@ -65,7 +65,7 @@ class Spilled:
 
 
 def read(file: Path, run_id: str) -> Spilled | None:
-    """None where there is no such file of ours; a last line that was cut short is left out."""
+    """Read the batches of a file; None if it is not such a file. An incomplete last line is left out."""
     try:
         with file.open(encoding="utf-8") as written:
             # Of the open file and not of its name, which could be exchanged in between: somebody else's file would put

@@ -163,7 +163,7 @@ class Store:
         return self._workspace.name
 
     def in_workspace(self, name: str) -> Store:
-        """The same database, through the same connections, in another workspace; it is closed with this store."""
+        """Return a store of the same database and connections for another workspace; closing this store closes it."""
         if name == self.workspace:
             return self
         part = Store(self._engine, self._address, self._retry_seconds, _find_workspace(self._engine, name))
@@ -171,7 +171,7 @@ class Store:
         return part
 
     def workspaces(self) -> list[str]:
-        """Of the whole database, in the order in which they were made."""
+        """Return the workspaces of the database in the order in which they were created."""
         with self._reading() as connection:
             return workspaces.read_names(connection)
 
@@ -181,7 +181,7 @@ class Store:
             workspaces.create(connection, name)
 
     def check(self) -> None:
-        """Raises StoreAway while the database cannot be reached."""
+        """Raise StoreAway if the database cannot be reached."""
         with self._engine.connect() as connection:
             connection.execute(sa.select(1))
 
@@ -231,12 +231,12 @@ class Store:
             self._outboxes[run_id] = Outbox(lease, write, owner.folder, self._retry_seconds)
 
     def _renew(self, connection: sa.Connection, run_id: str, *, batches: int = 0) -> None:
-        """Before a write to a run: whoever lost its lease writes nothing."""
+        """Renew the lease before a write to a run: a process that lost the lease must write nothing."""
         if lease := self._leases.get(run_id):
             leases.renew(connection, lease, batches=batches)
 
     def renew(self, run_id: str) -> bool:
-        """Renews the lease of a run where that is due; whether it is still ours."""
+        """Renew the lease of a run if that is due; return whether this process still holds it."""
         lease = self._leases.get(run_id)
         if lease is None or lease.is_lost or not lease.is_due:
             return lease is None or not lease.is_lost
@@ -248,13 +248,13 @@ class Store:
         return True
 
     def require_idle(self, run_id: str) -> None:
-        """Refused while another process holds the lease of the run."""
+        """Raise RunInUse while another process holds the lease of the run."""
         with self._engine.connect() as connection:
             refs.require(connection, run_id)
             leases.refuse_if_held(connection, run_id, "Wait for that process or end it, then try again.")
 
     def release(self, run_id: str) -> None:
-        """Gives up the lease of a run, so that others may go on with it at once."""
+        """Release the lease of a run, so that another process can continue the run at once."""
         lease = self._leases.pop(run_id, None)
         self._outboxes.pop(run_id, None)
         if lease is None:
@@ -279,7 +279,7 @@ class Store:
         return self._add(run_id, batch) if outbox is None else outbox.put(batch)
 
     def settle(self, run_id: str) -> None:
-        """Waits until everything that was added is stored."""
+        """Wait until all added batches are stored."""
         if outbox := self._outboxes.get(run_id):
             outbox.drain()
 
@@ -288,7 +288,7 @@ class Store:
         return retry(operation, self._retry_seconds)
 
     def stop_retrying(self) -> None:
-        """From now on a database that is away ends the run at once; what could not be stored is kept in a file."""
+        """From now on, end the run at once if the database cannot be reached; results that could not be stored go to a file."""
         self._retry_seconds = 0.0
         for outbox in self._outboxes.values():
             outbox.stop_retrying()
@@ -356,7 +356,7 @@ class Store:
 
     @contextmanager
     def _reading_trial(self, trial_id: int) -> Iterator[sa.Connection]:
-        """The same for what belongs to a trial, which must be of this workspace."""
+        """Open a read transaction for rows of a trial, which must belong to this workspace."""
         with self._reading() as connection:
             self._require_trial(connection, trial_id)
             yield connection
@@ -366,7 +366,7 @@ class Store:
             raise LookupFailed(f"There is no trial {trial_id}.")
 
     def _choose_own(self, connection: sa.Connection, trial_ids: Sequence[int]) -> list[int]:
-        """Those of the trials that are of this workspace, in their order."""
+        """Select those trials that belong to this workspace, in the given order."""
         if unknown := set(trial_ids) - self._own_trials:
             found = workspaces.own_trials(connection, unknown)
             if len(self._own_trials) + len(found) > _MOST_KNOWN:
@@ -445,13 +445,13 @@ class Store:
             return reading.read_progress(connection, run_id)
 
     def count_executions(self, run_id: str) -> int:
-        """Of all trials and phases."""
+        """Count the executions of a run, of all trials and phases."""
         query = sa.select(totals.count_of_executions()).select_from(runs).where(runs.c.id == run_id)
         with self._reading() as connection:
             refs.require(connection, run_id)
             return connection.scalars(query).one()
 
-    def done(self, run_id: str) -> dict[int, Done]:
+    def read_done(self, run_id: str) -> dict[int, Done]:
         """Trial index to what is stored of it, for trials that put an agent through cases: these end in any order."""
         from assay.store import cases
 
@@ -460,7 +460,7 @@ class Store:
             return cases.read_done(connection, run_id)
 
     def set_environment(self, run_id: str, environment: Environment) -> None:
-        """For facts that are known only once the run has ended."""
+        """Store facts of the environment that are known only when the run ends."""
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
             self._renew(connection, run_id)
@@ -474,7 +474,7 @@ class Store:
             writing.write_ruling(connection, run_id, question, made)
 
     def finish(self, run_id: str, state: RunState, ended: datetime) -> None:
-        """Ends a run, and the lease of its owner; waits for a database that is away."""
+        """End a run and its lease; wait if the database cannot be reached."""
         self.settle(run_id)
         self._ledgers.pop(run_id, None)
         is_owned = run_id in self._leases
@@ -506,7 +506,7 @@ class Store:
         self.refresh()
 
     def refresh(self) -> None:
-        """Brings stored views up to date, which is PostgreSQL's matrix of agents."""
+        """Refresh the stored views: on PostgreSQL, the comparison matrix of agents."""
         schema.refresh(self._engine)
 
     def owner(self, run_id: str) -> str:
@@ -518,7 +518,7 @@ class Store:
     # Reading
 
     def run(self, ref: str) -> Run:
-        """A run by id, unambiguous prefix, 'last' or '@baseline'."""
+        """Find a run by id, unambiguous prefix, 'last' or '@baseline'."""
         with self._reading() as connection:
             return reading.read_run(connection, refs.resolve(connection, ref))
 
@@ -538,7 +538,7 @@ class Store:
         state: str | None = None,
         agent: str | None = None,
     ) -> list[RunSummary]:
-        """The newest first; `before` is the id of the run to go on from."""
+        """Return runs, the newest first; with `before`, only runs that started before the run with this id."""
         from assay.store import run_lists
 
         with self._reading() as connection:
@@ -563,14 +563,14 @@ class Store:
             return page_lists.find_profiled_runs(connection, tag, agent, limit, before)
 
     def agent_overviews(self) -> list[AgentOverview]:
-        """Every agent with results, by name."""
+        """Return every agent with results, by name."""
         from assay.store import page_lists
 
         with self._reading() as connection:
             return page_lists.read_agent_overviews(connection)
 
     def suite_overviews(self) -> list[SuiteOverview]:
-        """Every suite with results, by name."""
+        """Return every suite with results, by name."""
         from assay.store import page_lists
 
         with self._reading() as connection:
@@ -586,7 +586,7 @@ class Store:
             return page_lists.read_newest_trials(connection, agent, suite, benchmark)
 
     def count_statuses(self, run_id: str) -> dict[int, Mapping[str, int]]:
-        """Measured executions of each trial of a run by status."""
+        """Count the measured executions of each trial of a run by status."""
         from assay.store import page_lists
 
         with self._reading() as connection:
@@ -594,7 +594,7 @@ class Store:
             return page_lists.count_statuses(connection, run_id)
 
     def fingerprint(self, run_id: str) -> tuple[object, ...]:
-        """What changes whenever the results of a run do; the run must exist."""
+        """Return a value that changes whenever the results of the run change; the run must exist."""
         from assay.store import page_lists
 
         with self._reading() as connection:
@@ -602,7 +602,7 @@ class Store:
             return page_lists.read_fingerprint(connection, run_id)
 
     def count_runs(self) -> dict[str, int]:
-        """State to the number of runs that are stored in it."""
+        """Count the stored runs by state."""
         with self._reading() as connection:
             query = sa.select(runs.c.state, sa.func.count().label("number")).group_by(runs.c.state)
             found = connection.execute(query.where(refs.is_own(connection)))
@@ -620,26 +620,26 @@ class Store:
             return self._last_suite[1]
 
     def counts(self, trial_id: int) -> dict[str, int]:
-        """Measured executions by status."""
+        """Count the measured executions of a trial by status."""
         with self._reading_trial(trial_id) as connection:
             return reading.read_counts(connection, trial_id)
 
     def series(self, trial_id: int) -> dict[str, Series]:
-        """Each metric of the ok measured executions as columns, in the order of storing."""
+        """Return each metric of the ok measured executions as columns, in the order in which they were stored."""
         with self._reading_trial(trial_id) as connection:
             return reading.read_series(connection, trial_id)
 
     def failures(self, trial_id: int, limit: int = 50) -> tuple[Execution, ...]:
-        """The first executions that were not ok, of any phase."""
+        """Return the first executions of a trial that were not ok, of any phase."""
         with self._reading_trial(trial_id) as connection:
             return reading.read_failures(connection, trial_id, limit)
 
     def executions(self, trial_id: int) -> Iterable[Execution]:
-        """All of a trial's executions, read anew in chunks each time they are iterated."""
+        """Return all executions of a trial; every iteration reads them again, in chunks."""
         return reading.StoredExecutions(partial(self._reading_trial, trial_id), trial_id)
 
-    def applied(self, trial_id: int) -> dict[str, object]:
-        """The settings last read back from the thing under test."""
+    def read_applied_settings(self, trial_id: int) -> dict[str, object]:
+        """Return the settings that were last read back from the thing under test."""
         with self._reading_trial(trial_id) as connection:
             return reading.read_applied(connection, trial_id)
 
@@ -737,7 +737,7 @@ class Store:
             return results.read_execution_page(connection, chosen, after, limit)
 
     def run_of_trial(self, trial_id: int) -> str:
-        """The id of the run that a trial belongs to."""
+        """Return the id of the run that a trial belongs to."""
         from assay.store import page_lists
 
         with self._reading() as connection:
@@ -753,15 +753,15 @@ class Store:
         with self._reading_trial(trial_id) as connection:
             return answers.read_answers(connection, trial_id, cases, most)
 
-    def judged_executions(self, trial_id: int, most: int) -> list[tuple[int, str, Mapping[str, float]]]:
+    def read_judged_executions(self, trial_id: int, most: int) -> list[tuple[int, str, Mapping[str, float]]]:
         """Number, case and scores by metric of the first ok measured executions, without what was answered."""
         from assay.store import answers
 
         with self._reading_trial(trial_id) as connection:
             return answers.read_judged(connection, trial_id, most)
 
-    def labelled_executions(self, trial_ids: Sequence[int]) -> set[tuple[int, int]]:
-        """Trial and number of the executions of these trials that somebody labelled."""
+    def read_labelled_executions(self, trial_ids: Sequence[int]) -> set[tuple[int, int]]:
+        """Return the labelled executions of these trials, as pairs of trial and number."""
         from assay.store import answers
 
         with self._reading() as connection:
@@ -775,14 +775,14 @@ class Store:
             return standings.read_entries(connection, chosen)
 
     def ratings(self, trial_ids: Sequence[int]) -> dict[int, Ratings]:
-        """As they were kept, case by case; trials that were rated by an older version are left out."""
+        """Return the stored ratings of trials, case by case, without trials that an older version rated."""
         from assay.store import standings
 
         with self._reading() as connection:
             return standings.read_ratings(connection, self._choose_own(connection, trial_ids))
 
     def agent_uses(self, trial_ids: Sequence[int]) -> dict[int, AgentUse]:
-        """How the agents of these trials were defined."""
+        """Return the definitions of the agents of these trials."""
         from assay.store import standings
 
         with self._reading() as connection:
@@ -794,7 +794,7 @@ class Store:
             return totals.read_changes(connection)
 
     def changes_and_baselines(self) -> tuple[dict[str, int], dict[str, str]]:
-        """Both in one transaction: a server asks for them several times a page."""
+        """Read both in one transaction, because a server needs them several times per page."""
         with self._reading() as connection:
             return totals.read_changes(connection), refs.read_baselines(connection)
 
@@ -815,21 +815,21 @@ class Store:
             return history.read_versions(connection, agent)
 
     def suites_of(self, agent: str) -> list[str]:
-        """The suites that an agent has trials of, the one that it ran last first."""
+        """Return the suites that an agent has trials of, the one that it ran last first."""
         from assay.store import history
 
         with self._reading() as connection:
             return history.read_suites_of(connection, agent)
 
     def count_agents(self, suite: str | None = None) -> int:
-        """Agents with trials of a suite, or of any."""
+        """Count the agents with trials of a suite, or of any suite."""
         from assay.store import history
 
         with self._reading() as connection:
             return history.count_agents(connection, suite)
 
     def boards(self, metric: str, known: Collection[StoredBoard] = ()) -> list[StoredBoard]:
-        """Kept leaderboards by this metric, but for those that are known."""
+        """Return stored leaderboards by this metric, except for those in `known`."""
         from assay.store import boards
 
         with self._reading() as connection:
@@ -849,7 +849,7 @@ class Store:
             return standings.read_categories(connection)
 
     def benchmarks(self, suite: str) -> list[str]:
-        """Those that a suite consisted of when it was last run."""
+        """Return the benchmarks that the suite had in its latest run."""
         from assay.store import standings
 
         with self._reading() as connection:
@@ -865,7 +865,7 @@ class Store:
             return references.read_scopes(connection, run_id)
 
     def read_completed_trials(self, scope: RatingScope) -> list[CompletedTrial]:
-        """Of completed runs: those of all cases first, and among them the run that was completed first."""
+        """Return trials of completed runs: trials of all cases first, then by the time at which their run completed."""
         from assay.store import references
 
         with self._reading() as connection:
@@ -879,35 +879,35 @@ class Store:
             return references.read_rated(connection, scope)
 
     def read_yardsticks(self, scope: RatingScope) -> list[tuple[str, int, str]]:
-        """As `read_rated_trials`, each with the references and the pass mark that it was rated by."""
+        """Return rated trials as `read_rated_trials` does, each with the references and the pass mark of its ratings."""
         from assay.store import references
 
         with self._reading() as connection:
             return references.read_yardsticks(connection, scope)
 
     def read_outdated_ratings(self) -> list[tuple[str, int]]:
-        """Run and id of every trial whose ratings an older version made."""
+        """Return run and id of every trial whose ratings were made by an older version."""
         from assay.store import references
 
         with self._reading() as connection:
             return references.read_outdated(connection)
 
     def references(self, suite: str) -> list[Reference]:
-        """Of every definition of the suite that was rated."""
+        """Return the references of every rated definition of the suite."""
         from assay.store import references
 
         with self._reading() as connection:
             return references.read_references(connection, suite)
 
     def trial_references(self, trial_id: int) -> dict[str, Reference]:
-        """Those of the definition that a trial was made with, by quantity."""
+        """Return the references of the definition that the trial ran, by quantity."""
         from assay.store import references
 
         with self._reading_trial(trial_id) as connection:
             return references.read_trial_references(connection, trial_id)
 
     def keep_references(self, kept: Iterable[Reference]) -> None:
-        """A chosen reference replaces any other, a first one only a partial one."""
+        """Store references: a chosen one replaces any other, a first one replaces only a partial one."""
         from assay.store import references
 
         with self._writer.begin() as connection:
@@ -916,32 +916,32 @@ class Store:
     # What an operator registered
 
     def register_agents(self, uses: Iterable[AgentUse]) -> None:
-        """Each takes the place of what was registered by its name."""
+        """Register agents; each replaces the registered agent of the same name."""
         with self._writer.begin() as connection:
             registry.register_agents(connection, uses)
 
     def agents(self) -> dict[str, AgentUse]:
-        """The registered ones by name."""
+        """Return the registered agents by name."""
         with self._reading() as connection:
             return registry.read_registered_agents(connection)
 
     def register_suite(self, suite: Suite, now: datetime | None = None) -> None:
-        """It takes the place of what was registered by its name."""
+        """Register a suite; it replaces the registered suite of the same name."""
         with self._writer.begin() as connection:
             registry.register_suite(connection, suite, now or datetime.now(UTC))
 
     def suites(self) -> list[SuiteRef]:
-        """The registered ones, by name."""
+        """Return the registered suites by name."""
         with self._reading() as connection:
             return registry.read_registered_suites(connection)
 
     def suite(self, name: str) -> Suite:
-        """The registered suite of that name, whole."""
+        """Return the registered suite of this name with its benchmarks and cases."""
         with self._reading() as connection:
             return registry.read_registered_suite(connection, name)
 
     def latest_suite(self, name: str) -> Suite | None:
-        """As its latest run was made with it, whole; None where it was never run."""
+        """Return the suite as its latest run used it, with its benchmarks and cases; None if it never ran."""
         with self._reading() as connection:
             return registry.latest_suite(connection, name)
 
@@ -966,7 +966,7 @@ class Store:
         self.refresh()
 
     def tag(self, run_id: str, add: Iterable[str], remove: Iterable[str]) -> tuple[str, ...]:
-        """The tags as they are then."""
+        """Change the tags of a run and return the new tags."""
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
             chosen = tags.c.run_id == run_id
@@ -984,12 +984,12 @@ class Store:
             connection.execute(baselines.insert().values(workspace_id=own, name=name, run_id=run_id))
 
     def baselines(self) -> dict[str, str]:
-        """Name to run id."""
+        """Return the run ids of the baselines by name."""
         with self._reading() as connection:
             return refs.read_baselines(connection)
 
     def delete_baseline(self, name: str) -> str:
-        """Takes the name away; the id of the run that had it, and stays."""
+        """Delete the name of a baseline and return the id of its run, which is kept."""
         with self._writer.begin() as connection:
             run_id = refs.resolve(connection, f"@{name}")
             connection.execute(
@@ -1002,7 +1002,7 @@ class Store:
     def create_key(
         self, name: str, scope: Scope, expires: datetime | None = None, now: datetime | None = None
     ) -> tuple[ApiKey, str]:
-        """A new key and its text, which cannot be read from the store again."""
+        """Create a key and return it with its text, which cannot be read from the store again."""
         with self._writer.begin() as connection:
             return access.create_key(connection, name, scope, expires, now or datetime.now(UTC))
 
@@ -1012,7 +1012,7 @@ class Store:
             return access.find_key(connection, token)
 
     def note_use(self, key: ApiKey, now: datetime) -> None:
-        """Stores that a key was used, once a minute at most."""
+        """Record that a key was used, at most once a minute."""
         if is_use_due(key, now):
             with self._writer.begin() as connection:
                 access.note_use(connection, key, now)
@@ -1023,7 +1023,7 @@ class Store:
             return access.exists(connection)
 
     def keys(self) -> list[ApiKey]:
-        """Those of the workspace, revoked ones too, the oldest first."""
+        """Return the keys of the workspace, revoked ones included, the oldest first."""
         with self._reading() as connection:
             return access.read_keys(connection)
 
@@ -1050,7 +1050,7 @@ class Store:
             access.write_entry(connection, entry)
 
     def audit_log(self, before: int | None = None, limit: int = 100) -> list[tuple[int, AuditEntry]]:
-        """Entries with their numbers, the newest first."""
+        """Return entries of the audit log with their numbers, the newest first."""
         with self._reading() as connection:
             return access.read_entries(connection, before, limit)
 
@@ -1060,8 +1060,8 @@ class Store:
         with self._writer.begin() as connection:
             queue.add(connection, queued)
 
-    def queued_run(self, run_id: str) -> QueuedRun | None:
-        """None for runs that were not asked for over the API."""
+    def read_queued_run(self, run_id: str) -> QueuedRun | None:
+        """Return a run of the queue; None if the run was not requested over the API."""
         with self._reading() as connection:
             return queue.read(connection, run_id)
 
@@ -1071,7 +1071,7 @@ class Store:
             return queue.read_open(connection)
 
     def whole_queue(self) -> list[QueuedRun]:
-        """The same of all workspaces: a server carries out the runs of each."""
+        """Return the queue of all workspaces, because a server runs all of them."""
         with self._reading() as connection:
             return queue.read_all_open(connection)
 
@@ -1088,14 +1088,14 @@ class Store:
         return lost
 
     def give_back_queued(self, run_id: str, owner: Owner) -> None:
-        """It waits again, or is cancelled if that was asked for; unless another server has claimed it."""
+        """Return a run to the queue, or cancel it if that was requested; do nothing if another server has claimed it."""
         with self._writer.begin() as connection:
             queue.give_back(connection, run_id, owner)
 
     def settle_queued(
         self, run_id: str, state: QueueState, error: str = "", owner: Owner | None = None
     ) -> None:
-        """With an owner, only if that has claimed the run; the process that carried it out needs no claim."""
+        """Store the final state of a queued run. With an owner, only if that owner has claimed the run."""
         with self._writer.begin() as connection:
             queue.settle(connection, run_id, state, error, owner)
 
@@ -1111,14 +1111,14 @@ class Store:
     # Schedules and alerts of the server
 
     def schedules(self) -> dict[str, SuiteSchedule]:
-        """By suite: those that a server has seen."""
+        """Return the schedules that a server has seen, by suite."""
         from assay.store import schedules
 
         with self._reading() as connection:
             return schedules.read_schedules(connection)
 
-    def registered_schedules(self) -> dict[str, str]:
-        """The cron expressions of suites that are registered in the database."""
+    def read_registered_schedules(self) -> dict[str, str]:
+        """Return the cron expressions of the suites that are registered in the database."""
         from assay.store import schedules
 
         with self._reading() as connection:
@@ -1159,14 +1159,14 @@ class Store:
         return True
 
     def latest_scheduled_runs(self) -> dict[str, list[ScheduledRun]]:
-        """Suite to what was started for the latest time of its schedule."""
+        """Return, by suite, the runs that were started for the latest time of its schedule."""
         from assay.store import schedules
 
         with self._reading() as connection:
             return schedules.read_latest_runs(connection)
 
-    def ended_scheduled_runs(self) -> list[ScheduledRun]:
-        """Those that have ended since somebody last looked, with their outcomes, which are not stored yet."""
+    def find_ended_scheduled_runs(self) -> list[ScheduledRun]:
+        """Return scheduled runs that have ended but whose outcomes are not stored yet."""
         from assay.store import schedules
 
         with self._reading() as connection:
@@ -1185,7 +1185,7 @@ class Store:
             return schedules.read_open_runs(connection)
 
     def settle_scheduled_run(self, run: ScheduledRun, alert: Alert | None) -> None:
-        """Stores its outcome, and what is to be told about it, once."""
+        """Store the outcome of a scheduled run and its alert, once."""
         from assay.store import alerts, schedules
 
         with self._writer.begin() as connection:
@@ -1193,7 +1193,7 @@ class Store:
                 alerts.add_alert(connection, alert)
 
     def raise_alerts(self, raised: Iterable[Alert]) -> list[Alert]:
-        """Puts alerts into the outbox; those that were not raised before."""
+        """Add alerts to the outbox; return those that were not raised before."""
         from assay.store import alerts
 
         with self._writer.begin() as connection:
@@ -1219,7 +1219,7 @@ class Store:
     def alerts(
         self, before: int | None = None, limit: int = 100, state: AlertState | None = None
     ) -> list[Alert]:
-        """The newest first; `before` is the id to go on from."""
+        """Return the newest first; with `before`, only those with a smaller id."""
         from assay.store import alerts
 
         with self._reading() as connection:
@@ -1247,14 +1247,14 @@ class Store:
             return labels.write_labels(connection, given)
 
     def labels(self, chosen: LabelFilter, before: int | None = None, limit: int = 100) -> list[Label]:
-        """The newest first; `before` is the id to go on from."""
+        """Return the newest first; with `before`, only those with a smaller id."""
         from assay.store import labels
 
         with self._reading() as connection:
             return labels.read_labels(connection, chosen, before, limit)
 
-    def labelled_scores(self, chosen: LabelFilter) -> list[LabelledScore]:
-        """Every label beside what each scorer gave the same execution."""
+    def read_labelled_scores(self, chosen: LabelFilter) -> list[LabelledScore]:
+        """Return every label with the scores that scorers gave to the same execution."""
         from assay.store import labels
 
         with self._reading() as connection:
@@ -1270,7 +1270,7 @@ class Store:
             return search.read_coverage(connection, agents)
 
     def agents_on(self, suite: str) -> list[str]:
-        """Agents that have results on a suite, by name."""
+        """Return the agents that have results on a suite, by name."""
         from assay.store import search
 
         with self._reading() as connection:
@@ -1284,28 +1284,28 @@ class Store:
             return search.read_latest_by_suite(connection, suites)
 
     def latest_results(self) -> dict[str, datetime]:
-        """Agent to when its latest trial of a suite began."""
+        """Return the start of the latest trial of each agent on a suite."""
         from assay.store import search
 
         with self._reading() as connection:
             return search.read_latest_results(connection)
 
     def search(self, text: str, limit: int) -> SearchResult:
-        """Agents, suites, runs and cases whose names have the text, so many of each."""
+        """Find agents, suites, runs and cases whose names contain the text, at most `limit` of each."""
         from assay.store import search
 
         with self._reading() as connection:
             return search.search(connection, text, limit)
 
     def agent_activity(self, periods: Sequence[tuple[datetime, datetime]]) -> dict[str, AgentActivity]:
-        """Agent to its first result, and whether it has any in each of the periods."""
+        """Return the first result of each agent, and whether it has results in each of the periods."""
         from assay.store import success
 
         with self._reading() as connection:
             return success.read_activity(connection, periods)
 
-    def found_regressions(self) -> list[FoundRegression]:
-        """All of them, each with what a person said last about whether it is real."""
+    def read_found_regressions(self) -> list[FoundRegression]:
+        """Return all regressions, each with the latest judgement of a person on whether it is real."""
         from assay.store import success
 
         with self._reading() as connection:
@@ -1341,7 +1341,7 @@ class Store:
     # What became of an agent
 
     def agent_trials(self, agent: str, suite: str | None = None) -> list[AgentTrial]:
-        """Its trials of all versions that were carried out to their end, of one suite or of all; the oldest first."""
+        """Return the finished trials of all versions of an agent, of one suite or of all, the oldest first."""
         from assay.store import history
 
         with self._reading() as connection:
@@ -1369,21 +1369,21 @@ class Store:
             return history.read_agents_with_trials(connection)
 
     def regressions(self, agent: str) -> list[Regression]:
-        """Every one that was ever found, in its state; the oldest first."""
+        """Return every regression that was ever found, with its state, the oldest first."""
         from assay.store import regressions
 
         with self._reading() as connection:
             return regressions.read_regressions(connection, agent)
 
     def open_regressions(self) -> list[Regression]:
-        """Those of all agents that are neither resolved nor false positives, the oldest first."""
+        """Return the regressions of all agents that are neither resolved nor false positives, the oldest first."""
         from assay.store import regressions
 
         with self._reading() as connection:
             return regressions.read_regressions(connection, are_open=True)
 
     def keep_regressions(self, found: Iterable[Regression]) -> None:
-        """Each takes the place of what was kept under its id."""
+        """Store regressions; each replaces the stored one with the same id."""
         from assay.store import regressions
 
         with self._writer.begin() as connection:
@@ -1414,14 +1414,14 @@ class Store:
             return regressions.read_regression_page(connection, chosen, skip, limit, by_severity=by_severity)
 
     def regression_changes(self, ids: Collection[str]) -> dict[str, list[RegressionChange]]:
-        """Regression to the states that people gave it, the oldest first."""
+        """Return the states that people set, by regression, the oldest first."""
         from assay.store import regressions
 
         with self._reading() as connection:
             return regressions.read_changes(connection, ids)
 
     def facts(self) -> dict[str, object]:
-        """Where the database is, its schema and its size; without counting rows, which takes long in a large one."""
+        """Return location, schema and size of the database, without counting rows, which takes long in a large one."""
         with self._reading() as connection:
             if connection.dialect.name == "postgresql":
                 whole = sa.select(sa.func.pg_database_size(sa.func.current_database()))
@@ -1438,7 +1438,7 @@ class Store:
             }
 
     def info(self) -> dict[str, object]:
-        """The same, and how many rows of each table belong to the workspace."""
+        """Return `facts` with the number of rows of each table that belong to the workspace."""
         with self._reading() as connection:
             counts = workspaces.count_rows(connection)
         return {**self.facts(), "rows": counts}

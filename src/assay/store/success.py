@@ -40,7 +40,7 @@ def read_activity(
 
 
 def read_found_regressions(connection: sa.Connection) -> list[FoundRegression]:
-    """All of them, each with what a person said last about whether it is real."""
+    """Return all regressions, each with the latest judgement of a person on whether it is real."""
     changes = read_changes(connection)
     column = regressions.c
     query = sa.select(

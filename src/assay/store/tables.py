@@ -136,7 +136,7 @@ class _JsonBinary(sa.types.TypeDecorator[Any]):
 
 
 class _RedactedText(sa.types.TypeDecorator[str]):
-    """Text of people and agents: no secret gets into it."""
+    """Text of people and agents: secrets are redacted before it is stored."""
 
     impl = sa.Text
     cache_ok = True
@@ -146,7 +146,7 @@ class _RedactedText(sa.types.TypeDecorator[str]):
 
 
 class _RedactedJson(sa.types.TypeDecorator[Any]):
-    """The same for JSON, in keys and values."""
+    """JSON of people and agents: secrets are redacted in keys and values."""
 
     impl = sa.JSON(none_as_null=True)
     cache_ok = True

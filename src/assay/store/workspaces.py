@@ -44,7 +44,7 @@ DEFAULT_PLACE = Workspace(DEFAULT_WORKSPACE, DEFAULT)
 
 
 def bind(engine: sa.Engine, workspace: Workspace) -> sa.Engine:
-    """The same engine, with the same pool, whose connections are of this workspace."""
+    """Return the engine with the same pool, whose connections belong to this workspace."""
     return engine.execution_options(**{_OPTION: workspace.id})
 
 
@@ -63,7 +63,7 @@ def find(connection: sa.Connection, name: str) -> Workspace:
 
 
 def read_names(connection: sa.Connection) -> list[str]:
-    """In the order in which they were made."""
+    """Return the names of the workspaces in the order in which they were created."""
     return list(connection.scalars(sa.select(workspaces.c.name).order_by(workspaces.c.id)))
 
 
@@ -80,7 +80,7 @@ def create(connection: sa.Connection, name: str) -> None:
 
 
 def own_trials(connection: sa.Connection, trial_ids: Collection[int]) -> set[int]:
-    """Those of the trials that belong to the workspace of the connection."""
+    """Select those trials that belong to the workspace of the connection."""
     query = sa.select(trials.c.id).join(runs, runs.c.id == trials.c.run_id)
     chosen = trials.c.id.in_(trial_ids), runs.c.workspace_id == workspace_of(connection)
     return set(connection.scalars(query.where(*chosen)))

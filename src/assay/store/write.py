@@ -181,7 +181,7 @@ def _rows(
 def missing(
     connection: sa.Connection, made: Iterable[Execution], ids: Mapping[int, int]
 ) -> tuple[Execution, ...]:
-    """Those executions that are not stored yet, each once: results from a file may have been stored in part before."""
+    """Select the executions that are not stored yet, each once: results from a file may be stored in part already."""
     # One query a group, for its range of repetitions: one an execution would take minutes where a whole file is stored.
     groups: defaultdict[Group, dict[int, Execution]] = defaultdict(dict)
     for execution in made:

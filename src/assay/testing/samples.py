@@ -47,7 +47,7 @@ def sample_job(
     params: Mapping[str, object] | None = None,
     isolation: Isolation = Isolation.PROCESS,
 ) -> Job:
-    """So many measured executions of an experiment in one process."""
+    """Return a job with this many measured executions of an experiment in one process."""
     return Job(
         trial=trial,
         process=0,

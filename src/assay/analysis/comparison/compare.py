@@ -147,7 +147,9 @@ class _Question:
             is_fixed and sides[0].unit == "case" and not {*sides[0].processes}.isdisjoint(sides[1].processes)
         )
 
-    def judged(self, a: TrialReport, b: TrialReport, shared: Mapping[str, Metric]) -> Collection[str]:
+    def select_judged_metrics(
+        self, a: TrialReport, b: TrialReport, shared: Mapping[str, Metric]
+    ) -> Collection[str]:
         if self.metrics is not None:
             return self.metrics
         return default_family(shared.values(), a.declared | b.declared) or shared.keys()
@@ -227,7 +229,7 @@ def _contrasts(a: TrialReport, b: TrialReport, meeting: _Meeting, question: _Que
     refusal = treatment_failure(a, b) or describe_redefinition(a, b)
     shared = {metric.name: metric for metric in _find_common_metrics(a, b)}
     lone = lone_part(shared)
-    judged_names = question.judged(a, b, shared)
+    judged_names = question.select_judged_metrics(a, b, shared)
     # The choice of the test is the choice of what is independent. Two answers to one case are not, so scores of two agents
     # are tested over cases. Two cases in one slow minute are not, so times are tested over rounds. Two executions in one
     # process are not, as they share its memory layout, so code is tested over processes.
@@ -475,7 +477,7 @@ class _Tail:
         )
 
     def _round_contrast(self, a: TrialReport, b: TrialReport, refusal: str) -> Contrast:
-        """The same over rounds, for times of suites: a percentile of each round, compared by Student's t."""
+        """Compare a percentile of times of suites: the percentile of each round, by Student's t over rounds."""
         series = [side.series[self.metric.name] for side in (a, b)]
         found = compare_round_percentiles(
             series[0],

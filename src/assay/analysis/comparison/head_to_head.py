@@ -16,7 +16,7 @@ from assay.analysis.comparison.flips import flips_between
 from assay.analysis.comparison.pairing import (
     Pairing,
     certainly_better,
-    corrected_p,
+    correct_p_values,
     find_common_dimensions,
 )
 from assay.analysis.comparison.policy import KnownNoise
@@ -143,15 +143,15 @@ def _winners(
     if not shared:
         return {}, {}, {}
     pairing = Pairing([a, b])
-    found = [pairing.paired((name,)) for name in shared]
-    tables = corrected_p(found)
+    found = [pairing.compare_pairs((name,)) for name in shared]
+    tables = correct_p_values(found)
     better = dict(zip(shared, certainly_better(found, tables), strict=True))
     p = {name: float(table[0, 1]) for name, table in zip(shared, tables, strict=True)}
     if not a.unscored and not b.unscored:
         # No further correction: the overall winner must also win a dimension, and the correction over the dimensions keeps
         # false claims of both at 5 %.
-        whole = [pairing.paired(shared)]
-        [table] = corrected_p(whole)
+        whole = [pairing.compare_pairs(shared)]
+        [table] = correct_p_values(whole)
         [better["overall"]] = certainly_better(whole, [table])
         p["overall"] = float(table[0, 1])
     winners = {
@@ -252,10 +252,10 @@ def _choice(found: Showdown, comparisons: Sequence[Comparison]) -> str:
         but = f", though '{loser}' is better in {and_list(ahead[loser])}" if ahead[loser] else ""
         return (
             f"Prefer '{found.winner}': better in {and_list(ahead[found.winner])}, and overall "
-            f"({max(a, b):.3f} to {min(a, b):.3f}){but}."
+            f"({max(a, b):.3f} against {min(a, b):.3f}){but}."
         )
     if not any(found.ratings.get("accuracy", (1.0, 1.0))):
-        return f"Neither '{found.a}' nor '{found.b}' solved a single case: see why before you choose."
+        return f"Neither '{found.a}' nor '{found.b}' solved a single case: find out why before you choose."
     judged = [comparison for comparison in comparisons if comparison.verdict]
     if (
         judged
@@ -310,7 +310,7 @@ def over_time(
     """
     courses = list(_courses(sides, metrics, noise))
     if not courses:
-        raise Unlike("The sides have no trial and metric in common, so there is no course to show.")
+        raise Unlike("The sides have no trial and metric in common, so nothing can be shown over time.")
     return courses
 
 

@@ -119,7 +119,7 @@ def _compare_scores(question: LineQuestion) -> tuple[Effect | None, str]:
 
 
 def _sides(question: LineQuestion) -> tuple[Array, Array]:
-    """Both samples without missing values; a pair that lacks one half is dropped."""
+    """Return both samples without missing values; a pair that lacks one half is dropped."""
     a, b = question.a.units, question.b.units
     if not question.is_paired:
         return _present(a), _present(b)

@@ -41,7 +41,7 @@ class NodeBlocks:
 
     @property
     def separation(self) -> str:
-        """That the sides have no node in common; empty if they have."""
+        """A sentence saying that the sides have no node in common; empty if they have one."""
         if self.shared:
             return ""
         return f"A ran on {_list(self.a)}, B on {_list(self.b)}: they have no node in common"

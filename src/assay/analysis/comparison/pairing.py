@@ -97,7 +97,7 @@ class Pairing:
         self._errors: dict[tuple[str, ...], PairErrors] = {}
         self._found: dict[tuple[str, ...], PairedRows] = {}
 
-    def paired(self, dimensions: Sequence[str]) -> PairedRows:
+    def compare_pairs(self, dimensions: Sequence[str]) -> PairedRows:
         """Differences in the weighted mean of these dimensions, with uncorrected p values; computed once.
 
         What depends on the machine has two sources of error, cases and rounds; both count. Agents that did not share at
@@ -138,7 +138,7 @@ class Pairing:
         if others:
             # Agents that shared no rounds are told apart by the other dimensions, if those point the same way as the whole.
             are_timed_together = ~np.isnan(self._round_errors(dimensions, is_log=False).error)
-            by_others = self.paired(others)
+            by_others = self.compare_pairs(others)
             p = np.where(are_timed_together, p, np.where(by_others.gap * found.gap > 0, by_others.p, 1.0))
         return PairedRows(found.gap, p)
 
@@ -187,7 +187,7 @@ class Pairing:
         if key not in self._errors:
             self._errors[key] = mean_errors(
                 [group.round_errors(dimensions, is_log=is_log) for group in self._groups],
-                [group.shared() for group in self._groups],
+                [group.find_shared() for group in self._groups],
             )
         return self._errors[key]
 
@@ -277,7 +277,7 @@ class _Group:
         found = [None if ratings is None else value_of(ratings, dimensions) for ratings in self._ratings]
         return np.array([np.nan if value is None else value for value in found])
 
-    def shared(self) -> NDArray[np.bool_]:
+    def find_shared(self) -> NDArray[np.bool_]:
         """Which two contenders both have a result here."""
         there = np.array([ratings is not None for ratings in self._ratings])
         return np.asarray(there[:, None] & there[None, :])
@@ -411,7 +411,7 @@ class _CaseColumns:
         return slice(None) if self._is_one else [self._places[name] for name in names]
 
 
-def corrected_p(found: Sequence[PairedRows]) -> list[Floats]:
+def correct_p_values(found: Sequence[PairedRows]) -> list[Floats]:
     """The p of every pair in each table of differences; Holm corrects over all pairs of all tables."""
     # Only pairs above the diagonal are tests: the difference of B and A is the same test as that of A and B, and counting
     # both would halve the power of all.
@@ -432,7 +432,9 @@ def certainly_better(found: Sequence[PairedRows], tables: Sequence[Floats] | Non
     The corrected p must be below ALPHA and the gap positive. `tables` are the corrected p, if the caller
     has them already; Holm corrects over all tables together.
     """
-    return [(p < ALPHA) & (rows.gap > 0) for rows, p in zip(found, tables or corrected_p(found), strict=True)]
+    return [
+        (p < ALPHA) & (rows.gap > 0) for rows, p in zip(found, tables or correct_p_values(found), strict=True)
+    ]
 
 
 def places(better: Better) -> list[RankRange]:

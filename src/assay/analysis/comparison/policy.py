@@ -36,8 +36,8 @@ Floors = Mapping[tuple[str, str], float]
 Sessions = Mapping[tuple[str, str], ErrorPart]
 """By the same, the error that the difference of two runs has beside that of their rounds, on the scale of logarithms."""
 SESSION_UNKNOWN = (
-    "Run-to-run noise is unknown: that needs 5 earlier runs or an A/A run (assay noise). "
-    "Or measure both sides in one run, as assay gate --rerun-baseline does."
+    "Run-to-run noise is unknown. Measure it with 5 earlier runs or an A/A run (assay noise), "
+    "or measure both sides in one run (assay gate --rerun-baseline)."
 )
 _CLAIMS = (Verdict.WORSE, Verdict.BETTER)
 _LEAST_LOSS = -0.999
@@ -161,7 +161,7 @@ def judge_first(contrasts: Sequence[Contrast], noise: KnownNoise) -> Comparison:
     return family[0].comparison
 
 
-def _each(rule: Callable[[JudgedContrast, KnownNoise], JudgedContrast]) -> Step:
+def _apply_to_each(rule: Callable[[JudgedContrast, KnownNoise], JudgedContrast]) -> Step:
     """A step of the policy that judges each contrast independently of the others in its family."""
 
     @wraps(rule)
@@ -171,7 +171,7 @@ def _each(rule: Callable[[JudgedContrast, KnownNoise], JudgedContrast]) -> Step:
     return step
 
 
-@_each
+@_apply_to_each
 def set_tolerances(judged: JudgedContrast, noise: KnownNoise) -> JudgedContrast:
     """What the user asked for, else the larger of the default and twice the noise floor of an A/A run.
 
@@ -183,7 +183,7 @@ def set_tolerances(judged: JudgedContrast, noise: KnownNoise) -> JudgedContrast:
     return replace(judged, tolerance=tolerance_of(judged.contrast.metric, noise.floor(judged.contrast)))
 
 
-@_each
+@_apply_to_each
 def require_run_to_run_noise(judged: JudgedContrast, noise: KnownNoise) -> JudgedContrast:
     """Refuse times of two runs whose run-to-run noise is unknown.
 
@@ -229,7 +229,7 @@ def correct_for_family(family: Family, noise: KnownNoise) -> Family:
     return found
 
 
-@_each
+@_apply_to_each
 def rule_on_intervals(judged: JudgedContrast, noise: KnownNoise) -> JudgedContrast:
     """Minimum evidence, equivalence, direction, significance and size of the effect, in this order: see `verdict.rule`.
 
@@ -241,7 +241,7 @@ def rule_on_intervals(judged: JudgedContrast, noise: KnownNoise) -> JudgedContra
     return replace(judged, verdict=ruling.verdict, reason=ruling.reason)
 
 
-@_each
+@_apply_to_each
 def withhold_sameness_within_noise(judged: JudgedContrast, noise: KnownNoise) -> JudgedContrast:
     """Noise may explain a difference beyond the default tolerance, but it does not make both sides equal.
 
@@ -261,7 +261,7 @@ def withhold_sameness_within_noise(judged: JudgedContrast, noise: KnownNoise) ->
     )
 
 
-@_each
+@_apply_to_each
 def withhold_claims_within_noise(judged: JudgedContrast, noise: KnownNoise) -> JudgedContrast:
     """Claims of at most twice the noise floor of A/A runs or of earlier runs are unsure, unless a tolerance was asked for."""
     floor = noise.largest_floor(judged.contrast)
@@ -276,7 +276,7 @@ def withhold_claims_within_noise(judged: JudgedContrast, noise: KnownNoise) -> J
     )
 
 
-@_each
+@_apply_to_each
 def withhold_claims_of_the_machine(judged: JudgedContrast, noise: KnownNoise) -> JudgedContrast:
     """Claims that the machine's own speed may explain are unsure: it moved the same way, and may have moved as far."""
     shift = noise.shifts.get(judged.contrast.trial_b)

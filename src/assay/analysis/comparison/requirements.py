@@ -40,7 +40,7 @@ def _check(requirement: Requirement, trials: Sequence[TrialReport]) -> Iterator[
         metric = split_name(name)[1]
         depends_on_scores = metric == "score" or metric.startswith("score.")
     for trial in own:
-        check = _of_trial if is_of_trial(name) else _of_metric
+        check = _check_trial if is_of_trial(name) else _check_metric
         checked = check(requirement, trial)
         yield _with_unscored(checked, trial) if depends_on_scores else checked
 
@@ -55,12 +55,14 @@ def _with_unscored(found: CheckedRequirement, trial: TrialReport) -> CheckedRequ
     return replace(found, note="; ".join(filter(None, (found.note, note))))
 
 
-def _of_trial(requirement: Requirement, trial: TrialReport) -> CheckedRequirement:
+def _check_trial(requirement: Requirement, trial: TrialReport) -> CheckedRequirement:
     """A requirement on ratings and other figures of the whole trial."""
     if requirement.name == "completion":
         settled = sum(number for status, number in trial.counts.items() if Status(status).is_settled)
         if not settled:
-            return CheckedRequirement(requirement, trial.name, note="no execution was settled")
+            return CheckedRequirement(
+                requirement, trial.name, note="every execution was cancelled or ended in a harness error"
+            )
         return CheckedRequirement(requirement, trial.name, trial.ok / settled)
     ratings = trial.ratings
     if ratings is None:
@@ -72,7 +74,13 @@ def _of_trial(requirement: Requirement, trial: TrialReport) -> CheckedRequiremen
     if found := re.fullmatch(r"pass([@^])(\d+)", requirement.name):
         known = ratings.pass_at if found[1] == "@" else ratings.pass_hat
         value = known.get(int(found[2]))
-        note = "" if value is not None else f"it is known for K = {', '.join(map(str, known)) or 'none'}"
+        note = (
+            ""
+            if value is not None
+            else f"known only for K = {', '.join(map(str, known))}"
+            if known
+            else "unknown"
+        )
         return CheckedRequirement(requirement, trial.name, value, note=note)
     rating = ratings.overall if requirement.name == "overall" else ratings.dimensions.get(requirement.name)
     if rating is None or rating.value is None:
@@ -92,14 +100,14 @@ def _per_solved(requirement: Requirement, trial: str, ratings: Ratings) -> Check
         reason = f"the cost of {format_count(ratings.unpriced, 'execution')} is unknown"
         if value is None or requirement.holds(value):  # a floor says nothing about a limit above it
             return CheckedRequirement(requirement, trial, note=reason)
-        return CheckedRequirement(requirement, trial, value, unit=unit, note=f"at least, as {reason}")
+        return CheckedRequirement(requirement, trial, value, unit=unit, note=f"at least, because {reason}")
     if value is None:
         reason = "no case was solved" if not ratings.solved else f"{unit} were not measured"
         return CheckedRequirement(requirement, trial, note=reason)
     return CheckedRequirement(requirement, trial, value, unit=unit)
 
 
-def _of_metric(requirement: Requirement, trial: TrialReport) -> CheckedRequirement:
+def _check_metric(requirement: Requirement, trial: TrialReport) -> CheckedRequirement:
     """A requirement on a statistic of a metric; without a statistic, the mean of scores and the median of the rest."""
     statistic, metric = split_name(requirement.name)
     known = {estimate.metric.name: estimate for estimate in trial.estimates if estimate.n}

@@ -167,7 +167,7 @@ class _SideRounds:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """Both sides on the cases that they share, as logarithms if all values are positive."""
+    """The values of both sides on the cases that they share, as logarithms if all values are positive."""
 
     both: tuple[_SideRounds, _SideRounds]
     scale: Scale

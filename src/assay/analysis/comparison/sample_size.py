@@ -175,7 +175,7 @@ def _about_simulated(trials: Sequence[TrialReport]) -> str:
     if not simulated:
         return ""
     if len(simulated) == len(trials):
-        return "; all of it simulated"
+        return "; all results are simulated"
     names = dict.fromkeys(trial.stored.trial.agent.name for trial in simulated)
     return f"; simulated, so left out: {', '.join(names)}"
 
@@ -329,7 +329,7 @@ class _Forecast:
         if by_repetitions is None:
             why_not_more = "with one stored repetition, the variation between repetitions is unknown; run with --repetitions 3"
         elif more is None:
-            why_not_more = self._why_not(by_repetitions, Size(member.there, MOST_REPETITIONS))
+            why_not_more = self._explain_low_power(by_repetitions, Size(member.there, MOST_REPETITIONS))
         own = [trial for trial in trials if trial.stored.trial.benchmark == member.benchmark]
         executions = self._executions(units, more, points=1 if by_case else len(own))
         seconds, usd = _mean(own, "seconds"), _mean(own, "usd")
@@ -351,7 +351,9 @@ class _Forecast:
             power_now=_power(by_units, member.there),
             power_units=_power(by_units, units),
             power_repetitions=_power(by_repetitions, more) if by_repetitions else None,
-            why_not_units=self._why_not(by_units, Size(most, member.repetitions)) if units is None else "",
+            why_not_units=self._explain_low_power(by_units, Size(most, member.repetitions))
+            if units is None
+            else "",
             why_not_repetitions=why_not_more if by_case else "",
         )
 
@@ -390,7 +392,7 @@ class _Forecast:
     def _verdict(self, model: PairModel, chance: Chance, size: Size) -> Comparison:
         return self.family.verdict(self.member, model, chance, size)
 
-    def _why_not(self, successes: Successes, size: Size) -> str:
+    def _explain_low_power(self, successes: Successes, size: Size) -> str:
         """How often the difference is found at the largest size, and what keeps the comparison from finding it more often."""
         unit = self.member.unit_name
         power = f"with {size.units:,} {unit} × {format_count(size.repetitions, 'repetition')}, the power is {percent(successes.largest_share)}"

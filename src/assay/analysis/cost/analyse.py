@@ -41,7 +41,7 @@ def analyse_costs(
     relations = relate(subjects, workload.tolerances)
     best_share = max((compute_cached_share(subject) for subject in subjects), default=0.0)
     costs = [_estimate(subject, best_share, workload) for subject in subjects]
-    costs = _with_places(costs, relations)
+    costs = _place_configurations(costs, relations)
     costs = [
         replace(_with_efficiency(costs, relations, i), saving=_find_saving(costs, relations, i, workload))
         for i in range(len(costs))
@@ -97,7 +97,9 @@ def _doubts_of_cost(subject: CostSubject) -> Iterator[str]:
         )
 
 
-def _with_places(costs: Sequence[ConfigurationCost], relations: Relations) -> list[ConfigurationCost]:
+def _place_configurations(
+    costs: Sequence[ConfigurationCost], relations: Relations
+) -> list[ConfigurationCost]:
     """The places on the front of those whose cost and quality are known."""
     known = [
         i
@@ -160,7 +162,7 @@ def _find_saving(
     if not replaced:
         return None
     _, _, j, saving = max(replaced, key=lambda one: one[:2])
-    return Saving(costs[j].name, saving, saving.scaled(workload.volume))
+    return Saving(costs[j].name, saving, saving.scale(workload.volume))
 
 
 _PLACES = {FrontStatus.FRONT: 0, FrontStatus.TIED: 1, FrontStatus.DOMINATED: 2}
@@ -220,7 +222,7 @@ def forecast_budget(usd: Floats, budget: float, volume: int) -> BudgetForecast |
         low = 2 * budget**2 / (linear + root)
         high = (linear + root) / (2 * square) if square > 0 else None
         tasks = Amount(budget / mean, low, high)
-    days = tasks.scaled(DAYS / volume)
+    days = tasks.scale(DAYS / volume)
     lasts = None
     if days.low is not None and days.low >= DAYS * (1 - _ROUNDING):
         lasts = True

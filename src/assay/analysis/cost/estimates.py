@@ -54,7 +54,7 @@ class CostSubject:
 
     @cached_property
     def figures(self) -> Mapping[str, Floats]:
-        """The same of every benchmark, one after the other."""
+        """The case figures of all benchmarks, one benchmark after the other."""
         return pool_figures(self.trials.values())
 
     def usage(self, metric: str) -> float | None:

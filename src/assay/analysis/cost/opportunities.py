@@ -33,7 +33,7 @@ class CostTable:
     volume: int
 
     def per_task(self, i: int) -> float:
-        """0 also where it is unknown, which callers have excluded."""
+        """Return the mean cost per task; 0 if it is unknown, which callers have excluded."""
         return self.costs[i].whole.cost_per_task.value or 0.0
 
     def find_cheaper(self, i: int) -> list[int]:
@@ -52,7 +52,7 @@ class CostTable:
 
     def monthly(self, per_task: Amount) -> str:
         """The saving of a month as an equation, with its interval where it has one."""
-        month = per_task.scaled(self.volume)
+        month = per_task.scale(self.volume)
         assert per_task.value is not None
         assert month.value is not None
         ends = ""
@@ -89,7 +89,7 @@ def suggest_switch(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
             f"{table.describe_costs(i, j)}, and {quality}: {describe_points(certain.quality_gap(i, j))} "
             f"on {format_count(table.count_shared(i, j), 'shared case')}.",
             table.monthly(saved),
-            saved.scaled(table.volume),
+            saved.scale(table.volume),
             other,
             is_certain=True,
         )
@@ -114,7 +114,7 @@ def suggest_measurement(table: CostTable, i: int) -> Iterator[SavingOpportunity]
             f"{table.describe_costs(i, j)}; {describe_points(gap)}, which is undecided: {settled} "
             f"It counts as equal with --tolerance {math.ceil(-100 * gap.low)}%.",
             f"If it is: {table.monthly(saved)}",
-            saved.scaled(table.volume),
+            saved.scale(table.volume),
             table.costs[j].name,
         )
         return
@@ -150,7 +150,7 @@ def suggest_cascade(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
         f"both together solve {percent(compute_solved_share(table, i) + gained)}, '{one}' alone {percent(compute_solved_share(table, i))}. "
         "This needs a check that recognises wrong answers.",
         f"Without the cost of the check: {table.monthly(saved)}",
-        saved.scaled(table.volume),
+        saved.scale(table.volume),
         other,
     )
 

@@ -55,7 +55,7 @@ def case_figures_of(table: CaseTable, tally: CaseTotals) -> dict[str, array[floa
 
 
 def _divide(above: Floats, below: Floats) -> Floats:
-    """NaN where there is nothing below the line."""
+    """Divide; NaN where the denominator is 0."""
     return np.where(below > 0, above / np.where(below > 0, below, 1.0), np.nan)
 
 

@@ -223,7 +223,7 @@ def code_table(table: CaseTable, trial: Trial) -> CaseTable:
 
 
 def case_series(table: CaseTable) -> dict[str, Series]:
-    """Each metric of the ok executions as a series whose independent units are cases; repetitions of a case are not."""
+    """Return each metric of the ok executions as a series whose independent units are cases, not repetitions."""
     numbers = {case: case_number(case) for case in dict.fromkeys(table.cases)}
     places = np.fromiter(map(numbers.__getitem__, table.cases), dtype=np.int64, count=len(table.cases))
     repetitions = np.asarray(table.repetitions, dtype=np.int64)

@@ -84,8 +84,8 @@ def incomplete_sides(a: Report, b: Report) -> Iterator[Doubt]:
                 is_final = trial.stored.cut_short is not None
                 yield Doubt(
                     "incomplete",
-                    f"{found.total:,} of {found.planned:,} planned executions of {side} have no result, which might be "
-                    "its failures: figures are compared without them.",
+                    f"{found.total:,} of {found.planned:,} planned executions of {side} have no result and may be "
+                    "the ones that would have failed: figures are compared without them.",
                     f"See why it stopped: assay show {run_id}"
                     if is_final
                     else f"Run them: assay run --resume {run_id}",
@@ -94,7 +94,7 @@ def incomplete_sides(a: Report, b: Report) -> Iterator[Doubt]:
 
 
 def with_completion(a: Report, b: Report, *, always: bool = False) -> tuple[Report, Report]:
-    """Both sides with the metric; unchanged if no execution failed on either side, unless `always`."""
+    """Add the metric `completed` to both sides; without `always`, only if an execution failed on either side."""
     if not always and not any(
         sum(trial.counts.values()) > trial.ok for report in (a, b) for trial in report.trials
     ):

@@ -42,48 +42,50 @@ def doubts_about(estimate: Estimate, seen: Observed) -> tuple[str, ...]:
     if estimate.n == 0:
         return (
             "There is no value: no successful execution reported this metric.",
-            *_describe_omitted_values(seen),
+            *_check_omitted_values(seen),
         )
     is_time = estimate.metric.name == "seconds"
     if is_time and not seen.by_case:
-        return tuple(islice(_about_time(estimate, seen), AT_MOST))
-    found = [*_describe_omitted_values(seen), *_too_few(estimate, seen)]
+        return tuple(islice(_check_times(estimate, seen), AT_MOST))
+    found = [*_check_omitted_values(seen), *_check_number_of_units(estimate, seen)]
     if not seen.by_case:
-        found += _drift_within(estimate, seen.thin(LOOKED_AT))
+        found += _check_drift_within(estimate, seen.thin(LOOKED_AT))
     elif is_time:
-        found += _two_modes(estimate, seen.thin(LOOKED_AT).values) or _outliers(estimate)
+        found += _check_modes(estimate, seen.thin(LOOKED_AT).values) or _check_outliers(estimate)
     return tuple(found[:AT_MOST])
 
 
-def _about_time(estimate: Estimate, seen: Observed) -> Iterator[str]:
+def _check_times(estimate: Estimate, seen: Observed) -> Iterator[str]:
     """Drift explains likeness of neighbours, and drift or two modes explain a wide spread: each cause is named once."""
-    yield from _describe_omitted_values(seen)
-    yield from _too_few(estimate, seen) or _one_process(estimate, seen)
+    yield from _check_omitted_values(seen)
+    yield from _check_number_of_units(estimate, seen) or _check_single_process(estimate, seen)
     part = seen.thin(LOOKED_AT)
-    drift = _drift_within(estimate, part)
+    drift = _check_drift_within(estimate, part)
     if seen.process_count >= DRIFT_FEWEST and (
         change := _drift(seen.process_medians, None, estimate.metric.unit)
     ):
-        drift.append(f"It drifts from process to process: {change}. The machine changed during the run.")
-    shape = _two_modes(estimate, part.values) or _outliers(estimate)
+        drift.append(
+            f"The values drift from process to process: {change}. The machine changed during the run."
+        )
+    shape = _check_modes(estimate, part.values) or _check_outliers(estimate)
     yield from drift
     yield from shape
     if not drift:
-        yield from _likeness(seen)
+        yield from _check_correlation(seen)
     cv = estimate.cv
     if not drift and not shape and cv is not None and cv > HIGH_CV and estimate.n >= 5:
         yield f"The executions vary a lot: the standard deviation is {percent(cv)} of the mean."
 
 
-def _describe_omitted_values(seen: Observed) -> list[str]:
+def _check_omitted_values(seen: Observed) -> list[str]:
     if not seen.left_out:
         return []
     total = number(seen.left_out + seen.values.size)
     return [f"{number(seen.left_out)} of {total} values are not finite numbers and were left out."]
 
 
-def _too_few(estimate: Estimate, seen: Observed) -> list[str]:
-    """That there is no interval, how many units it takes, and how to get them."""
+def _check_number_of_units(estimate: Estimate, seen: Observed) -> list[str]:
+    """Warn that there is no interval, and say how many units it takes and how to get them."""
     if estimate.low is not None:
         return []
     if seen.by_case and estimate.units >= units_for_interval(estimate.level):
@@ -104,17 +106,17 @@ def _words(seen: Observed) -> tuple[str, str]:
     return ("process", "processes") if seen.process_count > 1 else ("execution", "executions")
 
 
-def _one_process(estimate: Estimate, seen: Observed) -> list[str]:
-    """That a lone process says nothing about how much processes differ."""
+def _check_single_process(estimate: Estimate, seen: Observed) -> list[str]:
+    """Warn about a single process: it says nothing about the variation between processes."""
     if seen.process_count > 1 or seen.unit != "process":
         return []
     return [
-        f"All {number(estimate.n)} executions ran in one process, so the interval does not hold for other processes. "
+        f"All {number(estimate.n)} executions ran in one process, so the interval leaves out the variation between processes. "
         "Run with processes: 10."
     ]
 
 
-def _outliers(estimate: Estimate) -> list[str]:
+def _check_outliers(estimate: Estimate) -> list[str]:
     """Warn if there are enough outliers to change the displayed median."""
     share = estimate.outliers / estimate.n
     if estimate.outliers < 3 or share <= OUTLIER_SHARE:
@@ -130,24 +132,24 @@ def _outliers(estimate: Estimate) -> list[str]:
     ]
 
 
-def _two_modes(estimate: Estimate, values: Array) -> list[str]:
-    """That the values fall into two groups, so that one figure describes neither."""
+def _check_modes(estimate: Estimate, values: Array) -> list[str]:
+    """Warn if the values fall into two groups, so that a single figure describes neither."""
     modes = two_modes(values)
     if modes is None or modes.high - modes.low < NOTICEABLE * abs(modes.low):
         return []
     unit = estimate.metric.unit
     return [
-        f"There are two modes: about {percent(1 - modes.share_high)} of the executions near {show(modes.low, unit)}, "
+        f"The values have two modes: about {percent(1 - modes.share_high)} of the executions near {show(modes.low, unit)}, "
         f"{percent(modes.share_high)} near {show(modes.high, unit)}. A single figure represents neither."
     ]
 
 
-def _drift_within(estimate: Estimate, seen: Observed) -> list[str]:
+def _check_drift_within(estimate: Estimate, seen: Observed) -> list[str]:
     if estimate.n < DRIFT_FEWEST:
         return []
     change = _drift(seen.values, seen, estimate.metric.unit)
     place = "each process" if seen.process_count > 1 else "the process"
-    return [f"It drifts within {place}: {change}. Use more warm-up."] if change else []
+    return [f"The values drift within {place}: {change}. Use more warm-up."] if change else []
 
 
 def _drift(values: Array, within: Observed | None, unit: str) -> str:
@@ -164,7 +166,7 @@ def _drift(values: Array, within: Observed | None, unit: str) -> str:
     return f"the last third is {percent(abs(change))} {side} the first ({levels}, {p})"
 
 
-def _likeness(seen: Observed) -> list[str]:
+def _check_correlation(seen: Observed) -> list[str]:
     """Autocorrelation within a lone process. With several processes the interval is over processes, and it does no harm.
 
     2.6 ÷ √n is the 99 % limit of a correlation that is there by chance.

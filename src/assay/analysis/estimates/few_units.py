@@ -49,7 +49,7 @@ def estimate_lone_value(
 
 
 def describe_few_units(have: str, unit: str, level: float) -> str:
-    """That there is no interval, how many units it takes, and how to get them; `have` begins the sentence."""
+    """Say that there is no interval, how many units it takes, and how to get them; `have` begins the sentence."""
     enough = units_for_interval(level)
     advice = _ADVICE.get(unit, f"Repeat it: --repetitions {enough}.")
     return f"{have} too few for an interval, which needs {enough}. {advice}"

@@ -35,7 +35,7 @@ def pace_of(facts: Mapping[str, object]) -> Pace | None:
 
 @dataclass(frozen=True, slots=True)
 class MachineShift:
-    """By how much the machine itself was slower in one run than in another, as a logarithm."""
+    """The slowdown of the machine itself between two runs, as a logarithm."""
 
     value: float
     error: float = 0.0

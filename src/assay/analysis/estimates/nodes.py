@@ -10,7 +10,7 @@ from assay.model.report import NodeShare
 
 
 def count_by_node(environment: Environment, trials: Sequence[TrialReport]) -> tuple[NodeShare, ...]:
-    """Each node with its processes and executions; a process that moved counts where it has the names of all of its nodes."""
+    """Count processes and executions by node; a process that moved counts under the joined names of its nodes."""
     processes, executions = Counter[str](), Counter[str]()
     for trial in trials:
         processes.update(trial.nodes.values())

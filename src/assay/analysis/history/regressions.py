@@ -185,7 +185,7 @@ def range_of(shift: Shift) -> tuple[str, str]:
 
 
 def merge_regressions(regressions: Iterable[Regression]) -> list[Regression]:
-    """Each regression once, with the figures of the way that found it first; the worst first."""
+    """Merge regressions that were found in several ways, keeping the figures of the first; the worst regression comes first."""
     by_id: dict[str, Regression] = {}
     for regression in regressions:
         known = by_id.get(regression.id)

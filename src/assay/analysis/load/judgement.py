@@ -41,7 +41,7 @@ _LATENCIES = 10
 
 
 def judge_load(result: LoadResult, load: Load) -> LoadResult:
-    """The same figures with what follows from them."""
+    """Add the verdicts on objectives, warnings and validity to the figures of a load."""
     lasted = min(load.seconds, result.duration)
     outages = find_outages(result.moments, lasted)
     generators = (
@@ -111,7 +111,7 @@ def _figure(objective: Objective, result: LoadResult) -> Figure | None:
     return Figure(times.at(objective.statistic), low, high)
 
 
-def _late(result: LoadResult, load: Load) -> str | None:
+def _check_lag(result: LoadResult, load: Load) -> str | None:
     limit = FOR_TIMES.limit(result)
     late = sorted(
         (generator for generator in result.generators if generator.lag_p99 > limit),
@@ -127,7 +127,7 @@ def _late(result: LoadResult, load: Load) -> str | None:
     )
 
 
-def _sent_late(result: LoadResult, load: Load) -> str | None:
+def _check_late_sends(result: LoadResult, load: Load) -> str | None:
     limit = FOR_TIMES.limit(result)
     late = sorted(
         (generator for generator in result.generators if sends_late(generator, limit)),
@@ -142,13 +142,13 @@ def _sent_late(result: LoadResult, load: Load) -> str | None:
     )
 
 
-def _busy(result: LoadResult, load: Load) -> str | None:
+def _check_cpu(result: LoadResult, load: Load) -> str | None:
     if not is_busy(result):
         return None
     busy = [generator for generator in result.generators if generator.cpu_share > BUSY]
     return (
         f"A worker of the load generator{_name_nodes(busy)} used {percent(result.cpu_share)} of its core (limit: "
-        f"{percent(BUSY)}), so it may have limited the rate, not the server. Use --workers."
+        f"{percent(BUSY)}), so it, and not the server, may have limited the rate. Use --workers."
     )
 
 
@@ -161,7 +161,7 @@ def _name_nodes(generators: Sequence[GeneratorResult]) -> str:
     return f" on '{generators[0].node}'{more}" if generators else ""
 
 
-def _started_late(result: LoadResult, load: Load) -> str | None:
+def _check_late_start(result: LoadResult, load: Load) -> str | None:
     late = [generator for generator in result.generators if generator.late_start > 0]
     if not late:
         return None
@@ -172,7 +172,7 @@ def _started_late(result: LoadResult, load: Load) -> str | None:
     )
 
 
-def _unanswered_generator(result: LoadResult, load: Load) -> str | None:
+def _check_unanswered_generators(result: LoadResult, load: Load) -> str | None:
     """While others are answered, it is the way from there that is broken, and not the server."""
     mute = [
         generator
@@ -184,12 +184,12 @@ def _unanswered_generator(result: LoadResult, load: Load) -> str | None:
     errors = sum((Counter(generator.errors) for generator in mute), start=Counter[str]())
     kinds = ", ".join(f"{kind} {count(number)}" for kind, number in errors.most_common(_MOST_REASONS))
     return (
-        f"No request of the load generator{_name_nodes(mute)} was answered ({kinds}), but those of the others were: "
+        f"The load generator{_name_nodes(mute)} got no answers ({kinds}), but the others did: "
         "the target cannot be reached from there."
     )
 
 
-def _rate_off(result: LoadResult, load: Load) -> str | None:
+def _check_rate(result: LoadResult, load: Load) -> str | None:
     offered = result.offered_rate
     # Of a few requests one more or less is many percent.
     if (
@@ -212,7 +212,7 @@ def _rate_off(result: LoadResult, load: Load) -> str | None:
     )
 
 
-def _concurrency_off(result: LoadResult, load: Load) -> str | None:
+def _check_concurrency(result: LoadResult, load: Load) -> str | None:
     asked = load.concurrency
     if load.is_open or asked is None or load.think_seconds or not result.requests_completed:
         return None
@@ -227,17 +227,17 @@ def _concurrency_off(result: LoadResult, load: Load) -> str | None:
     )
 
 
-def _own_limits(result: LoadResult, load: Load) -> str | None:
+def _check_own_limits(result: LoadResult, load: Load) -> str | None:
     failed = sum(result.errors.get(kind, 0) for kind in OWN_LIMITS)
     if not failed:
         return None
     return (
-        f"{format_count(failed, 'request')} could not be sent, because this machine had no more descriptors or ports. "
-        "Raise its limit (ulimit -n), or bound the load: --concurrency."
+        f"{format_count(failed, 'request')} could not be sent, because this machine ran out of descriptors or ports. "
+        "Raise the limit (ulimit -n), or limit the load: --concurrency N."
     )
 
 
-def _lost(result: LoadResult, load: Load) -> str | None:
+def _check_lost_workers(result: LoadResult, load: Load) -> str | None:
     if not result.workers_lost:
         return None
     lost = result.errors.get("worker_lost", 0)
@@ -245,23 +245,23 @@ def _lost(result: LoadResult, load: Load) -> str | None:
     where = _name_nodes([generator for generator in result.generators if generator.lost])
     return (
         f"{count(result.workers_lost)} of {count(workers)} workers of the load generator{where} died: "
-        f"what they had reported is counted, {count(lost)} requests that they had in flight are lost."
+        f"what they had reported is counted, but {count(lost)} requests in flight are lost."
     )
 
 
-def _not_steady(result: LoadResult, load: Load) -> str | None:
+def _check_steadiness(result: LoadResult, load: Load) -> str | None:
     if result.is_steady:
         return None
-    return "The rate of answers changed in the measured part: a single figure hides that. Look at the charts over time."
+    return "The answer rate changed while it was measured, which a single figure hides. See the charts over time."
 
 
-def _no_warmup(result: LoadResult, load: Load) -> str | None:
+def _check_warmup(result: LoadResult, load: Load) -> str | None:
     if load.warmup is None or result.measured_from >= load.warmup:
         return None
     return f"The load ended before its warm-up of {seconds(load.warmup)} was over, so all of it was measured."
 
 
-def _few(result: LoadResult, load: Load) -> str | None:
+def _check_number_of_answers(result: LoadResult, load: Load) -> str | None:
     if result.requests_completed >= _FEW or not result.requests_completed:
         return None
     longer = "more --requests" if load.count is not None else "a longer --duration"
@@ -269,7 +269,7 @@ def _few(result: LoadResult, load: Load) -> str | None:
     return f"Only {format_count(result.requests_completed, 'answer')}: too few for percentiles.{advice}"
 
 
-def _errors(result: LoadResult, load: Load) -> str | None:
+def _check_errors(result: LoadResult, load: Load) -> str | None:
     failed = {kind: number for kind, number in result.errors.items() if kind not in UNFINISHED}
     if not failed:
         return None
@@ -296,7 +296,7 @@ _TLS_HINTS = (
 )
 
 
-def _describe_outages(result: LoadResult, load: Load) -> str | None:
+def _check_outages(result: LoadResult, load: Load) -> str | None:
     if not result.outages or not result.requests_completed:
         return None
     longest = max(result.outages, key=lambda outage: outage.seconds)
@@ -308,13 +308,13 @@ def _describe_outages(result: LoadResult, load: Load) -> str | None:
     )
 
 
-def _pieces(result: LoadResult, load: Load) -> str | None:
+def _check_token_counts(result: LoadResult, load: Load) -> str | None:
     if not result.counts_pieces:
         return None
     return "The server reported no token counts: chunks of the stream were counted instead, and a chunk may hold several tokens."
 
 
-def _short_window(result: LoadResult, load: Load) -> str | None:
+def _check_window(result: LoadResult, load: Load) -> str | None:
     times = result.times.get("latency")
     if times is None or not result.measured_seconds or result.measured_seconds >= _LATENCIES * times.mean:
         return None
@@ -334,7 +334,7 @@ def _how_to_lengthen(load: Load, enough: int) -> str:
     return f" Use more --requests, or --duration {enough}."
 
 
-def _describe_censored(result: LoadResult, load: Load) -> str | None:
+def _check_censored_times(result: LoadResult, load: Load) -> str | None:
     if result.ttft_censored <= _CENSORED * result.requests_completed:
         return None
     return (
@@ -344,14 +344,14 @@ def _describe_censored(result: LoadResult, load: Load) -> str | None:
     )
 
 
-def _too_long(result: LoadResult, load: Load) -> str | None:
+def _check_answer_lengths(result: LoadResult, load: Load) -> str | None:
     if not result.too_long:
         return None
     told = "1 answer was" if result.too_long == 1 else f"{result.too_long} answers were"
     return f"{told} too long to be scored. Use --max-tokens for shorter answers."
 
 
-def _server_metrics(result: LoadResult, load: Load) -> str | None:
+def _check_server_metrics(result: LoadResult, load: Load) -> str | None:
     server = result.server
     if server is None:
         return None
@@ -364,16 +364,16 @@ def _server_metrics(result: LoadResult, load: Load) -> str | None:
     return None
 
 
-def _saturation(result: LoadResult, load: Load) -> str | None:
+def _check_saturation(result: LoadResult, load: Load) -> str | None:
     if not is_saturated(result, load) or result.offered_rate is None:
         return None
     return (
         f"The server is saturated: {significant(result.throughput.value)} answers/s of {significant(result.offered_rate)} "
-        "requests/s offered. Latency, counted from when requests were due, keeps growing as long as the load lasts."
+        "requests/s offered. Latency, counted from when requests were due, keeps growing for as long as the load lasts."
     )
 
 
-def _describe_cached(result: LoadResult, load: Load) -> str | None:
+def _check_cached_tokens(result: LoadResult, load: Load) -> str | None:
     given, cached = result.input_tokens or 0, result.cached_tokens or 0
     is_unique = result.prompt_seed is not None
     if cached <= _MOSTLY * given or (is_unique and cached <= _TEMPLATE * result.counted_requests):
@@ -386,32 +386,34 @@ def _describe_cached(result: LoadResult, load: Load) -> str | None:
 
 
 Judge = Callable[[LoadResult, Load], str | None]
-_OF_WHOLE_LOADS = frozenset({_rate_off, _concurrency_off, _no_warmup, _short_window, _few})
+_OF_WHOLE_LOADS = frozenset(
+    {_check_rate, _check_concurrency, _check_warmup, _check_window, _check_number_of_answers}
+)
 """They ask whether the load was as long and as heavy as planned, which one that --abort-on ended never is."""
 _DOUBTS: tuple[Judge, ...] = (
-    _lost,
-    _unanswered_generator,
-    _started_late,
-    _late,
-    _sent_late,
-    _busy,
-    _rate_off,
-    _concurrency_off,
-    _own_limits,
+    _check_lost_workers,
+    _check_unanswered_generators,
+    _check_late_start,
+    _check_lag,
+    _check_late_sends,
+    _check_cpu,
+    _check_rate,
+    _check_concurrency,
+    _check_own_limits,
 )
 _REMARKS: tuple[Judge, ...] = (
-    _saturation,
-    _describe_outages,
-    _errors,
-    _no_warmup,
-    _not_steady,
-    _short_window,
-    _few,
-    _pieces,
-    _describe_censored,
-    _too_long,
-    _server_metrics,
-    _describe_cached,
+    _check_saturation,
+    _check_outages,
+    _check_errors,
+    _check_warmup,
+    _check_steadiness,
+    _check_window,
+    _check_number_of_answers,
+    _check_token_counts,
+    _check_censored_times,
+    _check_answer_lengths,
+    _check_server_metrics,
+    _check_cached_tokens,
 )
 
 
@@ -450,7 +452,7 @@ def find_outages(moments: Sequence[Moment], seconds: float) -> tuple[Outage, ...
 
 
 def _measure_outage(stretch: Sequence[Moment], moments: Sequence[Moment], seconds: float) -> Outage:
-    """It lasts until the last of its requests has failed, or the next that is answered was due, within the load."""
+    """Measure an outage: it lasts until its last request failed or the next answered request was due, within the load."""
     begin, last = stretch[0].begin, stretch[-1]
     after = next(
         (moment.begin for moment in moments if moment.begin > last.begin and moment.answered), math.inf

@@ -23,10 +23,10 @@ from assay.model.stress import (
     StressFinding,
 )
 from assay.stats.resilience import (
+    compute_sustained_share,
     recovering,
     resilience,
     scenario_score,
-    sustained_share,
     worth,
 )
 from assay.stats.verdicts import wilson
@@ -44,7 +44,7 @@ def score_of(finding: ScenarioFinding) -> ScenarioScore:
     share = min(1.0, finding.good / finding.offered) if finding.offered else 0.0
     judged = finding.completed if finding.correctness is None else finding.correctness.scored
     low, high = wilson(share, worth(finding.offered, finding.completed, judged))
-    sustained = sustained_share(finding.is_broken, finding.load_borne, finding.load_asked)
+    sustained = compute_sustained_share(finding.is_broken, finding.load_borne, finding.load_asked)
     criteria = [
         judgement.is_fine
         for judgement in finding.judgements
@@ -89,7 +89,7 @@ def stress_finding(
         scores,
         None if value is None else Figure(value, low, high),
         tuple(_limits(scenarios)),
-        (*_about_calm(calm), *_recommendations(scenarios, scores, safe_rate)),
+        (*_describe_calm_errors(calm), *_recommendations(scenarios, scores, safe_rate)),
         tuple(map(str, setting.get("warnings", ()))),
         str(setting.get("judged_by", "")),
         from_plain(Figure, setting["calm_score"]) if setting.get("calm_score") else None,
@@ -129,9 +129,9 @@ def _limits(scenarios: Sequence[ScenarioFinding]) -> Iterable[str]:
     for scenario in done:
         sustained = format_sustained_load(scenario.load_borne, scenario.load_asked, scenario.unit)
         if scenario.is_broken and scenario.breach is not None:
-            yield f"{scenario.scenario}: {sustained} sustained; it broke {breach_text(scenario.breach)}."
+            yield f"{scenario.scenario}: {sustained} sustained; the agent broke {breach_text(scenario.breach)}."
         elif scenario.breach is not None and scenario.breach.is_in_calm:
-            yield f"{scenario.scenario}: no load limit was found; it fails just as at the base rate ({scenario.breach.why})."
+            yield f"{scenario.scenario}: no load limit was found; the agent fails as often at the base rate ({scenario.breach.why})."
         elif scenario.breach is not None and scenario.breach.cause == "in_flight":
             yield f"{scenario.scenario}: unknown beyond {sustained}: {scenario.breach.why}."
         elif scenario.breach is not None:
@@ -145,7 +145,7 @@ def _limits(scenarios: Sequence[ScenarioFinding]) -> Iterable[str]:
         if scenario.breach is None
     ]
     if unbroken:
-        yield f"Everything offered was sustained, so the limits are higher: {', '.join(unbroken)}."
+        yield f"The agent sustained all that was offered, so its limits are higher: {', '.join(unbroken)}."
 
 
 _SCALING = ("knee", "growth_exponent", "largest_accepted", "smallest_memory")
@@ -159,9 +159,9 @@ def _recommendations(
     done = [scenario for scenario in scenarios if not scenario.skipped]
     for scenario in sorted(done, key=lambda finding: by_name[finding.scenario].value):
         if scenario.is_broken:
-            yield _about_breach(scenario, safe_rate)
+            yield _describe_breach(scenario, safe_rate)
         if scenario.recovery is not None and scenario.recovery > _felt_recovery(scenario):
-            yield _about_recovery(scenario)
+            yield _describe_recovery(scenario)
         yield from (
             f"{scenario.scenario}: {told.text}. {_ADVICE[told.name]}"
             for told in scenario.judgements
@@ -192,7 +192,7 @@ _ADVICE = {
 }
 
 
-def _about_calm(calm: CalmErrors) -> Iterable[str]:
+def _describe_calm_errors(calm: CalmErrors) -> Iterable[str]:
     """Failures at the base rate are not caused by load, so they are reported first, in the agent's own words."""
     if not calm.failed:
         return
@@ -211,7 +211,7 @@ def first_words(details: Sequence[ErrorDetail]) -> str:
     return f"{first.message.splitlines()[0][:_LONGEST_WORDS]}{where}{log}"
 
 
-def _about_breach(scenario: ScenarioFinding, safe_rate: float) -> str:
+def _describe_breach(scenario: ScenarioFinding, safe_rate: float) -> str:
     assert scenario.breach is not None
     sustained = max(scenario.load_borne, safe_rate if scenario.unit == "requests/s" else 0.0)
     shown, asked = amount(sustained, scenario.unit), amount(scenario.load_asked, scenario.unit)
@@ -225,10 +225,10 @@ def _about_breach(scenario: ScenarioFinding, safe_rate: float) -> str:
         share = percent(scenario.load_borne / scenario.load_asked) if scenario.load_asked else "none"
         if scenario.unit != "bytes":
             # What to do about faults around it, their own findings say.
-            return f"{told} It handled {shown} of {asked} ({share})."
+            return f"{told} The agent handled {shown} of {asked} ({share})."
         return f"{told} Only {shown} of {asked} ({share}) was sustained: reject anything larger before working on it."
     if sustained <= 0:
-        return f"{told} Nothing was sustained: fix that before anything else."
+        return f"{told} No load was sustained: fix that first."
     if scenario.breach.cause == "errors":
         return f"{told} Admit at most {shown} and refuse the rest early with a 429, or add {_instances(scenario, sustained)} for {asked}."
     return f"{told} Admit at most {shown} and keep queues short, or add {_instances(scenario, sustained)} for {asked}."
@@ -239,17 +239,17 @@ def _instances(scenario: ScenarioFinding, sustained: float) -> str:
     return f"{count(more)} instance{'s' if more != 1 else ''} of the same size"
 
 
-def _about_recovery(scenario: ScenarioFinding) -> str:
+def _describe_recovery(scenario: ScenarioFinding) -> str:
     assert scenario.recovery is not None
     took = seconds(scenario.recovery)
     if scenario.is_dead:
-        return f"{scenario.scenario}: it answered nothing in the {took} after the pressure. Run it under a supervisor that restarts it."
+        return f"{scenario.scenario}: the agent answered nothing in the {took} after the pressure ended. Run it under a supervisor that restarts it."
     if not scenario.is_recovered:
-        return f"{scenario.scenario}: {took} after the load it had not recovered. Drop queued work whose caller has given up."
+        return f"{scenario.scenario}: the agent had not recovered {took} after the load ended. Drop queued requests whose callers have given up."
     if scenario.unit == "kills":
-        return f"{scenario.scenario}: it took {took} until it answered again. Do less before the first request, or keep a spare process."
+        return f"{scenario.scenario}: the agent took {took} to answer again. Do less before the first request, or keep a spare process."
     part = percent(scenario.recovery / scenario.seconds)
-    return f"{scenario.scenario}: it took {took} to recover, {part} of the scenario's time. Shorten queues, so that less waits when the pressure ends."
+    return f"{scenario.scenario}: the agent took {took} to recover, {part} of the scenario's time. Shorten queues, so that fewer requests wait when the pressure ends."
 
 
 def stress_findings(trials: Iterable[TrialReport]) -> StressFinding | None:

@@ -361,14 +361,14 @@ def _doubts(found: TeamFinding, pairs: _LegPairs) -> Iterable[str]:
         yield "One pair of legs has no intervals. Run at least 6: --repetitions 6."
     elif len(pairs) < FEWEST_RANKED:
         yield (
-            f"Only {len(pairs)} pairs: the intervals assume that log ratios are normally distributed. "
-            f"With {FEWEST_RANKED} pairs or more they do not: --repetitions 10."
+            f"With only {len(pairs)} pairs, the intervals assume that log ratios are normally distributed. "
+            f"With {FEWEST_RANKED} pairs or more they need no such assumption: --repetitions 10."
         )
-    yield from _about_skew(found)
-    yield from _about_work(pairs)
+    yield from _check_skew(found)
+    yield from _check_work(pairs)
 
 
-def _about_skew(found: TeamFinding) -> Iterable[str]:
+def _check_skew(found: TeamFinding) -> Iterable[str]:
     late = [
         team_round
         for team_round in found.rounds
@@ -377,12 +377,12 @@ def _about_skew(found: TeamFinding) -> Iterable[str]:
     if late:
         worst = max(late, key=lambda team_round: team_round.skew_seconds)
         yield (
-            f"In {len(late)} of {len(found.rounds)} concurrent legs the agents did not begin together: they started up to "
+            f"In {len(late)} of {len(found.rounds)} concurrent legs the agents did not start together: they began up to "
             f"{worst.skew_seconds * 1e3:.3g} ms apart, in a leg of {worst.concurrent_seconds:.3g} s. That makes the speedup look too low."
         )
 
 
-def _about_work(pairs: _LegPairs) -> Iterable[str]:
+def _check_work(pairs: _LegPairs) -> Iterable[str]:
     """Answers of another length are other work; lengths that only vary from leg to leg are in the intervals already."""
     tokens = pairs.both("output_tokens")
     if tokens is None or not (sum(tokens[0]) and sum(tokens[1])):

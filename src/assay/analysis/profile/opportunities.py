@@ -13,7 +13,7 @@ from statistics import median
 
 from assay.analysis.profile import samples as causes
 from assay.analysis.profile.samples import Call, SampledExecution, StackSample
-from assay.analysis.profile.tokens import prefix_tokens, repeated_calls, with_prefixes
+from assay.analysis.profile.tokens import find_repeated_calls, prefix_tokens, with_prefixes
 from assay.analysis.profile.usage import chain_of, is_before, needs
 from assay.model.profile import Opportunity
 from assay.stats.intervals import Interval, intersect, length, union
@@ -43,7 +43,7 @@ def find_opportunities(executions: Sequence[SampledExecution]) -> tuple[Opportun
     return tuple(sorted(typical, key=lambda opportunity: -opportunity.impact))
 
 
-def independent_calls(execution: SampledExecution) -> Iterator[Opportunity]:
+def find_independent_calls(execution: SampledExecution) -> Iterator[Opportunity]:
     """Sequential calls that are independent: run concurrently, they take as long as the longest chain.
 
     Two calls are independent if no input of the later one contains anything from an output of the earlier
@@ -51,7 +51,7 @@ def independent_calls(execution: SampledExecution) -> Iterator[Opportunity]:
     If inputs and outputs were not recorded, only a loop of several similar calls counts, and the reader
     is told to check it.
     """
-    skipped = {c.place for group in repeated_calls(execution.work) for c in group.again}
+    skipped = {c.place for group in find_repeated_calls(execution.work) for c in group.again}
     skipped |= {call.place for group in _similar_queries(execution) for call in group}
     for calls in _siblings([call for call in execution.work if call.place not in skipped]):
         waited = [
@@ -100,9 +100,9 @@ def _name_group(calls: Sequence[Call]) -> str:
     return " + ".join(dict.fromkeys(f"span '{call.name}'" for call in calls))
 
 
-def repeated_inputs(execution: SampledExecution) -> Iterator[Opportunity]:
-    """The same call with the same input and the same output, made again."""
-    for group in repeated_calls(execution.work):
+def find_repeated_inputs(execution: SampledExecution) -> Iterator[Opportunity]:
+    """Find calls that were repeated with the same input and gave the same output."""
+    for group in find_repeated_calls(execution.work):
         saved = length(union(call.interval for call in group.again))
         tokens = group.tokens if group.first.kind == "llm" else 0
         used = execution.measurements.get("tokens") or 0.0
@@ -114,7 +114,7 @@ def repeated_inputs(execution: SampledExecution) -> Iterator[Opportunity]:
         what = f" and {count(tokens)} tokens" if tokens else ""
         yield Opportunity(
             "caching",
-            f"{seconds(saved)} of {seconds(execution.seconds)}{what}: ask the same thing once",
+            f"{seconds(saved)} of {seconds(execution.seconds)}{what}: make the same call only once",
             impact,
             "low",
             f"Keep the answer of '{group.first.name}' by its input, for example with functools.cache.",
@@ -127,7 +127,7 @@ def repeated_inputs(execution: SampledExecution) -> Iterator[Opportunity]:
         )
 
 
-def many_queries(execution: SampledExecution) -> Iterator[Opportunity]:
+def find_many_queries(execution: SampledExecution) -> Iterator[Opportunity]:
     """Many short calls that differ only in a value: one call with all values takes about as long as one of them."""
     for calls in _similar_queries(execution):
         total, longest = length(union(c.interval for c in calls)), max(c.seconds for c in calls)
@@ -169,7 +169,7 @@ def _similar_queries(execution: SampledExecution) -> list[list[Call]]:
     ]
 
 
-def contended_locks(execution: SampledExecution) -> Iterator[Opportunity]:
+def find_contended_locks(execution: SampledExecution) -> Iterator[Opportunity]:
     """Threads that wait for one lock, outside of the places where threads wait by design."""
     waits: dict[str, list[tuple[int, StackSample]]] = {}
     for number, thread in enumerate(execution.threads):
@@ -202,7 +202,7 @@ def contended_locks(execution: SampledExecution) -> Iterator[Opportunity]:
         )
 
 
-def repeated_context(execution: SampledExecution) -> Iterator[Opportunity]:
+def find_repeated_context(execution: SampledExecution) -> Iterator[Opportunity]:
     """Prompts that begin with what was sent before, and are paid for again.
 
     A prompt's repeated prefix is counted in tokens, less those that the provider served from its cache.
@@ -210,7 +210,7 @@ def repeated_context(execution: SampledExecution) -> Iterator[Opportunity]:
     Calls that repeat an earlier one entirely are left to the rule about them.
     """
     calls = with_prefixes([call for call in execution.work if call.kind == "llm"])
-    again = {call.place for group in repeated_calls(calls) for call in group.again}
+    again = {call.place for group in find_repeated_calls(calls) for call in group.again}
     fresh = sorted((c for c in calls if c.place not in again), key=lambda call: call.start)
     wasted, used = sum(map(prefix_tokens, fresh)), execution.measurements.get("tokens") or 0.0
     if len(fresh) < 2 or wasted < LEAST_TOKENS or wasted < LEAST_SHARE * used or not used:
@@ -250,8 +250,8 @@ def _continues(later: Call, earlier: Call) -> bool:
     return prefix >= 0.8 * before and (later.count("input_characters") or 0) > 1.02 * before
 
 
-def repeated_parsing(execution: SampledExecution) -> Iterator[Opportunity]:
-    """The same JSON document parsed again by the same caller."""
+def find_repeated_parsing(execution: SampledExecution) -> Iterator[Opportunity]:
+    """Find JSON documents that the same caller parsed again."""
     for caller in execution.parsing:
         characters, again = caller.get("characters", 0), caller.get("repeated_characters", 0)
         if not characters or caller.get("calls", 0) < _LEAST_PARSED:
@@ -282,7 +282,7 @@ def repeated_parsing(execution: SampledExecution) -> Iterator[Opportunity]:
         )
 
 
-def queries_in_a_loop(execution: SampledExecution) -> Iterator[Opportunity]:
+def find_queries_in_loops(execution: SampledExecution) -> Iterator[Opportunity]:
     """One line that sends the same query to a database again and again, each time with another value."""
     for caller in execution.queries:
         calls, shapes = caller.get("calls", 0), caller.get("documents", 0)
@@ -318,7 +318,7 @@ def _is_parsing(sample: StackSample, file: str, line: int) -> bool:
     return False
 
 
-def idle_sleep(execution: SampledExecution) -> Iterator[Opportunity]:
+def find_idle_sleep(execution: SampledExecution) -> Iterator[Opportunity]:
     """Time in which the execution slept, off the CPU and without any input or output."""
     called = union(c.interval for c in execution.calls if c.kind in ("llm", "tool", "queue"))
     # Who sleeps while others wait for a lock holds them up: that is what the rule for locks is about.
@@ -334,7 +334,7 @@ def idle_sleep(execution: SampledExecution) -> Iterator[Opportunity]:
             continue
         yield Opportunity(
             "sleep",
-            f"{seconds(saved)} of {seconds(execution.seconds)}: do not sleep",
+            f"{seconds(saved)} of {seconds(execution.seconds)}: remove the sleep",
             saved / execution.seconds,
             "low",
             "Wait for the event itself (a condition, a future, a response) instead of a fixed time, or remove the wait.",
@@ -345,8 +345,8 @@ def idle_sleep(execution: SampledExecution) -> Iterator[Opportunity]:
         )
 
 
-def retried_calls(execution: SampledExecution) -> Iterator[Opportunity]:
-    """Tries of a request that failed and were sent again."""
+def find_retried_calls(execution: SampledExecution) -> Iterator[Opportunity]:
+    """Find requests that failed and were sent again."""
     took = [a.get("seconds") for a in execution.attempts]
     waited = [a.get("waited") for a in execution.attempts]
     saved = sum(value for value in (*took, *waited) if isinstance(value, (int, float)))
@@ -366,13 +366,13 @@ def retried_calls(execution: SampledExecution) -> Iterator[Opportunity]:
 
 
 RULES: tuple[Rule, ...] = (
-    independent_calls,
-    repeated_inputs,
-    many_queries,
-    contended_locks,
-    repeated_context,
-    repeated_parsing,
-    queries_in_a_loop,
-    idle_sleep,
-    retried_calls,
+    find_independent_calls,
+    find_repeated_inputs,
+    find_many_queries,
+    find_contended_locks,
+    find_repeated_context,
+    find_repeated_parsing,
+    find_queries_in_loops,
+    find_idle_sleep,
+    find_retried_calls,
 )

@@ -35,7 +35,7 @@ LEAST_SECONDS = 0.01
 
 
 def profile_of(trial: TrialReport) -> Profile | None:
-    """None where no sampled execution came to an end."""
+    """Build the profile of a trial; None if no sampled execution came to an end."""
     executions = read_sampled(trial)
     if not executions:
         return None

@@ -35,7 +35,7 @@ def tokens_of(call: Call) -> int:
     return (call.count("input_tokens") or 0) + (call.count("output_tokens") or 0)
 
 
-def repeated_calls(calls: Sequence[Call]) -> list[RepeatedCalls]:
+def find_repeated_calls(calls: Sequence[Call]) -> list[RepeatedCalls]:
     groups: dict[tuple[str, str, object], list[Call]] = {}
     for call in sorted(calls, key=lambda call: call.start):
         if digest := call.attributes.get("input_hash"):
@@ -81,7 +81,7 @@ def analyse_tokens(execution: SampledExecution) -> TokenAnalysis:
 
     calls = with_prefixes([call for call in execution.work if call.kind == "llm"])
     with_input = [call for call in calls if call.count("input_characters") is not None]
-    again = {call.place for group in repeated_calls(calls) for call in group.again}
+    again = {call.place for group in find_repeated_calls(calls) for call in group.again}
     usage = TokenAnalysis(
         total("input_tokens"),
         total("output_tokens"),

@@ -94,7 +94,7 @@ class _Merged:
 
 
 def _merge_suites(suites: Mapping[str, Sequence[Contender]]) -> list[_Merged]:
-    """Each agent once, measured and simulated apart. Results of an outdated definition of a benchmark do not count."""
+    """Merge the results of each agent over suites, measured and simulated apart, without those of outdated definitions."""
     found: dict[tuple[str, bool], _Merged] = {}
     for suite, contenders in suites.items():
         for contender in contenders:

@@ -147,7 +147,7 @@ def _about_times(contenders: Sequence[Contender], shared: Sequence[str]) -> Iter
 
 
 def _group_by_text(text_by_agent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Each different text once, with the names of all agents that it is about."""
+    """Group equal texts, and name all agents that each text is about."""
     for text in dict.fromkeys(text_by_agent.values()):
         yield ", ".join(agent for agent, own in text_by_agent.items() if own == text), text
 
@@ -230,7 +230,7 @@ class _Board:
         # Ranks come from the tests over pairs and not from sorting the scores: a score that is ahead by less than its noise
         # puts nobody first. Scores decide only the order within a range of ranks.
         pairing = self._pairings.of(ranked)
-        [better] = certainly_better([pairing.paired(self.dimensions)])
+        [better] = certainly_better([pairing.compare_pairs(self.dimensions)])
         rows = []
         for n, (contender, rank) in enumerate(zip(ranked, places(better), strict=True)):
             means = {name: mean_rating(name, contender) for name in DIMENSIONS}
@@ -262,7 +262,7 @@ class _Board:
         axes = self.pareto_axes
         if not axes:
             return list(rows)
-        found = [pairing.paired((name,)) for name in axes]
+        found = [pairing.compare_pairs((name,)) for name in axes]
         certain = np.logical_or.reduce(certainly_better(found))
         is_ahead = np.logical_and.reduce([table.gap >= 0 for table in found])
         points = np.array([[row.dimensions[name].value or 0.0 for name in axes] for row in rows])

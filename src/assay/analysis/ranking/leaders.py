@@ -72,7 +72,7 @@ def _lead(benchmark: str, contenders: Sequence[Contender], is_simulated: bool) -
     # All who can be first lead together. With one leader the margin is to the next one; with several it is between the two
     # with the highest scores, and its interval includes 0.
     pairing = Pairing(contenders)
-    [better] = certainly_better([pairing.paired(shared)])
+    [better] = certainly_better([pairing.compare_pairs(shared)])
     ranks = places(better)
 
     def order(number: int) -> tuple[int, float]:
@@ -103,7 +103,7 @@ def _certain_dimensions(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The dimensions in which the first of two agents is certainly better than the second, and those in which it is worse."""
     pairing = Pairing(two)
-    tables = certainly_better([pairing.paired((name,)) for name in shared])
+    tables = certainly_better([pairing.compare_pairs((name,)) for name in shared])
     named = list(zip(shared, tables, strict=True))
     return (
         tuple(name for name, table in named if table[0, 1]),

@@ -12,7 +12,7 @@ from itertools import combinations
 from assay.analysis.comparison.pairing import (
     Pairings,
     certainly_better,
-    corrected_p,
+    correct_p_values,
     find_common_dimensions,
     places,
 )
@@ -102,15 +102,15 @@ class _MatrixSide:
         if not ranked:
             return {}
         pairing = self._pairings.of([self.contenders[number] for number in ranked])
-        [better] = certainly_better([pairing.paired(self.shared if name == "overall" else (name,))])
+        [better] = certainly_better([pairing.compare_pairs(self.shared if name == "overall" else (name,))])
         return dict(zip(ranked, places(better), strict=True))
 
     def duels(self) -> Iterator[Duel]:
         """Every two agents: where each is certainly better. Holm corrects over all pairs and all five dimensions."""
         if len(self.contenders) < 2:
             return
-        found = [self._pairing.paired((name,)) for name in DIMENSIONS]
-        tables = corrected_p(found)
+        found = [self._pairing.compare_pairs((name,)) for name in DIMENSIONS]
+        tables = correct_p_values(found)
         of = dict(zip(DIMENSIONS, certainly_better(found, tables), strict=True))
         for a, b in combinations(range(len(self.contenders)), 2):
             yield Duel(

@@ -45,7 +45,7 @@ class Child:
         sandbox: Sandbox | None = None,
         confined: Program | None = None,
     ) -> None:
-        """With a sandbox, `confined` says what runs in it, in which folder and with which environment."""
+        """Start a program. With a sandbox, `confined` says what runs in it, in which folder and with which environment."""
         log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed in `end`)
         # Appending: the file is emptied after each answer, and writing must then begin at its start.
         fcntl.fcntl(log, fcntl.F_SETFL, os.O_APPEND)
@@ -165,7 +165,7 @@ class Child:
         return self._peak.read()
 
     def end(self, patience: float = 0.0) -> None:
-        """Once its input has ended it may leave on its own within `patience` seconds; then it must."""
+        """Close the input of the program and kill it if it does not exit within `patience` seconds."""
         self.finish_writing()
         try:
             self._process.wait(patience)

@@ -369,7 +369,7 @@ class Polling:
 
 
 async def ready(child: Child, wait: Wait) -> None:
-    """The same on the running event loop, so that other requests continue meanwhile."""
+    """Wait on the running event loop, so that other requests continue meanwhile."""
     if wait is Wait.MOMENT:
         await asyncio.sleep(MOMENT)
         return

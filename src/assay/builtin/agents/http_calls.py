@@ -167,12 +167,12 @@ class Caller:
     def _take_note(self, outcome: Answer | Refusal, sent: float) -> None:
         """Let the throttle learn from the outcome of a request that was sent at that time (monotonic)."""
         if isinstance(outcome, Answer):
-            self._throttle.succeeded()
+            self._throttle.record_success()
             self._is_given_up = False
         elif outcome.status == 429:
             asked = outcome.retry_after or 0.0
             # A longer wait is not about the pace of requests, as with a quota of the day: other cases ask for themselves.
-            self._throttle.refused(sent, asked if asked <= LONGEST_WAIT else 0.0)
+            self._throttle.record_refusal(sent, asked if asked <= LONGEST_WAIT else 0.0)
 
     async def _send(self, body: bytes, read: Read, course: _Course) -> Answer | Refusal:
         """Send once. A Refusal may be tried again; an AgentError may not, because the server had begun to answer."""
@@ -222,7 +222,7 @@ def _beginning(body: bytes) -> str:
 
 
 async def _read_all(stream: Stream, read: Read) -> Answer:
-    """Once an answer has begun it is not asked for again: it may have been paid for, and its end is a fault to count."""
+    """Read an answer to its end. It is not requested again once it has begun: it may have been paid for, and a cut-off is a fault to count."""
     try:
         return await read(stream)
     except Disconnected as error:
@@ -302,12 +302,12 @@ class _Course:
             error.add_note(f"earlier attempts: {tries}")
 
     def format_refusal(self, last: Refusal) -> str:
-        """What went wrong with the last try, which is among the attempts."""
+        """Describe a refusal of the last try, which is among the attempts."""
         asked = "" if last.retry_after is None else f" (Retry-After {last.retry_after:,.0f} s)"
         return _with_earlier(str(last) + asked, self.attempts[:-1])
 
     def format_failure(self, text: str) -> str:
-        """The same for one that ended otherwise, and is not."""
+        """Describe a failure of the last try that is not among the attempts."""
         return _with_earlier(text, self.attempts)
 
 
@@ -371,5 +371,5 @@ async def whole_text(stream: Stream) -> str:
 
 
 def is_json(stream: Stream) -> bool:
-    """Some servers answer in one piece although a stream was asked for."""
+    """Whether the server answered with one JSON document although a stream was requested."""
     return stream.headers.get("content-type", "").startswith("application/json")

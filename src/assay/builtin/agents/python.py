@@ -240,11 +240,11 @@ def _module(name: str, folder: Path) -> object:
     except ImportEnded as problem:
         raise BadAgent(str(problem)) from None
     except (Exception, SystemExit) as error:
-        raise BadAgent(f"module '{name}' cannot be loaded: {type(error).__name__}: {error}") from None
+        raise BadAgent(f"module '{name}' cannot be imported: {type(error).__name__}: {error}") from None
 
 
 def _hash_of(code: CodeType) -> str:
-    """The same for the same source, wherever it stands: nested functions count, line numbers do not."""
+    """Hash the source of a function with its nested functions, independently of line numbers."""
     digest = hashlib.sha256(code.co_code)
     for constant in code.co_consts:
         digest.update((_hash_of(constant) if isinstance(constant, CodeType) else repr(constant)).encode())

@@ -140,7 +140,7 @@ def _csv_documents(content: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _csv_document(cells: Mapping[str, str]) -> Any:
-    """The same document as a JSON line would hold; the fault where a cell is not the number it should be."""
+    """Convert a CSV row to the document of a JSON line; return a fault if a cell is not the number that it should be."""
     document: dict[str, Any] = {
         name: cell for name, cell in cells.items() if cell.strip() and name not in _TOKENS
     }

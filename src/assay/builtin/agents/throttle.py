@@ -52,13 +52,13 @@ class Throttle:
         self._under_way -= 1
         self._wake_next()
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         self.gap *= _SHRINK
         if self.limit < math.inf:
             self.limit += 1 / self.limit
             self._wake_next()
 
-    def refused(self, sent: float, pause: float) -> None:
+    def record_refusal(self, sent: float, pause: float) -> None:
         """Slow down, because the server wants fewer requests: `sent` is when the refused one began,
         `pause` what the server asks to wait.
 

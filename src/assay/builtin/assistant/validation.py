@@ -48,7 +48,7 @@ _REMOVED = {ord(character): None for character in (*_ALLOWED_CONTROLS, "\u200d",
 
 
 class MessageValidator:
-    """By the pydantic model of a message."""
+    """Validates messages by a pydantic model."""
 
     def validate(self, text: str) -> str:
         return ServiceMessage(text=text).text
@@ -87,7 +87,7 @@ class AssistantConfig(BaseModel):
 
 
 class SettingsValidator:
-    """By the pydantic model of a configuration."""
+    """Validates configurations by a pydantic model."""
 
     def check(self, config: Mapping[str, Any]) -> Sequence[str]:
         try:

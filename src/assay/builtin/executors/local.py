@@ -134,7 +134,7 @@ class WorkerPool:
 
     @property
     def numbers(self) -> list[int]:
-        """Of the jobs that are not done."""
+        """The numbers of the jobs that are not done."""
         return [active.number for active in self._active]
 
     def start_job(self, job: Job, number: int = 0, after: int = 0) -> Iterator[JobResult]:

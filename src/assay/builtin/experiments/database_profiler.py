@@ -107,7 +107,7 @@ class DatabaseProfiler(Experiment):
             self._close()
 
     def read(self, result: Mapping[str, float]) -> Outcome:
-        """Its time is that of the operation, without the copy to a file."""
+        """Use the time of the operation, without the copy to a file, as the time of the execution."""
         outcome = split_result(result)
         outcome.seconds = outcome.measurements.get("operation_seconds")
         return outcome

@@ -140,7 +140,7 @@ class FrameworkExperiment(Experiment):
 
 
 def find_script(framework: str) -> Path:
-    """In the installed package, or in the repository that it is imported from; LookupFailed where it is in neither."""
+    """Find a script in the installed package or in the repository; raise LookupFailed if it is in neither."""
     package = Path(__file__).resolve().parents[2]
     for folder in (package / "builtin" / "frameworks", package.parents[1] / "examples" / "frameworks"):
         if (found := folder / f"{framework}.py").is_file():

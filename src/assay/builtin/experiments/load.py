@@ -72,7 +72,7 @@ class LoadParams(BaseModel):
     )
 
     def options(self) -> LoadOptions:
-        """The same options as `assay load` would get: lists as tuples, numbers as the text that a command line has."""
+        """Return the options that `assay load` would get: lists as tuples, numbers as the text of a command line."""
         given: dict[str, Any] = self.model_dump(exclude={"agent"})
         for option in load_options():
             value = given[option.name]
@@ -176,7 +176,7 @@ class LoadExperiment(Experiment):
 
     def execute_once(self, context: ExperimentContext) -> dict[str, object]:
         # A load without a single answer has no figures, and is a failed execution rather than one with a rate of 0.
-        result = judge_load(self._asked.measured(), self._asked.load)
+        result = judge_load(self._asked.measure(), self._asked.load)
         if any(generator.lost for generator in result.generators):
             raise RuntimeError(f"The load was not carried out: {result.aborted}.")
         if not result.requests_completed:

@@ -65,7 +65,7 @@ class ModelServer(Protocol):
     async def unload(self) -> None: ...
 
     async def is_loaded(self) -> bool | None:
-        """None where the server does not say."""
+        """Whether the model is loaded; None if the server does not say."""
         ...
 
     async def report(self) -> ServerReport:
@@ -95,7 +95,7 @@ def resolve_answering_model(said: str | None, asked: str) -> str:
 
 
 def _without_path(model: str) -> str:
-    """Only of files: names such as org/model have a slash, too."""
+    """Strip the folder of a model file, but not the slash of a name such as org/model."""
     return re.split(r"[/\\]", model)[-1].removesuffix(".gguf") if model.endswith(".gguf") else model
 
 

@@ -61,7 +61,7 @@ class PerceptionMetricsParams(BaseModel):
             _size_world(agents, radius)
         except PlanError as error:
             raise ValueError(
-                f"'agent_counts' {agents:,} with 'radii' {radius} need too large a world: {error}"
+                f"'agent_counts' {agents:,} with 'radii' {radius} need a world that is too large: {error}"
             ) from None
         return self
 

@@ -143,7 +143,7 @@ class PragmaProfile(Experiment):
         return _compute_metrics(perf_counter() - begin, len(_READS), 0, size_of(self._connection))
 
     def read(self, result: Mapping[str, float]) -> Outcome:
-        """Its time is that of the workload, without counting what was written."""
+        """Use the time of the workload, without the check of the rows, as the time of the execution."""
         outcome = split_result(result)
         outcome.seconds = outcome.measurements.get("workload_seconds")
         return outcome

@@ -84,7 +84,7 @@ class AgentMemory:
         self._began: float | None = None
 
     def remember(self, entries: Sequence[Mapping[str, Any]]) -> int:
-        """In one round trip, however many there are; how many Redis confirmed in it."""
+        """Write entries in one round trip; return how many of them Redis confirmed."""
         if self._began is None:
             self._began = perf_counter()
         with self._client.pipeline(transaction=False) as pipeline:
@@ -199,11 +199,11 @@ class RedisMemory(Experiment):
         context.read_back(redis_version=server["redis_version"], redis_mode=server.get("redis_mode"))
 
     def prepare_once(self, context: ExperimentContext) -> None:
-        with _explained(self.params.url):
+        with _explain_redis_errors(self.params.url):
             remove_keys(self._client, _prefix(context))
 
     def execute_once(self, context: ExperimentContext) -> dict[str, float]:
-        with _explained(self.params.url):
+        with _explain_redis_errors(self.params.url):
             agents = self._memories(context, "one")
             writes: list[float] = []
             for agent in agents:
@@ -229,7 +229,7 @@ class RedisMemory(Experiment):
             opened.close()
         with suppress(RedisUnavailable, MissingExtra):
             url = str(context.params["url"])
-            with connect(url) as client, _explained(url):
+            with connect(url) as client, _explain_redis_errors(url):
                 remove_keys(client, _prefix(context))
 
     def _memories(self, context: ExperimentContext, part: str) -> list[AgentMemory]:
@@ -270,7 +270,7 @@ class RedisMemory(Experiment):
         return seconds, expired
 
     def _read(self, agent: AgentMemory, seed: int) -> Iterator[tuple[float, bool]]:
-        """In random order, each compared with what was remembered: its seconds, and whether it was still there."""
+        """Read entries in random order and compare each with what was written; return the time and whether it still existed."""
         known = self._known()
         for entry in random.Random(seed).sample(known, len(known)):
             begin = perf_counter()
@@ -284,7 +284,7 @@ class RedisMemory(Experiment):
                 raise WrongMemory(f"Entry {entry['id']} came back different from what was stored.")
 
     def _search(self, agent: AgentMemory) -> Iterator[float]:
-        """Each compared with brute force over the entries; one that has expired need not be found."""
+        """Search by position and compare each result with brute force; expired entries need not be found."""
         known, radius = self._known(), self.params.search_radius
         for x, y in self._points:
             begin = perf_counter()
@@ -332,7 +332,7 @@ class RedisMemory(Experiment):
         return {"bytes_per_entry": total / kept} if kept else {}
 
     def _forget(self, agents: Sequence[AgentMemory]) -> dict[str, float]:
-        """Half of what each agent may keep, so that there is something to forget however few entries there are."""
+        """Forget half of what each agent may keep, so that there is something to forget even with few entries."""
         limit = max(1, min(self.params.memory_limit, len(self._known())) // 2)
         begin = perf_counter()
         removed = sum(agent.forget(limit) for agent in agents)
@@ -349,7 +349,7 @@ def connect(url: str) -> Any:
         raise MissingExtra(
             "'redis_memory' needs the package 'redis': pip install 'assay-bench[redis]'"
         ) from None
-    with _explained(url):
+    with _explain_redis_errors(url):
         client = redis.Redis.from_url(
             expand_variables(url, os.environ, "redis_memory"),
             socket_connect_timeout=_CONNECT_SECONDS,
@@ -366,7 +366,7 @@ def remove_keys(client: Any, prefix: str) -> None:
 
 
 def _prefix(context: ExperimentContext) -> str:
-    """For keys of this trial and process only, without characters that have a meaning in a pattern."""
+    """Return the prefix of the keys of this trial and process, without characters that have a meaning in a pattern."""
     trial = sha256(str(context.run_dir).encode()).hexdigest()[:12]
     return f"assay:{context.run_id}:{trial}:{context.process}:"
 
@@ -422,7 +422,7 @@ def hide_password(url: str) -> str:
 
 
 @contextmanager
-def _explained(url: str) -> Iterator[None]:
+def _explain_redis_errors(url: str) -> Iterator[None]:
     """What the client raises, in a line that says what to do; the address without a password."""
     from redis import exceptions
 

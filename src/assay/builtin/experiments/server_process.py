@@ -62,8 +62,8 @@ class ServerProcess:
         return pids[0]
 
     @contextmanager
-    def watched(self) -> Iterator[ProcessUsage]:
-        """What it uses meanwhile; looked at in a thread, so that a peak between beginning and end is seen."""
+    def watch(self) -> Iterator[ProcessUsage]:
+        """Measure what the process uses during the block, sampled in a thread so that peaks are seen."""
         # A look before and one after give the CPU time; those in between are for the peak of memory.
         used = ProcessUsage(self._process)
         sampler = Sampler({}, used.look, _INTERVAL, most=2).start()
@@ -74,7 +74,7 @@ class ServerProcess:
 
 
 class ProcessUsage:
-    """Of a process and those that it started, because a server may load into children; from the first look to the last."""
+    """CPU and memory of a process and its children, which may hold the model, from the first sample to the last."""
 
     def __init__(self, process: psutil.Process | None) -> None:
         self._process = process

@@ -124,7 +124,7 @@ class Serving(Experiment):
         )
         self._asked += 1
         try:
-            with self._process.watched() as used:
+            with self._process.watch() as used:
                 answer = await self._agent.answer(request)
             around = {**used.measurements(), **await self._read_back(answer, context)}
         except InvalidAnswer as error:

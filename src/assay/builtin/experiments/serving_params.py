@@ -219,7 +219,7 @@ def agent_use(params: ServingParams) -> AgentUse:
 
 
 def with_model(params: ServingParams) -> ServingParams:
-    """With the model's name where a variable was written that holds it."""
+    """Replace the variable that holds the model by the name of the model."""
     return params.model_copy(update={"model": expand_variables(params.model, os.environ, params.model)})
 
 

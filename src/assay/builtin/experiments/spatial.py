@@ -194,7 +194,7 @@ class SpatialComprehensive(_SpatialExperiment):
 
 
 class SpatialIndexProfilerParams(SpatialParams):
-    """With one type of query."""
+    """Params with one type of query."""
 
     query_type: QueryType = Field(
         default="radius",
@@ -243,7 +243,7 @@ class SpatialIndexProfiler(_SpatialExperiment):
 
 
 class SpatialMemoryProfilerParams(SpatialParams):
-    """With what holds the entities, and what is watched."""
+    """Params with the data structure of the entities and what is measured."""
 
     data_structure: Literal["list", "dict", "numpy_array"] = Field(
         default="numpy_array", description="What holds the places of the entities."
@@ -320,7 +320,7 @@ class SpatialMemoryProfiler(_SpatialExperiment):
 
 
 class SpatialPerformanceAnalyzerParams(SpatialParams):
-    """With where queries are asked, and what the report works out."""
+    """Params with the places of queries and the analyses of the report."""
 
     query_pattern: QueryPattern = Field(
         default="random", description="Where queries are asked; `uniform` is a lattice."
@@ -392,7 +392,7 @@ def _store_places(kind: str, workload: SpatialWorkload) -> Any:
 
 
 def measure_growth(make: Callable[[], Any]) -> int:
-    """By how many bytes the process grew while something was made and kept."""
+    """Measure by how many bytes the process grows while something is created and kept."""
     release_free_memory()
     before = resident_bytes()
     made = make()

@@ -156,7 +156,7 @@ class SklearnTree:
 
 
 def _read_leaf_size(tree: Any) -> dict[str, int]:
-    """From what scikit-learn pickles of a tree, as no attribute tells; nothing where that does not look as it is known."""
+    """Read the leaf size from the pickled state of a scikit-learn tree, as no attribute has it; None if that state has an unknown form."""
     match tree.__getstate__():
         case (_, _, _, _, int(leaf_size), int(levels), int(nodes), *_) if nodes == 2**levels - 1:
             return {"leaf_size": leaf_size}
@@ -215,7 +215,7 @@ class _IncrementalIndex:
         return np.array([self._nearest(x, y) for x, y in centres.tolist()], dtype=np.int64)
 
     def _nearest(self, x: float, y: float) -> int:
-        """In circles that double: all entities within one are known, so the nearest of them is the nearest of all."""
+        """Search circles of doubling radius: the nearest entity within a circle is the nearest of all."""
         places, radius = self.places, self.span / math.sqrt(len(self.places))
         while not (found := self._within(x, y, radius)):
             if radius > 1e300:

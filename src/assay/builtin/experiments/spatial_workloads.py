@@ -88,7 +88,7 @@ class Moves:
     places: Floats
 
     def apply(self, index: SpatialIndex, *, is_immediate: bool) -> None:
-        """In one batch, or one by one, each visible to queries at once."""
+        """Apply moves in one batch, or one by one so that each is visible to queries at once."""
         if not is_immediate:
             index.move(self.ids, self.places)
             return
@@ -113,7 +113,7 @@ class SpatialWorkload:
 
     @property
     def digest(self) -> str:
-        """The same for the same entities, queries and moves, and for no others."""
+        """A hash that identifies the entities, queries and moves."""
         parts = [
             self.places,
             *(part for moves in (self.moves, *self.steps) for part in (moves.ids, moves.places)),
@@ -169,7 +169,7 @@ class WorkloadSize:
 
 
 def draw_workload(size: WorkloadSize, types: Sequence[QueryType], seed: int) -> SpatialWorkload:
-    """From the seed alone: the same in every process, on every machine, for every index."""
+    """Draw the workload from the seed alone, so that every process, machine and index gets the same one."""
     chance = np.random.default_rng(seed)
     side = size.side * (_SPARSE if size.distribution == "sparse" else 1)
     places = scatter(size.distribution, size.entities, side, chance)

@@ -34,14 +34,14 @@ _MOST_TOKENS = ("max_tokens", "num_predict")
 
 
 class TeamSettings:
-    """Of all agents of a team; an option that no server reports is read back as None."""
+    """Reads back the settings of all agents of a team; an option that no server reports is None."""
 
     def __init__(self, definitions: Sequence[Mapping[str, Any]], pool: AgentPool) -> None:
         self._pool = pool
         self._readers = {str(definition["name"]): _Reader(definition, pool) for definition in definitions}
 
     def after(self, stints: Sequence[Answered]) -> dict[str, Any]:
-        """Once those agents are done who worked together."""
+        """Read the settings after the agents that worked together are done."""
         settings: dict[str, Any] = {}
         names = {stint.agent for stint in stints}
         for name in sorted(names):
@@ -55,7 +55,9 @@ class TeamSettings:
             for option, asked in reader.asked.items():
                 is_disputed = any(other.asked.get(option) != asked for other in neighbours)
                 value = None if is_disputed else report.settings.get(option)
-                settings[f"{name}.{option}"] = reader.as_written(option, reader.shown(option, own) or value)
+                settings[f"{name}.{option}"] = reader.as_written(
+                    option, reader.read_from_answers(option, own) or value
+                )
         return settings
 
 
@@ -90,8 +92,8 @@ class _Reader:
             # Ollama holds models apart, others have but one.
             self.place = (url, self._params.model) if self._params.api == "ollama" else (url,)
 
-    def shown(self, option: str, stints: Iterable[Answered]) -> object:
-        """What the answers themselves show of it; None where nothing."""
+    def read_from_answers(self, option: str, stints: Iterable[Answered]) -> object:
+        """Read the value of an option from the answers themselves; None if they do not show it."""
         asked = self._meant[option]
         if option == "model":
             reported = [(stint.execution.applied or {}).get("model") for stint in stints]
@@ -122,7 +124,7 @@ class _Reader:
 
 
 def _params(use: AgentUse) -> ServingParams:
-    """As if `serving` measured it; whether it streams makes no difference to what the server tells."""
+    """Build the params as if `serving` measured the agent; streaming makes no difference to what the server reports."""
     options = {name: value for name, value in use.options.items() if name not in ("stream", "params")}
     params = {name: value for name, value in model_options(asdict(use)).items() if name in OPTIONS}
     given = params_of(AgentUse(use.name, use.type, {**options, "params": params}))

@@ -27,14 +27,14 @@ class PlanFault(ValueError):
 
 
 FAULTS = {
-    "not_json": "the answer has no JSON in it",
+    "not_json": "the answer contains no JSON",
     "no_steps": "the JSON has no list of steps",
-    "empty": "the plan has no step",
+    "empty": "the plan has no steps",
     "too_long": f"the plan has more than {MOST_STEPS} steps",
     "bad_step": "a step has no name or no command, or a field has the wrong type",
     "same_name": "two steps have the same name",
     "unknown_step": "a step depends on one that does not exist",
-    "cycle": "steps depend on each other in a circle",
+    "cycle": "steps depend on each other in a cycle",
     "outside": "a step names a file outside of the working folder",
 }
 
@@ -57,7 +57,7 @@ class WorkflowPlan:
     steps: tuple[WorkflowStep, ...]
 
     def document(self) -> list[dict[str, Any]]:
-        """As a model writes it."""
+        """Return the plan as the document that a model would write."""
         return [
             {
                 "name": step.name,
@@ -81,14 +81,14 @@ def read_plan(output: object) -> WorkflowPlan:
     if not isinstance(steps, Sequence) or isinstance(steps, str):
         raise PlanFault("no_steps", "The answer is not a plan: it has no list 'steps'.")
     if not steps:
-        raise PlanFault("empty", "The plan is empty: it has no step.")
+        raise PlanFault("empty", "The plan has no steps.")
     if len(steps) > MOST_STEPS:
         raise PlanFault("too_long", f"The plan has {len(steps)} steps; at most {MOST_STEPS} are allowed.")
     return sort_steps([_read_step(step, number) for number, step in enumerate(steps, 1)])
 
 
 def sort_steps(steps: Sequence[WorkflowStep]) -> WorkflowPlan:
-    """In topological order, and otherwise as written (Kahn's algorithm); PlanFault where there is no such order."""
+    """Sort steps in topological order, otherwise as written (Kahn's algorithm); raise PlanFault if there is a cycle."""
     names = [step.name for step in steps]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise PlanFault("same_name", f"Two steps are called '{twice}'.")
@@ -104,7 +104,7 @@ def sort_steps(steps: Sequence[WorkflowStep]) -> WorkflowPlan:
         following = next((step for step in waiting if ready.issuperset(step.depends_on)), None)
         if following is None:
             circle = ", ".join(f"'{step.name}'" for step in waiting)
-            raise PlanFault("cycle", f"Steps depend on each other in a circle: {circle}.")
+            raise PlanFault("cycle", f"Steps depend on each other in a cycle: {circle}.")
         waiting.remove(following)
         ready.add(following.name)
         ordered.append(following)

@@ -82,7 +82,7 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """Where a run is broken off: so many seconds into this step."""
+    """The moment at which a run is interrupted: a step and the seconds after its start."""
 
     step: str
     seconds: float

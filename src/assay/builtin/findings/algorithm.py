@@ -48,13 +48,13 @@ class AlgorithmContest:
         """The threshold, as a share of the highest reward."""
         return percent(self.algorithms[0].threshold)
 
-    def ranked(self) -> list[AlgorithmSummary]:
+    def rank(self) -> list[AlgorithmSummary]:
         """Order the algorithms by their final reward, the highest first."""
         return sorted(self.algorithms, key=lambda algorithm: -algorithm.final_reward.value)
 
     def find_ahead(self, by_episodes: bool = False) -> tuple[AlgorithmSummary, list[AlgorithmSummary]]:
         """The first by final reward or by episodes, and those that are proved to be behind it."""
-        first = min(self.algorithms, key=lambda a: a.needed.value) if by_episodes else self.ranked()[0]
+        first = min(self.algorithms, key=lambda a: a.needed.value) if by_episodes else self.rank()[0]
         won = [duel for duel in self.duels if duel.find_ahead(by_episodes) is first]
         return first, [duel.second if duel.first is first else duel.first for duel in won]
 
@@ -182,8 +182,8 @@ def contest_document(contest: AlgorithmContest) -> dict[str, Any]:
         "preliminary": contest.is_preliminary,
         "gates": dict(contest.gates()),
         "best": first.name if is_best else None,
-        "tied_with_first": [a.name for a in contest.ranked()[1:] if a not in behind],
-        "results": [algorithm.document() for algorithm in contest.ranked()],
+        "tied_with_first": [a.name for a in contest.rank()[1:] if a not in behind],
+        "results": [algorithm.document() for algorithm in contest.rank()],
         "comparisons": [
             {
                 "first": duel.first.name,
@@ -202,23 +202,23 @@ def contest_document(contest: AlgorithmContest) -> dict[str, Any]:
 def describe_contest(contest: AlgorithmContest) -> tuple[str, str]:
     """The answer in sentences, and its tone."""
     first, behind = contest.find_ahead()
-    unlearnt = [a.name for a in contest.ranked() if not a.has_learnt]
+    unlearnt = [a.name for a in contest.rank() if not a.has_learnt]
     end = f" Not proven to have learnt anything: {and_list(unlearnt)}." if unlearnt else ""
     if len(contest.algorithms) == 1:
         return (
             f"{first.name} reaches a final reward of {reward_text(first)}.{end}",
             "warn" if unlearnt else "good",
         )
-    alike = [a.name for a in contest.ranked()[1:] if a not in behind]
+    alike = [a.name for a in contest.rank()[1:] if a not in behind]
     if not behind and any(duel.is_decided for duel in contest.duels):
         return (
             f"{first.name} has the highest final reward, but no proven lead over any other.{end}",
             "warn",
         )
     if not behind:
-        names = and_list([a.name for a in contest.ranked()])
+        names = and_list([a.name for a in contest.rank()])
         return f"{names} are tied: these seeds show no certain difference in final reward.{end}", "warn"
-    worse = and_list([a.name for a in contest.ranked() if a in behind])
+    worse = and_list([a.name for a in contest.rank() if a in behind])
     if alike:
         tied = and_list([first.name, *alike])
         return f"{tied} are tied for the highest final reward; {first.name} is ahead of {worse}.{end}", "warn"
@@ -292,7 +292,7 @@ def episodes_text(algorithm: AlgorithmSummary) -> str:
 def _overview(contest: AlgorithmContest) -> Table:
     rows = []
     ahead = contest.find_ahead()
-    for algorithm in contest.ranked():
+    for algorithm in contest.rank():
         place = "best" if algorithm is ahead[0] and len(ahead[1]) == len(contest.algorithms) - 1 > 0 else ""
         gain = algorithm.gain
         rows.append(
@@ -319,7 +319,7 @@ def _overview(contest: AlgorithmContest) -> Table:
 
 def _costs(contest: AlgorithmContest) -> Table:
     rows = []
-    for algorithm in contest.ranked():
+    for algorithm in contest.rank():
         stability, taken = algorithm.mean("stability_score"), algorithm.mean("seconds")
         peak, rate = algorithm.highest("peak_bytes"), algorithm.mean("samples_per_sec")
         efficiency = algorithm.mean("sample_efficiency")
@@ -385,7 +385,7 @@ def _failures(contest: AlgorithmContest) -> list[ListItem]:
 
 def _samples(contest: AlgorithmContest) -> list[PageSection]:
     """What the policy with the highest reward answers at the end of its training."""
-    first = contest.ranked()[0]
+    first = contest.rank()[0]
     if not first.trained:
         return []
     best = max(first.trained, key=lambda seed: seed.final_reward)

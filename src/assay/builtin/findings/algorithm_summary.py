@@ -191,7 +191,7 @@ class AlgorithmSummary:
         return self.gain is not None and self.gain[1] > 0
 
     def values(self, metric: str) -> list[float]:
-        """Of the seeds that have it."""
+        """Return the values of the seeds that have the metric."""
         figures = (seed.execution.measurements for seed in self.seeds)
         return [found[metric] for found in figures if metric in found]
 

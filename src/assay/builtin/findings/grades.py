@@ -117,7 +117,7 @@ class Grades(Finding):
 
 
 def grade_trial(trial: TrialReport) -> Iterator[GradedFigure]:
-    """By each scale of its experiment whose metric the trial has."""
+    """Grade a trial by each scale of its experiment whose metric it has."""
     experiment = trial.stored.trial.experiment
     scales: Sequence[GradeScale] = find_trait(experiment, "grades", ())
     inputs: int = find_trait(experiment, "inputs_in_turn", 1)

@@ -66,7 +66,7 @@ class LoadResults(Finding):
 
     @classmethod
     def compared_params(cls, params: Mapping[str, object]) -> Mapping[str, object]:
-        """Not where the load was sent: an address says nothing about the requests, and a server may get another port."""
+        """Leave out the address: it says nothing about the requests, and a server may get another port."""
         target = params.get("target")
         if isinstance(target, str) and "://" in target:
             params = {**params, "target": urlsplit(target).path}

@@ -178,15 +178,15 @@ def overhead_notes(profile: Profile) -> list[str]:
 def format_overhead(overhead: Overhead) -> str:
     """The overhead with its interval; that it cannot be told where the noise is greater."""
     if overhead.low is None or overhead.high is None:
-        return f"{_signed_percent(overhead.value)} in one pair; more repetitions give an interval"
-    between = f"95 % interval {_signed_percent(overhead.low)} to {_signed_percent(overhead.high)}, {overhead.pairs} pairs"
+        return f"{_format_signed_percent(overhead.value)} in one pair; more repetitions give an interval"
+    between = f"95 % interval {_format_signed_percent(overhead.low)} to {_format_signed_percent(overhead.high)}, {overhead.pairs} pairs"
     if overhead.is_resolved:
-        return f"{_signed_percent(overhead.value)} ({between})"
+        return f"{_format_signed_percent(overhead.value)} ({between})"
     bound = ", under 5 %" if overhead.high < _TARGET else ""
     return f"too small to measure, below the noise of the machine{bound} ({between})"
 
 
-def _signed_percent(share: float) -> str:
+def _format_signed_percent(share: float) -> str:
     return f"{format_signed(share * 100)} %"
 
 

@@ -127,7 +127,7 @@ def _size(trial: TrialReport) -> int:
 
 
 def _growths(series: SizeSeries) -> Iterator[Growth]:
-    """Of each of the experiment's own metrics in seconds, and of memory."""
+    """Compute the growth of each of the experiment's own metrics in seconds, and of memory."""
     metrics = {
         estimate.metric.name: estimate.metric
         for trial in series.trials

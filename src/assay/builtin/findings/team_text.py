@@ -120,7 +120,7 @@ def contention_note(contention: Contention | None) -> str:
 
 
 def skew_text(team: TeamFinding) -> str:
-    """Nothing where one permit lets them begin only one after another."""
+    """Describe the start skew; empty if a single permit makes the agents start one after another."""
     if not team.rounds or team.at_once == 1:
         return NOTHING
     most = max(team_round.skew_seconds for team_round in team.rounds)

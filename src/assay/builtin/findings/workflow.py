@@ -256,7 +256,7 @@ def _plans(models: Sequence[ModelSummary]) -> Table:
 
 
 def _failures(model: ModelSummary) -> list[ListItem]:
-    """Each kind of failure once, with how often it occurred and the first message."""
+    """List each kind of failure once, with its count and the first message."""
     first: dict[str, str] = {}
     counts: dict[str, int] = {}
     for execution in model.executions:

@@ -68,7 +68,7 @@ class _Io:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """Of the whole tree at one moment; `io` is None where the system does not tell."""
+    """Sums over the whole process tree at one moment; `io` is None if the system does not report it."""
 
     at: float
     cpu_seconds: float

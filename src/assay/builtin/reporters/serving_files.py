@@ -38,11 +38,11 @@ class ServingFiles:
         held = pairs(report)
         if not held:
             raise ReportError(
-                f"Run '{report.run.id}' has no trial of 'serving': the format 'serving' is for that."
+                f"Run '{report.run.id}' has no trial of 'serving', and the format 'serving' is for such trials."
             )
         files: list[Path] = []
         for pair, name in _name_folders(held):
-            files += _Files(report, pair, folder / name).written()
+            files += _Files(report, pair, folder / name).write()
         return files
 
 
@@ -52,7 +52,7 @@ class _Files:
     pair: Pair
     folder: Path
 
-    def written(self) -> list[Path]:
+    def write(self) -> list[Path]:
         made = rounds(self.pair)
         document = [_run(self.pair, pair, number) for number, pair in enumerate(made, 1)]
         pages = {
@@ -112,7 +112,7 @@ def _result(pair: Pair, side: Side, execution: Execution | None) -> dict[str, An
     seen = execution.measurements
     return {
         "model": side.params.get("model"),
-        "config": side.asked(),
+        "config": side.find_requested_options(),
         "status": execution.status.value,
         "error": execution.error,
         "analysis": {

@@ -30,7 +30,7 @@ def run_page(side: Side, execution: Execution, number: int) -> str:
     output = execution.output if isinstance(execution.output, dict) else {}
     parts = [
         f"# {side.role.capitalize()}, run {number}",
-        _about(side),
+        _describe_side(side),
         text(side.summary(execution)),
         _format_list("Findings", side.findings(execution)),
         _format_list("Recommendations", side.recommendations(execution)),
@@ -49,7 +49,7 @@ def comparison_page(report: Report, pair: Pair, made: Sequence[PairedExecutions]
     parts = [
         f"# {text(pair.reference.trial.name)}"
         + (f" against {text(pair.candidate.trial.name)}" if pair.candidate else ""),
-        *(f"**{side.role.capitalize()}**: {_about(side)}" for side in pair.sides),
+        *(f"**{side.role.capitalize()}**: {_describe_side(side)}" for side in pair.sides),
         _runs(pair, made),
         "\n".join(f"> ⚠ {text(doubt)}  " for doubt in doubts),
         "## Conclusion\n\n" + "\n".join(f"- {line}" for line in conclusions(report, pair, compared)),
@@ -63,7 +63,7 @@ def _page(parts: Iterable[str]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _about(side: Side) -> str:
+def _describe_side(side: Side) -> str:
     options = (
         ", ".join(f"{name} = {value}" for name, value in side.options().items()) or "the server's defaults"
     )

@@ -39,7 +39,7 @@ class Side:
     def is_simulated(self) -> bool:
         return self.trial.applied.get("simulated") is True
 
-    def asked(self) -> dict[str, Any]:
+    def find_requested_options(self) -> dict[str, Any]:
         own = {name: self.params.get(name) for name in OPTIONS}
         return {name: value for name, value in own.items() if value is not None}
 
@@ -49,13 +49,13 @@ class Side:
             name: value for name, value in self.trial.applied.items() if name in OPTIONS and value is not None
         }
         return {
-            name: told.get(name, self.asked().get(name))
+            name: told.get(name, self.find_requested_options().get(name))
             for name in OPTIONS
-            if name in {**told, **self.asked()}
+            if name in {**told, **self.find_requested_options()}
         }
 
     def untold(self) -> list[str]:
-        return [name for name in self.asked() if self.trial.applied.get(name) is None]
+        return [name for name in self.find_requested_options() if self.trial.applied.get(name) is None]
 
     def summary(self, execution: Execution) -> str:
         if execution.status is not Status.OK:
@@ -128,7 +128,7 @@ class PairedExecutions:
 
 
 def pairs(report: Report) -> list[Pair]:
-    """Each point against the baseline among the points that differ from it only in how the server is used."""
+    """Pair each point with the baseline among the points that differ from it only in how the server is used."""
     groups: dict[str, list[TrialReport]] = {}
     for trial in report.trials:
         if trial.stored.trial.experiment == "serving":

@@ -77,7 +77,7 @@ def _agent(team: TeamFinding, team_round: Round, agent: Teammate) -> dict[str, A
     definition = dict(team.options.get(name, {}))
     options = definition.get("options", {})
     options = options if isinstance(options, dict) else {}
-    work = _of(team_round.concurrent, name)
+    work = _select_stints(team_round.concurrent, name)
     return {
         "config": {
             "id": name,
@@ -89,14 +89,16 @@ def _agent(team: TeamFinding, team_round: Round, agent: Teammate) -> dict[str, A
             "cases": [stint.case for stint in work],
         },
         "execution_time_s": _find_end(work),
-        "sequential_execution_time_s": sum(s.end - s.start for s in _of(team_round.sequential, name)),
+        "sequential_execution_time_s": sum(
+            s.end - s.start for s in _select_stints(team_round.sequential, name)
+        ),
         "result": {
             "requests": len(work),
             "tokens_generated": _tokens(work),
             "throughput_tokens_per_sec": _throughput(work),
             "ttft_ms": _ttft_ms(work),
-            "sequential_throughput_tokens_per_sec": _throughput(_of(team_round.sequential, name)),
-            "sequential_ttft_ms": _ttft_ms(_of(team_round.sequential, name)),
+            "sequential_throughput_tokens_per_sec": _throughput(_select_stints(team_round.sequential, name)),
+            "sequential_ttft_ms": _ttft_ms(_select_stints(team_round.sequential, name)),
             "answers": plain(team_round.answers.get(name, {})),
         },
     }
@@ -104,10 +106,10 @@ def _agent(team: TeamFinding, team_round: Round, agent: Teammate) -> dict[str, A
 
 def _round_summary(team: TeamFinding, team_round: Round) -> dict[str, Any]:
     names = [agent.name for agent in team.agents]
-    durations = [_find_end(_of(team_round.concurrent, name)) for name in names]
+    durations = [_find_end(_select_stints(team_round.concurrent, name)) for name in names]
     is_found = team.contention is not None and team.contention.verdict is Verdict.WORSE
-    rates = [_throughput(_of(team_round.concurrent, name)) for name in names]
-    firsts = [_ttft_ms(_of(team_round.concurrent, name)) for name in names]
+    rates = [_throughput(_select_stints(team_round.concurrent, name)) for name in names]
+    firsts = [_ttft_ms(_select_stints(team_round.concurrent, name)) for name in names]
     seed = sum(durations) / team_round.concurrent_seconds
     return {
         "concurrency_speedup": team_round.speedup,
@@ -140,7 +142,7 @@ def _first_less_second(values: Sequence[float | None]) -> float | None:
     return values[0] - values[1]
 
 
-def _of(stints: Sequence[Stint], name: str) -> list[Stint]:
+def _select_stints(stints: Sequence[Stint], name: str) -> list[Stint]:
     return [stint for stint in stints if stint.agent == name]
 
 
@@ -218,7 +220,7 @@ def _summary_page(team: TeamFinding) -> str:
 
 
 def _agent_report(team: TeamFinding, team_round: Round, name: str) -> str:
-    work, answers = _of(team_round.concurrent, name), team_round.answers.get(name, {})
+    work, answers = _select_stints(team_round.concurrent, name), team_round.answers.get(name, {})
     figures = [
         f"- {len(work)} requests in {seconds(_find_end(work))} while {len(team.agents) - 1} other agents worked",
         f"- throughput {_format_measure(_throughput(work), 'tok/s')}, time to first token {_format_measure(_ttft_ms(work), 'ms')}",

@@ -58,7 +58,7 @@ def probe_between(
     *,
     is_whole: bool = True,
 ) -> tuple[Bracket, list[T]]:
-    """The same with what each try came to: `attempt` makes one, and `is_held` judges it."""
+    """Bisect and return each probe with its result: `attempt` makes a probe, and `is_held` judges it."""
     probes: list[T] = []
 
     def holds(load: float) -> bool:

@@ -186,7 +186,7 @@ def knee(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
     # The highest level tried may not be the knee: with more, throughput might have gone on growing.
     found, rate = levels[place], rates[place]
     told = f"Throughput grows up to {found} at a time ({significant(rate)} answers/s)"
-    beyond = "" if found != levels[-1] else ", the most that was tried"
+    beyond = "" if found != levels[-1] else ", the highest level tried"
     return ScenarioJudgement("knee", told + beyond, float(found), unit="at a time")
 
 
@@ -216,7 +216,5 @@ def fair(levels: Sequence[int], done: Sequence[Stretch]) -> list[ScenarioJudgeme
         return []
     level, index = told[-1]
     assert index is not None
-    text = (
-        f"Jain's index of the answers that each of {level} callers got is {significant(index)} (1: all alike)"
-    )
+    text = f"Jain's fairness index over {level} callers is {significant(index)} (1: all got equally many answers)"
     return [ScenarioJudgement("fairness", text, index, is_fine=index >= _FAIR, is_criterion=True)]

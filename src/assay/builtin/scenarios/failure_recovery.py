@@ -98,7 +98,7 @@ class FailureRecovery:
         stretch = bench.put(load, during=killing, objectives=objectives, grace=patience, limit=patience)
         # A kill happens when a process is there, so its real moment is known only afterwards.
         took = [next((end - at for end in stretch.ends if end > at), None) for at in killing.done]
-        judgements = [_first_success("it was killed", took), lost(stretch, bench)]
+        judgements = [_first_success("the agent was killed", took), lost(stretch, bench)]
         bands = [
             Band(at, at + max(0.05, took[place] or 0.0), "killed") for place, at in enumerate(killing.done)
         ]
@@ -188,9 +188,7 @@ class FailureRecovery:
         back = [seconds_down for seconds_down in took if seconds_down is not None]
         breach = None
         if len(back) < len(took):
-            why = (
-                f"after {count(len(took) - len(back))} of {count(len(took))} {unit} nothing more was answered"
-            )
+            why = f"after {count(len(took) - len(back))} of {count(len(took))} {unit} the agent answered nothing more"
             breach = Breach(self.seconds, float(len(back) + 1), unit, "errors", why)
         # Where it did not come back after every fault, the time until it did is unknown and at least the whole scenario.
         worst = max(back, default=None) if len(back) == len(took) else lasted
@@ -269,10 +267,8 @@ def _first_success(since: str, took: Sequence[float | None], worst: str = "") ->
     """The longest time to the first answer after a fault; not fine where it did not come back after each of them."""
     known = [seconds_down for seconds_down in took if seconds_down is not None]
     if not known:
-        return ScenarioJudgement(
-            "first_success", f"Nothing was answered any more after {since}", is_fine=False
-        )
-    text = f"The first answer came {seconds(max(known))} after {since}, at the latest of {format_count(len(took), 'time')}{worst}"
+        return ScenarioJudgement("first_success", f"The agent answered nothing after {since}", is_fine=False)
+    text = f"The first answer came at most {seconds(max(known))} after {since} ({format_count(len(took), 'time')}){worst}"
     return ScenarioJudgement("first_success", text, max(known), unit="s", is_fine=len(known) == len(took))
 
 

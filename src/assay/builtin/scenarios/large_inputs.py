@@ -195,7 +195,7 @@ def largest(accepted: Sequence[int], sizes: Sequence[int]) -> ScenarioJudgement:
         return ScenarioJudgement(
             "largest_accepted", f"Not even {size(sizes[0])} is accepted", 0.0, unit="bytes", is_fine=False
         )
-    more = ", the most that was tried" if accepted[-1] == sizes[-1] else ""
+    more = ", the largest size tried" if accepted[-1] == sizes[-1] else ""
     return ScenarioJudgement(
         "largest_accepted", f"Up to {size(accepted[-1])} is accepted{more}", float(accepted[-1]), unit="bytes"
     )

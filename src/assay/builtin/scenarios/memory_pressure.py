@@ -92,7 +92,7 @@ class MemoryPressure:
                 self.name, skipped="no process of the program lived long enough to measure its memory"
             )
 
-        def tried(left: float) -> _Step:
+        def try_memory(left: float) -> _Step:
             """One load with this multiple of the working set; the program is restarted, so the limit holds from its start."""
             use = bench.subject.use
             assert use is not None  # of a command
@@ -102,7 +102,7 @@ class MemoryPressure:
             return _Step(left, stretch, _is_held(bench, stretch, objectives), program)
 
         # All steps are tried, also after one that failed: a program that crashes once may work with less by chance.
-        done = [tried(left) for left in self.steps]
+        done = [try_memory(left) for left in self.steps]
         worked = min((step.load for step in done if step.is_held), default=None)
         probes: list[_Step] = []
         if worked is not None:
@@ -111,7 +111,7 @@ class MemoryPressure:
             _, probes = probe_between(
                 1 / worked,
                 1 / below,
-                lambda pressure: tried(1 / pressure),
+                lambda pressure: try_memory(1 / pressure),
                 lambda step: step.is_held,
                 self.halvings,
                 is_whole=False,
@@ -164,7 +164,7 @@ class MemoryPressure:
         # A server on this machine can be looked at; elsewhere there is only what it answers.
         before = _memory(bench)
 
-        def tried(tokens: float) -> _Step:
+        def try_context(tokens: float) -> _Step:
             """A few requests at a time with contexts of this length, about four bytes for a token of English."""
             at_once = min(self.at_once, self.each)
             load = Load(Arrivals.CLOSED, concurrency=at_once, seconds=3600.0, count=self.each)
@@ -175,14 +175,16 @@ class MemoryPressure:
         done: list[_Step] = []
         # Upwards, and not on after nothing was answered: a server that is out of memory takes long to fail.
         for tokens in self.contexts:
-            done.append(tried(tokens))
+            done.append(try_context(tokens))
             if not done[-1].stretch.completed:
                 break
         held = max((step.load for step in done if step.is_held), default=0.0)
         above = [step.load for step in done if step.load > held]
         probes: list[_Step] = []
         if above:
-            found, probes = probe_between(held, min(above), tried, lambda step: step.is_held, self.halvings)
+            found, probes = probe_between(
+                held, min(above), try_context, lambda step: step.is_held, self.halvings
+            )
             held = found.held
         known = sorted((*done, *probes), key=lambda step: step.load)
         broken = next((step for step in known if step.load > held), None)
@@ -277,8 +279,10 @@ def _broken_by(stretch: Stretch, failed: str) -> tuple[str, str]:
 
 def _judge_smallest(step: float | None, working_set: int) -> ScenarioJudgement:
     if step is None:
-        return ScenarioJudgement("smallest_memory", "It worked under none of the limits", is_fine=False)
-    text = f"It works with {size(step * working_set)}, {significant(step)} × its working set of {size(working_set)}"
+        return ScenarioJudgement(
+            "smallest_memory", "The agent worked under none of the limits", is_fine=False
+        )
+    text = f"The agent works with {size(step * working_set)}, {significant(step)} × its working set of {size(working_set)}"
     return ScenarioJudgement("smallest_memory", text, step * working_set, unit="bytes")
 
 
@@ -290,9 +294,9 @@ def _judge_crashes(bench: Bench, broken: _Step | None) -> list[ScenarioJudgement
     restarts = max(0, len(broken.program.pids) - 1)
     is_graceful = restarts == 0 and broken.stretch.completed > 0
     if is_graceful:
-        text = "It refused requests and stayed up when memory ran short"
+        text = "The agent refused requests and kept running when memory ran short"
     else:
-        text = f"It crashed when memory ran short (processes seen: {count(restarts + 1)})"
+        text = f"The agent crashed when memory ran short (processes seen: {count(restarts + 1)})"
     return [ScenarioJudgement("graceful", text, is_fine=is_graceful, is_criterion=True)]
 
 
@@ -307,7 +311,7 @@ def _per_context(before: int | None, held: Sequence[int | None]) -> list[Scenari
     if before is None or not held or held[-1] is None:
         return []
     grown = held[-1] - before
-    text = f"Its memory went from {size(before)} to {size(held[-1])} with the longest context"
+    text = f"The agent's memory grew from {size(before)} to {size(held[-1])} with the longest context"
     return [ScenarioJudgement("memory_grown", text, float(grown), unit="bytes")]
 
 

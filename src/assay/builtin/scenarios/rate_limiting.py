@@ -144,8 +144,10 @@ def judge_retry_after(traffic: Traffic) -> ScenarioJudgement:
     refused = sum(passage.retry_after is not None for passage in traffic.passages)
     early = traffic.early_retries
     if not refused:
-        return ScenarioJudgement("obeys_retry_after", "Nothing was refused, so there was nothing to obey")
-    text = f"{count(early)} of {format_count(refused, 'refused call')} came again before Retry-After was over"
+        return ScenarioJudgement("obeys_retry_after", "No call was refused, so Retry-After was not tested")
+    text = (
+        f"{count(early)} of {format_count(refused, 'refused call')} came again before Retry-After had passed"
+    )
     return ScenarioJudgement(
         "obeys_retry_after", text, early / refused, is_fine=early == 0, is_criterion=True
     )

@@ -95,9 +95,9 @@ class SpikeLoad:
 def _back(took: float, is_seen: bool) -> ScenarioJudgement:
     """When latency was within a tenth of what it was before the spike; `took` is the time watched where that was not seen."""
     if not is_seen:
-        text = f"Latency was not back within a tenth in the {seconds(took)} that were watched"
+        text = f"Latency did not return to within 10 % of its earlier level in the {seconds(took)} after the spike"
     elif took:
-        text = f"Latency was back within a tenth {seconds(took)} after the spike"
+        text = f"Latency returned to within 10 % of its earlier level {seconds(took)} after the spike"
     else:
-        text = "Latency was back at once"
+        text = "Latency returned to its earlier level at once"
     return ScenarioJudgement("back_after", text, took, unit="s", is_fine=is_seen)

@@ -87,7 +87,7 @@ def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> Scenar
 
 
 def memory_drift(samples: Sequence[Sample], length: float) -> ScenarioJudgement | None:
-    """Once it has warmed up, which takes memory and is no leak."""
+    """Judge whether memory grows after the warm-up, which takes memory without being a leak."""
     warm = [sample for sample in samples if sample.at >= _WARM_UP * length]
     line = (
         fit_line([sample.at for sample in warm], [sample.memory_bytes for sample in warm]) if warm else None
@@ -115,7 +115,9 @@ def _drift(
     value, low, high = (_MINUTE * end for end in (line.slope, line.low, line.high))
     is_certain = is_felt and line.level > 0 and line.low * length / line.level > _NOTABLE
     is_drift = line.low > 0 or line.high < 0
-    told = f"{what} {'changed' if is_drift else 'does not drift: it changed'} by {shown(value)} a minute"
+    told = (
+        f"{what} {'changed' if is_drift else 'shows no certain drift: it changed'} by {shown(value)} a minute"
+    )
     return ScenarioJudgement(name, told, value, low, high, unit, not is_certain, is_criterion=True)
 
 

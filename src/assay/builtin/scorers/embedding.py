@@ -36,7 +36,7 @@ class Embedding:
 
     def __init__(self, *, model: str = "minilm", threshold: float | None = None) -> None:
         self._threshold = _threshold("embedding", threshold)
-        self._model = _minilm() if model == "minilm" else _own(model)
+        self._model = _minilm() if model == "minilm" else _find_own_model(model)
         self._vector = lru_cache(_REMEMBERED)(self._fresh_vector)
 
     def score(self, judged: Judged) -> Judgement:
@@ -76,7 +76,7 @@ def _minilm() -> Model:
     return MiniLM(package.get_model_path())
 
 
-def _own(model: object) -> Model:
+def _find_own_model(model: object) -> Model:
     if not isinstance(model, str) or ":" not in model:
         raise option_error("embedding", "model", f"must be minilm or module:function, not {model!r}.")
     found: Model = lookup.find("scorers", model)

@@ -180,7 +180,7 @@ class Judge:
         self._agent: Agent | None = None
         self._opening = asyncio.Lock()
         self._differences: list[float] = []
-        self._at_hand()
+        self._open_without_waiting()
 
     @property
     def asks(self) -> tuple[AgentUse, ...]:
@@ -203,7 +203,7 @@ class Judge:
         times = max(self._repeat, 2 if is_sampled else 1)
         ids = [judged.case.id if not turn else f"{judged.case.id}#{turn + 1}" for turn in range(times)]
         requests = [Request(id=request_id, input=prompt) for request_id in ids]
-        agent = self._at_hand()
+        agent = self._open_without_waiting()
         if agent is None or inspect.iscoroutinefunction(agent.answer):
             return self._await_answers(requests)
         hearing = _Hearing()
@@ -213,7 +213,7 @@ class Judge:
         return self._combine_opinions(agent, hearing)
 
     async def _await_answers(self, requests: Sequence[Request]) -> Judgement:
-        agent = self._at_hand() or await self._open_agent()
+        agent = self._open_without_waiting() or await self._open_agent()
         hearing = _Hearing()
         for request in requests:
             with hearing:
@@ -221,7 +221,7 @@ class Judge:
                 hearing.take(await answer if inspect.isawaitable(answer) else answer)
         return self._combine_opinions(agent, hearing)
 
-    def _at_hand(self) -> Agent | None:
+    def _open_without_waiting(self) -> Agent | None:
         """The agent, if it can be had without waiting: on a running loop an agent cannot be opened by a plain call."""
         if self._agent is None and self._pool is not None:
             try:

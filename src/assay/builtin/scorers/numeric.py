@@ -62,7 +62,9 @@ class Numeric:
         if given is None:
             return Judgement(0.0, "there is no number in the output")
         return (
-            RIGHT if any(self._same(given, number) for number in wanted) else Judgement(0.0, f"found {given}")
+            RIGHT
+            if any(self._is_same_number(given, number) for number in wanted)
+            else Judgement(0.0, f"found {given}")
         )
 
     def example(self, expected: object, case: Case) -> object:
@@ -74,7 +76,7 @@ class Numeric:
         is_structure = isinstance(value, dict | list | tuple)
         return number_in(text_of(value) if is_structure else value, self._which)
 
-    def _same(self, given: Number, wanted: Number) -> bool:
+    def _is_same_number(self, given: Number, wanted: Number) -> bool:
         """50 % is 50 and is 0.5: what is meant depends on how the other side is written."""
         if self._close(given.value, wanted.value):
             return True

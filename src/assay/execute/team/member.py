@@ -102,7 +102,7 @@ class Member:
         return self.use.name
 
     def await_ready(self) -> str:
-        """Its version, once it is open."""
+        """Wait until the agent is open and return its version."""
         return str(self.receive())
 
     def begin(self, go: float, repetition: int, how_many: int | None = None) -> None:

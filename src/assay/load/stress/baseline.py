@@ -58,7 +58,7 @@ def comfortable(
     began = time.monotonic()
 
     def probe(load: Load) -> LoadResult:
-        return asked.at(within(load, subject)).measured(is_stopped=is_stopped)
+        return asked.at(within(load, subject)).measure(is_stopped=is_stopped)
 
     def is_over() -> bool:
         return is_stopped() or time.monotonic() - began > max(budget, _STEPS * search.seconds)
@@ -79,7 +79,7 @@ def comfortable(
     possible = deliverable(capacity.steps, subject.most_in_flight)
     if possible is not None and possible / MOST_TIMES < sustained * COMFORT:
         told = (
-            f"a tenth of the {significant(possible)}/s that this machine can put on it, as scenarios ask ten times the base; "
+            f"a tenth of the {significant(possible)}/s that this machine can generate, because scenarios use up to ten times the base; "
             f"{how} of {seconds(budget)} found {significant(sustained)}/s"
         )
         return Comfort(possible / MOST_TIMES, told)

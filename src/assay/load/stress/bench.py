@@ -102,9 +102,9 @@ class StressBench:
         carried = (asked or self.subject.loaded(prompts)).at(self._adapt_load(load, held, limit))
         answers = None if carried.check is None else _Answers(bounds_of(held))
         watch = _LoadWatch(
-            carried.load, during, self.look, self._until(load, grace), self.is_stopped, answers
+            carried.load, during, self.look, self._find_end(load, grace), self.is_stopped, answers
         )
-        result = replace(carried, check=None).measured(watch.see, watch.is_over, watch.take)
+        result = replace(carried, check=None).measure(watch.see, watch.is_over, watch.take)
         if self.is_stopped():
             raise Interrupted
         tally = watch.tally or Tally()
@@ -122,7 +122,7 @@ class StressBench:
         if breach is not None and not breach.is_theirs:
             # What waited for us is not held against the agent: only what was sent counts, from when it was sent.
             punctual, offered = watch.good_from_send, max(1, watch.ended)
-        scored = answers.scored(carried.check) if answers and carried.check else ()
+        scored = answers.score(carried.check) if answers and carried.check else ()
         return Stretch(
             carried.load,
             result,
@@ -156,7 +156,7 @@ class StressBench:
             return ()
         return tuple(sample for sample in self.gauge.since(watch.began) if sample.at <= watch.seconds)
 
-    def _until(self, load: Load, grace: float | None) -> float:
+    def _find_end(self, load: Load, grace: float | None) -> float:
         """Seconds after the start at which the load is ended, whatever is still under way."""
         if load.count is not None and not load.is_open:
             return float("inf")
@@ -172,7 +172,7 @@ class StressBench:
         return load.seconds + max(_SHORTEST_GRACE, _CALM_TIMES * self.calm.p95, in_time)
 
     def samples(self) -> Sequence[Sample]:
-        found = self.gauge.taken() if self.gauge else None
+        found = self.gauge.summarize() if self.gauge else None
         return found.samples if found else ()
 
 
@@ -205,7 +205,7 @@ class _Answers:
         for number, text in answers:
             self._kept.add((int(number), str(text), *known[int(number)]), len(text))
 
-    def scored(self, check: Checker) -> tuple[Scored, ...]:
+    def score(self, check: Checker) -> tuple[Scored, ...]:
         values = check.values([(number, text) for number, text, _, _ in self._kept])
         return tuple(
             Scored(check.case_of(number), due, is_in_time, value, check.is_right(number, value))
@@ -229,7 +229,7 @@ class _LoadWatch:
         answers: _Answers | None = None,
     ) -> None:
         self._load, self._during, self._look = load, during, look
-        self._until, self._is_stopped, self._answers = until, is_stopped, answers
+        self._find_end, self._is_stopped, self._answers = until, is_stopped, answers
         self.tally: Tally | None = None
         self.closely = Tally(bounds_of(load.objectives), _MOST_SLICES)
         """In slices so short that a breach which lasts can be told from a hiccup, however long the load."""
@@ -258,7 +258,7 @@ class _LoadWatch:
         self._look(pulse, self._load)
 
     def is_over(self) -> bool:
-        return self._now > self._until or self._is_stopped()
+        return self._now > self._find_end or self._is_stopped()
 
     def take(self, chunk: Chunk) -> None:
         """One worker's chunk, before it is forgotten: latencies, ends, turns of each caller, and silences of the worker."""

@@ -165,7 +165,7 @@ def _unmet_in_calm(
     """An objective that is not kept even at the base rate, and under load neither."""
     unmet = [objective for objective in objectives if objective.text in calm.unmet]
     for window in parts if unmet else ():
-        if (found := _by_figures(window, unmet)) is not None:
+        if (found := _find_breach_by_figures(window, unmet)) is not None:
             why = f"{found[1]}, which was not met at the base rate either"
             return Breach(window.begin, *load_at(load, window.begin), found[0], why, is_in_calm=True)
     return None
@@ -227,11 +227,11 @@ def broken_by(
     """Cause, and in words with its number; None where all is well, or no worse than at the base rate."""
     kept = [objective for objective in objectives if objective.text not in calm.unmet]
     # A window holds too few requests to hold its errors against those at the base rate.
-    errors = None if calm.errors.failed else _by_errors(window, objectives)
-    return errors or _by_figures(window, kept) or _by_silence(window)
+    errors = None if calm.errors.failed else _find_breach_by_errors(window, objectives)
+    return errors or _find_breach_by_figures(window, kept) or _find_breach_by_silence(window)
 
 
-def _by_errors(window: Window, objectives: Sequence[Objective]) -> tuple[str, str] | None:
+def _find_breach_by_errors(window: Window, objectives: Sequence[Objective]) -> tuple[str, str] | None:
     failed = sum(window.errors.values())
     ended = failed + window.slice.completed
     if not ended or failed / ended <= _error_limit(objectives):
@@ -254,7 +254,7 @@ def _describe_errors(run: Sequence[Window], failed: int, ended: int) -> tuple[st
     return cause, f"{percent(failed / ended)} of the requests failed (mostly {kind})"
 
 
-def _by_figures(window: Window, objectives: Sequence[Objective]) -> tuple[str, str] | None:
+def _find_breach_by_figures(window: Window, objectives: Sequence[Objective]) -> tuple[str, str] | None:
     for objective in objectives:
         figure = _figure(objective, window)
         if figure is not None and not objective.is_met_by(figure):
@@ -277,7 +277,7 @@ def _figure(objective: Objective, window: Window) -> float | None:
     return times.mean if objective.statistic == "mean" else times.most
 
 
-def _by_silence(window: Window) -> tuple[str, str] | None:
+def _find_breach_by_silence(window: Window) -> tuple[str, str] | None:
     """More was due than was ever answered; of a closed loop, more was sent."""
     due = window.expected or window.slice.sent
     silent = due - window.slice.times["latency"].n - sum(window.errors.values())

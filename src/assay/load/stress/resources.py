@@ -152,5 +152,5 @@ class Gauge:
             if sample.at >= offset
         )
 
-    def taken(self) -> Resources | None:
+    def summarize(self) -> Resources | None:
         return Resources(self._name, tuple(self._samples)) if self._samples else None

@@ -74,7 +74,7 @@ class StressSubject:
 
     @property
     def most_in_flight(self) -> int:
-        """No load can have more requests under way: places of a worker, or descriptors of this process's like."""
+        """The maximum requests in flight of any load: the places of a worker, or half of the file descriptors."""
         if self.most_at_once is not None:
             return self.most_at_once
         return min(_MOST_CONNECTIONS, descriptors() // 2) if self.is_server else MOST_AT_ONCE
@@ -168,7 +168,7 @@ class StressSubject:
         return trusting(target.ca_file, target.is_checked)
 
     def proxy_before(self, upstream: str) -> FaultProxy:
-        """It reads the marks of requests and takes them out: the upstream is asked what was meant to be asked."""
+        """Return a proxy that reads the marks of requests and removes them before it forwards the requests."""
         return FaultProxy(upstream, seed=self.options.seed, tls=self.trust, unseen=_MARK)
 
     @property
@@ -178,7 +178,7 @@ class StressSubject:
         if self.use is None or not (options.header or options.insecure or options.ca_file):
             return ""
         return (
-            "the agent's own code sends the requests here, and it ignores --header, --insecure and --ca-file"
+            "--header, --insecure and --ca-file do not apply, because the agent's own code sends the requests"
         )
 
     def upstream(self) -> str | None:
@@ -205,7 +205,7 @@ class StressSubject:
         }
 
     def with_upstream_at(self, via: str) -> AgentUse:
-        """The same agent, which finds its model at another address."""
+        """Return the same agent with its model at another address."""
         assert self.use is not None
         options = dict(self.use.options)
         if self.is_server:

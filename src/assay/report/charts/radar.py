@@ -63,7 +63,7 @@ def draw_radar(title: str, note: str, names: Sequence[str], corners: Mapping[str
     drawn = list(corners)[:_POLYGONS]
     rows = [
         {
-            **_at(place, len(names), value),
+            **_place_corner(place, len(names), value),
             "trial": agent,
             "dimension": names[place],
             "text": text,
@@ -73,7 +73,7 @@ def draw_radar(title: str, note: str, names: Sequence[str], corners: Mapping[str
         for place, (value, text) in enumerate(corners[agent])
     ]
     more = f", the first {len(drawn)} of {len(corners)} agents" if len(corners) > len(drawn) else ""
-    bottom = min(_at(place, len(names), 1.0)["y"] for place in range(len(names))) - _MARGIN
+    bottom = min(_place_corner(place, len(names), 1.0)["y"] for place in range(len(names))) - _MARGIN
     plane = _plane(bottom)
     return {
         **frame(title, f"{note}{more}"),
@@ -84,7 +84,7 @@ def draw_radar(title: str, note: str, names: Sequence[str], corners: Mapping[str
     }
 
 
-def _at(place: int, of: int, radius: float) -> dict[str, Any]:
+def _place_corner(place: int, of: int, radius: float) -> dict[str, Any]:
     angle = math.pi / 2 - 2 * math.pi * place / of
     return {"x": round(radius * math.cos(angle), 4), "y": round(radius * math.sin(angle), 4)}
 
@@ -101,13 +101,19 @@ def _plane(bottom: float) -> Spec:
 def _web(names: Sequence[str], plane: Spec) -> list[Spec]:
     """Rings, spokes and the names of the dimensions."""
     of = len(names)
-    rings = [{**_at(p, of, radius), "ring": radius, "order": p} for radius in _RINGS for p in range(of)]
-    spokes = [{**_at(p, of, radius), "ring": p, "order": radius} for p in range(of) for radius in (0, 1)]
+    rings = [
+        {**_place_corner(p, of, radius), "ring": radius, "order": p} for radius in _RINGS for p in range(of)
+    ]
+    spokes = [
+        {**_place_corner(p, of, radius), "ring": p, "order": radius} for p in range(of) for radius in (0, 1)
+    ]
     layers = [_thread(rings, "linear-closed", plane), _thread(spokes, "linear", plane)]
-    across = [_at(p, of, 1.0)["x"] for p in range(of)]
+    across = [_place_corner(p, of, 1.0)["x"] for p in range(of)]
     sides = ["center" if abs(x) < 0.05 else "left" if x > 0 else "right" for x in across]
     for side in ("left", "center", "right"):
-        at_side = [{**_at(p, of, 1.1), "name": name} for p, name in enumerate(names) if sides[p] == side]
+        at_side = [
+            {**_place_corner(p, of, 1.1), "name": name} for p, name in enumerate(names) if sides[p] == side
+        ]
         if at_side:
             layers.append(
                 draw(

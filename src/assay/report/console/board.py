@@ -263,10 +263,10 @@ def print_head_to_head(made: Matrix, console: Console) -> None:
             console.print(
                 literal("Head to head: dimensions certainly won – lost, row against column", "bold")
             )
-            _print_duels(names, _by_pair(made.duels), console)
+            _print_duels(names, _count_duels(made.duels), console)
 
 
-def _by_pair(duels: Iterable[Duel]) -> dict[tuple[str, str], tuple[int, int, int]]:
+def _count_duels(duels: Iterable[Duel]) -> dict[tuple[str, str], tuple[int, int, int]]:
     found = {}
     for duel in duels:
         won, lost, open_ = len(duel.won), len(duel.lost), len(duel.undecided)

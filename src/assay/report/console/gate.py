@@ -54,7 +54,7 @@ def print_gate(gate: Gate, console: Console) -> None:
     for sign, line in case_lines(gate):
         console.print(bullet(sign, line, "red" if sign == "✗" else "green"))
     # Sorted by gravity before it is cut, so that what got worse is never among the rows left out.
-    judged = [comparison for verdict in _ORDER for comparison in gate.judged(verdict)]
+    judged = [comparison for verdict in _ORDER for comparison in gate.select_by_verdict(verdict)]
     changed = [
         comparison
         for comparison in judged
@@ -78,7 +78,7 @@ def headline(gate: Gate) -> str:
 
     A gate that passes because nothing is proved says so, since that is not the same as no change.
     """
-    worse, unsure = len(gate.judged(Verdict.WORSE)), len(gate.judged(Verdict.UNSURE))
+    worse, unsure = len(gate.select_by_verdict(Verdict.WORSE)), len(gate.select_by_verdict(Verdict.UNSURE))
     number = len(gate.verdicts)
     if not gate.passed:
         parts = [f"{worse} of {number} comparisons got worse"] if worse else []
@@ -172,11 +172,11 @@ def sides_text(gate: Gate) -> str:
 
 
 def broken_text(name: str) -> str:
-    return f"{name}: worked in the baseline; now no execution is ok"
+    return f"{name}: worked in the baseline, but now no execution is ok"
 
 
 def scoring_failure_text(name: str) -> str:
-    return f"{name}: scored in the baseline; now scoring failed on most executions, so it is unknown whether it got worse"
+    return f"{name}: was scored in the baseline, but now scoring failed on most executions, so it is unknown whether it got worse"
 
 
 def incomplete_text(name: str) -> str:
@@ -186,7 +186,7 @@ def incomplete_text(name: str) -> str:
 def open_questions(gate: Gate) -> list[str]:
     """What is unsure and what would settle it; said once where it is the same for several trials."""
     places: dict[tuple[str, str], list[str]] = {}
-    for comparison in gate.judged(Verdict.UNSURE):
+    for comparison in gate.select_by_verdict(Verdict.UNSURE):
         places.setdefault((comparison.metric.name, comparison.reason), []).append(sides_name(comparison))
     questions = []
     for (metric, reason), names in places.items():
@@ -199,7 +199,7 @@ def open_questions(gate: Gate) -> list[str]:
 
 
 def rest_text(gate: Gate) -> str:
-    same = len(gate.judged(Verdict.SAME))
+    same = len(gate.select_by_verdict(Verdict.SAME))
     parts = [f"{same} the same within tolerance"] if same else []
     if gate.unjudged:
         parts.append(f"not judged unless you ask with --metric: {', '.join(gate.unjudged)}")

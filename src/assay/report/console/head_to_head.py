@@ -69,15 +69,15 @@ def print_showdown(found: Showdown, console: Console, *, has_ratings: bool = Tru
 def overall_text(found: Showdown) -> str:
     """
     >>> overall_text(Showdown("a", "b", {}, {"accuracy": (1, 1), "speed": (1, 1), "overall": (1, 1)}, (), (), ("cost",)))
-    'overall here combines accuracy and speed; left out, because not both are rated on it: cost'
+    'overall combines accuracy and speed, and leaves out cost, which is not rated on both sides'
     """
     parts = [name for name in found.ratings if name != "overall"]
     if "overall" not in found.ratings:
         return "no overall rating: scoring failed on one side"
-    text = f"overall here combines {and_list(parts)}"
-    them = "it" if len(found.left_out) == 1 else "them"
+    text = f"overall combines {and_list(parts)}"
+    are = "is" if len(found.left_out) == 1 else "are"
     return (
-        f"{text}; left out, because not both are rated on {them}: {', '.join(found.left_out)}"
+        f"{text}, and leaves out {and_list(found.left_out)}, which {are} not rated on both sides"
         if found.left_out
         else text
     )

@@ -59,15 +59,19 @@ def sentence(found: History) -> str:
     )
     sentences = []
     if len(settled) == 1:
-        sentences.append(f"{_at(settled[0])}, in {size}.")
+        sentences.append(f"{_describe_change(settled[0])}, in {size}.")
     elif settled:
         largest = max(settled, key=lambda change_point: abs(change_point.change or 0.0))
-        sentences.append(f"{len(settled)} change points in {size}, the largest {_at(largest, 'a')}.")
-    sentences += [f"{_at(change_point)} is pending: wait for the next points." for change_point in pending]
+        sentences.append(
+            f"{len(settled)} change points in {size}, the largest {_describe_change(largest, 'a')}."
+        )
+    sentences += [
+        f"{_describe_change(change_point)} is pending: wait for the next points." for change_point in pending
+    ]
     return " ".join(sentences)
 
 
-def _at(change_point: ChangePoint, article: str = "A") -> str:
+def _describe_change(change_point: ChangePoint, article: str = "A") -> str:
     return f"{article} change{'' if change_point.change is None else f' of {_format_signed_percent(change_point.change)}'} at {change_point.index}"
 
 

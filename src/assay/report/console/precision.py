@@ -40,7 +40,11 @@ def print_noise(report: Report, floors: Sequence[NoiseFloor], console: Console) 
             console,
         )
         console.print(literal("Noise floor: how much one round varies.", "dim"))
-        console.print(literal("Claim above: smallest difference worth a claim. By …: its sources.", "dim"))
+        console.print(
+            literal(
+                "Claim above: smallest difference worth a claim. By …: share of the noise by source.", "dim"
+            )
+        )
     for text in _remarks(report, floors):
         console.print(bullet("!", text, "yellow"))
 
@@ -76,8 +80,8 @@ def _remarks(report: Report, floors: Sequence[NoiseFloor]) -> list[str]:
         ]
     alarms = [floor for floor in floors if floor.verdict in _ALARMS]
     found = [
-        f"{floor.trial}: {floor.metric.name} differed between odd and even rounds, although nothing changed: one such "
-        "alarm in twenty is chance; more mean that the machine changed while it was measured."
+        f"{floor.trial}: {floor.metric.name} differed between odd and even rounds, although nothing changed. One such "
+        "alarm in twenty is chance; more mean that the machine changed during the run."
         for floor in alarms
     ]
     return found + [doubt.message for doubt in report.doubts if doubt.code == "environment"]
@@ -141,7 +145,7 @@ def _meaning(needs: Sequence[Need]) -> Iterator[str]:
         widest = max(max(power.share - power.low, power.high - power.share) for power in made)
         yield (
             f"{made[0].simulations} simulations per figure (± {100 * widest:.0f} points). "
-            "Executions, time and cost are for both sides together, by the cheaper way."
+            "Executions, time and cost are for both sides together, in the cheaper of the two ways."
         )
     bases = list(dict.fromkeys(need.basis for need in needs))
     if len(bases) == 1:

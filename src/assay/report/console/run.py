@@ -21,11 +21,11 @@ from assay.report.figures import (
     agents_text,
     best_text,
     budget_text,
+    compute_run_seconds,
     cv_text,
     effect_text,
     environment_line,
     failure_text,
-    lasted,
     leading,
     nodes_line,
     ok_text,
@@ -224,7 +224,7 @@ def _outcome(found: RunOutcome) -> Text:
 
 def _print_head(report: Report, console: Console) -> None:
     """What ran, when, how much of it, how long, and how it ended."""
-    run, duration = report.run, lasted(report)
+    run, duration = report.run, compute_run_seconds(report)
     console.print(literal(run.name, "bold"), _outcome(outcome_of(report)))
     if suite := suite_text(run):
         console.print(literal(suite, "dim"))

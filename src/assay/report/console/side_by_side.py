@@ -19,19 +19,19 @@ from assay.report.side_by_side import (
     Contest,
     ContestRow,
     baseline_notes,
+    describe_unrated_dimensions,
     ends_text,
     figures_of,
     format_first_names,
+    format_solved_cases,
     heading,
+    name_solved_cases,
     outcome_names,
     outcome_numbers,
     provenance_mark,
     reference_texts,
-    solved_name,
-    solved_text,
     spending_notes,
     tries_texts,
-    unrated,
     value_text,
 )
 from assay.units import count
@@ -74,7 +74,7 @@ def print_contest(contest: Contest, console: Console) -> None:
 def _notes(contest: Contest) -> Iterator[Table]:
     """Remarks beneath the tables: why a rating is missing, what ratings are relative to, how costs are known, and what
     failed."""
-    for reason in unrated(contest):
+    for reason in describe_unrated_dimensions(contest):
         yield bullet(NOTHING, reason, "dim")
     for text in reference_texts(contest):
         yield bullet("=", text, "dim")
@@ -131,7 +131,7 @@ def _outcomes(contest: Contest, tight: bool) -> Table:
     """What became of the executions, with the cases that were solved. Titles break at blanks, so that six columns fit."""
     table = _agents(tight=tight)
     tries = [name for name, _ in tries_texts(contest, contest.entries[0])]
-    for title in (*outcome_names(contest), solved_name(contest), *tries):
+    for title in (*outcome_names(contest), name_solved_cases(contest), *tries):
         table.add_column(literal(title.replace(" ", "\n")), justify="right", no_wrap=True)
     for entry in contest.entries:
         numbers = [
@@ -139,7 +139,7 @@ def _outcomes(contest: Contest, tight: bool) -> Table:
             for name, number in outcome_numbers(contest, entry)
         ]
         tried = [literal(text) for _, text in tries_texts(contest, entry)]
-        table.add_row(_agent(contest, entry), *numbers, literal(solved_text(entry.ratings)), *tried)
+        table.add_row(_agent(contest, entry), *numbers, literal(format_solved_cases(entry.ratings)), *tried)
     return table
 
 
@@ -184,7 +184,7 @@ def _describe_unsolved(contest: Contest) -> Iterator[str]:
     rows = case_rows(contest)
     missed = [row.case for row in rows if len(list(row.find_misses(contest))) == len(contest.entries)]
     if missed:
-        who = "not solved" if len(contest.entries) == 1 else "solved by no agent"
+        who = "the agent" if len(contest.entries) == 1 else "every agent"
         tries = contest.most_tries
         how = f", by the mean score of {count(tries)} repetitions" if tries > 1 else ""
-        yield f"{count(len(missed))} of {count(len(rows))} cases were {who}{how}: {format_first_names(missed, _NAMED)}"
+        yield f"{who} failed {count(len(missed))} of {count(len(rows))} cases{how}: {format_first_names(missed, _NAMED)}"

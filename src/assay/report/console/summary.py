@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from assay.model import Report
 from assay.model.standing import Lead
 from assay.report.console.screen import RowGroup, bullet, join_texts, literal, print_groups
-from assay.report.figures import NOTHING, lasted, question_text, total
+from assay.report.figures import NOTHING, compute_run_seconds, question_text, total
 from assay.report.findings import COLOURS, outcome_of
 from assay.report.leads import lead_of, lead_sentence, main_lead, reason_text, verdict_text
 from assay.report.side_by_side import (
@@ -100,7 +100,7 @@ def print_warnings(doubts: Iterable[Doubt], console: Console, more: str) -> None
 
 def _print_head(report: Report, console: Console) -> None:
     """The first line of a summary, which is what people copy into a chat."""
-    run, duration = report.run, lasted(report)
+    run, duration = report.run, compute_run_seconds(report)
     made = format_count(sum(total(trial) for trial in report.trials), "execution")
     took = "" if duration is None else f" in {seconds(duration)}"
     found = outcome_of(report)

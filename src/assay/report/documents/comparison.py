@@ -152,7 +152,7 @@ def gate_document(found: Gate) -> dict[str, Any]:
         "baseline": found.baseline or None,
         "baseline_run_id": found.a.run.id if found.has_baseline else None,
         "run_id": found.b.run.id,
-        "counts": {verdict.value: len(found.judged(verdict)) for verdict in Verdict},
+        "counts": {verdict.value: len(found.select_by_verdict(verdict)) for verdict in Verdict},
         "broken": list(found.broken),
         "unscored": list(found.unscored),
         "incomplete": list(found.incomplete),

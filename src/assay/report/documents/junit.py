@@ -27,13 +27,13 @@ from assay.report.console.gate import (
     scoring_failure_text,
 )
 from assay.report.figures import (
+    compute_run_seconds,
     cv_text,
     doubts_of,
     environment_line,
     failure_text,
     first_lines,
     last_lines,
-    lasted,
     leading,
     ok_text,
     total,
@@ -71,9 +71,13 @@ def _suites(report: Report) -> ElementTree.Element:
     suites = [_agent_suite(report, trial) for trial in report.trials if trial.ratings is not None]
     if plain or not suites:
         cases = [_case(report, trial) for trial in plain]
-        suites.insert(0, _suite(report, report.run.name, cases, _run_facts(report), lasted(report) or 0))
+        suites.insert(
+            0, _suite(report, report.run.name, cases, _run_facts(report), compute_run_seconds(report) or 0)
+        )
     cases = [case for suite in suites for case in suite.iter("testcase")]
-    root = _element("testsuites", name="assay", **_counts(cases), time=f"{lasted(report) or 0:.3f}")
+    root = _element(
+        "testsuites", name="assay", **_counts(cases), time=f"{compute_run_seconds(report) or 0:.3f}"
+    )
     root.extend(suites)
     return root
 

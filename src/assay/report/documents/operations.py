@@ -123,11 +123,11 @@ def schedule_document(one: ScheduleStatus) -> dict[str, Any]:
         "agent_ids": list(one.agents),
         "last_due": one.latest[0].due if one.latest else None,
         "last_outcome": one.outcome,
-        "last_runs": [_scheduled_run(run) for run in one.latest],
+        "last_runs": [_build_scheduled_run(run) for run in one.latest],
     }
 
 
-def _scheduled_run(run: ScheduledRun) -> dict[str, Any]:
+def _build_scheduled_run(run: ScheduledRun) -> dict[str, Any]:
     return {
         "agent_id": run.agent or None,
         "run_id": run.run_id or None,

@@ -26,8 +26,8 @@ class DocumentSchema(GenerateJsonSchema):
 class DoubtDocument(BaseModel):
     """A reason to read a figure with care."""
 
-    code: str = Field(description="Kind of doubt, for programs")
-    message: str = Field(description="What is doubtful, with its numbers")
+    code: str = Field(description="Kind of warning, for programs")
+    message: str = Field(description="What is wrong or uncertain, with its numbers")
     hint: str = Field("", description="What to do about it")
     trial: str | None = Field(None, description="Name of the trial that it concerns; null for the whole run")
 
@@ -114,7 +114,7 @@ class EstimateDocument(BaseModel):
     insufficient: list[str] = Field(
         description="Percentiles that have too few executions beyond them to be trusted"
     )
-    warnings: list[str] = Field(description="Doubts about this estimate")
+    warnings: list[str] = Field(description="Warnings about this estimate")
 
 
 class ExecutionDocument(BaseModel):
@@ -261,7 +261,7 @@ class NodeDocument(BaseModel):
     kind: str = Field(description="Kind of machine; empty where it is not known")
     processes: int = Field(description="Processes of all trials")
     executions: int = Field(description="Measured executions that were ok")
-    warnings: list[str] = Field(description="Doubts about this node, such as noise when it joined")
+    warnings: list[str] = Field(description="Warnings about this node, such as noise when it joined")
 
 
 class TrialDocument(BaseModel):
@@ -312,7 +312,7 @@ class TrialDocument(BaseModel):
     deviation_from_baseline: float | None = Field(
         None, description="Suites only: overall ÷ the baseline's overall − 1; absent without a baseline"
     )
-    rating_warnings: list[str] | None = Field(None, description="Suites only: doubts about the ratings")
+    rating_warnings: list[str] | None = Field(None, description="Suites only: warnings about the ratings")
     outcomes: dict[str, int] | None = Field(
         None,
         description="Suites only: executions that are `pass`, `fail`, `agent_error`, `limit`, `harness_error`",
@@ -580,7 +580,7 @@ class Team(BaseModel):
     agents: list[TeamAgent] = Field(description="In the order of the file")
     grades: list[TeamGrade] = Field(description="Targets, and whether they were met")
     rounds: list[TeamRound] = Field(description="One entry per pair")
-    warnings: list[str] = Field(description="Doubts about the team")
+    warnings: list[str] = Field(description="Warnings about the team")
 
 
 class Result(BaseModel):
@@ -617,7 +617,7 @@ class Result(BaseModel):
     )
     instrument_costs: dict[str, float | None] = Field(description="Seconds that one start and stop takes")
     unmeasured: dict[str, str] = Field(description="Instruments that had nothing to measure here, and why")
-    warnings: list[DoubtDocument] = Field(description="Doubts")
+    warnings: list[DoubtDocument] = Field(description="Warnings about the run and its trials")
     axes: list[AxisEffectDocument] = Field(description="Effects of the sweep's axes")
     best: list[BestPointDocument] = Field([], description="Of a sweep, the best trial by each metric")
     leads: list[LeadDocument] = Field(
@@ -628,7 +628,7 @@ class Result(BaseModel):
         description="Of load tests: `verdict`, `slo`, `valid`, `errors`, `warnings` and the figures of each, as `assay load --json` "
         "writes them but for what only charts need; see docs/load.md",
     )
-    teams: list[Team] | None = Field(None, description="Of teams: both legs compared, one entry a point")
+    teams: list[Team] | None = Field(None, description="Of teams: both legs compared, one entry per point")
     stress: Plain | None = Field(
         None,
         description="Of a stress test: `resilience`, `scaling_limits`, `recommendations`, `correctness` (whether a suite "

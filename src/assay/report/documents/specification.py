@@ -38,10 +38,10 @@ def across_suites_document(found: Across | None) -> dict[str, Any] | None:
     if found is None:
         return None
     whole = build_across(found, len(found.rows) + len(found.simulated))
-    return {**whole, **{key: _scaled(whole[key]) for key in ("standings", "simulated")}}
+    return {**whole, **{key: _convert_scores_to_percent(whole[key]) for key in ("standings", "simulated")}}
 
 
-def _scaled(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _convert_scores_to_percent(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             "agent_id": row["agent"],

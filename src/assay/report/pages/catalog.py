@@ -13,7 +13,7 @@ from assay.model.rating import CaseDifficulty
 from assay.report.cases import case_title
 from assay.report.figures import NOTHING
 from assay.report.pages.run_lists import rating_cell
-from assay.report.side_by_side import solved_text, usd_text
+from assay.report.side_by_side import format_solved_cases, usd_text
 from assay.units import count, format_count
 
 
@@ -66,7 +66,7 @@ def results_sections(trials: Sequence[NewestTrial], ratings: Mapping[int, Rating
                         note=f"{trial.started:%Y-%m-%d}, version {trial.agent_version[:16] or NOTHING}",
                     ),
                     *(rating_cell(marks.get(name)) for name in names),
-                    Cell(solved_text(rated) if rated else NOTHING),
+                    Cell(format_solved_cases(rated) if rated else NOTHING),
                     Cell(usd_text(rated) if rated else NOTHING),
                 ]
             )

@@ -134,10 +134,10 @@ def _notes(made: CostAnalysis) -> Iterator[str]:
     for configuration in open_ones[:_FEW]:
         yield (
             f"{configuration.name}: {and_list([f'{name!r}' for name in configuration.undecided], _FEW)} may be as good for less; "
-            "that is undecided and not in the efficiency."
+            "this is undecided and does not count in the efficiency."
         )
     yield (
-        "Efficiency: the lowest cost per solved task among the configurations that keep the quality, divided by that of this one; above 0.8 is optimal."
+        "Efficiency: the lowest cost per solved task among the configurations that keep the quality, divided by this configuration's; above 0.8 is optimal."
     )
 
 

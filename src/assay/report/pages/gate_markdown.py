@@ -33,7 +33,7 @@ _WARNINGS = 3
 
 def gate_markdown(gate: Gate) -> str:
     """The verdict, the cases lost and what changed; everything else is folded away."""
-    changed = (*gate.judged(Verdict.WORSE), *gate.judged(Verdict.BETTER))
+    changed = (*gate.select_by_verdict(Verdict.WORSE), *gate.select_by_verdict(Verdict.BETTER))
     lines = [f"> ⚠ {text(doubt)}  " for doubt in rank_warnings(gate.doubts)]
     more = lines[_WARNINGS:]
     parts = [
@@ -58,7 +58,7 @@ def gate_markdown(gate: Gate) -> str:
 
 def _format_unchanged(gate: Gate) -> str:
     """What fails nothing, folded away, so that a comment on a pull request shows what changed and not what did not."""
-    unsure, same = gate.judged(Verdict.UNSURE), gate.judged(Verdict.SAME)
+    unsure, same = gate.select_by_verdict(Verdict.UNSURE), gate.select_by_verdict(Verdict.SAME)
     shown = tuple(comparison for comparison in gate.comparisons if comparison.verdict is None)
     counts = ((len(unsure), "unsure"), (len(same), "the same"), (len(shown), "not judged"))
     title = ", ".join(f"{number} {what}" for number, what in counts if number)

@@ -17,6 +17,7 @@ from assay.report.figures import (
     agents_text,
     best_text,
     budget_text,
+    compute_run_seconds,
     cv_text,
     effect_text,
     environment_line,
@@ -26,7 +27,6 @@ from assay.report.figures import (
     general_doubts,
     interval_text,
     last_lines,
-    lasted,
     leading,
     mean_text,
     nodes_line,
@@ -137,7 +137,7 @@ def _head(report: Report) -> str:
 
 def _run_line(report: Report) -> str:
     """The run in one line: what a reader of a pull request needs in order to find it again."""
-    run, duration = report.run, lasted(report)
+    run, duration = report.run, compute_run_seconds(report)
     parts = [
         f"Run `{run.id}`",
         text(run.label),

@@ -11,20 +11,20 @@ from assay.report.side_by_side import (
     FigureColumn,
     as_text,
     baseline_notes,
+    describe_unrated_dimensions,
     figures_of,
     format_marked_label,
+    format_solved_cases,
     has_own_title,
     heading,
+    name_solved_cases,
     outcome_names,
     outcome_numbers,
     rating_doubts,
     rating_text,
     reference_texts,
-    solved_name,
-    solved_text,
     spending_notes,
     tries_texts,
-    unrated,
 )
 from assay.units import count
 
@@ -44,7 +44,10 @@ def contest_section(report: Report, contest: Contest) -> str:
         f"## {text(heading(contest))}" + (f" (`{contest.benchmark}`)" if has_own_title(contest) else ""),
         f"{contest.size_text}; a case is passed from a score of {contest.pass_mark:g}.",
         table(("Agent", *(name.capitalize() for name in COLUMNS)), rating_rows, right=range(1, 7)),
-        "\n".join(f"- {text(reason)}" for reason in (*unrated(contest), *reference_texts(contest))),
+        "\n".join(
+            f"- {text(reason)}"
+            for reason in (*describe_unrated_dimensions(contest), *reference_texts(contest))
+        ),
         "\n".join(f"> ⚠ {text(doubt)}  " for doubt in rating_doubts(contest)),
         _outcomes(contest),
         _figures(contest),
@@ -60,14 +63,14 @@ def _outcomes(contest: Contest) -> str:
     names = (
         "Agent",
         *(name.capitalize() for name in outcome_names(contest)),
-        solved_name(contest).capitalize(),
+        name_solved_cases(contest).capitalize(),
         *tries,
     )
     rows = [
         (
             text(format_marked_label(entry, contest)),
             *(count(number) for _, number in outcome_numbers(contest, entry)),
-            solved_text(entry.ratings),
+            format_solved_cases(entry.ratings),
             *(told for _, told in tries_texts(contest, entry)),
         )
         for entry in contest.entries

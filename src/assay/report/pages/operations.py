@@ -68,7 +68,9 @@ def coverage_counts_section(
         ],
         words=(4,),
     )
-    notes = [f"Of {format_count(number, others)}; stale after {STALE_DAYS} days. The most to do comes first."]
+    notes = [
+        f"Of {format_count(number, others)}; stale after {STALE_DAYS} days. The rows that need the most runs come first."
+    ]
     return PageSection(f"By {by}", [table], notes=notes, anchor="coverage")
 
 
@@ -198,7 +200,7 @@ def success_sections(report: SuccessReport) -> list[PageSection]:
     ]
     titles = ["Month", "Benchmarked", "Confirmed", "Caught by a gate", "Regressions", "Gates failed", "Opportunities", "Resolved"]  # fmt: skip
     notes = [
-        "Confirmed: of the regressions that a person judged, those that were no false positives. Percentages have 95 % intervals (Wilson)."
+        "Confirmed: of the regressions that a person judged, those that were not false positives. Percentages have 95 % intervals (Wilson)."
     ]
     sections = [PageSection("Month by month", [Table(titles, rows)], notes=notes, anchor="months")]
     missing = [

@@ -27,9 +27,9 @@ def runs_table(runs: Sequence[ListedRun]) -> Table:
                 Cell(run.name, ref=f"runs/{run.id}", note=" · ".join(filter(None, (run.id, run.label)))),
                 _outcome(run),
                 Cell(f"{run.started:%Y-%m-%d %H:%M}"),
-                _measured((run.ended - run.started).total_seconds() if run.ended else None, seconds),
-                _measured(run.trials, count),
-                _measured(run.executions, count),
+                _build_figure_cell((run.ended - run.started).total_seconds() if run.ended else None, seconds),
+                _build_figure_cell(run.trials, count),
+                _build_figure_cell(run.executions, count),
                 Cell(", ".join(run.tags) or NOTHING, tone="quiet"),
             ]
             for run in runs
@@ -38,7 +38,7 @@ def runs_table(runs: Sequence[ListedRun]) -> Table:
     )
 
 
-def _measured(value: float | None, format_value: Callable[[float], str]) -> Cell:
+def _build_figure_cell(value: float | None, format_value: Callable[[float], str]) -> Cell:
     """A figure that sorts by its value; what is unknown comes first."""
     return Cell(NOTHING, sort=-1.0) if value is None else Cell(format_value(value), sort=value)
 
@@ -111,10 +111,10 @@ def _execution_row(
         Cell(execution.phase.value, tone="quiet" if execution.phase is Phase.MEASURED else ""),
         Cell(count(execution.repetition), sort=execution.repetition),
         outcome_cell(execution, pass_mark),
-        _measured(measured.get("score"), significant),
-        _measured(measured.get("seconds"), seconds),
-        _measured(measured.get("tokens"), count),
-        _measured(measured.get("usd"), usd),
+        _build_figure_cell(measured.get("score"), significant),
+        _build_figure_cell(measured.get("seconds"), seconds),
+        _build_figure_cell(measured.get("tokens"), count),
+        _build_figure_cell(measured.get("usd"), usd),
         Cell(told[:_TEXT], is_output=bool(told)),
     ]
 

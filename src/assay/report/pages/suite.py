@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.model import Suite
 from assay.report.console.screen import bullet, literal, new_table
-from assay.report.figures import scheduled_time
+from assay.report.figures import format_scheduled_time
 from assay.report.pages.markdown_escape import table, text
 from assay.spec.cron import next_due
 from assay.units import count
@@ -29,7 +29,10 @@ def facts(suite: Suite, now: datetime) -> list[tuple[str, str]]:
         ("Description", suite.description),
         ("Created", suite.created_at),
         ("Requires", ", ".join(suite.require)),
-        ("Schedule", f"{suite.schedule} (next: {scheduled_time(due)})" if due else suite.schedule or ""),
+        (
+            "Schedule",
+            f"{suite.schedule} (next: {format_scheduled_time(due)})" if due else suite.schedule or "",
+        ),
         *(
             (f"Baseline {agent}", ", ".join(f"{name} {value:g}" for name, value in scores.items()))
             for agent, scores in suite.baseline_scores.items()

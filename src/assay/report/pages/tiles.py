@@ -23,7 +23,7 @@ def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
         if found := finding.tiles():
             return [*found, _completion(report), _caution(report)]
     if held:
-        return [*_of_contests(held), _completion(report), _caution(report)]
+        return [*_build_contest_tiles(held), _completion(report), _caution(report)]
     shown = [
         (label, e)
         for label, t in zip(labels(report), report.trials, strict=True)
@@ -34,11 +34,11 @@ def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
         # The quickest of several things that do different work is no finding.
         findings = [Tile("benchmarks", count(len(benchmarks)), format_count(len(report.trials), "trial"))]
     else:
-        findings = _one(shown[0][1]) if len(shown) == 1 else list(_several(shown))
+        findings = _build_trial_tiles(shown[0][1]) if len(shown) == 1 else list(_several(shown))
     return [*findings, _completion(report), _caution(report)]
 
 
-def _one(estimate: Estimate) -> list[Tile]:
+def _build_trial_tiles(estimate: Estimate) -> list[Tile]:
     """Key figures of a run with one trial: the median, and how much it varies."""
     level = significant(estimate.level * 100)
     interval = (
@@ -98,7 +98,7 @@ def _caution(report: Report) -> Tile:
     return Tile("warnings", count(warnings), "shown below" if warnings else "none")
 
 
-def _of_contests(held: Sequence[Contest]) -> Iterator[Tile]:
+def _build_contest_tiles(held: Sequence[Contest]) -> Iterator[Tile]:
     """Of one contest its leaders; several have no common scale, so only their size is told."""
     real = [contest for contest in held if not contest.is_simulated] or held
     if len(real) == 1:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model.page import Cell, PageSection, Table, Tile
-from assay.pipeline.registry import registered_agents, registered_suites
+from assay.pipeline.registry import find_registered_agents, find_registered_suites
 from assay.report.figures import NOTHING
 from assay.report.pages.catalog import date_cell, number_cell, results_sections
 from assay.report.pages.page import Page
@@ -42,10 +42,10 @@ def list_agents(
     page: Annotated[int, Query(ge=1, le=10_000)] = 1,
 ) -> Response:
     store = context.store
-    registered = registered_agents(context.settings, store)
+    registered = find_registered_agents(context.settings, store)
     stored = {found.name: found for found in context.keep_overview("agents", store.agent_overviews)}
     worse = Counter(regression.agent for regression in store.open_regressions())
-    suites = registered_suites(context.settings, store).values()
+    suites = find_registered_suites(context.settings, store).values()
     of_suites = {name: suite.name for suite in suites for name in suite.agents}
     every = sorted({*registered, *of_suites, *stored}, key=str.casefold)
     names = [name for name in every if q.casefold() in name.casefold()]
@@ -100,8 +100,8 @@ def _describe_origin(suite: str | None) -> Cell:
 def show_agent(request: Request, context: Context, name: Name, suite: Name | None = None) -> Response:
     """The newest results on the suites that it ran last, or on the one that is asked for."""
     store = context.store
-    registered = registered_agents(context.settings, store)
-    suites = registered_suites(context.settings, store)
+    registered = find_registered_agents(context.settings, store)
+    suites = find_registered_suites(context.settings, store)
     # A suite may define agents of its own, which can be run on it alone.
     runnable = [suite.name for suite in suites.values() if name in registered or name in suite.agents]
     trials = store.newest_trials(agent=name)

@@ -47,7 +47,7 @@ def show_queue(
     suites = store.categories()
     chosen = suite or next(iter(suites), "")
     queue = find_review_queue(store, chosen, agent, benchmark, skip) if chosen else ReviewQueue("")
-    labelled = store.labelled_scores(LabelFilter(suite=chosen, benchmark=benchmark)) if chosen else []
+    labelled = store.read_labelled_scores(LabelFilter(suite=chosen, benchmark=benchmark)) if chosen else []
     agents = sorted({entry.agent for entry in store.entries(Filter(chosen))}) if chosen else []
     waiting = sum(queue.waiting.values())
     page = Page(

@@ -148,7 +148,7 @@ def _show_status(request: Request, store: Store, status: Mapping[str, Any], run:
         chip=chip,
         analysis=None,
         formats=(),
-        is_queued=store.queued_run(status["run_id"]) is not None,
+        is_queued=store.read_queued_run(status["run_id"]) is not None,
     )
 
 
@@ -182,7 +182,7 @@ def _show_result(
         overview=tiles,
         run=run,
         is_large=made > _AT_ONCE,
-        is_queued=store.queued_run(run.id) is not None,
+        is_queued=store.read_queued_run(run.id) is not None,
         formats=FORMATS,
         links={
             "Compare with …": f"/ui/compare?{urlencode({'a': run.id})}",

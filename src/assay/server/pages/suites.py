@@ -16,7 +16,7 @@ from assay.errors import LookupFailed, no_such
 from assay.model import Benchmark, Case, Execution, Phase, Suite
 from assay.model.page import Cell, PageSection, Table, Tile
 from assay.model.rating import CaseDifficulty
-from assay.pipeline.registry import RegisteredSuite, registered_agents, registered_suites
+from assay.pipeline.registry import RegisteredSuite, find_registered_agents, find_registered_suites
 from assay.report.cases import case_title, expectation_text, input_text, why
 from assay.report.figures import NOTHING
 from assay.report.pages import suite as suite_texts
@@ -46,7 +46,7 @@ _ANSWER = 1_000
 @router.get("/ui/suites", openapi_extra=READ_PAGE)
 def list_suites(request: Request, context: Context) -> Response:
     store = context.store
-    registered = registered_suites(context.settings, store)
+    registered = find_registered_suites(context.settings, store)
     stored = {found.name: found for found in context.keep_overview("suites", store.suite_overviews)}
     categories = store.categories()
     rows = []
@@ -77,7 +77,7 @@ def list_suites(request: Request, context: Context) -> Response:
 def _find_suite(context: ServerContext, name: str) -> tuple[Suite, RegisteredSuite | None]:
     """As it is registered, or else as its latest run was made with it."""
     store = context.store
-    registered = registered_suites(context.settings, store)
+    registered = find_registered_suites(context.settings, store)
     known = registered.get(name)
     suite: Suite | None
     if known is not None and known.file is not None:
@@ -111,7 +111,7 @@ def show_suite(
     of_benchmark = {"benchmark": chosen.id} if chosen else {}
     pages = max(len(difficulties), len(chosen.cases) if chosen else 0)
     place = find_url(f"suites/{name}")
-    agents = [*registered.agents, *registered_agents(context.settings, store)] if registered else []
+    agents = [*registered.agents, *find_registered_agents(context.settings, store)] if registered else []
     now = datetime.now(context.settings.zone)
     facts = [f"{title}: {value}" for title, value in suite_texts.facts(suite, now) if title != "Description"]
     return show_page(

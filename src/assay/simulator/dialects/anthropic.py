@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from assay.dialects.anthropic import STREAM_TYPE
 from assay.dialects.usage import ANTHROPIC as USAGE
-from assay.simulator.dialects.dialect import Dialect, json_bytes, named_event, quoted
+from assay.simulator.dialects.dialect import Dialect, build_named_event, json_bytes, quoted
 from assay.simulator.turn import (
     BadAsk,
     SimQuestion,
@@ -67,12 +67,12 @@ class Messages(Dialect):
             "stop_sequence": None,
             "usage": usage,
         }
-        start = named_event("message_start", {"message": message})
+        start = build_named_event("message_start", {"message": message})
         if turn.reply.calls:
             # Blocks of calls begin with each call.
             return start
         block = {"index": 0, "content_block": {"type": "text", "text": ""}}
-        return start + named_event("content_block_start", block) + named_event("ping", {})
+        return start + build_named_event("content_block_start", block) + build_named_event("ping", {})
 
     def steps(self, turn: SimTurn) -> Iterator[bytes]:
         for index, call in enumerate(turn.reply.calls):
@@ -86,9 +86,9 @@ class Messages(Dialect):
             yield f"{before}{quoted(token)}}}}}\n\n".encode(errors="replace")
 
     def closing(self, turn: SimTurn) -> bytes:
-        ended = b"" if turn.reply.calls else named_event("content_block_stop", {"index": 0})
+        ended = b"" if turn.reply.calls else build_named_event("content_block_stop", {"index": 0})
         change = {"delta": _stop(turn), "usage": {USAGE.output: turn.reply.output_tokens}}
-        return ended + named_event("message_delta", change) + named_event("message_stop", {})
+        return ended + build_named_event("message_delta", change) + build_named_event("message_stop", {})
 
     def error(self, status: int, message: str) -> object:
         kind = _KINDS.get(status, "invalid_request_error")
@@ -103,9 +103,11 @@ def _call(turn: SimTurn, index: int, call: SimToolCall) -> bytes:
     """A call of a tool as three events: its block begins with empty arguments, which then come as text, and it ends."""
     delta = {"type": "input_json_delta", "partial_json": call.arguments_text}
     return (
-        named_event("content_block_start", {"index": index, "content_block": _block(turn, index, call, {})})
-        + named_event("content_block_delta", {"index": index, "delta": delta})
-        + named_event("content_block_stop", {"index": index})
+        build_named_event(
+            "content_block_start", {"index": index, "content_block": _block(turn, index, call, {})}
+        )
+        + build_named_event("content_block_delta", {"index": index, "delta": delta})
+        + build_named_event("content_block_stop", {"index": index})
     )
 
 

@@ -24,7 +24,7 @@ def json_bytes(document: object) -> bytes:
     return json_text(document).encode(errors="replace")
 
 
-def named_event(kind: str, document: Mapping[str, object]) -> bytes:
+def build_named_event(kind: str, document: Mapping[str, object]) -> bytes:
     """A server-sent event that has its name twice: as the event's and as the type of its data."""
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), json_bytes({"type": kind, **document}))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from assay.simulator.chance import chance
-from assay.simulator.dialects.dialect import json_bytes, named_event, quoted
+from assay.simulator.dialects.dialect import build_named_event, json_bytes, quoted
 from assay.simulator.dialects.openai import MODEL, OpenAIDialect
 from assay.simulator.turn import (
     BadAsk,
@@ -55,12 +55,12 @@ class Responses(OpenAIDialect):
         begun = {"id": _id(turn), "object": "response", "status": "in_progress", "output": []}
         part = {"type": "output_text", "text": "", "annotations": []}
         return (
-            named_event("response.created", {"response": begun})
-            + named_event("response.in_progress", {"response": begun})
-            + named_event(
+            build_named_event("response.created", {"response": begun})
+            + build_named_event("response.in_progress", {"response": begun})
+            + build_named_event(
                 "response.output_item.added", {"output_index": 0, "item": {**_item(turn), "content": []}}
             )
-            + named_event("response.content_part.added", {"item_id": _item(turn)["id"], "part": part})
+            + build_named_event("response.content_part.added", {"item_id": _item(turn)["id"], "part": part})
         )
 
     def steps(self, turn: SimTurn) -> Iterator[bytes]:
@@ -74,10 +74,10 @@ class Responses(OpenAIDialect):
         item = _item(turn)
         name = "incomplete" if turn.reply.is_cut else "completed"
         return (
-            named_event("response.output_text.done", {"item_id": item["id"], "text": turn.reply.text})
-            + named_event("response.content_part.done", {"item_id": item["id"], "part": _part(turn)})
-            + named_event("response.output_item.done", {"item": {**item, "content": [_part(turn)]}})
-            + named_event(f"response.{name}", {"response": _response(turn, name)})
+            build_named_event("response.output_text.done", {"item_id": item["id"], "text": turn.reply.text})
+            + build_named_event("response.content_part.done", {"item_id": item["id"], "part": _part(turn)})
+            + build_named_event("response.output_item.done", {"item": {**item, "content": [_part(turn)]}})
+            + build_named_event(f"response.{name}", {"response": _response(turn, name)})
         )
 
 

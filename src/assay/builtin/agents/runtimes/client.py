@@ -124,7 +124,7 @@ class Threads:
     def ask(self, requests: list[bytes], replies: list[RuntimeReply]) -> None:
         faults: list[BaseException] = []
         threads = [
-            threading.Thread(target=self._one, args=(request, reply, faults))
+            threading.Thread(target=self._send_request, args=(request, reply, faults))
             for request, reply in zip(requests, replies, strict=True)
         ]
         for thread in threads:
@@ -134,7 +134,7 @@ class Threads:
         if faults:
             raise faults[0]
 
-    def _one(self, request: bytes, reply: RuntimeReply, faults: list[BaseException]) -> None:
+    def _send_request(self, request: bytes, reply: RuntimeReply, faults: list[BaseException]) -> None:
         try:
             with socket.create_connection(self._place) as connection:
                 connection.sendall(request)
@@ -162,13 +162,15 @@ class Tasks:
     def ask(self, requests: list[bytes], replies: list[RuntimeReply]) -> None:
         async def ask_all() -> None:
             # All of them end before a failure is raised: none may go on into the next case.
-            results = await self._asyncio.gather(*map(self._one, requests, replies), return_exceptions=True)
+            results = await self._asyncio.gather(
+                *map(self._send_request, requests, replies), return_exceptions=True
+            )
             if faults := [result for result in results if isinstance(result, BaseException)]:
                 raise faults[0]
 
         self._runner.run(ask_all())
 
-    async def _one(self, request: bytes, reply: RuntimeReply) -> None:
+    async def _send_request(self, request: bytes, reply: RuntimeReply) -> None:
         reader, writer = await self._asyncio.open_connection(self._host, self._port)
         try:
             writer.write(request)

@@ -75,7 +75,7 @@ class ComputationalEngine(Experiment):
         times = {id(pool): time_call(self._run, pool) for pool in order}
         (alone, expected), (together, found) = (times[id(pool)] for pool in self._pools)
         if found != expected:
-            raise ArithmeticError("Several processes computed another result than a single one.")
+            raise ArithmeticError("Several processes computed a different result than one process.")
         return {
             "alone_seconds": alone,
             "together_seconds": together,

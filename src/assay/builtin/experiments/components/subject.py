@@ -62,7 +62,9 @@ class AgentParams(BaseModel):
                 "needs 'name' and 'type' beside 'options', and may have 'version', 'price' and 'folder'"
             ) from None
         if problems := option_problems("agents", use.type, use.options):
-            hint = f" An agent that is defined elsewhere: --agent {agent}" if isinstance(agent, str) else ""
+            hint = (
+                f" For an agent that is defined elsewhere: --agent {agent}" if isinstance(agent, str) else ""
+            )
             raise ValueError(" ".join(problem.text for problem in problems) + hint)
         return agent
 

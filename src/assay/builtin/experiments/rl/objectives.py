@@ -50,7 +50,7 @@ class PolicyLoss:
 
 
 class PolicyObjective(Protocol):
-    """From a rollout and the present log-probabilities and values of its rows to a loss."""
+    """Computes a loss from a rollout and the present log-probabilities and values of its rows."""
 
     def __call__(self, rollout: Rollout, logp: Floats, values: Floats) -> PolicyLoss: ...
 

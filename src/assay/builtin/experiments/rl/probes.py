@@ -48,7 +48,7 @@ PROBES: Mapping[str, Mapping[str, str]] = {
 
 
 def probe_features(framework: str) -> list[dict[str, Any]]:
-    """Each feature with its probe and whether that found it."""
+    """Return each feature with its probe and whether the probe found it."""
     return [
         {"feature": feature, "probe": probe, "found": is_found(probe)}
         for feature, probe in PROBES[framework].items()

@@ -26,7 +26,7 @@ class StubTrainer:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """No task: the curves are the same for all."""
+        """Return the settings, without a task, because the curves are the same for all tasks."""
         return {"algorithm": self._algorithm, "backend": "stub"}
 
     def train(self, episodes: int, record: Callable[[float], None]) -> None:

@@ -22,7 +22,7 @@ class Task(Protocol):
 
     @property
     def prompts(self) -> tuple[tuple[int, ...], ...]:
-        """All of the same length."""
+        """The prompts, all of the same length."""
         ...
 
     @property
@@ -36,7 +36,7 @@ class Task(Protocol):
         ...
 
     def reward(self, prompt: Sequence[int], answer: Sequence[int]) -> float:
-        """From 0 to 1, for the tokens up to and including `end`, or `most_tokens` without it."""
+        """Return the reward from 0 to 1 of the tokens up to and including `end`, or of `most_tokens` without it."""
         ...
 
     def describe(self, prompt: Sequence[int], answer: Sequence[int]) -> list[str]:

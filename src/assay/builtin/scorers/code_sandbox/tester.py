@@ -146,7 +146,7 @@ def _find_by_name(link: Link, name: str) -> list[Any]:
 
 
 class _AnswerModule(ModuleType):
-    """For tests that import the code under judgement."""
+    """A stand-in module for tests that import the code under judgement."""
 
     def __init__(self, link: Link) -> None:
         super().__init__("answer")
