@@ -18,8 +18,9 @@ from assay.builtin.experiments.components.answers import AgentLatency, AgentStre
 from assay.builtin.experiments.components.conversations import MultiTurn, SystemLevel
 from assay.builtin.experiments.components.subject import AgentBenchmark, run_concurrently
 from assay.model import AgentUse, Answer, ToolCall
+from assay.plugin import lookup
 from assay.plugin.agent_pool import AgentPool
-from assay.plugin.experiment import ExperimentContext
+from assay.plugin.experiment import ExperimentContext, find_trait
 from assay.spec.files import builtin_specs
 from assay.spec.read import load_spec
 
@@ -696,6 +697,23 @@ def test_sizes_that_measure_nothing_are_refused(
     assay_inline: AssayInline, experiment: str, setting: str, named: str
 ) -> None:
     assert named in assay_inline("run", experiment, "--set", setting).refusal
+
+
+CHOICES = {"agent", "target", "width", "concurrency", "workers"}
+"""Params that are settings of the subject; every other one says how much work a benchmark is."""
+
+
+@pytest.mark.parametrize("slug", dict.fromkeys(each.entry.experiment for each in load_spec(SPEC).entries))
+def test_every_param_that_is_no_choice_says_how_much_work_there_is(slug: str) -> None:
+    experiment = lookup.find("experiments", slug)
+    own = set(experiment.Params.model_fields)
+    assert own & set(find_trait(slug, "workload_params", ())) == own - CHOICES
+
+
+def test_shorter_conversations_are_no_better_point_of_a_sweep(project: AssayInline) -> None:
+    words = ("--sweep", "turns=1,2", "--repetitions", "2", "--warmup", "0")
+    done = project("run", "multi_turn", *words, *QUICK).json
+    assert [len(done[key]) > 0 for key in ("axes", "best")] == [True, False]
 
 
 FAULTS = {
