@@ -429,7 +429,13 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
     # The database may have gone away just now; the run is stored, so it is worth waiting to show it.
     report = store.insist(lambda: reporting.report_of(store, run_id))
     folder = out or Path(report.run.output_dir or f"report-{run_id}")
-    files = reporting.write_reports(report, reporters, folder) if reporters else []
+    try:
+        files = reporting.write_reports(report, reporters, folder) if reporters else []
+    except OSError:
+        session.say(
+            f"The run is stored. Write its reports to another folder: assay report {run_id} --out FOLDER"
+        )
+        raise
     if session.is_json:
         session.emit(finished_run_document(report, files))
     elif session.is_quiet:
