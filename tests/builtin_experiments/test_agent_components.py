@@ -321,6 +321,13 @@ def test_a_group_selects_its_experiments_and_an_unknown_one_names_those_there_ar
 ) -> None:
     chosen = assay_inline("run", "agent_components", "--group", "memory", "--dry-run", "--json").json
     assert [trial["name"] for trial in chosen["trials"]] == ["conversation_memory", "memory_growth"]
+    several = ("--group", "memory", "--group", "system", "--dry-run", "--json")
+    both = assay_inline("run", "agent_components", *several).json
+    assert [trial["name"] for trial in both["trials"]] == [
+        "conversation_memory",
+        "memory_growth",
+        "system_level",
+    ]
     every = assay_inline("run", "agent_components", "--group", "all", "--dry-run", "--json").json
     assert len(every["trials"]) == 19
     unknown = assay_inline("run", "agent_components", "--group", "latencies")

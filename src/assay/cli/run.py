@@ -108,7 +108,11 @@ FLAGS = {
     "--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result and the reports."
 )
 @click.option(
-    "--group", metavar="G", help="Run only this group of the spec's experiments; all: run them all."
+    "--group",
+    "groups",
+    metavar="G",
+    multiple=True,
+    help="Run only this group of the spec's experiments; may be repeated. all: run them all.",
 )
 @label_option
 @click.option(
@@ -241,7 +245,7 @@ def _request(target: str, options: dict[str, Any], opened: Callable[[], Store]) 
         options["concurrency"],
         Budget(options["budget_usd"], options["budget_tokens"]),
         label=next(iter(options["labels"]), ""),
-        group=options["group"],
+        groups=options["groups"],
         executor_options=executor_settings(options["settings"]),
     )
 
