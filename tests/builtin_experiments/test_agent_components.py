@@ -21,6 +21,7 @@ from assay.model import AgentUse, Answer, ToolCall
 from assay.plugin import lookup
 from assay.plugin.agent_pool import AgentPool
 from assay.plugin.experiment import ExperimentContext, find_trait
+from assay.simulator import SimOptions, SimServer
 from assay.spec.files import builtin_specs
 from assay.spec.read import load_spec
 
@@ -612,6 +613,16 @@ def test_a_width_that_the_agent_cannot_have_is_told(project: AssayInline) -> Non
         *QUICK,
     )
     assert [warning["code"] for warning in done.json["warnings"]].count("setting-not-taken") == 1
+
+
+@pytest.mark.parametrize("experiment", ["agent_streaming", "multi_turn", "batch_processing"])
+def test_answers_of_a_simulated_server_are_marked(assay_inline: AssayInline, experiment: str) -> None:
+    with SimServer(SimOptions(ttft=0.0, itl=0.0, tokens=2), in_thread=True) as server:
+        agent = {"name": "web", "type": "openai", "model": "sim", "base_url": f"{server.url}/v1"}
+        done = assay_inline("run", experiment, "--set", f"agent={json.dumps(agent)}", *QUICK).json
+    (trial,) = done["trials"]
+    assert (trial["counts"], trial["metrics"]["seconds"]["kind"]) == ({"ok": 1}, "simulated")
+    assert {grade["simulated"] for grade in done["grades"]} == {True}
 
 
 def test_the_stub_agent_takes_every_width_of_the_pack(assay_inline: AssayInline) -> None:
