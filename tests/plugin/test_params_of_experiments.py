@@ -76,6 +76,7 @@ def test_arguments_beyond_the_named_ones_are_taken_where_a_constructor_takes_the
     [
         ({"size": 0}, "size must be at least 1, not 0."),
         ({"size": "x"}, "size must be a whole number, not 'x'."),
+        ({"size": 1e99}, "size must be a number with fewer digits, not 1e+99."),
         ({"mode": "quick"}, "mode must be 'fast' or 'safe', not 'quick'."),
         ({"choice": "never"}, "choice must be a whole number or 'auto', not 'never'."),
         ({"nested": {"a": "b"}}, "nested 'a' must be a whole number, not 'b'."),

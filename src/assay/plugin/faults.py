@@ -76,6 +76,8 @@ def _describe_wanted(fault: Any) -> str:
     kind = fault["type"].split("_")[0]
     if fault["type"] == "literal_error":
         return str(fault["ctx"]["expected"])
+    if fault["type"].endswith("_parsing_size"):
+        return "a number with fewer digits"
     if fault["type"] in ("int_from_float", "finite_number") or fault["type"].endswith(("_type", "_parsing")):
         return _WANTED.get(kind, _without_pydantics_words(fault["msg"]))
     return _without_pydantics_words(fault["msg"])
