@@ -160,6 +160,13 @@ def test_storage_and_interpolation_are_read_back(assay_inline: AssayInline, mode
     assert (trial["applied"]["storage_mode"], trial["applied"]["use_bilinear"]) == (mode, bilinear == "true")
 
 
+def test_without_resources_nobody_can_tell_how_they_are_placed(assay_inline: AssayInline) -> None:
+    small = ("--set", "width=5", "--set", "height=5", "--set", "num_agents=2", "--set", "steps=1")
+    done = assay_inline.run_inline("observation_flow", *small, "--json").json
+    codes = {warning["code"] for warning in done["warnings"]}
+    assert codes & {"setting-not-taken", "setting-not-told"} == {"setting-not-told"}
+
+
 @pytest.mark.parametrize(
     ("experiment", "axis"),
     [
