@@ -18,11 +18,12 @@ from assay.dialects import plain
 from assay.model import Answer, Request, Span, ToolCall, Usage
 from assay.plugin import lookup
 from assay.plugin.documentation import attributes_of, documentation_of
+from assay.plugin.model_fields import models_in
 from assay.plugin.options import option_schema, type_text
 from assay.plugin.params import list_params
 from assay.spec.agents import AgentSection, PriceSection
 from assay.spec.case_keys import CaseSection, ScoredKeys, ToolSection, TurnSection
-from assay.spec.schema import ExperimentEntry, RunSection, models_in
+from assay.spec.schema import ExperimentEntry, RunSection
 from assay.spec.scorers import ScorerSection
 from assay.spec.suite import BenchmarkSection, SuiteFile, SuiteSpec
 

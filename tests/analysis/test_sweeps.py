@@ -110,3 +110,4 @@ def test_less_work_is_no_better_point(lab):
         ("performance-read_heavy", 1),
         ("performance-write_heavy", 1),
     ]
+    assert [effect.axis for effect in lab.report(*trials).axes if effect.is_workload] == ["workload"]

@@ -18,8 +18,10 @@ from assay.builtin.experiments.components.answers import AgentLatency, AgentStre
 from assay.builtin.experiments.components.conversations import MultiTurn, SystemLevel
 from assay.builtin.experiments.components.subject import AgentBenchmark, run_concurrently
 from assay.model import AgentUse, Answer, ToolCall
+from assay.plugin import lookup
 from assay.plugin.agent_pool import AgentPool
-from assay.plugin.experiment import ExperimentContext
+from assay.plugin.experiment import ExperimentContext, find_trait
+from assay.simulator import SimOptions, SimServer
 from assay.spec.files import builtin_specs
 from assay.spec.read import load_spec
 
@@ -320,6 +322,13 @@ def test_a_group_selects_its_experiments_and_an_unknown_one_names_those_there_ar
 ) -> None:
     chosen = assay_inline("run", "agent_components", "--group", "memory", "--dry-run", "--json").json
     assert [trial["name"] for trial in chosen["trials"]] == ["conversation_memory", "memory_growth"]
+    several = ("--group", "memory", "--group", "system", "--dry-run", "--json")
+    both = assay_inline("run", "agent_components", *several).json
+    assert [trial["name"] for trial in both["trials"]] == [
+        "conversation_memory",
+        "memory_growth",
+        "system_level",
+    ]
     every = assay_inline("run", "agent_components", "--group", "all", "--dry-run", "--json").json
     assert len(every["trials"]) == 19
     unknown = assay_inline("run", "agent_components", "--group", "latencies")
@@ -606,6 +615,16 @@ def test_a_width_that_the_agent_cannot_have_is_reported(project: AssayInline) ->
     assert [warning["code"] for warning in done.json["warnings"]].count("setting-not-taken") == 1
 
 
+@pytest.mark.parametrize("experiment", ["agent_streaming", "multi_turn", "batch_processing"])
+def test_answers_of_a_simulated_server_are_marked(assay_inline: AssayInline, experiment: str) -> None:
+    with SimServer(SimOptions(ttft=0.0, itl=0.0, tokens=2), in_thread=True) as server:
+        agent = {"name": "web", "type": "openai", "model": "sim", "base_url": f"{server.url}/v1"}
+        done = assay_inline("run", experiment, "--set", f"agent={json.dumps(agent)}", *QUICK).json
+    (trial,) = done["trials"]
+    assert (trial["counts"], trial["metrics"]["seconds"]["kind"]) == ({"ok": 1}, "simulated")
+    assert {grade["simulated"] for grade in done["grades"]} == {True}
+
+
 def test_the_stub_agent_takes_every_width_of_the_pack(assay_inline: AssayInline) -> None:
     words = ("--agent", "stub", "--repetitions", "2", "--warmup", "0", *QUICK)
     batches = assay_inline("run", "batch_processing", "--sweep", "width=1,2,4", *words).json
@@ -696,6 +715,23 @@ def test_sizes_that_measure_nothing_are_refused(
     assay_inline: AssayInline, experiment: str, setting: str, named: str
 ) -> None:
     assert named in assay_inline("run", experiment, "--set", setting).refusal
+
+
+CHOICES = {"agent", "target", "width", "concurrency", "workers"}
+"""Params that are settings of the subject; every other one says how much work a benchmark is."""
+
+
+@pytest.mark.parametrize("slug", dict.fromkeys(each.entry.experiment for each in load_spec(SPEC).entries))
+def test_every_param_that_is_no_choice_says_how_much_work_there_is(slug: str) -> None:
+    experiment = lookup.find("experiments", slug)
+    own = set(experiment.Params.model_fields)
+    assert own & set(find_trait(slug, "workload_params", ())) == own - CHOICES
+
+
+def test_shorter_conversations_are_no_better_point_of_a_sweep(project: AssayInline) -> None:
+    words = ("--sweep", "turns=1,2", "--repetitions", "2", "--warmup", "0")
+    done = project("run", "multi_turn", *words, *QUICK).json
+    assert [len(done[key]) > 0 for key in ("axes", "best")] == [True, False]
 
 
 FAULTS = {

@@ -160,6 +160,13 @@ def test_storage_and_interpolation_are_read_back(assay_inline: AssayInline, mode
     assert (trial["applied"]["storage_mode"], trial["applied"]["use_bilinear"]) == (mode, bilinear == "true")
 
 
+def test_without_resources_nobody_can_tell_how_they_are_placed(assay_inline: AssayInline) -> None:
+    small = ("--set", "width=5", "--set", "height=5", "--set", "num_agents=2", "--set", "steps=1")
+    done = assay_inline.run_inline("observation_flow", *small, "--json").json
+    codes = {warning["code"] for warning in done["warnings"]}
+    assert codes & {"setting-not-taken", "setting-not-told"} == {"setting-not-told"}
+
+
 @pytest.mark.parametrize(
     ("experiment", "axis"),
     [
@@ -256,13 +263,12 @@ def test_the_peak_of_memory_is_that_of_all_samples_and_not_only_of_those_kept() 
 def test_too_few_samples_are_admitted_and_what_is_not_watched_is_left_out(assay_inline: AssayInline) -> None:
     off = [f"monitor_{name}=false" for name in ("cpu", "memory", "disk")]
     words = [word for one in (*off, "steps=1", "sampling_interval=10") for word in ("--set", one)]
-    (trial,) = run(assay_inline, "system_profiler", *TINY, *words)
+    (trial,) = run(assay_inline, "system_profiler", *TINY, *words, "--repetitions", "2")
     assert {"cpu_percent", "memory_peak_mb", "disk_read_bytes", "machine_network_bytes"}.isdisjoint(
         values(trial)
     )
-    assert any(
-        "samples" in warning["message"] for warning in assay_inline("show", "last", "--json").json["warnings"]
-    )
+    warnings = assay_inline("show", "last", "--json").json["warnings"]
+    assert len([warning for warning in warnings if "samples" in warning["message"]]) == 1
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -171,6 +172,21 @@ def test_what_is_written_goes_where_out_says(project: AssayInline, wording: Word
     told = project("run", "spec.yaml", "--out", "there").err
     assert str(project.folder / "there") in told
     wording(told, near="<folder>")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_run_whose_report_cannot_be_written_is_stored_and_named(
+    project: AssayInline, wording: Wording
+) -> None:
+    (project.folder / "here").mkdir()
+    (project.folder / "here" / "report.md").symlink_to("/dev/full")
+
+    done = project("run", "spec.yaml", "--out", "here", "--report", "md")
+
+    (run,) = project("runs", "list", "--json").json
+    assert f"assay report {run['id']} --out FOLDER" in done.refusal
+    assert "report.md': No space left on device" in done.refusal
+    wording(done.refusal.replace(run["id"], "RUN"), near="stored")
 
 
 def test_a_report_without_a_folder_gets_one_of_its_own(project: AssayInline) -> None:

@@ -136,6 +136,26 @@ def test_trials_are_named_by_what_varies(planned) -> None:
     assert [trial.name for trial in plan.trials] == ["typed[size=1]", "typed[size=2]"]
 
 
+def test_entries_of_one_experiment_are_named_by_the_params_in_which_they_differ(planned) -> None:
+    plan = planned(
+        "experiments:\n"
+        "  - {experiment: typed, params: {size: 5, mode: fast}}\n"
+        "  - {experiment: typed, params: {size: 5, mode: safe}}\n"
+        "  - {experiment: typed, params: {size: 5, mode: safe}, isolation: cold}\n"
+        "  - {experiment: typed, params: {mode: fast}, sweep: {size: [1, 2]}}\n"
+        "  - {experiment: typed, params: {mode: safe}, sweep: {size: [2, 3]}}\n"
+    )
+    assert [trial.name for trial in plan.trials] == [
+        "typed[mode=fast]",
+        "typed[mode=safe]",
+        "typed[mode=safe] (2)",
+        "typed[size=1]",
+        "typed[size=2, mode=fast]",
+        "typed[size=2, mode=safe]",
+        "typed[size=3]",
+    ]
+
+
 def test_long_values_make_short_names_that_differ(planned) -> None:
     plan = planned(f"experiment: parse\nsweep: {{text: [{'a' * 500}x, {'a' * 500}y]}}")
 

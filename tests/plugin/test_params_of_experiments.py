@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from tests.wording import Wording
 
 from assay import Experiment, benchmark
@@ -18,12 +18,21 @@ class Mode(Enum):
     SAFE = "safe"
 
 
+class Parts(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    sizes: list[int] = []
+    is_whole: bool = True
+
+
 class Typed(Experiment):
     class Params(BaseModel):
         size: int = Field(10, ge=1, description="How many.")
         mode: Mode = Mode.FAST
         choice: int | Literal["auto"] = "auto"
         nested: dict[str, int] = {}
+        sizes: list[Annotated[int, Field(ge=1)]] = []
+        parts: Parts = Parts()
 
 
 class Built(Experiment):
@@ -45,7 +54,14 @@ def test_params_come_back_as_plain_data_with_defaults() -> None:
     params, mistakes = check_params(Typed, {"size": "5"})
 
     assert mistakes == []
-    assert params == {"size": 5, "mode": "fast", "choice": "auto", "nested": {}}
+    assert params == {
+        "size": 5,
+        "mode": "fast",
+        "choice": "auto",
+        "nested": {},
+        "sizes": [],
+        "parts": {"sizes": [], "is_whole": True},
+    }
 
 
 def test_arguments_beyond_the_named_ones_are_taken_where_a_constructor_takes_them() -> None:
@@ -60,19 +76,38 @@ def test_arguments_beyond_the_named_ones_are_taken_where_a_constructor_takes_the
     [
         ({"size": 0}, "size must be at least 1, not 0."),
         ({"size": "x"}, "size must be a whole number, not 'x'."),
+        ({"size": 1e99}, "size must be a number with fewer digits, not 1e+99."),
         ({"mode": "quick"}, "mode must be 'fast' or 'safe', not 'quick'."),
         ({"choice": "never"}, "choice must be a whole number or 'auto', not 'never'."),
-        ({"nested": {"a": "b"}}, "nested a must be a whole number, not 'b'."),
+        ({"nested": {"a": "b"}}, "nested 'a' must be a whole number, not 'b'."),
+        ({"sizes": [1, 0]}, "sizes item 2 must be at least 1, not 0."),
+        ({"parts": {"sizes": [1, 2, "x"]}}, "parts item 3 of 'sizes' must be a whole number, not 'x'."),
+        (
+            {"parts": {"size": 1}},
+            "parts 'size' is not known here. Did you mean 'sizes'? Known: sizes, is_whole.",
+        ),
         ({"nested": None}, "nested must be a mapping, not empty."),
         (
             {"sice": 3},
-            "sice is not a param of this experiment. Did you mean 'size'? Known: choice, mode, nested, size.",
+            "sice is not a param of this experiment. Did you mean 'size'? Known: choice, mode, nested, parts, size, sizes.",
         ),
-        ({"zzz": 3}, "zzz is not a param of this experiment. Known: choice, mode, nested, size."),
+        (
+            {"zzz": 3},
+            "zzz is not a param of this experiment. Known: choice, mode, nested, parts, size, sizes.",
+        ),
     ],
 )
 def test_a_wrong_param_is_reported_in_plain_words(params: dict[str, Any], message: str) -> None:
     assert told(Typed, **params) == [message]
+
+
+def test_each_wrong_item_of_a_param_is_reported_by_itself() -> None:
+    assert told(Typed, sizes=[0, 1, "x"], parts={"sizes": "x", "all": True}) == [
+        "sizes item 1 must be at least 1, not 0.",
+        "sizes item 3 must be a whole number, not 'x'.",
+        "parts 'sizes' must be a list, not 'x'.",
+        "parts 'all' is not known here. Known: sizes, is_whole.",
+    ]
 
 
 def test_a_param_without_default_that_is_not_given_is_reported() -> None:

@@ -54,3 +54,10 @@ def test_a_file_of_text_holds_no_known_secret(tmp_path: Path) -> None:
     known_secrets().learn("v4lue-of-a-secret")
     write_private(tmp_path / "a", "<b>v4lue-of-a-secret</b>")
     assert (tmp_path / "a").read_text() == "<b>[redacted]</b>"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("content", ["text", b"bytes"])
+def test_a_file_for_which_there_is_no_room_is_named(content: str | bytes) -> None:
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        write_private(Path("/dev/full"), content)

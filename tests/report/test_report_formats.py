@@ -283,6 +283,27 @@ def test_values_of_an_axis_that_do_not_differ_are_neither_best_nor_worst(make_re
     assert "worst" not in page
 
 
+def test_no_amount_of_work_is_best_or_worst(make_report, make_trial):
+    less = AxisEffect(
+        "turns",
+        SECONDS,
+        (1, 2),
+        (0.1, 0.2),
+        (None,) * 2,
+        (None,) * 2,
+        1,
+        2,
+        2.0,
+        interacts=("mode",),
+        is_workload=True,
+    )
+    page = report_page(make_report(make_trial(1, "t", 0.1), axes=(less,)))
+    assert "2×" in page
+    assert "depends on mode" in page
+    assert "best" not in page
+    assert "worst" not in page
+
+
 def test_a_trial_without_estimates_is_shown_with_dashes(make_report, make_trial, make_failure):
     report = make_report(
         make_trial(1, "t", 0.1, ok=False, failures=(make_failure(1, Status.TIMEOUT, "too long"),))

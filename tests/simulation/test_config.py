@@ -39,8 +39,18 @@ def test_a_setting_is_also_checked_when_it_is_changed() -> None:
         config.width = -3
     with pytest.raises(PlanError, match="agents"):
         config.control_agents = 100_000
-    with pytest.raises(PlanError, match="'speed'"):
-        config.speed = 3
+    with pytest.raises(PlanError, match="'widht' is not known here"):
+        config.widht = 3
+
+
+def test_a_changed_number_of_agents_is_split_among_the_kinds_and_checked() -> None:
+    config = SimulationConfig(width=3, height=3, num_agents=9, initial_resources=2)
+    config.system_agents, config.independent_agents, config.control_agents = 1, 1, 7
+    config.num_agents = 9
+    assert config.agents_by_kind == (3, 3, 3)
+    with pytest.raises(PlanError, match="10 agents do not fit"):
+        config.num_agents = 10
+    assert (config.num_agents, config.initial_resources) == (9, 2)
 
 
 def test_one_agent_and_one_cell_are_a_world() -> None:

@@ -138,6 +138,14 @@ def test_a_radius_below_one_or_of_another_type_is_refused(wrong: object) -> None
         Perception(world, 3, wrong)  # type: ignore[arg-type]
 
 
+def test_an_unknown_storage_or_interpolation_is_refused() -> None:
+    world = make_world(steps=0)
+    with pytest.raises(PlanError, match="'storage' must be 'dense' or 'sparse' or 'hybrid', not 'zip'"):
+        Perception(world, storage="zip")  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="'interpolation'"):
+        Perception(world, interpolation=True)  # type: ignore[arg-type]
+
+
 def test_one_agent_sees_itself_alone() -> None:
     world = make_world(num_agents=1, initial_resources=0, steps=0)
     view = Perception(world, 2).observe().dense()[0]

@@ -119,7 +119,8 @@ def test_the_example_says_why_and_keeps_the_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("agents", "steps", "folder"), [(-3, 2, "."), ("30", 2, "."), (5, 0, "."), (5, 2, "a-file/within")]
+    ("agents", "steps", "folder"),
+    [(-3, 2, "."), ("30", 2, "."), (5, 0, "."), (5, 2, "a-file/within"), (5, 2, "/proc")],
 )
 def test_a_recommendation_that_cannot_be_measured_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agents: int, steps: int, folder: str, wording: Wording

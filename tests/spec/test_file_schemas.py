@@ -14,12 +14,13 @@ from tests.command import AssayInline
 from assay.errors import SpecError
 from assay.plugin import lookup
 from assay.plugin.documentation import documentation_of
+from assay.plugin.model_fields import models_in
 from assay.spec.agents import AgentSection, PriceSection
 from assay.spec.case_keys import CaseSection, ToolSection, TurnSection
 from assay.spec.document import read_document
 from assay.spec.files import builtin_specs, builtin_suites, builtin_teams
 from assay.spec.json_schema import file_schema
-from assay.spec.schema import Section, SpecFile, models_in
+from assay.spec.schema import Section, SpecFile
 from assay.spec.scorers import ScorerSection
 from assay.spec.suite import BenchmarkSection, SuiteFile, SuiteSpec, read_suite
 from assay.spec.yaml_text import parse

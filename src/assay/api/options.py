@@ -80,8 +80,8 @@ class RunOptions(TypedDict, total=False):
     """With `until_decided`: treat differences within this share as no difference."""
     max_pairs: Annotated[int, Field(ge=10, le=100_000)]
     """With `until_decided`: the maximum number of pairs."""
-    group: str
-    """Run only this group of the spec's experiments."""
+    group: str | Sequence[str]
+    """Run only this group, or these groups, of the spec's experiments."""
     label: str | Sequence[str]
     """Labels of the run: all are its tags, and the first is its title in lists and reports."""
     load: str | Path | Sequence[str | Path]

@@ -180,7 +180,7 @@ def _request(
         _budget(given),
         suite,
         next(iter(as_list(given.get("label"))), ""),
-        given.get("group"),
+        tuple(as_list(given.get("group"))),
     )
 
 

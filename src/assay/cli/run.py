@@ -108,7 +108,11 @@ FLAGS = {
     "--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result and the reports."
 )
 @click.option(
-    "--group", metavar="G", help="Run only this group of the spec's experiments; all: run them all."
+    "--group",
+    "groups",
+    metavar="G",
+    multiple=True,
+    help="Run only this group of the spec's experiments; may be repeated. all: run them all.",
 )
 @label_option
 @click.option(
@@ -241,7 +245,7 @@ def _request(target: str, options: dict[str, Any], open_store: Callable[[], Stor
         options["concurrency"],
         Budget(options["budget_usd"], options["budget_tokens"]),
         label=next(iter(options["labels"]), ""),
-        group=options["group"],
+        groups=options["groups"],
         executor_options=executor_settings(options["settings"]),
     )
 
@@ -429,7 +433,13 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
     # The database may have gone away just now; the run is stored, so it is worth waiting to show it.
     report = store.insist(lambda: reporting.report_of(store, run_id))
     folder = out or Path(report.run.output_dir or f"report-{run_id}")
-    files = reporting.write_reports(report, reporters, folder) if reporters else []
+    try:
+        files = reporting.write_reports(report, reporters, folder) if reporters else []
+    except OSError:
+        session.say(
+            f"The run is stored. Write its reports to another folder: assay report {run_id} --out FOLDER"
+        )
+        raise
     if session.is_json:
         session.emit(finished_run_document(report, files))
     elif session.is_quiet:

@@ -66,6 +66,8 @@ class AxisEffect:
     """Axes on which its effect depends: then no value of it is best in itself."""
     is_pooled: bool = False
     """Whether a value stands for several points, which differ in other axes: then it has a median and no interval."""
+    is_workload: bool = False
+    """Whether it says how much work there is, or of what kind: then no value of it is a better choice than another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from assay.errors import AssayError, Mistake
 from assay.model import Benchmark, Case, Doubt, ScorerUse, Suite
 from assay.plugin import lookup
+from assay.plugin.model_fields import names_of
 from assay.plugin.options import option_model
 from assay.spec.case_keys import CaseSection
 from assay.spec.document import Document
-from assay.spec.schema import keys_of, names_of
+from assay.spec.schema import keys_of
 from assay.units import format_count
 
 _NEAR = 0.85

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -67,6 +68,7 @@ def expand(spec: Spec, agents: Sequence[AgentUse] = ()) -> Plan:
     for located in spec.entries:
         trials += trials_of_entry(located, seed, len(trials), mistakes, spec.folder, agents)
     _refuse(mistakes)
+    trials = _distinguish(trials)
     plan = Plan(
         name=spec.run.name or "+".join(dict.fromkeys(trial.benchmark for trial in trials)),
         trials=tuple(trials),
@@ -373,6 +375,38 @@ def _trial(
         resources=(use.resources if use else None)
         or (entry.resources.to_noun() if entry.resources else None),
     )
+
+
+def _distinguish(trials: Sequence[Trial]) -> list[Trial]:
+    """The trials with different names: entries of one file may run the same experiment with other params.
+
+    Equal names get the params that differ. Trials that differ in nothing but limits or the like are numbered.
+    """
+    alike: dict[str, list[Trial]] = {}
+    for trial in trials:
+        alike.setdefault(trial.name, []).append(trial)
+    taken: Counter[str] = Counter()
+    named = []
+    for trial in trials:
+        name = _name_differences(trial, alike[trial.name])
+        taken[name] += 1
+        if taken[name] > 1:
+            name = f"{name} ({taken[name]})"
+        named.append(trial if name == trial.name else replace(trial, name=name))
+    return named
+
+
+def _name_differences(trial: Trial, alike: Sequence[Trial]) -> str:
+    label = _label(
+        {
+            name: value
+            for name, value in trial.params.items()
+            if any(other.params.get(name) != value for other in alike)
+        }
+    )
+    if not label:
+        return trial.name
+    return f"{trial.name[:-1]}, {label}]" if trial.axes else f"{trial.name}[{label}]"
 
 
 def _slug(member: Any, entry: ExperimentEntry) -> str:

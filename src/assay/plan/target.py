@@ -66,8 +66,8 @@ class RunRequest:
     suite: Document | None = None
     """A suite that was given as data; then the target is only what messages call it."""
     label: str = ""
-    group: str | None = None
-    """Only the experiments of a spec that belong to it; `all` is every one."""
+    groups: tuple[str, ...] = ()
+    """Only the experiments of a spec that belong to one of them; `all` is every one."""
     executor_options: Mapping[str, object] = field(default_factory=dict)
     """Settings of the executor, laid over those of assay.toml."""
 
@@ -186,7 +186,7 @@ def _plan_team(
     check_options(
         {
             **_only_for_suites(request),
-            "--group": request.group,
+            "--group": request.groups,
             "--processes": "processes" in changes,
             "--isolation": changes.get("isolation", "process") != "process",
             "--executor": changes.get("executor", "local") != "local",
@@ -257,34 +257,34 @@ def _with_overrides(read: Callable[..., Spec], request: RunRequest) -> Spec:
     # Read twice: which experiments have a param is known only once the spec has been read and its files imported, and
     # mistakes have to be reported against the keys as they are after the overrides.
     changes = {key: value for key, value in request.changes.items() if key not in SECTIONS}
-    spec = _select_group(read(changes), request)
+    spec = _select_groups(read(changes), request)
     if not request.changes.keys() & set(SECTIONS):
         return spec
     with contextlib.suppress(AssayError):  # Planning reports files that cannot be imported, with their lines.
         load_files(spec.folder, spec.run.load)
     requested = (agent.name if isinstance(agent, AgentUse) else agent for agent in request.agents)
     agents = [*requested, *map(_name_of, spec.run.agents)]
-    return _select_group(read(changes, assign_overrides(spec, request.changes, agents)), request)
+    return _select_groups(read(changes, assign_overrides(spec, request.changes, agents)), request)
 
 
 _EVERY_GROUP = "all"
 
 
-def _select_group(spec: Spec, request: RunRequest) -> Spec:
-    """The spec with the experiments of the group that was asked for; PlanError names the groups there are."""
-    if request.group in (None, _EVERY_GROUP):
-        return spec
-    chosen = tuple(located for located in spec.entries if located.entry.group == request.group)
-    if chosen:
-        return replace(spec, entries=chosen)
-    groups = list(dict.fromkeys(located.entry.group for located in spec.entries if located.entry.group))
-    if not groups:
+def _select_groups(spec: Spec, request: RunRequest) -> Spec:
+    """The spec with the experiments of the groups that were asked for; PlanError names the groups there are."""
+    known = list(dict.fromkeys(located.entry.group for located in spec.entries if located.entry.group))
+    unknown = [group for group in request.groups if group not in (_EVERY_GROUP, *known)]
+    if unknown and not known:
         raise PlanError(
-            f"'{request.target}' has no groups of experiments, so --group cannot select '{request.group}'. "
-            f"To label the run: --label {request.group}"
+            f"'{request.target}' has no groups of experiments, so --group cannot select '{unknown[0]}'. "
+            f"To label the run: --label {unknown[0]}"
         )
-    known = no_such(str(request.group), f"groups of '{request.target}'", [_EVERY_GROUP, *groups])
-    raise PlanError(known)
+    if unknown:
+        raise PlanError(no_such(unknown[0], f"groups of '{request.target}'", [_EVERY_GROUP, *known]))
+    if not request.groups or _EVERY_GROUP in request.groups:
+        return spec
+    chosen = tuple(located for located in spec.entries if located.entry.group in request.groups)
+    return replace(spec, entries=chosen)
 
 
 def _here(output_dir: str | None) -> str | None:
@@ -556,10 +556,10 @@ def _check_agents(uses: list[AgentUse], suite: Suite, request: RunRequest) -> li
 def _apply_request(options: SuiteOptions, request: RunRequest) -> SuiteOptions:
     """The options with those of the request, which override the file; tags are added to its tags."""
     changes = request.changes
-    if request.group is not None:
+    if request.groups:
         raise PlanError(
             f"'{request.target}' is a suite: --group selects experiments of a spec. "
-            f"To label the run: --label {request.group}"
+            f"To label the run: --label {request.groups[0]}"
         )
     if "processes" in changes:
         raise PlanError(

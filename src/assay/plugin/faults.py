@@ -7,8 +7,10 @@ that continue the name of a key: "must be a whole number, not 'x'.", with a hint
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from pydantic import ValidationError
 
 from assay.errors import did_you_mean, known_names
 
@@ -24,13 +26,38 @@ _WANTED = {
 }
 
 
+_BRANCH = re.compile(r"(literal|constrained|function|int$|float$|str$|list\[|dict\[)")
+"""How pydantic names the branches of a union."""
+
+
+def group_by_place(error: ValidationError, value: Any) -> dict[tuple[str | int, ...], list[Any]]:
+    """All faults at one place of the value are one mistake: of a union pydantic reports one for each branch."""
+    faults: dict[tuple[str | int, ...], list[Any]] = {}
+    for fault in error.errors():
+        faults.setdefault(_find_place(fault["loc"], value), []).append(fault)
+    return faults
+
+
+def _find_place(location: tuple[str | int, ...], value: Any) -> tuple[str | int, ...]:
+    """Pydantic names the branch of a union in a location; the value has no such key."""
+    place: list[str | int] = []
+    for part in location:
+        if isinstance(value, Mapping) and (part in value or not _BRANCH.match(str(part))):
+            place.append(part)
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int):
+            place.append(part)
+            value = value[part] if part < len(value) else None
+    return tuple(place)
+
+
 def problem_and_hint(faults: list[Any], known: Iterable[str] = ()) -> tuple[str, str]:
     """One sentence for all faults of one value: the branches of a union each have their own."""
     first = faults[0]
     value = first.get("input")
     if first["type"] == "missing":
         return "is missing.", ""
-    if first["type"] == "extra_forbidden":
+    if first["type"] in ("extra_forbidden", "no_such_attribute"):
         return "is not known here.", known_names(str(first["loc"][-1]), known)
     if first["type"] == "value_error":
         return str(first["ctx"]["error"]), ""
@@ -49,6 +76,8 @@ def _describe_wanted(fault: Any) -> str:
     kind = fault["type"].split("_")[0]
     if fault["type"] == "literal_error":
         return str(fault["ctx"]["expected"])
+    if fault["type"].endswith("_parsing_size"):
+        return "a number with fewer digits"
     if fault["type"] in ("int_from_float", "finite_number") or fault["type"].endswith(("_type", "_parsing")):
         return _WANTED.get(kind, _without_pydantics_words(fault["msg"]))
     return _without_pydantics_words(fault["msg"])

@@ -29,7 +29,8 @@ from pydantic_core import PydanticSerializationError
 from assay.errors import PlanError, known_names
 from assay.plugin.documentation import documentation_of
 from assay.plugin.experiment import experiment_class
-from assay.plugin.faults import problem_and_hint
+from assay.plugin.faults import group_by_place, problem_and_hint
+from assay.plugin.model_fields import find_siblings
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,8 @@ def check_params(
     try:
         valid = model.model_validate(dict(params))
     except ValidationError as error:
-        by_name: dict[str, list[Any]] = {}
-        for fault in error.errors():
-            by_name.setdefault(str(fault["loc"][0]) if fault["loc"] else "", []).append(fault)
-        return dict(params), [_mistake(name, faults, model, called) for name, faults in by_name.items()]
+        by_place = group_by_place(error, params)
+        return dict(params), [_mistake(place, faults, model, called) for place, faults in by_place.items()]
     endless = [name for name, value in valid if not _is_finite(value)]
     mistakes = [ParamMistake(name, "must be finite, not infinity or NaN.") for name in endless]
     # To pydantic, true is the number 1.
@@ -196,12 +195,15 @@ def _fits(kind: TypeAdapter[Any], value: Any) -> bool:
     return True
 
 
-def _mistake(name: str, faults: list[Any], model: type[BaseModel], called: str) -> ParamMistake:
-    if faults[0]["type"] == "extra_forbidden" and len(faults[0]["loc"]) == 1:
+def _mistake(
+    place: tuple[str | int, ...], faults: list[Any], model: type[BaseModel], called: str
+) -> ParamMistake:
+    name, within = (str(place[0]), place[1:]) if place else ("", ())
+    if faults[0]["type"] == "extra_forbidden" and not within:
         hint = known_names(name, sorted(model.model_fields)) or "It has none."
         return ParamMistake(name, f"is not a param of {called}.", hint)
-    inner = ".".join(
-        str(part) for part in faults[0]["loc"][1:] if isinstance(part, int) or part.isidentifier()
+    problem, hint = problem_and_hint(faults, find_siblings(model, place))
+    inner = " of ".join(
+        f"item {part + 1}" if isinstance(part, int) else f"'{part}'" for part in reversed(within)
     )
-    problem, hint = problem_and_hint(faults)
-    return ParamMistake(name, f"{inner} {problem}" if inner and len(faults) == 1 else problem, hint)
+    return ParamMistake(name, f"{inner} {problem}".lstrip(), hint)

@@ -24,13 +24,18 @@ def open_private(path: str | Path, mode: str = "w", **options: Any) -> IO[Any]:
 
 
 def write_private(path: Path, content: str | bytes) -> None:
-    """Write a whole file, without the values of known secrets where it is text."""
-    if isinstance(content, bytes):
-        with open_private(path, "wb") as file:
-            file.write(content)
-    else:
-        with open_private(path) as file:
-            file.write(known_secrets().redact_values(content))
+    """Write a whole file, without the values of known secrets where it is text; an OSError names the file."""
+    try:
+        if isinstance(content, bytes):
+            with open_private(path, "wb") as file:
+                file.write(content)
+        else:
+            with open_private(path) as file:
+                file.write(known_secrets().redact_values(content))
+    except OSError as error:
+        # Python names the file where it cannot be opened, but not where the disk gets full.
+        error.filename = error.filename or str(path)
+        raise
 
 
 def create_private(path: Path) -> None:

@@ -231,8 +231,8 @@ def _format_metric_names(names: list[str], of: int) -> str:
 
 
 def standing(effect: AxisEffect, value: object) -> str:
-    """`best` or `worst` among the values of an axis; nothing where they do not differ."""
-    if len(set(effect.medians)) < 2 or effect.best == effect.worst:
+    """`best` or `worst` among the values of an axis; nothing where they do not differ or do different work."""
+    if effect.is_workload or len(set(effect.medians)) < 2 or effect.best == effect.worst:
         return ""
     return "best" if value == effect.best else "worst" if value == effect.worst else ""
 
@@ -250,7 +250,8 @@ def effect_text(effect: AxisEffect) -> str:
     if effect.share is not None:
         parts.append(f"explains {percent(effect.share)} of the variation")
     if effect.interacts:
-        parts.append(f"depends on {', '.join(effect.interacts)}, so no single value is best")
+        conclusion = "" if effect.is_workload else ", so no single value is best"
+        parts.append(f"depends on {', '.join(effect.interacts)}{conclusion}")
     return "; ".join(parts)
 
 

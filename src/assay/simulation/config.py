@@ -118,8 +118,14 @@ class SimulationConfig(BaseModel):
 
     @property
     def num_agents(self) -> int:
-        """Agents of all kinds at the beginning."""
+        """Agents of all kinds at the beginning. A number that is set is split among the kinds."""
         return sum(self.agents_by_kind)
+
+    @num_agents.setter
+    def num_agents(self, total: int) -> None:
+        others = self.model_dump(exclude={f"{kind}_agents" for kind in KINDS})
+        # All kinds at once: one by one, they might not fit into the world together with what the others were.
+        self.__dict__.update(type(self)(num_agents=total, **others).__dict__)
 
     @property
     def agents_by_kind(self) -> tuple[int, int, int]:
@@ -163,7 +169,7 @@ def _describe(error: ValidationError) -> str:
     """All mistakes, one a line, each beginning with the name of its setting."""
     lines = []
     for fault in error.errors():
-        problem, hint = problem_and_hint([fault], sorted(SimulationConfig.model_fields))
+        problem, hint = problem_and_hint([fault], sorted([*SimulationConfig.model_fields, "num_agents"]))
         name = f"'{fault['loc'][0]}' " if fault["loc"] else ""
         lines.append(f"{name}{problem} {hint}".strip())
     return "\n".join(lines)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class PerceptionProfile:
 
 
 class Perception:
-    """Looks at a world for its agents. PlanError for a radius below 1."""
+    """Looks at a world for its agents. PlanError for a radius below 1, and for a storage or interpolation that is not known."""
 
     def __init__(
         self,
@@ -80,6 +80,12 @@ class Perception:
         for name, value in (("radius", radius), ("fov_radius", radius if fov_radius is None else fov_radius)):
             if type(value) is not int or value < 1:
                 raise PlanError(f"'{name}' must be a whole number of at least 1, not {value!r}.")
+        for name, given, known in (
+            ("storage", storage, get_args(Storage)),
+            ("interpolation", interpolation, get_args(Interpolation)),
+        ):
+            if given not in known:
+                raise PlanError(f"'{name}' must be {' or '.join(map(repr, known))}, not {given!r}.")
         self.world, self.radius, self.side = world, radius, 2 * radius + 1
         self.storage, self.interpolation = storage, interpolation
         self.profile = PerceptionProfile()

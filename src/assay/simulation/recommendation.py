@@ -133,7 +133,7 @@ def measure(
 ) -> Recommendation:
     """Both configurations in turns, the first one of each round alternating; one more round before is not counted."""
     seconds: dict[Mode, list[float]] = {mode: [] for mode in _KEEPING}
-    with tempfile.TemporaryDirectory(prefix="assay-simulation-", dir=folder) as scratch:
+    with _make_scratch_folder(folder) as scratch:
         for number in range(-1, rounds):
             for mode in _KEEPING if number % 2 else reversed(_KEEPING):
                 config = SimulationConfig(
@@ -151,6 +151,13 @@ def measure(
                 if number >= 0:
                     seconds[mode].append(result.seconds)
     return _judge(seconds, num_agents, num_steps, machine)
+
+
+def _make_scratch_folder(folder: Path) -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="assay-simulation-", dir=folder)
+    except OSError as error:
+        raise LogFailed(f"The folder '{folder}' of the log cannot be written: {error.strerror}.") from None
 
 
 def _judge(

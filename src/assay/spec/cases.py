@@ -23,10 +23,11 @@ from pydantic import ValidationError
 from assay.errors import Mistake, SpecError
 from assay.model import Case, Turn
 from assay.model.tool import read_tools
+from assay.plugin.model_fields import names_of
 from assay.spec import scorers
 from assay.spec.case_keys import CaseSection, TurnSection
 from assay.spec.document import Document, Place, read_document, read_text
-from assay.spec.schema import keys_of, names_of
+from assay.spec.schema import keys_of
 from assay.spec.scorers import ScorerSection, as_list, as_scorer, scorer_use
 
 _INPUT = names_of(CaseSection, "input")

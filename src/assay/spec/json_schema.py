@@ -14,10 +14,11 @@ from pydantic import AliasChoices, BaseModel
 
 from assay.errors import AssayError
 from assay.plugin import lookup
+from assay.plugin.model_fields import models_in
 from assay.plugin.options import option_schema
 from assay.spec.agents import AgentSection, AgentsFile
 from assay.spec.case_keys import CaseSection, ToolSection, TurnSection
-from assay.spec.schema import InstrumentSection, SpecFile, models_in
+from assay.spec.schema import InstrumentSection, SpecFile
 from assay.spec.scorers import ScorerSection
 from assay.spec.suite import BenchmarkSection, SuiteFile, SuiteSpec
 from assay.spec.team import TeamFile

@@ -11,16 +11,16 @@ pydantic's errors to mistakes with lines.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from assay.errors import Mistake, SpecError, known_names
-from assay.plugin.faults import problem_and_hint
+from assay.plugin.faults import group_by_place, problem_and_hint
+from assay.plugin.model_fields import find_siblings
 from assay.spec.document import Document, Place, read_document
 from assay.spec.schema import (
     ENTRY_KEYS,
@@ -29,8 +29,6 @@ from assay.spec.schema import (
     ExperimentEntry,
     OwnEntry,
     RunSection,
-    models_in,
-    names_of,
 )
 
 REQUEST = "request"
@@ -305,15 +303,12 @@ def validate_model(
 def _validate_model(
     model: type[Any], value: Mapping[str, Any], origin: KeyOrigin, mistakes: list[Mistake]
 ) -> Any:
-    # All errors at one place are one mistake: of a union pydantic reports one error for each branch.
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        faults: dict[Place, list[Any]] = {}
-        for fault in error.errors():
-            faults.setdefault(_place(fault["loc"], value), []).append(fault)
+        faults = group_by_place(error, value)
     for place, at_place in faults.items():
-        mistake = origin.mistake(place, *problem_and_hint(at_place, _siblings(model, place)))
+        mistake = origin.mistake(place, *problem_and_hint(at_place, find_siblings(model, place)))
         if mistake not in mistakes:
             mistakes.append(mistake)
     rest = dict(value)
@@ -325,23 +320,6 @@ def _validate_model(
         return None
 
 
-def _place(location: tuple[str | int, ...], value: Any) -> Place:
-    """Pydantic names the branch of a union in a location; a file has no such key."""
-    place: list[str | int] = []
-    for part in location:
-        if isinstance(value, Mapping) and (part in value or not _BRANCH.match(str(part))):
-            place.append(part)
-            value = value.get(part)
-        elif isinstance(value, list) and isinstance(part, int):
-            place.append(part)
-            value = value[part] if part < len(value) else None
-    return tuple(place)
-
-
-_BRANCH = re.compile(r"(literal|constrained|function|int$|float$|str$|list\[|dict\[)")
-"""How pydantic names the branches of a union."""
-
-
 def _without(value: dict[str, Any], place: Place) -> dict[str, Any]:
     """The value without what stands at that place; a list goes as a whole."""
     if not place:
@@ -351,16 +329,3 @@ def _without(value: dict[str, Any], place: Place) -> dict[str, Any]:
     if rest and isinstance(inner, dict) and rest[0] in inner:
         return {**value, key: _without(inner, rest)}
     return {name: item for name, item in value.items() if name != key}
-
-
-def _siblings(model: type[BaseModel], place: Place) -> list[str]:
-    """The keys that may stand where one that is not known stands, under their usual names."""
-    for part in place[:-1]:
-        if isinstance(part, int):
-            continue
-        field_ = next((f for n, f in model.model_fields.items() if part in names_of(model, n)), None)
-        inner = next(models_in(field_.annotation), None) if field_ else None
-        if inner is None:
-            return []
-        model = inner
-    return [names_of(model, field)[0] for field in model.model_fields]

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -23,6 +21,7 @@ from pydantic import (
 )
 
 from assay.model.settings import ResourceRequest
+from assay.plugin.model_fields import names_of
 
 _PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 
@@ -340,22 +339,6 @@ ENTRY_KEYS = frozenset(ExperimentEntry.model_fields)
 SPEC_KEYS = (*ExperimentEntry.model_fields, "experiments", *RunSection.model_fields)
 
 
-def names_of(section: type[BaseModel], field: str) -> tuple[str, ...]:
-    """The names under which a field may be written, the usual one first."""
-    alias = section.model_fields[field].validation_alias
-    if isinstance(alias, AliasChoices):
-        return tuple(str(choice) for choice in alias.choices)
-    return (alias,) if isinstance(alias, str) else (field,)
-
-
 def keys_of(section: type[BaseModel]) -> frozenset[str]:
     """Every name that a section gives a meaning."""
     return frozenset(name for field in section.model_fields for name in names_of(section, field))
-
-
-def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models in an annotation, also within a list, a mapping or a choice."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from models_in(inner)

@@ -71,7 +71,11 @@ def _effects(trials: Sequence[TrialReport], prefix: str) -> Iterator[AxisEffect]
         for metric in select_directed_metrics(trials):
             levels = _levels(trials, axis, metric)
             if len(levels) >= 2:
-                yield _add_model_effect(_effect(prefix + axis, metric, levels), axis, models[metric.name])
+                effect = replace(
+                    _effect(prefix + axis, metric, levels),
+                    is_workload=any(axis in _workload_params(trial) for trial in trials),
+                )
+                yield _add_model_effect(effect, axis, models[metric.name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +189,13 @@ def best_points(run: Run, trials: Sequence[TrialReport]) -> tuple[BestPoint, ...
 
 def _describe_workload(trial: TrialReport) -> str:
     """What the axes say about the work of a trial; equal for trials that do the same work."""
-    names = find_trait(trial.stored.trial.experiment, "workload_params", ())
+    names = _workload_params(trial)
     return repr([(name, value) for name, value in sorted(trial.stored.trial.axes.items()) if name in names])
+
+
+def _workload_params(trial: TrialReport) -> Sequence[str]:
+    names: Sequence[str] = find_trait(trial.stored.trial.experiment, "workload_params", ())
+    return names
 
 
 def _points(trials: Sequence[TrialReport], interleaved: bool) -> Iterator[BestPoint]:

@@ -104,10 +104,11 @@ class ObservationFlow(Experiment):
 
 def read_settings(perception: Perception) -> dict[str, object]:
     """How a perception really observes, told by one observation of all agents: its shape, what is visible in it, what it keeps, and
-    how resources were placed.
+    how resources were placed, which nothing tells in a world without any.
     """
     before = perception.profile.bilinear_points
     observed = perception.observe()
+    has_resources = len(perception.world.resources) > 0
     is_whole = observed.stored_bytes == observed.dense().nbytes
     kept = "hybrid" if observed.dense() is observed.dense() else "sparse"
     agents, _, side, _ = observed.dense().shape
@@ -116,7 +117,7 @@ def read_settings(perception: Perception) -> dict[str, object]:
         "radius": side // 2,
         "fov_radius": _find_fov_radius(observed.dense()[0, CHANNELS.index("visibility")]),
         "storage_mode": "dense" if is_whole else kept,
-        "use_bilinear": perception.profile.bilinear_points > before,
+        "use_bilinear": perception.profile.bilinear_points > before if has_resources else None,
         "channels": len(CHANNELS),
     }
 

@@ -40,7 +40,7 @@ _HINTS = {
     "SQLITE_FULL": "There is no space left for the database: free some, or ask for fewer records.",
     "SQLITE_BUSY": "Another program has locked the database.",
     "SQLITE_LOCKED": "Another statement has locked a table of the database.",
-    "SQLITE_IOERR": "The disk cannot be read or written.",
+    "SQLITE_IOERR": "The disk cannot be read or written. Is it full, or is a quota used up?",
     "SQLITE_READONLY": "The database cannot be written.",
 }
 

@@ -113,7 +113,7 @@ class SystemProfiler(Experiment):
             context.read_back(persist_db_on_completion=mode == "memory_persist")
         if samples.taken < FEW_SAMPLES:
             context.remark(
-                f"Only {samples.taken} samples were taken in {result.seconds:.3f} s: use a shorter sampling_interval or more steps."
+                f"Fewer than {FEW_SAMPLES} samples were taken in an execution: use a shorter sampling_interval or more steps."
             )
         return {**_compute_pace(result), **watch.compute(samples, config.num_agents)}
 

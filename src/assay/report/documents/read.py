@@ -353,6 +353,7 @@ def _axis(effect: schema.AxisEffectDocument) -> AxisEffect:
         is_ratio=effect.effect_kind == "ratio",
         share=effect.share_of_variance,
         interacts=tuple(effect.interacts_with),
+        is_workload=effect.is_workload,
     )
 
 

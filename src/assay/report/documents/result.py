@@ -321,6 +321,7 @@ def _axis(effect: AxisEffect) -> dict[str, Any]:
         "effect_kind": "ratio" if effect.is_ratio else "difference",
         "share_of_variance": plain(effect.share),
         "interacts_with": list(effect.interacts),
+        "is_workload": effect.is_workload,
         "points": [
             {"value": plain(value), "median": plain(median), "interval": _interval(low, high)}
             for value, median, low, high in points

@@ -405,6 +405,10 @@ class AxisEffectDocument(BaseModel):
         None, description="Share of the variation that this axis explains"
     )
     interacts_with: list[str] = Field([], description="Axes on which its effect depends")
+    is_workload: bool = Field(
+        False,
+        description="Whether it says how much work there is, or of what kind: then no value is a better choice",
+    )
 
 
 class BestPointDocument(BaseModel):

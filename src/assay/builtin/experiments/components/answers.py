@@ -35,6 +35,7 @@ class AgentLatency(AgentBenchmark):
     """One short question, from asking to the whole answer."""
 
     Params: ClassVar[Any] = PromptParams
+    workload_params: ClassVar[Sequence[str]] = ("prompt",)
     grades: ClassVar[Sequence[GradeScale]] = ANSWERS
     inputs_in_turn: ClassVar[int] = len(OPENINGS)
 

@@ -92,6 +92,7 @@ class ConversationBenchmark(AgentBenchmark):
     """Holds conversations: each turn is asked with everything that was said before it."""
 
     Params: ClassVar[Any] = ConversationParams
+    workload_params: ClassVar[Sequence[str]] = ("turns", "conversations", "blocks")
 
     def talk(self, number: int) -> list[float]:
         """The seconds of each turn of one conversation."""
@@ -191,6 +192,7 @@ class BatchProcessing(ConversationBenchmark):
     """A batch of questions, several at the same time."""
 
     Params: ClassVar[Any] = BatchParams
+    workload_params: ClassVar[Sequence[str]] = ("items",)
 
     def measure(self, context: ExperimentContext) -> Concurrency:
         done = run_concurrently(

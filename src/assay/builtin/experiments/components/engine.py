@@ -48,6 +48,7 @@ class ComputationalEngine(Experiment):
     """The same tasks in one process and in several, in an order that changes; `speedup` of two processes is at best 2."""
 
     Params: ClassVar[Any] = EngineParams
+    workload_params: ClassVar[Any] = ("tasks", "steps")
     findings: ClassVar[Any] = ("grades",)
     grades: ClassVar[Any] = COMMON
     metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(

@@ -146,6 +146,7 @@ class StructuredOutput(PartBenchmark):
     """The same answer as plain JSON, in a code block within text, and cut off; each must give the value that it holds."""
 
     Params: ClassVar[Any] = ParsingParams
+    workload_params: ClassVar[Sequence[str]] = ("items",)
     part: ClassVar[str] = "parser"
     protocol: ClassVar[Any] = StructuredParser
     metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
@@ -225,6 +226,7 @@ class FunctionCalling(PartBenchmark):
     """What tools cost beside their work: their schemas, a call against calling the function itself, calls at the same time."""
 
     Params: ClassVar[Any] = ToolParams
+    workload_params: ClassVar[Sequence[str]] = ("calls", "kilobytes", "repeats")
     part: ClassVar[str] = "tools"
     protocol: ClassVar[Any] = ToolCaller
     metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
@@ -343,6 +345,7 @@ class MemoryUse(PartBenchmark):
     """One conversation that grows: appending, and at each size the window, a summary and a search for one early message."""
 
     Params: ClassVar[Any] = MemoryParams
+    workload_params: ClassVar[Sequence[str]] = ("sizes", "repeats")
     part: ClassVar[str] = "memory"
     protocol: ClassVar[Any] = ConversationMemory
     metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
@@ -520,6 +523,7 @@ class RewardComputation(PartBenchmark):
     """Rewards of a group of conversations and their advantages, as group-relative policy optimisation (GRPO) takes them."""
 
     Params: ClassVar[Any] = RewardParams
+    workload_params: ClassVar[Sequence[str]] = ("group_size",)
     part: ClassVar[str] = "reward_function"
     protocol: ClassVar[Any] = RewardFunction
     metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(ranked_right="higher")

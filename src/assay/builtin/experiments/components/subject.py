@@ -133,8 +133,9 @@ class AgentBenchmark(Experiment):
         self.agent = self.pool.open(self.use)
         # Its `next` cannot be interrupted, so threads never get the same number.
         self._numbers = count_up(1)
+        self._read_back = context.read_back
         if self.agent.is_simulated:
-            context.read_back(simulated=True)
+            self._read_back(simulated=True)
 
     def execute_once(self, context: ExperimentContext) -> Any:
         try:
@@ -176,6 +177,8 @@ class AgentBenchmark(Experiment):
         if not isinstance(answer, Answer):
             raise InvalidAnswer(f"The agent returned a value of type {type(answer).__name__}, not an answer.")
         check_usage(answer.usage)
+        if answer.is_simulated:  # only its server knows, as that of `assay sim-llm`
+            self._read_back(simulated=True)
         if self.agent.is_simulated or answer.is_simulated:
             return answer
         if not isinstance(answer.output, str | int | float | list | tuple | dict | type(None)):
