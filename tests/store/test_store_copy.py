@@ -327,6 +327,15 @@ def test_a_database_is_not_copied_onto_itself(
         copying.copy_database("sqlite:///a.db", target, _ignore)
 
 
+def test_a_source_without_our_tables_is_refused_and_gets_none(tmp_path: Path) -> None:
+    (tmp_path / "empty.db").touch()
+    source, target = (f"sqlite:///{tmp_path / name}" for name in ("empty.db", "b.db"))
+    with pytest.raises(StoreError, match="not a database of Assay"):
+        copying.copy_database(source, target, _ignore)
+    assert not (tmp_path / "empty.db").stat().st_size
+    assert not (tmp_path / "b.db").exists()
+
+
 @pytest.mark.parametrize("ways", [("sqlite:///a.db", "sqlite://"), ("sqlite:///:memory:", "sqlite:///b.db")])
 def test_a_database_in_memory_is_neither_source_nor_target(
     tmp_path: Path, ways: tuple[str, str], monkeypatch: pytest.MonkeyPatch, wording: Wording

@@ -62,7 +62,7 @@ def copy_database(source: str, target: str, report: Callable[[CopyProgress], Non
     # What is copied is compared, so SQLite need not look up the trial of each row.
     with (
         _explain_errors(from_address, to_address),
-        _open(from_address) as reading,
+        _open(from_address, is_source=True) as reading,
         _open(to_address, foreign_keys=False) as writing,
     ):
         # One transaction reads everything, so that what others store meanwhile does not get half of itself copied.
@@ -115,9 +115,16 @@ def _explain_errors(source: Address, target: Address) -> Iterator[None]:
 
 
 @contextmanager
-def _open(address: Address, *, foreign_keys: bool = True) -> Iterator[sa.Engine]:
+def _open(address: Address, *, foreign_keys: bool = True, is_source: bool = False) -> Iterator[sa.Engine]:
+    """A database at the newest schema, which is made where there is none; a source without one is refused, as nothing is written there."""
     engine = database.connect(address, foreign_keys=foreign_keys)
     try:
+        if is_source:
+            with engine.connect() as connection:
+                if schema.current(connection, address) is None:
+                    raise StoreError(
+                        f"'{address.shown}' is not a database of Assay, so there is nothing to copy."
+                    )
         schema.ensure(engine, address)
         yield engine
     finally:
