@@ -461,6 +461,19 @@ def test_a_process_that_cannot_read_a_file_says_so(tmp_path: Path) -> None:
         assert process.read(1, 99) is None  # it has no tables
 
 
+def test_the_process_of_a_copy_that_was_killed_ends_without_a_word(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    _fill(url)
+    command = [sys.executable, "-P", "-m", DigestProcess.__module__, url]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
+        process.stdout.close()
+        process.stdin.write(b"1 99\n")
+        process.stdin.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
 def test_a_copy_that_is_killed_in_the_middle_of_a_trial_is_completed(ends: tuple[str, str]) -> None:
     _fill(ends[0])
     killed = subprocess.run([sys.executable, "-c", KILLED, *ends], check=False)
