@@ -235,6 +235,20 @@ def _label(store: Store, seq: int, author: str, verdict: LabelVerdict) -> None:
         write_labels(connection, [Label(trial, seq, "", author, verdict, "", NOON)])
 
 
+def test_a_run_that_went_on_in_the_copy_is_left_alone(tmp_path: Path) -> None:
+    source, target = (f"sqlite:///{tmp_path / name}" for name in ("a.db", "b.db"))
+    with Store.open(source) as store:
+        store.begin(suite_plan(small_suite(), NOP), ENVIRONMENT, "r1", NOON, current_owner())
+        store.release("r1")
+    copying.copy_database(source, target, _ignore)
+    with Store.open(target) as store:
+        store.reopen("r1", current_owner())
+        store.add("r1", batch(map(execution, range(2))))
+        store.release("r1")
+        with pytest.raises(StoreError, match="'r1' went on there"):
+            copying.copy_database(source, target, _ignore)
+
+
 def test_a_label_that_was_given_again_replaces_the_one_in_the_copy(ends: tuple[str, str]) -> None:
     _fill(ends[0])
     with Store.open(ends[0]) as source:

@@ -256,6 +256,14 @@ class _Copy:
                     f"'{self._address.shown}' holds other data: {len(strange)} of its rows in '{table.name}' are not in the source. "
                     "Copy into an empty database, or remove rows that were deleted from the source since an earlier copy."
                 )
+        later = [
+            run for run, batches in _count_batches(target).items() if batches > self._batches.get(run, 0)
+        ]
+        if later:
+            raise StoreError(
+                f"'{self._address.shown}' holds other data: run '{later[0]}' went on there after it was copied. "
+                "Copy into an empty database, or the other way round."
+            )
 
     def _delete_outdated_trials(self, target: sa.Connection) -> None:
         """Those of runs that went on since an earlier copy; they are copied anew."""
