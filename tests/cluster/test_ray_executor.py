@@ -172,6 +172,19 @@ def test_a_database_that_an_agent_names_is_refused_as_it_is_not_sent(assay_inlin
     assert "Agent 'reader' needs 'table.db'" in assay_inline("run", "suite.yaml", "--executor", "ray").refusal
 
 
+def test_a_file_of_the_working_folder_that_a_param_names_is_refused_unless_that_folder_is_sent(
+    assay_inline: AssayInline,
+) -> None:
+    assay_inline.write("table.csv", "1,2")
+    assay_inline.write(
+        "code/bench.py",
+        "import assay\n\n@assay.benchmark\ndef read(file='table.csv'):\n    return open(file).read()\n",
+    )
+    words = ("run", "code/bench.py", "--executor", "ray", "--set", "file=table.csv")
+
+    assert "'read' needs 'table.csv'" in assay_inline(*words).refusal
+
+
 def test_a_run_that_needs_no_file_of_the_working_folder_sends_none(assay_inline: AssayInline) -> None:
     with (assay_inline.folder / "large").open("wb") as large:
         large.truncate(300 * 2**20)

@@ -97,6 +97,21 @@ def test_a_share_waits_for_its_resources_as_long_as_a_node_starts_that_has_them(
     assert get_statuses(dispatch.fail_unplaceable(-1.0)) == [Status.HARNESS_ERROR]
 
 
+def test_a_run_without_a_chosen_number_of_workers_uses_the_slots_of_a_node_that_joins(fake: FakeRay) -> None:
+    nodes = [build_node(0)]
+    used = build_fleet()
+    used._cluster.nodes = lambda: list(nodes)  # type: ignore[method-assign]
+    dispatch = Dispatch(used, "module:attempt", iter(build_jobs(9)), 0, 1)
+    list(used.look_for_nodes())
+    list(dispatch.hand_out())
+    assert used.count_at_work() == 2
+
+    nodes.append(build_node(1))
+    list(used.look_for_nodes())
+    list(dispatch.hand_out())
+    assert used.count_at_work() == 4
+
+
 def test_what_a_collect_under_way_took_is_kept_when_a_run_ends(fake: FakeRay) -> None:
     """Such a call is nearly always under way; it is answered before `stop` is, and has most of what arrived."""
     jobs = build_jobs(3)

@@ -14,6 +14,7 @@ from assay.load.build import LoadOptions, bounds_of
 from assay.load.load_shape import load_for
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Load, LoadResult, ObjectiveResult
+from assay.model.load_generator import GeneratorResult
 from assay.spec.load_settings import objectives_of
 
 OPEN = Load(Arrivals.CONSTANT, stages=((10.0, 100.0, 100.0),), seconds=10.0)
@@ -116,6 +117,12 @@ def test_a_worker_that_was_lost_makes_a_load_doubtful(wording: Wording) -> None:
     assert found.warnings[0].startswith("1 of 1 ")
     assert "3 requests" in found.warnings[0]
     wording(found.warnings[0])
+
+
+def test_lost_workers_are_counted_among_those_of_their_generator() -> None:
+    fine = GeneratorResult("a", 2, 500, 500, 0.0002, 0.1, 1e-5)
+    found = judge(workers_lost=1, generators=(fine, replace(fine, node="b", lost="a worker died")))
+    assert found.warnings[0].startswith("1 of 2 ")
 
 
 @pytest.mark.parametrize(

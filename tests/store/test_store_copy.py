@@ -235,6 +235,20 @@ def _label(store: Store, seq: int, author: str, verdict: LabelVerdict) -> None:
         write_labels(connection, [Label(trial, seq, "", author, verdict, "", NOON)])
 
 
+def test_a_run_that_went_on_in_the_copy_is_left_alone(tmp_path: Path) -> None:
+    source, target = (f"sqlite:///{tmp_path / name}" for name in ("a.db", "b.db"))
+    with Store.open(source) as store:
+        store.begin(suite_plan(small_suite(), NOP), ENVIRONMENT, "r1", NOON, current_owner())
+        store.release("r1")
+    copying.copy_database(source, target, _ignore)
+    with Store.open(target) as store:
+        store.reopen("r1", current_owner())
+        store.add("r1", batch(map(execution, range(2))))
+        store.release("r1")
+        with pytest.raises(StoreError, match="'r1' went on there"):
+            copying.copy_database(source, target, _ignore)
+
+
 def test_a_label_that_was_given_again_replaces_the_one_in_the_copy(ends: tuple[str, str]) -> None:
     _fill(ends[0])
     with Store.open(ends[0]) as source:
@@ -325,6 +339,15 @@ def test_a_database_is_not_copied_onto_itself(
     Path("hardlink.db").hardlink_to("a.db")
     with pytest.raises(StoreError, match="both source and target"):
         copying.copy_database("sqlite:///a.db", target, _ignore)
+
+
+def test_a_source_without_our_tables_is_refused_and_gets_none(tmp_path: Path) -> None:
+    (tmp_path / "empty.db").touch()
+    source, target = (f"sqlite:///{tmp_path / name}" for name in ("empty.db", "b.db"))
+    with pytest.raises(StoreError, match="not a database of Assay"):
+        copying.copy_database(source, target, _ignore)
+    assert not (tmp_path / "empty.db").stat().st_size
+    assert not (tmp_path / "b.db").exists()
 
 
 @pytest.mark.parametrize("ways", [("sqlite:///a.db", "sqlite://"), ("sqlite:///:memory:", "sqlite:///b.db")])
@@ -450,6 +473,19 @@ def test_a_process_that_cannot_read_a_file_says_so(tmp_path: Path) -> None:
     file = tmp_path / "a.db"
     with closing(DigestProcess(read_address(f"sqlite:///{file}"))) as process:
         assert process.read(1, 99) is None  # it has no tables
+
+
+def test_the_process_of_a_copy_that_was_killed_ends_without_a_word(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    _fill(url)
+    command = [sys.executable, "-P", "-m", DigestProcess.__module__, url]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
+        process.stdout.close()
+        process.stdin.write(b"1 99\n")
+        process.stdin.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
 
 
 def test_a_copy_that_is_killed_in_the_middle_of_a_trial_is_completed(ends: tuple[str, str]) -> None:

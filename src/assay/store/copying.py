@@ -62,7 +62,7 @@ def copy_database(source: str, target: str, report: Callable[[CopyProgress], Non
     # What is copied is compared, so SQLite need not look up the trial of each row.
     with (
         _explain_errors(from_address, to_address),
-        _open(from_address) as reading,
+        _open(from_address, is_source=True) as reading,
         _open(to_address, foreign_keys=False) as writing,
     ):
         # One transaction reads everything, so that what others store meanwhile does not get half of itself copied.
@@ -115,9 +115,16 @@ def _explain_errors(source: Address, target: Address) -> Iterator[None]:
 
 
 @contextmanager
-def _open(address: Address, *, foreign_keys: bool = True) -> Iterator[sa.Engine]:
+def _open(address: Address, *, foreign_keys: bool = True, is_source: bool = False) -> Iterator[sa.Engine]:
+    """A database at the newest schema, which is made where there is none; a source without one is refused, as nothing is written there."""
     engine = database.connect(address, foreign_keys=foreign_keys)
     try:
+        if is_source:
+            with engine.connect() as connection:
+                if schema.current(connection, address) is None:
+                    raise StoreError(
+                        f"'{address.shown}' is not a database of Assay, so there is nothing to copy."
+                    )
         schema.ensure(engine, address)
         yield engine
     finally:
@@ -249,6 +256,14 @@ class _Copy:
                     f"'{self._address.shown}' holds other data: {len(strange)} of its rows in '{table.name}' are not in the source. "
                     "Copy into an empty database, or remove rows that were deleted from the source since an earlier copy."
                 )
+        later = [
+            run for run, batches in _count_batches(target).items() if batches > self._batches.get(run, 0)
+        ]
+        if later:
+            raise StoreError(
+                f"'{self._address.shown}' holds other data: run '{later[0]}' went on there after it was copied. "
+                "Copy into an empty database, or the other way round."
+            )
 
     def _delete_outdated_trials(self, target: sa.Connection) -> None:
         """Delete trials of runs that continued since an earlier copy; they are copied again."""

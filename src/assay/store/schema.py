@@ -21,6 +21,7 @@ from assay.store import database, faults
 from assay.store.address import Address, read_address
 from assay.store.revisions import HEAD, REVISIONS
 from assay.store.tables import DEFAULT_WORKSPACE, metadata, revision, workspaces
+from assay.text import shell_command
 
 _VIEW_REVISION, _STANDING_REVISION, _TRIGGER_REVISION = "0012", "0004", "0014"
 _WORDS = {
@@ -339,7 +340,8 @@ def _unfit(found: str, address: Address) -> StoreError:
     """The message for a schema of another version: an older one can be upgraded, a newer one cannot be read at all."""
     if found in REVISIONS:
         return StoreError(
-            f"'{address.place}' has the schema {found}, this Assay needs {HEAD}. Upgrade it: assay db upgrade"
+            f"'{address.place}' has the schema {found}, this Assay needs {HEAD}. "
+            f"Upgrade it: {shell_command('db upgrade', options=['--db', address.shown])}"
         )
     return NewerSchema(
         f"'{address.place}' was written by a later version of Assay (schema {found}, this one knows up to {HEAD}). "

@@ -241,8 +241,9 @@ def _check_lost_workers(result: LoadResult, load: Load) -> str | None:
     if not result.workers_lost:
         return None
     lost = result.errors.get("worker_lost", 0)
-    workers = sum(generator.workers for generator in result.generators) or load.workers
-    where = _name_nodes([generator for generator in result.generators if generator.lost])
+    generators = [generator for generator in result.generators if generator.lost]
+    workers = sum(generator.workers for generator in generators) or load.workers
+    where = _name_nodes(generators)
     return (
         f"{count(result.workers_lost)} of {count(workers)} workers of the load generator{where} died: "
         f"what they had reported is counted, but {count(lost)} requests in flight are lost."

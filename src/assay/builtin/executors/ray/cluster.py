@@ -7,6 +7,7 @@ reports nothing, and an address that cannot work is an error within seconds.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import logging
 import os
@@ -14,7 +15,7 @@ import secrets
 import signal
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,9 @@ _STORE_BYTES = 256 * 2**20
 """Object store of a cluster that is started here: it holds the package of files and little else."""
 _LONGEST_FOLDER = 40
 """Ray puts sockets into its temporary folder, and the path of a socket has at most 107 characters."""
+_SETTINGS = b"\x04"
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _SETTINGS + bytes(5)
+"""What a client of HTTP/2 sends first, with an empty frame of settings; a server's first frame is one of settings too (RFC 9113, section 3.4)."""
 _TOKEN_VARIABLES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 _PREFIX = "assay-ray-"
 _OWNER = "owner"
@@ -122,7 +126,9 @@ class Cluster:
     def disconnect(self) -> None:
         import ray
 
-        if self._is_owner:
+        if self._is_owner and ray.is_initialized():
+            if self._head and not self.is_started_here:
+                _stop_listening_to_hung_head(self._head)
             ray.shutdown()
 
     def close(self) -> None:
@@ -156,7 +162,8 @@ def connect(address: str | None, *, cpus: int | None = None) -> Cluster:
             )
         return Cluster(connected, is_owner=False)
     logging.getLogger("ray").setLevel(logging.ERROR)
-    with _keep_signal_handlers():
+    # Ray stores the command line of a driver where everybody with access to the cluster reads it; it may hold the password of a database.
+    with _keep_signal_handlers(), _replace_in_ray("get_entrypoint_name", lambda: "assay"):
         return _join_cluster(address) if address else _start_cluster(cpus)
 
 
@@ -165,10 +172,7 @@ def _join_cluster(address: str) -> Cluster:
 
     _check_answers(address)
     try:
-        with _hide_command_line():
-            ray.init(
-                address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False
-            )
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
     except Exception as error:
         ray.shutdown()
         raise PlanError(_explain_failure(address, error)) from None
@@ -199,20 +203,19 @@ def _is_own_address(host: str) -> bool:
 
 
 @contextlib.contextmanager
-def _hide_command_line() -> Iterator[None]:
-    """Ray stores the command line of a driver where everybody with access to the cluster reads it; it may hold the password of a database."""
+def _replace_in_ray(name: str, function: Callable[..., object]) -> Iterator[None]:
+    """For what Ray has no setting; where another version of it has no such function, Ray does as it is documented."""
     from ray._private import utils
 
-    # There is no setting for it. Where another version of Ray has no such function, it stores the line as documented.
-    original = getattr(utils, "get_entrypoint_name", None)
+    original = getattr(utils, name, None)
     if original is None:
         yield
         return
-    utils.get_entrypoint_name = lambda: "assay"
+    setattr(utils, name, function)
     try:
         yield
     finally:
-        utils.get_entrypoint_name = original
+        setattr(utils, name, original)
 
 
 def _check_answers(address: str) -> None:
@@ -237,10 +240,29 @@ def _check_answers(address: str) -> None:
 
 
 def _connect_to(address: str) -> None:
-    """OSError where nothing listens."""
+    """OSError where nothing listens, or where what listens does not begin to speak HTTP/2, as the head of a cluster does at once."""
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS):
-        pass
+    with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS) as connection:
+        if os.environ.get("RAY_USE_TLS", "").lower() in ("1", "true"):
+            return
+        connection.sendall(_PREFACE)
+        frame = connection.recv(9)
+    if frame[3:4] != _SETTINGS:
+        raise ConnectionError(errno.EPROTO, "what listens there is not the head of a Ray cluster")
+
+
+def _stop_listening_to_hung_head(address: str) -> None:
+    """Where the head accepts connections but answers nothing, Ray would wait without end for its subscriptions to be cancelled."""
+    from ray._private import worker
+
+    try:
+        _connect_to(address)
+    except TimeoutError:
+        for name in ("gcs_error_subscriber", "gcs_log_subscriber", "listener_thread", "logger_thread"):
+            if hasattr(worker.global_worker, name):
+                delattr(worker.global_worker, name)
+    except OSError:
+        pass  # a head that has ended keeps nobody waiting
 
 
 def _explain_failure(address: str, error: Exception) -> str:
@@ -271,18 +293,17 @@ def _start_cluster(cpus: int | None) -> Cluster:
     try:
         _lock(folder)
         variables = _protect(folder)
-        with _hide_command_line():
-            ray.init(
-                address="local",
-                num_cpus=cpus or len(os.sched_getaffinity(0)),
-                object_store_memory=_STORE_BYTES,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                configure_logging=False,
-                _temp_dir=folder,
-                _system_config={"enable_metrics_collection": False},
-            )
+        ray.init(
+            address="local",
+            num_cpus=cpus or len(os.sched_getaffinity(0)),
+            object_store_memory=_STORE_BYTES,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            configure_logging=False,
+            _temp_dir=folder,
+            _system_config={"enable_metrics_collection": False},
+        )
     except BaseException as error:
         ray.shutdown()
         Cluster("local", folder, is_owner=False, variables=variables).close()
@@ -345,11 +366,12 @@ def _protect(folder: str) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def _keep_signal_handlers() -> Iterator[None]:
-    """Keep our signal handlers: Ray installs its own, but Ctrl-C and SIGTERM must still reach the run."""
+    """Keep our signal handlers: Ray installs its own, but Ctrl-C and SIGTERM must still reach the run, also while Ray connects."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in numbers}
     try:
-        yield
+        with _replace_in_ray("set_sigterm_handler", lambda handler: None):
+            yield
     finally:
         with contextlib.suppress(ValueError):  # not in the main thread, where Ray cannot have changed them
             for number, handler in before.items():

@@ -50,12 +50,13 @@ POLL_SECONDS = 0.05
 
 
 class Ray:
-    """Up to `workers` processes at a time on the nodes of a cluster; 0 is as many as the cluster has slots."""
+    """Up to `workers` processes at a time on the nodes of a cluster; 0 is as many as it has slots, which changes as nodes join and leave."""
 
     def __init__(
         self, workers: int, cluster: Cluster | None = None, package: Package | None = None, cut: int = 1
     ) -> None:
         self._workers = workers
+        self._slots_at_start = 1
         self._cluster = cluster
         self._package = package or Package(Layout(), b"")
         self._variables: Mapping[str, str] = {}
@@ -72,8 +73,8 @@ class Ray:
         cluster = _connect(known)
         try:
             _refuse_impossible(plan, cluster.nodes())
-            slots = sum(node.slots for node in cluster.nodes())
-            executor = cls(plan.parallelism or max(1, slots), cluster, package)
+            executor = cls(plan.parallelism, cluster, package)
+            executor._slots_at_start = max(1, sum(node.slots for node in cluster.nodes()))
             executor._cut = count_sharers(plan, executor.workers, cluster.nodes())
             executor._variables = select_variables(plan, os.environ)
             executor._node_seconds = known.get("node_timeout", NODE_SECONDS)
@@ -101,7 +102,7 @@ class Ray:
 
     @property
     def workers(self) -> int:
-        return self._workers
+        return self._workers or self._slots_at_start
 
     def describe(self) -> str:
         """For the user, before the run begins."""
@@ -172,11 +173,13 @@ class Dispatch:
     """Which job is where: draws jobs, sends shares of them to nodes, and takes in what comes back."""
 
     def __init__(self, fleet: Fleet, attempt: str, jobs: Iterator[Job], workers: int, cut: int) -> None:
+        """With 0 workers, as many at a time as the nodes have slots."""
         self.fleet = fleet
         self._attempt = attempt
         self._queues = NodeQueues(jobs)
         self._round_nodes = RoundNodes()
         self._workers = workers
+        self._has_limit = workers > 0
         self._cut = cut
         self._numbers = 0
         self._drawn: SharedJob | None = None
@@ -197,6 +200,8 @@ class Dispatch:
         for share in [share for share in self._waiting if share.is_over]:
             self._waiting.remove(share)
             yield from share.finish()
+        if not self._has_limit:
+            self._workers = self.fleet.count_slots()
         orders: dict[str, list[WorkShare]] = {}
         while self.fleet.count_at_work() < self._workers and (found := self._match()) is not None:
             share, node = found

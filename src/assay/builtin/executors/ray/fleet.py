@@ -175,6 +175,9 @@ class Fleet:
     def count_at_work(self) -> int:
         return sum(len(node.at_work) for node in self.nodes.values())
 
+    def count_slots(self) -> int:
+        return sum(node.node.slots for node in self.nodes.values())
+
     def may_have(self, needs: Mapping[str, float]) -> bool:
         """Whether a node that is in use has so much, or one where an actor is being started for the first time."""
         starting = [actor.node for actor in self._starting if not self._deaths[actor.node.id]]

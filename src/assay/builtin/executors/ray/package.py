@@ -169,7 +169,9 @@ def _outside(value: Any, folder: Path, roots: Sequence[str]) -> Iterator[str]:
             is_missing = Path(place).exists() and _is_left_out(place[len(root) :])
         else:
             is_there = Path(place).exists() or Path(f"{place}.py").exists()
-            is_missing = os.sep in text and is_there and not _is_installed(place)
+            # A word that is also the name of a folder here, say, is no path; the name of a file with its extension is.
+            is_path = os.sep in text or (bool(Path(text).suffix) and Path(place).is_file())
+            is_missing = is_path and is_there and not _is_installed(place)
         if is_missing:
             yield text
 
