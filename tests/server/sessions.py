@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.cookies import SimpleCookie
 from urllib.parse import urlencode, urlsplit
@@ -24,7 +24,7 @@ class Session:
     """Of the pages that send the forms; by default the server itself."""
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> Answer:
-        return self.service.request("GET", path, headers=self._headers(headers))
+        return ask_in_turn(lambda: self.service.request("GET", path, headers=self._headers(headers)))
 
     def send(self, path: str, headers: Mapping[str, str] | None = None, /, **fields: object) -> Answer:
         """A form; its token is the one of the session unless the fields have another."""
@@ -37,12 +37,7 @@ class Session:
         return {**host, **cookie, **(more or {})}
 
     def log_in(self, key: str, **fields: object) -> Answer:
-        """Waits where the server says that there were too many attempts: all tests come from one address."""
-        for _ in range(50):
-            answer = self.send("/login", key=key, **fields)
-            if answer.status != 429:
-                break
-            time.sleep(0.2)
+        answer = ask_in_turn(lambda: self.send("/login", key=key, **fields))
         found = SimpleCookie(header(answer, "set-cookie")).get("assay_session")
         self.cookie = found.value if found else ""
         return answer
@@ -55,6 +50,16 @@ class Session:
         )
         assert found, "the page has no form of this session"
         return found[1]
+
+
+def ask_in_turn(ask: Callable[[], Answer]) -> Answer:
+    """Ask again while the server says that there were too many attempts without a key: all tests come from one address."""
+    for _ in range(50):
+        answer = ask()
+        if answer.status != 429:
+            break
+        time.sleep(0.2)
+    return answer
 
 
 def header(answer: Answer, name: str) -> str:

@@ -97,6 +97,8 @@ def test_validate_tells_what_a_sound_suite_and_a_file_of_agents_hold(
     assert done.code == 0
     told = {line.partition(": ")[0]: re.findall(r"\d+", line) for line in done.out.splitlines()}
     assert told == {"bare.yaml": ["1", "3"], "agents.yaml": ["2"]}
+    assert "assay run bare.yaml --agent NAME" in done.err
+    assert "assay agent add agents.yaml" in assay_inline("validate", "agents.yaml").err
     wording(done.out)
 
 

@@ -48,8 +48,17 @@ def validate(session: Session, files: tuple[str, ...]) -> int:
         session.say(f"{format_count(len(mistakes), 'mistake')}.")
         session.next("assay list experiments --params", "assay schema spec")
         return 2
-    session.next(shell_command("run", files[0]), shell_command("run", files[0], options=["--dry-run"]))
+    session.next(*_suggest(files[0], fine[files[0]].contents))
     return 0
+
+
+def _suggest(file: str, contents: str) -> tuple[str, ...]:
+    """Commands that can do something with a file."""
+    if contents == "agents":
+        return (shell_command("agent add", file),)
+    if contents == "suite without agents":
+        return (shell_command("run", file, options=["--agent", "NAME"]),)
+    return shell_command("run", file), shell_command("run", file, options=["--dry-run"])
 
 
 def _check_files(session: Session, files: tuple[str, ...]) -> tuple[dict[str, Checked], list[Mistake]]:

@@ -198,12 +198,15 @@ def check(target: str, settings: Settings, store: Store | None = None) -> Checke
     """What a spec, a suite or a file of agents holds, if all of it is fine."""
     contents = contents_of(Path(target))
     summary = _summary(target, contents, settings, store)
-    return Checked(summary, find_case_warnings(target, settings) if contents != "agents" else ())
+    warnings = find_case_warnings(target, settings) if contents != "agents" else ()
+    return Checked(contents, summary, warnings)
 
 
 class Checked(NamedTuple):
     """A file without mistakes: what it holds, in a few words, and what is odd about it."""
 
+    contents: str
+    """What it is for: see `contents_of`."""
     summary: str
     warnings: tuple[Mistake, ...]
 
