@@ -33,7 +33,7 @@ READING = """\
 
 - **Writers**: batches of 500 executions with one metric each, as runs of code experiments store them, through the store into PostgreSQL as it is
   installed; several writers are processes of their own. Server and writers share the machine, so four of them either store twice as much as one, or use at least 95 %
-  of the CPU time that other programs leave, which is what then limits them: both are measured, the CPU time of every process of PostgreSQL included.
+  of the CPU time that other programs and waiting for the disk leave, which is what then limits them: both are measured, the CPU time of every process of PostgreSQL included.
   The remark says how many cores that was; on a busy machine the second says little.
 - **Copies**: the whole command, its verification included, by the wall clock. Executions with one metric are held to 50,000 a second. Those of a suite, with 8
   metrics and an output, are nine rows each: `assay db copy` copies fewer than 50,000 of them a second, and so does the bare driver, which only stores rows that it

@@ -41,7 +41,7 @@ class Written:
     server: float
     """CPU seconds of PostgreSQL for an execution."""
     left: float
-    """How many cores other programs left to writers and server."""
+    """How many cores other programs and the disk left to writers and server."""
 
     @property
     def used(self) -> float:
@@ -94,7 +94,7 @@ def _describe(times: Figure, used: Figure, together: Sequence[Written]) -> str:
     left = figure([found.left for found in together]).value
     return (
         f"Judged by {by}: four writers stored {in_unit(times.value, 'times')} as much as one, and they and PostgreSQL "
-        f"used {in_unit(used.value, 'share')} of the {left:.2f} of {os.cpu_count()} cores that other programs left."
+        f"used {in_unit(used.value, 'share')} of the {left:.2f} of {os.cpu_count()} cores that other programs and the disk left."
     )
 
 
@@ -145,9 +145,8 @@ def _read_cpu(server: psutil.Process) -> float:
 
 
 def _read_idle() -> float:
-    """Seconds that all cores together had nothing to do, or waited for the disk."""
-    times = psutil.cpu_times()
-    return float(times.idle + getattr(times, "iowait", 0.0))
+    """Seconds that all cores together had nothing to do. Waiting for the disk is not among them: that is a limit of the machine, too."""
+    return float(psutil.cpu_times().idle)
 
 
 def main() -> None:
