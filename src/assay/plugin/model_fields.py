@@ -1,11 +1,36 @@
-"""What pydantic models say of their fields: the names under which each may be written, and the models within them."""
+"""Pydantic models: the base of our own, and what models say of their fields: the names under which each may be written, and the
+models within them."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any, get_args
 
-from pydantic import AliasChoices, BaseModel
+from pydantic import AliasChoices, BaseModel, ConfigDict
+
+_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
+
+
+class OwnModel(BaseModel):
+    """A model that is built when it is first used, as most commands need one or two, and without pydantic's plug-ins.
+
+    Those are for the user's models. To find them, pydantic reads the metadata of every installed package, which takes longer
+    than building the model.
+    """
+
+    model_config = ConfigDict(defer_build=True)
+
+    @classmethod
+    def model_rebuild(cls, **options: Any) -> bool | None:
+        before = os.environ.get(_PLUGINS)
+        os.environ[_PLUGINS] = "__all__"
+        try:
+            return super().model_rebuild(**options)
+        finally:
+            del os.environ[_PLUGINS]
+            if before is not None:
+                os.environ[_PLUGINS] = before
 
 
 def names_of(section: type[BaseModel], field: str) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from assay.errors import PlanError, known_names
 from assay.plugin.documentation import documentation_of
 from assay.plugin.experiment import experiment_class
 from assay.plugin.faults import group_by_place, problem_and_hint
-from assay.plugin.model_fields import find_siblings
+from assay.plugin.model_fields import OwnModel, find_siblings
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def signature_model(member: Any, without: Collection[str] = ()) -> type[BaseMode
     with warnings.catch_warnings():
         # A param may be called `json` or `copy`; nobody asks the model for its methods of those names.
         warnings.filterwarnings("ignore", message="Field name .* shadows", category=UserWarning)
-        return create_model("Params", __config__=config, **fields)
+        return create_model("Params", __base__=OwnModel, __config__=config, **fields)
 
 
 def _hint(callable_: Any, parameter: inspect.Parameter) -> Any:

@@ -7,7 +7,6 @@ the run (`RunSection`) and those of an experiment (`ExperimentEntry`), which may
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Annotated, Any, Literal
 
@@ -21,36 +20,13 @@ from pydantic import (
 )
 
 from assay.model.settings import ResourceRequest
-from assay.plugin.model_fields import names_of
-
-_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
-
-
-class OwnModel(BaseModel):
-    """A model that is built when it is first used, as most commands need one or two, and without pydantic's plug-ins.
-
-    Those are for the user's models. To find them, pydantic reads the metadata of every installed package, which takes longer
-    than building the model.
-    """
-
-    model_config = ConfigDict(strict=True, defer_build=True)
-
-    @classmethod
-    def model_rebuild(cls, **options: Any) -> bool | None:
-        before = os.environ.get(_PLUGINS)
-        os.environ[_PLUGINS] = "__all__"
-        try:
-            return super().model_rebuild(**options)
-        finally:
-            del os.environ[_PLUGINS]
-            if before is not None:
-                os.environ[_PLUGINS] = before
+from assay.plugin.model_fields import OwnModel, names_of
 
 
 class Section(OwnModel):
     """The base of all sections: unknown keys, NaN and values of another type are refused, and `1` is not taken for `true`."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
 def no_items() -> list[Any]:
@@ -190,7 +166,7 @@ class ResourcesSection(Section):
 class InstrumentSection(OwnModel):
     """An instrument by name; the other keys are its options."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(strict=True, extra="allow")
 
     name: str = Field(
         description="Name of the instrument; see the reference of instruments.", examples=["psutil"]
