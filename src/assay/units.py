@@ -148,8 +148,8 @@ def and_list(names: Sequence[str], most: int | None = None) -> str:
     ('', 'a', 'a, b and c', 'a, b, c, d and 2 more')
     """
     left = len(names) - most if most is not None else 0
-    shown = [*names[:most], f"{left} more"] if left > 0 else list(names)
-    return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
+    parts = [*names[:most], f"{left} more"] if left > 0 else list(names)
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -246,7 +246,7 @@ def test_the_results_of_a_few_nodes_are_taken_in_at_one_turn(
     list(used.look_for_nodes())
     for number, node in enumerate(used.nodes.values()):
         node.listen()
-        node.asked = float(-number)
+        node.asked_at = float(-number)
         answer(node.pending, NodeResults([], []))
 
     assert [node.name for node, _ in used.collect(0.0)] == ["n2", "n1"]

@@ -48,13 +48,13 @@ def watched() -> tuple[Tally, InFlight]:
         tally.add(
             0, chunk(at, 5 if is_bad else 10, 5 if is_bad else 0, 0.2 if is_bad else 0.1, 9 if is_bad else 3)
         )
-        history.add(tally.pulse())
+        history.add(tally.read_progress())
     return tally, history
 
 
 def found() -> dict[str, ViewLine]:
     tally, history = watched()
-    return {line.name: line for line in view_lines(tally.pulse(), tally, LOAD, history, room=60)}
+    return {line.name: line for line in view_lines(tally.read_progress(), tally, LOAD, history, room=60)}
 
 
 def test_figures_are_those_of_the_last_seconds(wording: Wording) -> None:
@@ -83,7 +83,7 @@ def test_it_fits_a_narrow_terminal() -> None:
     for width in (40, 80, 200):
         console = Console(width=width)
         with console.capture() as shown:
-            console.print(picture(tally.pulse(), tally, LOAD, history, width))
+            console.print(picture(tally.read_progress(), tally, LOAD, history, width))
         text = shown.get().splitlines()
         assert all(len(line) <= width for line in text)
         assert len(text) == len(found())
@@ -98,6 +98,6 @@ def test_the_history_is_cleared_by_the_next_load_and_bounded() -> None:
     assert history.between(0.25, 0.5) is None
     fresh = Tally()
     fresh.add(0, chunk(0.3, 1, 0, 0.1, in_flight=1))
-    history.add(fresh.pulse())
+    history.add(fresh.read_progress())
     assert history.between(3.5, 3.75) is None
     assert history.between(0.25, 0.5) == 1

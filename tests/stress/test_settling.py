@@ -37,7 +37,7 @@ def bench(*latencies: tuple[float, ...]) -> Any:
 
 
 def test_an_agent_that_answers_as_in_calm_later_has_recovered_and_is_not_dead() -> None:
-    found = measure_recovery(LATE, bench((5.0, 5.0, 0.1), (0.1, 0.1, 0.1)), patience=10.0)
+    found = measure_recovery(LATE, bench((5.0, 5.0, 0.1), (0.1, 0.1, 0.1)), timeout=10.0)
     assert found.is_recovered
     assert not found.is_dead
     assert found.recovery is not None
@@ -47,7 +47,7 @@ def test_an_agent_that_answers_as_in_calm_later_has_recovered_and_is_not_dead() 
 
 @pytest.mark.parametrize("latencies", [(), (5.0, 5.0, 5.0)])
 def test_one_that_does_not_stays_what_it_was_found_to_be(latencies: tuple[float, ...]) -> None:
-    found = measure_recovery(LATE, bench(latencies), patience=0.5)
+    found = measure_recovery(LATE, bench(latencies), timeout=0.5)
     assert found == LATE
     assert "high_load" in aftermath_of(found)[0]
 
@@ -57,7 +57,7 @@ def test_a_finding_is_kept_when_the_wait_is_interrupted() -> None:
         raise Interrupted
 
     stopped: Any = RuleBench(interrupted)
-    assert measure_recovery(LATE, stopped, patience=5.0) == LATE
+    assert measure_recovery(LATE, stopped, timeout=5.0) == LATE
 
 
 def test_the_next_scenario_does_not_find_the_queue_of_the_one_before(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from assay.analysis.estimates.scorer_failures import scorer_doubts
 from assay.analysis.estimates.treatment import (
     alike_but_for,
     find_twin,
+    find_unreported_settings,
     identical_arms,
     settings_not_taken,
-    settings_not_told,
 )
 from assay.model import (
     AxisEffect,
@@ -166,12 +166,12 @@ def _check_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
 
 def _check_unreported_settings(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
     """Warn once for all trials about settings that the server does not report, as that depends on the server alone."""
-    names = dict.fromkeys(name for trial in trials for name in settings_not_told(trial))
+    names = dict.fromkeys(name for trial in trials for name in find_unreported_settings(trial))
     if names:
-        told = ", ".join(f"'{name}'" for name in names)
+        settings = ", ".join(f"'{name}'" for name in names)
         yield Doubt(
             "setting-not-told",
-            f"The system under test does not report {told}, so it is unknown whether the setting was applied.",
+            f"The system under test does not report {settings}, so it is unknown whether the setting was applied.",
         )
 
 
@@ -198,8 +198,8 @@ def _check_early_end(trial: TrialReport) -> Iterator[Doubt]:
     missing, plan = count_without_result(trial).missing, trial.stored.trial
     if (reason := trial.stored.cut_short) and (missing or not plan.is_plan_known):
         planned = plan.number_of_planned_executions
-        told = f"; {missing:,} of {count(planned)} never ran" if missing else ""
-        yield Doubt("stopped", f"The trial stopped early: {reason}{told}", trial=trial.name)
+        remainder = f"; {missing:,} of {count(planned)} never ran" if missing else ""
+        yield Doubt("stopped", f"The trial stopped early: {reason}{remainder}", trial=trial.name)
 
 
 def _check_missing_executions(run: Run, trials: Sequence[TrialReport]) -> Iterator[Doubt]:
@@ -211,10 +211,10 @@ def _check_missing_executions(run: Run, trials: Sequence[TrialReport]) -> Iterat
         lacking = count_without_result(trial)
         if lacking.total:
             parts = [(lacking.missing, "missing"), (lacking.harness_errors, "harness errors")]
-            told = ", ".join(f"{count(number)} {what}" for number, what in parts if number)
+            reasons = ", ".join(f"{count(number)} {what}" for number, what in parts if number)
             yield Doubt(
                 "incomplete",
-                f"{count(lacking.total)} of {count(lacking.planned)} planned executions have no result ({told}).",
+                f"{count(lacking.total)} of {count(lacking.planned)} planned executions have no result ({reasons}).",
                 f"Run them: assay run --resume {run.id}",
                 trial.name,
             )
@@ -252,8 +252,8 @@ def _failures(trial: TrialReport) -> Iterator[Doubt]:
     missing = {status: number for status, number in trial.counts.items() if status != "ok" and number}
     if not missing:
         return
-    told = ", ".join(f"{count(number)} {status}" for status, number in missing.items())
-    message = f"{count(total - trial.ok)} of {count(total)} measured executions were not ok ({told}).{_first_error(trial)}"
+    statuses = ", ".join(f"{count(number)} {status}" for status, number in missing.items())
+    message = f"{count(total - trial.ok)} of {count(total)} measured executions were not ok ({statuses}).{_first_error(trial)}"
     if trial.ok:
         yield Doubt("failures", message, "", trial.name)
     else:
@@ -296,27 +296,31 @@ def budget_doubts(run: Run, trials: Sequence[TrialReport]) -> Iterator[Doubt]:
     if run.budget.usd is None and run.budget.tokens is None:
         return
     for trial in (candidate for candidate in trials if candidate.stored.trial.agent_use is not None):
-        made = [(e.status is Status.OK, e.measurements) for e in trial.executions if e.status.is_settled]
-        judged = [measured for _, measured in made if _CALLS in measured]
+        executions = [
+            (e.status is Status.OK, e.measurements) for e in trial.executions if e.status.is_settled
+        ]
+        judged = [measured for _, measured in executions if _CALLS in measured]
         if run.budget.usd is not None:
             # If the agent is free, its failures cost nothing either.
-            is_free = _is_free(made)
-            unpriced = sum("usd" not in measured and (is_ok or not is_free) for is_ok, measured in made)
-            yield from _doubt(trial, "the agent's cost", unpriced, len(made), _PRICE)
+            is_free = _is_free(executions)
+            unpriced = sum("usd" not in measured and (is_ok or not is_free) for is_ok, measured in executions)
+            yield from _doubt(trial, "the agent's cost", unpriced, len(executions), _PRICE)
             yield from _doubt(trial, "the judge's cost", _lacking(_USD, judged), len(judged), _PRICE)
         if run.budget.tokens is not None:
-            uncounted = 0 if _is_free(made) else _lacking("tokens", [measured for _, measured in made])
-            yield from _doubt(trial, "the agent's use of tokens", uncounted, len(made))
+            uncounted = (
+                0 if _is_free(executions) else _lacking("tokens", [measured for _, measured in executions])
+            )
+            yield from _doubt(trial, "the agent's use of tokens", uncounted, len(executions))
             yield from _doubt(trial, "the judge's use of tokens", _lacking(_TOKENS, judged), len(judged))
 
 
-_Made = Sequence[tuple[bool, Mapping[str, float]]]
+_Executions = Sequence[tuple[bool, Mapping[str, float]]]
 """For each settled execution, whether it was ok, and its measurements."""
 
 
-def _is_free(made: _Made) -> bool:
+def _is_free(executions: _Executions) -> bool:
     """Whether all costs that are known are 0."""
-    costs = [measured["usd"] for _, measured in made if "usd" in measured]
+    costs = [measured["usd"] for _, measured in executions if "usd" in measured]
     return bool(costs) and not any(costs)
 
 

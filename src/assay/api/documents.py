@@ -79,10 +79,10 @@ def _compare_two(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -
 
 def _all_pairs(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
     chosen = comparing.find_sides(store, sides, given.get("suite"))
-    made = comparing.all_pairs(store, sides, sides=chosen)
-    document = all_pairs_document(made, dict(zip(sides, chosen.reports, strict=True)), chosen.doubts)
+    matrix = comparing.all_pairs(store, sides, sides=chosen)
+    document = all_pairs_document(matrix, dict(zip(sides, chosen.reports, strict=True)), chosen.doubts)
     return ComparisonResult(
-        document, "agent_comparison_matrix", lambda console: print_all_pairs(made, sides, chosen, console)
+        document, "agent_comparison_matrix", lambda console: print_all_pairs(matrix, sides, chosen, console)
     )
 
 
@@ -118,7 +118,7 @@ def _gate(run: str, given: Mapping[str, Any]) -> Gate:
     """The gate that `assay gate` makes of the same options."""
     width = given.get("tolerance")
     tolerances = Tolerances(None, width) if isinstance(width, Mapping) else Tolerances(width, {})
-    asked: dict[str, Any] = {
+    criteria: dict[str, Any] = {
         "metrics": as_list(given.get("metrics")),
         "tolerances": tolerances,
         "max_lost": given.get("max_lost"),
@@ -129,20 +129,20 @@ def _gate(run: str, given: Mapping[str, Any]) -> Gate:
             run,
             given.get("baseline"),
             given.get("require", ()),
-            lambda baseline: _compare_with(store, run, baseline, asked, given),
+            lambda baseline: _compare_with(store, run, baseline, criteria, given),
             # Whoever gives one of these asks for a comparison: requirements alone would be a gate that ignores them.
             needs_baseline=bool({"metrics", "tolerance", "max_lost", "rerun_baseline"} & given.keys()),
         )
 
 
 def _compare_with(
-    store: Store, run: str, baseline: str, asked: Mapping[str, Any], given: Mapping[str, Any]
+    store: Store, run: str, baseline: str, criteria: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Gate:
     if not given.get("rerun_baseline"):
-        return gate_refs(store, run, baseline, **asked)
+        return gate_refs(store, run, baseline, **criteria)
     from assay.pipeline.rerun import rerun_gate
 
-    judge = partial(gate_sides, **asked)
+    judge = partial(gate_sides, **criteria)
     return rerun_gate(
         store, run, baseline, judge, lambda plan: watching(plan, given), given.get("repetitions")
     )

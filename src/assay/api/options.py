@@ -217,10 +217,10 @@ def _problems(function: str, given: Mapping[str, Any], error: ValidationError) -
     for problem in error.errors(include_url=False):
         problems.setdefault(str(problem["loc"][0]), []).append(problem["msg"])
     for name, messages in problems.items():
-        shown = repr(given[name])
+        text = repr(given[name])
         accepted = f"should be {_ACCEPTED.get(name, 'one text, or a list of texts')}"
         what = messages[0].removeprefix("Input ") if len(messages) == 1 else accepted
-        yield f"{function}({name}={shown[:60]}): {name} {what}."
+        yield f"{function}({name}={text[:60]}): {name} {what}."
 
 
 def as_list(value: Any) -> list[Any]:

@@ -118,15 +118,15 @@ def _run(target: str | None, given: Mapping[str, Any]) -> RunResult:
             interrupted = store.run(given["resume"])
             count = sum(store.progress(interrupted.id).values())
             with watching(running.plan_of(interrupted, store), given, count) as watch:
-                done = running.resume(interrupted.id, store, watch, _budget(given))
+                run = running.resume(interrupted.id, store, watch, _budget(given))
         else:
-            done = _run_new(target, given, settings, store)
-        report = report_of(store, done.id)
-        folder = Path(given.get("out") or done.output_dir or f"report-{done.id}")
+            run = _run_new(target, given, settings, store)
+        report = report_of(store, run.id)
+        folder = Path(given.get("out") or run.output_dir or f"report-{run.id}")
         files = write_reports(report, formats, folder) if formats else []
     # Results and reports are written by now. In Python, Ctrl-C is an exception, and a caller in a loop has to see it.
-    if done.state is RunState.INTERRUPTED:
-        raise KeyboardInterrupt(f"Run '{done.id}' was interrupted. Resume it: run(resume='{done.id}')")
+    if run.state is RunState.INTERRUPTED:
+        raise KeyboardInterrupt(f"Run '{run.id}' was interrupted. Resume it: run(resume='{run.id}')")
     return RunResult(report, tuple(files))
 
 

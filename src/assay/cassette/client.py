@@ -65,11 +65,11 @@ class ReplayClient(HttpClient):
         return Replayed(_renumber_answer(exchange, document), self._pace)
 
 
-def _renumber_answer(exchange: RecordedExchange, asked: Any) -> RecordedExchange:
+def _renumber_answer(exchange: RecordedExchange, request: Any) -> RecordedExchange:
     """The exchange with the id of this request in its answer: agents over HTTP number requests, and answers repeat the number."""
-    if not (isinstance(asked, Mapping) and isinstance(exchange.body, Mapping)):
+    if not (isinstance(request, Mapping) and isinstance(exchange.body, Mapping)):
         return exchange
-    before, now = exchange.body.get("id"), asked.get("id")
+    before, now = exchange.body.get("id"), request.get("id")
     if before == now or before is None:
         return exchange
     number = re.compile(rf'("id"\s*:\s*){re.escape(json.dumps(before))}')

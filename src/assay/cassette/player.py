@@ -36,19 +36,19 @@ class Player:
         self._redaction = ExchangeRedaction(known_secrets() if known is None else known)
         self._sent = ExchangeRedaction(Redaction())
         """Removes the API keys that this program sends."""
-        self._alike: dict[str, list[RecordedExchange]] = {}
+        self._by_key: dict[str, list[RecordedExchange]] = {}
         for exchange in exchanges:
             # Redacted again: what is a secret today may be in a cassette of before.
             path, body = (
                 self._redaction.redact_path(exchange.path),
                 self._redaction.redact_body(exchange.body),
             )
-            self._alike.setdefault(self._key(exchange.method, path, body), []).append(exchange)
+            self._by_key.setdefault(self._key(exchange.method, path, body), []).append(exchange)
         # A replay may well have another secret than the recording: any word may stand in the place of each.
         any_word = rf'(?:[^\s"\\]|\\.){{{SHORTEST},}}'
         self._redacted = {
             key: re.compile(any_word.join(map(re.escape, key.split(REDACTED))))
-            for key in self._alike
+            for key in self._by_key
             if REDACTED in key
         }
         self._used: Counter[str] = Counter()
@@ -62,15 +62,15 @@ class Player:
         """The recording to answer with; None where there is none, and then `misses` says why."""
         path, body = self._redaction.redact_path(path), self._redaction.redact_body(body)
         key = self._find_recorded_key(method, path, body)
-        alike = self._alike.get(key, [])
+        exchanges = self._by_key.get(key, [])
         # Counted also where nothing is left: each further time is a miss of its own, and the message says how many there were.
         turn = self._used[key]
         self._used[key] += 1
-        if turn < len(alike):
-            return alike[turn]
-        if alike and self._is_lenient:
-            return alike[-1]
-        self.misses.append(self._describe_miss(method, path, body, len(alike)))
+        if turn < len(exchanges):
+            return exchanges[turn]
+        if exchanges and self._is_lenient:
+            return exchanges[-1]
+        self.misses.append(self._describe_miss(method, path, body, len(exchanges)))
         return None
 
     def _find_recorded_key(self, method: str, path: str, body: Any) -> str:
@@ -78,11 +78,11 @@ class Player:
         whole = self._key(method, path, body)
         cleaned = self._key(method, self._sent.redact_path(path), self._sent.redact_body(body))
         for key in (cleaned, whole):
-            if key in self._alike:
+            if key in self._by_key:
                 return key
         # The slow way, a pattern for every recording with a removed secret, only where neither key is known.
         similar = [key for key, pattern in self._redacted.items() if pattern.fullmatch(whole)]
-        unused = (key for key in similar if self._used[key] < len(self._alike[key]))
+        unused = (key for key in similar if self._used[key] < len(self._by_key[key]))
         return next(unused, similar[0] if similar else whole)
 
     def _key(self, method: str, path: str, body: Any) -> str:
@@ -120,12 +120,12 @@ def _essence(body: Any) -> Any:
     return kept
 
 
-def _difference(recorded: Any, asked: Any) -> str:
+def _difference(recorded: Any, request: Any) -> str:
     """Which keys differ, where both are mappings."""
-    if not (isinstance(recorded, Mapping) and isinstance(asked, Mapping)):
+    if not (isinstance(recorded, Mapping) and isinstance(request, Mapping)):
         return ""
-    recorded, asked = _essence(recorded), _essence(asked)
-    keys = sorted(k for k in {*recorded, *asked} if recorded.get(k) != asked.get(k))
+    recorded, request = _essence(recorded), _essence(request)
+    keys = sorted(k for k in {*recorded, *request} if recorded.get(k) != request.get(k))
     return f"They differ in: {', '.join(map(str, keys))}." if keys else ""
 
 

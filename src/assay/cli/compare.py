@@ -177,22 +177,22 @@ def _compare_all(session: Session, request: CompareRequest) -> int:
     sides = request.sides
     with session.store() as store:
         chosen = comparing.find_sides(store, sides, request.suite)
-        made = comparing.all_pairs(store, sides, sides=chosen)
+        matrix = comparing.all_pairs(store, sides, sides=chosen)
     if request.formats:
         from assay.report.pages.board import matrix_page
         from assay.report.sides import side_lines
 
-        page = matrix_page([made], "compare", side_lines(sides, chosen.reports))
+        page = matrix_page([matrix], "compare", side_lines(sides, chosen.reports))
         write(session, replace(page, warnings=(*page.warnings, *chosen.doubts)), request.formats, request.out)
         return 0
     if session.is_json:
         from assay.report.documents.leaderboard import all_pairs_document
 
-        session.emit(all_pairs_document(made, dict(zip(sides, chosen.reports, strict=True)), chosen.doubts))
+        session.emit(all_pairs_document(matrix, dict(zip(sides, chosen.reports, strict=True)), chosen.doubts))
         return 0
     from assay.report.console.board import print_all_pairs
 
-    print_all_pairs(made, sides, chosen, session.console())
+    print_all_pairs(matrix, sides, chosen, session.console())
     session.next(shell_command("compare", *map(str, sides[:2])), "assay leaderboard")
     return 0
 

@@ -62,10 +62,14 @@ def _place(trace: TracebackType | None) -> str:
     frames = traceback.extract_tb(trace)
     if not frames:
         return "unknown"
-    ours = next((frame for frame in reversed(frames) if frame.filename.startswith(_PACKAGE)), None)
+    own_frame = next((frame for frame in reversed(frames) if frame.filename.startswith(_PACKAGE)), None)
     last = frames[-1]
-    places = [f"assay/{ours.filename.removeprefix(_PACKAGE)}:{ours.lineno} in {ours.name}"] if ours else []
-    if last is not ours:
+    places = (
+        [f"assay/{own_frame.filename.removeprefix(_PACKAGE)}:{own_frame.lineno} in {own_frame.name}"]
+        if own_frame
+        else []
+    )
+    if last is not own_frame:
         places.append(f"{last.filename}:{last.lineno} in {last.name}")
     return ", called ".join(places)
 

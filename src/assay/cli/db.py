@@ -187,7 +187,7 @@ def _tell_copied(session: Session) -> Callable[[CopyProgress], None]:
         nonlocal last_message
         if time.monotonic() - last_message >= TELL_EVERY_SECONDS:
             last_message = time.monotonic()
-            done = f"{count(progress.executions)} of {count(progress.of_executions)}"
-            session.say(f"{done} executions copied and compared")
+            amount = f"{count(progress.executions)} of {count(progress.of_executions)}"
+            session.say(f"{amount} executions copied and compared")
 
     return tell

@@ -101,7 +101,7 @@ def gate(
     if options["repetitions"] is not None and not options["is_rerun"]:
         raise click.UsageError("--repetitions works only with --rerun-baseline; without it nothing is run.")
     tolerances = tolerances_of(widths)
-    asked = (widths, options["metrics"], options["max_lost"] is not None, options["is_rerun"])
+    criteria = (widths, options["metrics"], options["max_lost"] is not None, options["is_rerun"])
     with session.store() as store:
         found = gate_with_requirements(
             store,
@@ -109,7 +109,7 @@ def gate(
             baseline,
             options["required"],
             lambda name: _run_gate(session, store, ref, name, tolerances, options),
-            needs_baseline=any(asked),
+            needs_baseline=any(criteria),
         )
     # Files first: a CI job that shows them must find them, whatever becomes of the output.
     for path, write in ((junit, gate_junit), (markdown, gate_markdown)):
@@ -130,13 +130,13 @@ def _run_gate(
     """Judge the stored run, or with --rerun-baseline a new run of both versions."""
     from assay.pipeline.gate import gate_refs, gate_sides
 
-    asked = {"metrics": options["metrics"], "tolerances": tolerances, "max_lost": options["max_lost"]}
+    criteria = {"metrics": options["metrics"], "tolerances": tolerances, "max_lost": options["max_lost"]}
     if not options["is_rerun"]:
-        return gate_refs(store, ref, baseline, **asked)
+        return gate_refs(store, ref, baseline, **criteria)
     from assay.cli.progress import watching
     from assay.pipeline.rerun import rerun_gate
 
-    judge = partial(gate_sides, **asked)
+    judge = partial(gate_sides, **criteria)
     try:
         return rerun_gate(
             store, ref, baseline, judge, lambda plan: watching(session, plan), options["repetitions"]

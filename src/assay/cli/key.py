@@ -40,13 +40,13 @@ def create(session: Session, name: str, scope: str, days: int | None) -> None:
 
     expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
     with session.store() as store:
-        made, token = store.create_key(name, Scope(scope), expires)
+        new_key, token = store.create_key(name, Scope(scope), expires)
     if session.is_json:
-        session.emit(new_key_document(made, token))
+        session.emit(new_key_document(new_key, token))
         return
     echo(token)
     session.say("Copy it now: only its hash is stored, so it cannot be shown again.")
-    session.next("assay key list", f"assay key revoke {made.prefix}")
+    session.next("assay key list", f"assay key revoke {new_key.prefix}")
 
 
 @key.command("list")

@@ -140,22 +140,22 @@ def load(
     with _start_workers_early(options) as ready, session.store_when_needed() as open_store:
         from assay.pipeline import load as loading
 
-        asked = ready or loading.prepare_load(options, settings, open_store())
+        prepared = ready or loading.prepare_load(options, settings, open_store())
         if find_capacity:
             from assay.pipeline.capacity import CapacityRequest
 
-            if asked.load.has_sessions:
+            if prepared.load.has_sessions:
                 raise click.UsageError("--find-capacity sends single requests: leave out sessions.")
-            request = CapacityRequest(options, asked, arrivals)
+            request = CapacityRequest(options, prepared, arrivals)
             return _find_capacity(session, open_store(), request, settings, labels)
         with (
             _raw_records(raw) as keep,
             _serve_own_metrics(session, metrics_port) as count,
-            looking_on(session, asked.load) as watch,
+            looking_on(session, prepared.load) as watch,
         ):
-            done = loading.run_load(
+            outcome = loading.run_load(
                 options,
-                asked,
+                prepared,
                 open_store,
                 settings,
                 watch,
@@ -164,7 +164,7 @@ def load(
                 tags=labels,
                 watch_chunk=_combine_watchers(keep, count),
             )
-        return _finish(session, done, asked, options, levels)
+        return _finish(session, outcome, prepared, options, levels)
 
 
 def _check_combinations(
@@ -191,9 +191,9 @@ def _start_workers_early(options: LoadOptions) -> Iterator[PreparedLoad | None]:
     if not options.target.startswith(("http://", "https://")) or options.dataset is not None:
         yield None
         return
-    asked = build_prepared_load(options)
-    with start_ahead(0 if options.executor or options.generators else workers_of(asked.load)):
-        yield asked
+    prepared = build_prepared_load(options)
+    with start_ahead(0 if options.executor or options.generators else workers_of(prepared.load)):
+        yield prepared
 
 
 def _refuse_what_it_finds_itself(
@@ -257,7 +257,9 @@ def _add_executor_options(settings: Settings, executor: str, texts: Sequence[str
     return replace(settings, executors={**settings.executors, executor: options})
 
 
-def _finish(session: Session, done: Any, asked: Any, options: LoadOptions, levels: tuple[int, ...]) -> int:
+def _finish(
+    session: Session, outcome: Any, prepared: Any, options: LoadOptions, levels: tuple[int, ...]
+) -> int:
     """Show the results and return the exit code.
 
     The code is 2 if worker processes were lost, since the figures are not what was asked for then; 1 if an objective was not
@@ -268,28 +270,28 @@ def _finish(session: Session, done: Any, asked: Any, options: LoadOptions, level
     from assay.model.load_verdict import FAILURES, verdicts_of
     from assay.report.load import print_load, print_loads
 
-    last = done.results[-1]
-    documents = [load_document(result) for result in done.results]
+    last = outcome.results[-1]
+    documents = [load_document(result) for result in outcome.results]
     if session.is_json:
         from assay.report.documents.answers import load_answer_document
 
-        is_interrupted = done.is_interrupted and not last.aborted
-        session.emit(load_answer_document(done.run_id, documents, is_interrupted=is_interrupted))
-    elif len(done.results) == 1:
-        print_load(last, asked.load, session.console())
+        is_interrupted = outcome.is_interrupted and not last.aborted
+        session.emit(load_answer_document(outcome.run_id, documents, is_interrupted=is_interrupted))
+    elif len(outcome.results) == 1:
+        print_load(last, prepared.load, session.console())
     else:
-        print_loads(done.results, session.console(), levels)
-    if done.is_interrupted:
+        print_loads(outcome.results, session.console(), levels)
+    if outcome.is_interrupted:
         session.say("Interrupted. The figures cover the load up to that point, and are stored.")
     session.next(
-        f"assay report {done.run_id} --format html",
-        f"assay show {done.run_id}",
+        f"assay report {outcome.run_id} --format html",
+        f"assay show {outcome.run_id}",
         _capacity_of(options),
     )
-    if done.is_interrupted:
+    if outcome.is_interrupted:
         return interrupt_exit_code()
     # Before the objectives: figures of a load that was smaller than asked for must not pass as a result.
-    if any(result.workers_lost for result in done.results):
+    if any(result.workers_lost for result in outcome.results):
         return 2
     return 1 if any(verdict in FAILURES for document in documents for verdict in verdicts_of(document)) else 0
 
@@ -336,8 +338,8 @@ def _combine_watchers(first: WatchChunk | None, second: WatchChunk | None) -> Wa
         return watchers[0] if watchers else None
 
     def watch(chunk: Chunk) -> None:
-        for each in watchers:
-            each(chunk)
+        for watcher in watchers:
+            watcher(chunk)
 
     return watch
 
@@ -350,7 +352,7 @@ def looking_on(session: Session, load: Any) -> Iterator[Watch]:
     from assay.cli.load_view import live_view, plain_view
 
     if session.is_quiet:
-        yield lambda pulse, tally: None
+        yield lambda progress, tally: None
     elif sys.stderr.isatty():
         with live_view(session.error_console, load) as watch:
             yield watch

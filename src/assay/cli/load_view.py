@@ -55,7 +55,7 @@ def sparkline(values: Sequence[float | None], top: float | None = None) -> str:
 def live_view(open_console: Callable[[], Console], load: Load) -> Iterator[Watch]:
     """A table with charts on a terminal. It is opened with the first picture, so that the first request need not wait for it."""
     with contextlib.ExitStack() as until_done:
-        drawn = 0.0
+        drawn_at = 0.0
         history = InFlight()
 
         @cache
@@ -66,13 +66,13 @@ def live_view(open_console: Callable[[], Console], load: Load) -> Iterator[Watch
             live = Live(console=open_console(), auto_refresh=False, transient=True)
             return until_done.enter_context(live)
 
-        def watch(pulse: LoadProgress, tally: Tally) -> None:
-            nonlocal drawn
-            history.add(pulse)
-            if monotonic() - drawn >= _EVERY:
+        def watch(progress: LoadProgress, tally: Tally) -> None:
+            nonlocal drawn_at
+            history.add(progress)
+            if monotonic() - drawn_at >= _EVERY:
                 live = screen()
-                live.update(picture(pulse, tally, load, history, live.console.width), refresh=True)
-                drawn = monotonic()
+                live.update(picture(progress, tally, load, history, live.console.width), refresh=True)
+                drawn_at = monotonic()
 
         yield watch
 
@@ -88,13 +88,13 @@ class InFlight:
         self._counts: dict[int, int] = {}
         self._last = 0
 
-    def add(self, pulse: LoadProgress) -> None:
+    def add(self, progress: LoadProgress) -> None:
         """Note a progress report; several in one unit of time count as the last of them."""
-        place = int(pulse.seconds / SHORTEST)
+        place = int(progress.seconds / SHORTEST)
         if place < self._last:
             self._counts.clear()
         self._last = place
-        self._counts[place] = pulse.in_flight
+        self._counts[place] = progress.in_flight
 
     def between(self, begin: float, end: float) -> float | None:
         """The mean of the reports from that time, or None if there was none."""
@@ -111,18 +111,18 @@ def plain_view(say: Callable[[str], None]) -> Watch:
     """A line every few seconds, and nothing at all for a load that is over in a moment."""
     last_line = monotonic()
 
-    def watch(pulse: LoadProgress, tally: Tally) -> None:
+    def watch(progress: LoadProgress, tally: Tally) -> None:
         nonlocal last_line
         now = monotonic()
         if now - last_line < PLAIN_EVERY_SECONDS:
             return
         last_line = now
-        recent = tally.between(max(0.0, pulse.seconds - PLAIN_EVERY_SECONDS), pulse.seconds)
+        recent = tally.between(max(0.0, progress.seconds - PLAIN_EVERY_SECONDS), progress.seconds)
         times = recent.times["latency"]
         p99 = f", latency P99 {seconds(times.quantile(0.99))}" if times.n else ""
-        failed = f", {count(pulse.failed)} failed" if pulse.failed else ""
+        failed = f", {count(progress.failed)} failed" if progress.failed else ""
         say(
-            f"{seconds(pulse.seconds)}: {count(pulse.completed)} answered, {count(pulse.in_flight)} in flight{p99}{failed}"
+            f"{seconds(progress.seconds)}: {count(progress.completed)} answered, {count(progress.in_flight)} in flight{p99}{failed}"
         )
 
     return watch
@@ -141,13 +141,13 @@ class ViewLine:
     """Where its chart ends, of several on one scale."""
 
 
-def picture(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight, width: int = 80) -> Table:
+def picture(progress: LoadProgress, tally: Tally, load: Load, history: InFlight, width: int = 80) -> Table:
     """The live view as a table: a row for each line, with its name, its figure and its chart."""
     from rich.table import Table
     from rich.text import Text
 
     room = min(_WIDEST, max(_NARROWEST, width - _BESIDE_THE_CHART))
-    lines = view_lines(pulse, tally, load, history, room)
+    lines = view_lines(progress, tally, load, history, room)
     grid = Table.grid(padding=(0, 2))
     # Where there is too little room, charts lose their ends, not the rows their names.
     grid.add_column(style="dim", no_wrap=True, min_width=max(len(line.name) for line in lines))
@@ -161,37 +161,39 @@ def picture(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight, wi
     return grid
 
 
-def view_lines(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight, room: int) -> list[ViewLine]:
+def view_lines(
+    progress: LoadProgress, tally: Tally, load: Load, history: InFlight, room: int
+) -> list[ViewLine]:
     """Progress, rate, in flight, percentiles and errors; charts of the last slices, one column each."""
     from assay.load.tally import Slice
 
     # The slice of this moment is left out: it is not over yet, and its rate would dip at every refresh.
     width = tally.width
-    last = int(pulse.seconds / width)
+    last = int(progress.seconds / width)
     places = range(max(0, last - room), last)
     history.forget_before(places.start * width)
     in_flight = [history.between(place * width, (place + 1) * width) for place in places]
     slices = [tally.slices.get(place, Slice()) for place in places]
     rates = [time_slice.completed / width for time_slice in slices]
     recent = rates[-_RECENT:]
-    ended = pulse.completed + pulse.failed
-    share_done = ended / load.count if load.count is not None else pulse.seconds / load.seconds
+    ended = progress.completed + progress.failed
+    share_done = ended / load.count if load.count is not None else progress.seconds / load.seconds
     filled = min(room, int(share_done * room))
     bar = "━" * filled + "╌" * (room - filled)
     length = format_count(load.count, "request") if load.count is not None else seconds(load.seconds)
     lines = [
-        ViewLine("time", seconds(pulse.seconds), colour="green", note=f"{bar} of {length}"),
+        ViewLine("time", seconds(progress.seconds), colour="green", note=f"{bar} of {length}"),
         ViewLine("answers/s", significant(sum(recent) / max(len(recent), 1)), rates),
-        ViewLine("in flight", count(pulse.in_flight), in_flight),
+        ViewLine("in flight", count(progress.in_flight), in_flight),
     ]
     for name, title in (("ttft", "first token"), ("latency", "latency")):
         lines += _percentiles(slices, name, title)
     if tally.errors:
         kinds = ", ".join(f"{kind} {count(n)}" for kind, n in tally.errors.most_common(4))
-        share = percent(pulse.failed / max(1, pulse.failed + pulse.completed))
+        share = percent(progress.failed / max(1, progress.failed + progress.completed))
         failed = [time_slice.failed / width for time_slice in slices]
         lines.append(ViewLine("failed/s", significant(sum(failed[-_RECENT:]) / _RECENT), failed, "red"))
-        lines.append(ViewLine("failed", count(pulse.failed), colour="red", note=f"{share}: {kinds}"))
+        lines.append(ViewLine("failed", count(progress.failed), colour="red", note=f"{share}: {kinds}"))
     return lines
 
 

@@ -156,9 +156,9 @@ def _exit_code(arguments: list[str] | None) -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
     except click.ClickException as error:
-        shown = io.StringIO()
-        error.show(shown)
-        echo(shown.getvalue().rstrip("\n"), err=True)
+        text = io.StringIO()
+        error.show(text)
+        echo(text.getvalue().rstrip("\n"), err=True)
         return 2
     except AssayError as error:
         return _refuse(error)

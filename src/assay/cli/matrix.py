@@ -28,21 +28,21 @@ def matrix(
 
     names = format_names(formats, out)
     with session.store() as store:
-        made = standing.matrices(store, standing.filter_of(suite))
+        matrices = standing.matrices(store, standing.filter_of(suite))
     if names:
         from assay.report.pages.board import matrix_page
 
-        write(session, matrix_page(made), names, out)
+        write(session, matrix_page(matrices), names, out)
         return
     if session.is_json:
         from assay.report.documents.leaderboard import matrix_document
 
-        session.emit([matrix_document(suite_matrix) for suite_matrix in made])
+        session.emit([matrix_document(suite_matrix) for suite_matrix in matrices])
         return
     from assay.report.console.board import print_head_to_head, print_matrix
 
     console = session.console()
-    for number, suite_matrix in enumerate(made):
+    for number, suite_matrix in enumerate(matrices):
         if number:
             console.print()
         print_matrix(suite_matrix, console)
@@ -51,5 +51,5 @@ def matrix(
             print_head_to_head(suite_matrix, console)
     more = [] if head_to_head else ["assay matrix --head-to-head"]
     session.next(
-        *more, shell_command("leaderboard", options=["--suite", made[0].suite, "--metric", "accuracy"])
+        *more, shell_command("leaderboard", options=["--suite", matrices[0].suite, "--metric", "accuracy"])
     )

@@ -77,15 +77,15 @@ def noise(
         with flags_named(target):
             plan = precision.plan_repetitions(request, rounds, session.settings, store)
         with watching(session, plan) as watch:
-            done = running.run_plan(plan, store, watch)
-        report, floors = precision.noise_of(store, done.id)
+            run = running.run_plan(plan, store, watch)
+        report, floors = precision.noise_of(store, run.id)
     if session.is_json:
         from assay.report.documents.precision import noise_document
 
-        session.emit(noise_document(done.id, floors))
+        session.emit(noise_document(run.id, floors))
         return 0 if floors else 1
     from assay.report.console.precision import print_noise
 
     print_noise(report, floors, session.console())
-    session.next(shell_command("power", target, options=["--effect", "5%"]), f"assay show {done.id}")
+    session.next(shell_command("power", target, options=["--effect", "5%"]), f"assay show {run.id}")
     return 0 if floors else 1

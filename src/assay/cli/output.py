@@ -30,14 +30,14 @@ def echo(*parts: str | Styled, err: bool = False) -> None:
     """Write the parts as one line, without secrets and with control characters made visible; a message that cannot be written ends nothing."""
     from assay.model.redaction import make_showable
 
-    shown = (
+    chunks = (
         click.style(make_showable(part.text), **part.look)
         if isinstance(part, Styled)
         else make_showable(part)
         for part in parts
     )
     try:
-        click.echo("".join(shown), err=err, color=use_color())
+        click.echo("".join(chunks), err=err, color=use_color())
     except BrokenPipeError:
         # Whoever read has enough. The command goes on, as its exit code is still to come.
         discard(sys.stderr if err else sys.stdout)

@@ -79,8 +79,8 @@ def new(session: Session, name: str, kinds: tuple[str, ...], out: Path) -> None:
             (folder / path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise AssayError(f"'{folder}' cannot be written: {error.strerror}.") from None
-    shown = quote_word(str(folder))
-    steps = (f"pip install -e {shown}", f"assay list {group_of(kinds[0])}", f"pytest {shown}")
+    path_text = quote_word(str(folder))
+    steps = (f"pip install -e {path_text}", f"assay list {group_of(kinds[0])}", f"pytest {path_text}")
     if session.is_json:
         from assay.report.documents.answers import project_document
 

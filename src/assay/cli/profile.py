@@ -80,7 +80,7 @@ def profile(session: Session, target: str, out: Path | None, **given: Any) -> in
 
     if given["suite"] is not None and given["text"] is not None:
         raise click.UsageError("Give either --suite or --input.")
-    asked = {"params": dict(setting(item) for item in given["settings"]), "load": list(given["load"])}
+    overrides = {"params": dict(setting(item) for item in given["settings"]), "load": list(given["load"])}
     options = ProfileOptions(
         given["suite"],
         given["text"],
@@ -88,17 +88,17 @@ def profile(session: Session, target: str, out: Path | None, **given: Any) -> in
         given["pairs"],
         given["rate"],
         has_memory=not given["no_memory"],
-        changes={key: value for key, value in asked.items() if value},
+        changes={key: value for key, value in overrides.items() if value},
     )
     names = chosen_formats(given)
     with session.store() as store:
         with flags_named(target):
             plan = plan_profile(target, options, session.settings, store)
         with watching(session, plan) as watch:
-            done = running.run_plan(plan, store, watch)
-        report = report_of(store, done.id)
+            run = running.run_plan(plan, store, watch)
+        report = report_of(store, run.id)
         keep_opportunities(store, report)
-        folder = out or Path(f"report-{done.id}")
+        folder = out or Path(f"report-{run.id}")
         is_sampled = any(file.type == "speedscope" for trial in report.trials for file in trial.artifacts)
         written = dict.fromkeys([*names, *(["speedscope"] if is_sampled else [])])
         files = write_reports(report, written, folder) if names else []

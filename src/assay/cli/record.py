@@ -63,22 +63,22 @@ def record(
         return code, recorder
 
     with writer:
-        code, made = asyncio.run(record_program())
+        code, recording = asyncio.run(record_program())
     if session.is_json:
         from assay.report.documents.answers import calls_document
 
-        unreachable = len(made.unreachable)
-        session.emit(calls_document(cassette, code, calls=made.recorded, unreachable=unreachable))
+        unreachable = len(recording.unreachable)
+        session.emit(calls_document(cassette, code, calls=recording.recorded, unreachable=unreachable))
         return code
-    if made.unreachable:
+    if recording.unreachable:
         hint = "" if upstream else " Say where they go: --upstream URL"
-        if "certificate" in made.unreachable[0]:
+        if "certificate" in recording.unreachable[0]:
             hint = " To trust its certificate, name the file that holds it: SSL_CERT_FILE=FILE assay record …"
         session.say(
-            f"{format_count(len(made.unreachable), 'call')} could not be passed on: {made.unreachable[0]}{hint}"
+            f"{format_count(len(recording.unreachable), 'call')} could not be passed on: {recording.unreachable[0]}{hint}"
         )
-    if made.recorded:
-        session.say(f"{format_count(made.recorded, 'call')} recorded in {cassette}.")
+    if recording.recorded:
+        session.say(f"{format_count(recording.recorded, 'call')} recorded in {cassette}.")
         session.next(f"assay replay --cassette {quote_word(str(cassette))} -- {shlex.join(command)}")
     else:
         session.say(f"0 calls recorded; {cassette} was not changed.")

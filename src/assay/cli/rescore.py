@@ -33,17 +33,19 @@ def rescore(session: Session, ref: str) -> int:
     with session.store() as store:
         # Read before, because the old scores are replaced. Executions keep their order, so both lists match one by one.
         before = _scores(store, ref)
-        done = rating.rescore(store, ref)
-        after = _scores(store, done.run.id)
+        rescoring = rating.rescore(store, ref)
+        after = _scores(store, rescoring.run.id)
         changed = sum(old != new for old, new in zip(before, after, strict=True))
-        report = reporting.report_of(store, done.run.id)
+        report = reporting.report_of(store, rescoring.run.id)
     code = 1 if any(trial.is_scoring_failed for trial in report.trials) else 0
     if session.is_json:
         from assay.report.documents.answers import rescoring_document
 
         document = run_document(report, with_executions=False)
         session.emit(
-            rescoring_document(document, done.spent, scores=len(before), changed=changed, kept=done.kept)
+            rescoring_document(
+                document, rescoring.spent, scores=len(before), changed=changed, kept=rescoring.kept
+            )
         )
         return code
     from assay.report.console.run import print_report
@@ -52,14 +54,14 @@ def rescore(session: Session, ref: str) -> int:
 
     print_report(report, session.console())
     session.say(f"{count(changed)} of {format_count(len(before), 'score')} changed.")
-    if done.kept:
+    if rescoring.kept:
         session.warn(
-            f"{format_count(done.kept, 'answer')} had been shortened when stored, so they were not scored again "
+            f"{format_count(rescoring.kept, 'answer')} had been shortened when stored, so they were not scored again "
             "and keep their scores."
         )
-    if done.spent:
-        session.say(f"Judging again took {judging_text(done.spent)}.")
-    session.next(f"assay show {done.run.id}", f"assay report {done.run.id} --format html")
+    if rescoring.spent:
+        session.say(f"Judging again took {judging_text(rescoring.spent)}.")
+    session.next(f"assay show {rescoring.run.id}", f"assay report {rescoring.run.id} --format html")
     return code
 
 

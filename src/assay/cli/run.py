@@ -222,8 +222,8 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
             store = open_store()
             _announce(session, plan, store)
             with watching(session, plan) as watch:
-                done = running.run_plan(plan, store, watch)
-        return finish(session, store, done.id, formats, options["out"])
+                finished_run = running.run_plan(plan, store, watch)
+        return finish(session, store, finished_run.id, formats, options["out"])
 
 
 def _request(target: str, options: dict[str, Any], open_store: Callable[[], Store]) -> RunRequest:
@@ -269,7 +269,7 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
     with session.store() as store:
         found = store.run(resumed)
         # The plan does not count profiled executions, which come on top.
-        done = sum(made for (*_, phase), made in store.progress(found.id).items() if phase != "profiled")
+        done = sum(number for (*_, phase), number in store.progress(found.id).items() if phase != "profiled")
         budget = Budget(options["budget_usd"], options["budget_tokens"])
         plan = running.plan_of(found, store)
         _warn_of_blind_spots(session, replace(plan, budget=plan.budget.override_with(budget)))

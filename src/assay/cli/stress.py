@@ -75,8 +75,8 @@ def stress(
         labels,
     )
     with session.store() as store:
-        done = run_stress(options, store, session.settings, _build_observer(session))
-    return _finish(session, done)
+        outcome = run_stress(options, store, session.settings, _build_observer(session))
+    return _finish(session, outcome)
 
 
 def _build_observer(session: Session) -> StressObserver:
@@ -103,21 +103,21 @@ def _build_observer(session: Session) -> StressObserver:
 def _live_line(session: Session) -> tuple[Callable[[LoadProgress, Load], None], Callable[[], None]]:
     """Functions that overwrite and clear a progress line; they do nothing without a terminal, with --json and with --quiet."""
     if session.is_json or session.is_quiet or not sys.stderr.isatty():
-        return lambda pulse, load: None, lambda: None
+        return lambda progress, load: None, lambda: None
     from assay.load.stress.breaking_point import load_at
 
     last_update = 0.0
 
-    def show(pulse: LoadProgress, load: Load) -> None:
+    def show(progress: LoadProgress, load: Load) -> None:
         nonlocal last_update
         now = monotonic()
         if now - last_update < _EVERY:
             return
         last_update = now
         # The carriage return and the code for "erase line" (ECMA-48 EL) overwrite the line in place.
-        target = "{:.4g} {}".format(*load_at(load, pulse.seconds))
+        target = "{:.4g} {}".format(*load_at(load, progress.seconds))
         whole = f" of {load.seconds:.0f}" if load.count is None else ""
-        line = f"  {target}  {pulse.seconds:.1f}{whole} s  {pulse.completed} answered  {pulse.failed} failed  {pulse.in_flight} in flight"
+        line = f"  {target}  {progress.seconds:.1f}{whole} s  {progress.completed} answered  {progress.failed} failed  {progress.in_flight} in flight"
         click.echo(f"\r\x1b[2K{line}", err=True, nl=False)
 
     def clear() -> None:
@@ -126,7 +126,7 @@ def _live_line(session: Session) -> tuple[Callable[[LoadProgress, Load], None], 
     return show, clear
 
 
-def _finish(session: Session, done: StressOutcome) -> int:
+def _finish(session: Session, outcome: StressOutcome) -> int:
     """Show the result and return the exit code: 0 if nothing broke, 1 if something did or nothing could be scored, and 128
     plus the number of the signal after an interruption."""
     from assay.execute.signals import interrupt_exit_code
@@ -134,24 +134,24 @@ def _finish(session: Session, done: StressOutcome) -> int:
     from assay.report.console.sections import print_sections
     from assay.report.stress import stress_document
 
-    finding = done.finding
+    finding = outcome.finding
     if session.is_json:
         from assay.report.documents.answers import stress_answer_document
 
         document = stress_document(finding)
-        session.emit(stress_answer_document(done.run_id, document, is_interrupted=done.is_interrupted))
+        session.emit(stress_answer_document(outcome.run_id, document, is_interrupted=outcome.is_interrupted))
     else:
         found = lookup.find("findings", "stress")(finding)
         print_sections(found.sections(with_charts=False), session.console())
-    if done.is_interrupted:
+    if outcome.is_interrupted:
         session.say("Interrupted. Scenarios that were finished are shown and kept.")
     session.next(
-        *([f"assay run --resume {done.run_id}"] if done.is_interrupted else []),
-        f"assay report {done.run_id} --format html",
-        f"assay show {done.run_id}",
+        *([f"assay run --resume {outcome.run_id}"] if outcome.is_interrupted else []),
+        f"assay report {outcome.run_id} --format html",
+        f"assay show {outcome.run_id}",
         shell_command("load", finding.target, options=["--find-capacity"]),
     )
     # An interruption comes first: a test that was cut short has not shown that nothing breaks.
-    if done.is_interrupted:
+    if outcome.is_interrupted:
         return interrupt_exit_code()
     return 1 if finding.is_broken or not finding.scores else 0

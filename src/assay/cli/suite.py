@@ -156,10 +156,10 @@ def check(session: Session, target: str) -> int:
         return 0 if health.is_sound else 1
     for fault in health.faults:
         sign = style_text("✗", fg="red") if fault.is_severe else style_text("!", fg="yellow")
-        shown = ", ".join(fault.cases[:8]) + (
+        cases = ", ".join(fault.cases[:8]) + (
             f" and {len(fault.cases) - 8} more" if len(fault.cases) > 8 else ""
         )
-        echo(sign, f" {fault.benchmark}: {fault.message}: {shown}")
+        echo(sign, f" {fault.benchmark}: {fault.message}: {cases}")
     sound = "is sound: the right answers get 1.0, empty ones 0.0" if health.is_sound else "is not sound"
     unchecked = f", {health.number_of_unchecked} not checked" if health.number_of_unchecked else ""
     echo(f"{health.suite} {sound} ({format_count(health.cases, 'case')}{unchecked}).")
@@ -182,17 +182,17 @@ def reference(session: Session, target: str, ref: str | None) -> None:
     with session.store() as store:
         found = _definition(session, store, target)
         change = references.set_references(store, found, ref, tell_rated(session)) if ref else None
-        shown = references.list_references(store, found)
+        listed = references.list_references(store, found)
     if session.is_json:
         from assay.report.documents.references import references_document
 
-        session.emit(references_document(found, shown, change))
+        session.emit(references_document(found, listed, change))
         return
     from assay.report.documents.references import reference_table
 
     if change:
         _print_change(session, change)
-    session.console().print(reference_table(shown))
+    session.console().print(reference_table(listed))
     session.next(
         shell_command("leaderboard", options=["--suite", found.name]),
         shell_command("suite reference", str(target), options=["--set", "RUN"]),

@@ -90,10 +90,10 @@ def team(session: Session, spec: str, dry_run: bool, permits: int | None, **opti
     with session.store() as store:
         with flags_named(spec):
             title = next(iter(options["labels"]), "")
-            asked = RunRequest(
+            request = RunRequest(
                 spec, {**changes(whole), **({"permits": permits} if permits else {})}, label=title
             )
-            plan = prepare(asked, session.settings, store)
+            plan = prepare(request, session.settings, store)
         # Any spec can be planned here, and the options of this command would mean little for another kind.
         if any(trial.experiment != "team" for trial in plan.trials):
             raise PlanError(f"'{spec}' is not a team. Run it: {shell_command('run', str(spec))}")
@@ -101,5 +101,5 @@ def team(session: Session, spec: str, dry_run: bool, permits: int | None, **opti
         if dry_run:
             return preview(session, plan, store)
         with watching(session, plan) as watch:
-            done = running.run_plan(plan, store, watch)
-        return finish(session, store, done.id, formats, options["out"])
+            run = running.run_plan(plan, store, watch)
+        return finish(session, store, run.id, formats, options["out"])

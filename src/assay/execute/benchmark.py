@@ -214,8 +214,10 @@ def benchmark(
     """
 
     def mark(marked: Callable[..., Any]) -> FunctionBenchmark:
-        made = FunctionBenchmark(marked, name or marked.__name__, Iterations(warmup, iterations, None, loops))
-        register("experiments", made.name, made)
-        return made
+        function_benchmark = FunctionBenchmark(
+            marked, name or marked.__name__, Iterations(warmup, iterations, None, loops)
+        )
+        register("experiments", function_benchmark.name, function_benchmark)
+        return function_benchmark
 
     return mark(function) if function is not None else mark

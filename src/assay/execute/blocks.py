@@ -43,11 +43,11 @@ def blocks(plan: Plan) -> tuple[Block, ...]:
     sides: dict[str, list[Trial]] = defaultdict(list)
     for trial in plan.trials:
         sides[trial.benchmark].append(trial)
-    drawn = [_shuffle_into_blocks(trials, chance) for trials in sides.values()]
+    blocks_by_side = [_shuffle_into_blocks(trials, chance) for trials in sides.values()]
     # Benchmarks are mixed at random, but the blocks of each stay in order: its first block is the one that warms up.
-    turns = [number for number, of_benchmark in enumerate(drawn) for _ in of_benchmark]
+    turns = [number for number, of_benchmark in enumerate(blocks_by_side) for _ in of_benchmark]
     chance.shuffle(turns)
-    waiting = [iter(of_benchmark) for of_benchmark in drawn]
+    waiting = [iter(of_benchmark) for of_benchmark in blocks_by_side]
     left = plan.question.max
     chosen: list[Block] = []
     for number in turns:

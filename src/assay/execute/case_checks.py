@@ -35,15 +35,15 @@ SCORER_SECONDS = 30.0
 def check_benchmark(benchmark: Benchmark) -> list[CheckedCase]:
     """Check every case, in order. Scorers that ask agents, such as judges, do ask them."""
     pool = AgentPool()
-    made: dict[str, TimedScorer] = {}
+    scorers_by_use: dict[str, TimedScorer] = {}
 
     def scorers(uses: Sequence[ScorerUse]) -> list[tuple[str, TimedScorer]]:
         for use in uses:
-            if repr(use) not in made:
+            if repr(use) not in scorers_by_use:
                 own = use.options.get("seconds")
                 seconds = SCORER_SECONDS + (own if isinstance(own, int | float) else 0.0)
-                made[repr(use)] = TimedScorer(make_scorer(use, pool), pool.wait, seconds)
-        return [(use.score_name, made[repr(use)]) for use in uses if use.weight > 0]
+                scorers_by_use[repr(use)] = TimedScorer(make_scorer(use, pool), pool.wait, seconds)
+        return [(use.score_name, scorers_by_use[repr(use)]) for use in uses if use.weight > 0]
 
     checked: list[CheckedCase] = []
     try:
@@ -125,8 +125,8 @@ class _Check:
         outputs = [example.output for example in known]
         own = self.case.metadata.get(SOLUTION)
         texts = dict.fromkeys(output for output in outputs if isinstance(output, str) and output)
-        tried = [*([] if own is None else [own]), *outputs, "\n".join(texts), self.expected]
-        return [Answer(output, calls) for output in tried]
+        outputs_to_try = [*([] if own is None else [own]), *outputs, "\n".join(texts), self.expected]
+        return [Answer(output, calls) for output in outputs_to_try]
 
     def _judge(self, scorer: TimedScorer, answer: Answer) -> Judgement:
         return scorer.judge(Judged(answer.output, self.expected, self.case, answer.tool_calls))

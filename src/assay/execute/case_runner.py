@@ -542,40 +542,40 @@ def _measurements(talk: Talk, costs: Sequence[Cost | None], *, is_recorded: bool
 
     A recorded answer has the seconds that were recorded: what it takes to look it up says nothing about the agent.
     """
-    found: dict[str, float] = {}
+    measurements: dict[str, float] = {}
     if is_recorded:
         for name in ("seconds", RECORDED_SECONDS):
-            _add(found, name, [answer.seconds for answer in talk.answers])
+            _add(measurements, name, [answer.seconds for answer in talk.answers])
     else:
-        found = _collect_own_measurements(talk)
+        measurements = _collect_own_measurements(talk)
     if talk.answers and (first := talk.answers[0].first_token_seconds) is not None:
-        found["ttft"] = first
+        measurements["ttft"] = first
     if any(answer.usage != _NOBODY_SAID for answer in talk.answers):
         for name in (*_TOKENS, "tokens"):
-            _add(found, name, [getattr(answer.usage, name) for answer in talk.answers])
-    _add(found, "usd", [None if cost is None else cost.usd for cost in costs])
+            _add(measurements, name, [getattr(answer.usage, name) for answer in talk.answers])
+    _add(measurements, "usd", [None if cost is None else cost.usd for cost in costs])
     for answer in talk.answers:
         for name, seconds in answer.durations.items():
-            found[f"{name}_seconds"] = found.get(f"{name}_seconds", 0.0) + seconds
-    found.update(score_measurements(talk.scores))
-    return found
+            measurements[f"{name}_seconds"] = measurements.get(f"{name}_seconds", 0.0) + seconds
+    measurements.update(score_measurements(talk.scores))
+    return measurements
 
 
 def _collect_own_measurements(talk: Talk) -> dict[str, float]:
-    found: dict[str, float] = {**talk.measurements, "seconds": talk.seconds}
+    measurements: dict[str, float] = {**talk.measurements, "seconds": talk.seconds}
     if talk.cpu_seconds is not None:
-        found["cpu_seconds"] = talk.cpu_seconds
+        measurements["cpu_seconds"] = talk.cpu_seconds
     if talk.peak_bytes is not None:
         # Of the agent's own process; what an instrument saw is the sum over the tree of the worker.
-        found["rss_max_bytes"] = float(talk.peak_bytes)
-    return found
+        measurements["rss_max_bytes"] = float(talk.peak_bytes)
+    return measurements
 
 
-def _add(found: dict[str, float], name: str, values: list[float | None]) -> None:
+def _add(measurements: dict[str, float], name: str, values: list[float | None]) -> None:
     """The sum over the turns, where every turn has a value: a sum with gaps would be too low."""
     known = [value for value in values if value is not None]
     if known and len(known) == len(values):
-        found[name] = float(sum(known))
+        measurements[name] = float(sum(known))
 
 
 def _detail(
@@ -585,29 +585,29 @@ def _detail(
 
     `shortened` says what of the output was shortened; what is shortened here is added to it, and it is stored as well.
     """
-    answers, found = talk.answers, score_detail(talk.scores)
+    answers, detail = talk.answers, score_detail(talk.scores)
     if sources := [cost.source for cost in costs if cost is not None and cost.source]:
-        found["cost"] = [dict(source) for n, source in enumerate(sources) if source not in sources[:n]]
+        detail["cost"] = [dict(source) for n, source in enumerate(sources) if source not in sources[:n]]
     if any(answer.tool_calls for answer in answers):
         calls = [(call, n) for n, answer in enumerate(answers, 1) for call in answer.tool_calls]
-        found["tool_calls"] = _tool_calls(shorten_list(calls, shortened, "tool_calls"), shortened)
+        detail["tool_calls"] = _tool_calls(shorten_list(calls, shortened, "tool_calls"), shortened)
     if any(answer.spans for answer in answers):
         spans = shorten_list(list(_all_spans(talk)), shortened, "spans")
-        found["spans"] = [store_span(span) for span in spans]
+        detail["spans"] = [store_span(span) for span in spans]
     if any(answer.attempts for answer in answers):
         tries = [attempt for answer in answers for attempt in answer.attempts]
-        found["attempts"] = [
+        detail["attempts"] = [
             {name: limit_name(value) if isinstance(value, str) else value for name, value in attempt.items()}
             for attempt in shorten_list(tries, shortened, "attempts")
         ]
     if len(answers) > 1:
         turns = shorten_list([answer.output for answer in answers[:-1]], shortened, "turns")
-        found["turns"] = [shorten(output, shortened, "turns") for output in turns]
+        detail["turns"] = [shorten(output, shortened, "turns") for output in turns]
     if agent.is_simulated or any(answer.is_simulated for answer in answers):
-        found["simulated"] = True
+        detail["simulated"] = True
     if shortened:
-        found[SHORTENED] = shortened
-    return found
+        detail[SHORTENED] = shortened
+    return detail
 
 
 def _all_spans(talk: Talk) -> Iterator[Span]:
@@ -622,7 +622,7 @@ def _all_spans(talk: Talk) -> Iterator[Span]:
 
 def _tool_calls(calls: Sequence[tuple[ToolCall, int]], shortened: dict[str, int]) -> list[dict[str, Any]]:
     """The tool calls as they are stored. Their arguments share one limit, as there may be many calls that are each long."""
-    left, found = STORED_CHARACTERS, []
+    left, documents = STORED_CHARACTERS, []
     for call, turn in calls:
         noted: dict[str, int] = {}
         arguments = shorten(dict(call.arguments), noted, "tool_calls", max(left, 0))
@@ -630,8 +630,8 @@ def _tool_calls(calls: Sequence[tuple[ToolCall, int]], shortened: dict[str, int]
         if noted:
             shortened.setdefault("tool_calls", len(calls))
             arguments = {SHORTENED: arguments}
-        found.append({"name": limit_name(call.name), "arguments": arguments, "turn": turn})
-    return found
+        documents.append({"name": limit_name(call.name), "arguments": arguments, "turn": turn})
+    return documents
 
 
 def broken_limit(measurements: Mapping[str, float], limits: Limits) -> str | None:

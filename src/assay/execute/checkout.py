@@ -114,9 +114,11 @@ def temporary_checkout(repository: str, commit: str) -> Iterator[Checkout]:
             folder,
             commit,
         )
-        done = _run_git(Path(repository), *words)
-        if done is None or done.returncode:
-            reason = done.stderr.strip().splitlines()[-1:] if done is not None else ["git took too long"]
+        process = _run_git(Path(repository), *words)
+        if process is None or process.returncode:
+            reason = (
+                process.stderr.strip().splitlines()[-1:] if process is not None else ["git took too long"]
+            )
             raise PlanError(
                 f"Commit {commit[:10]} of '{repository}' cannot be checked out: {''.join(reason)}"
             )
@@ -151,8 +153,8 @@ def _remove(repository: str, folder: str) -> None:
 
 
 def _git(folder: Path, *words: str) -> str:
-    done = _run_git(folder, *words)
-    return done.stdout.strip() if done is not None and done.returncode == 0 else ""
+    process = _run_git(folder, *words)
+    return process.stdout.strip() if process is not None and process.returncode == 0 else ""
 
 
 def _run_git(folder: Path, *words: str) -> subprocess.CompletedProcess[str] | None:

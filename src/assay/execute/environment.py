@@ -183,9 +183,9 @@ def _cpuinfo(key: str) -> str | None:
 
 
 def _memory() -> dict[str, object]:
-    told = re.findall(r"^(?:MemTotal|MemAvailable): +(\d+) kB$", _text("/proc/meminfo"), re.MULTILINE)
-    if len(told) == 2:
-        total, available = (int(kilobytes) * 1024 for kilobytes in told)
+    sizes = re.findall(r"^(?:MemTotal|MemAvailable): +(\d+) kB$", _text("/proc/meminfo"), re.MULTILINE)
+    if len(sizes) == 2:
+        total, available = (int(kilobytes) * 1024 for kilobytes in sizes)
         return {"total_bytes": total, "available_bytes": available}
     import psutil
 

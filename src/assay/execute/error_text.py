@@ -48,8 +48,8 @@ def summary(error: BaseException) -> str:
 def message_of(error: BaseException) -> str:
     """What the error says, whatever its `__str__` does; never raises, and has a bound."""
     try:
-        whole = str.__str__(str(error))
-        text = whole if len(whole) <= _CHARACTERS else f"{whole[:_CHARACTERS]}…"
+        full_text = str.__str__(str(error))
+        text = full_text if len(full_text) <= _CHARACTERS else f"{full_text[:_CHARACTERS]}…"
     except BaseException:
         text = format_value(error)
     return writable(text)

@@ -29,11 +29,13 @@ class Instruments:
 
     def __init__(self, uses: tuple[InstrumentUse, ...]) -> None:
         self.unmeasured: dict[str, str] = {}
-        made = {
+        instruments = {
             use.name: instrument for use in uses if (instrument := self._make_if_measurable(use)) is not None
         }
-        self._light = Watching({name: i for name, i in made.items() if not i.slows and name != "timing"})
-        self._slow = {name: Watching({name: i}) for name, i in made.items() if i.slows}
+        self._light = Watching(
+            {name: i for name, i in instruments.items() if not i.slows and name != "timing"}
+        )
+        self._slow = {name: Watching({name: i}) for name, i in instruments.items() if i.slows}
         self._slow_names = [use.name for use in uses if slows(use.name)]
 
     def _make_if_measurable(self, use: InstrumentUse) -> Any:

@@ -163,8 +163,8 @@ def clock_facts(clock: Clock = time.perf_counter_ns, readings: int = 1000) -> di
     Step and cost are measured, in seconds; the cost is the best of three means over so many readings.
     """
     known = time.get_clock_info("perf_counter")
-    seen = [clock() for _ in range(readings)]
-    steps = [after - before for before, after in pairwise(seen) if after > before]
+    clock_readings = [clock() for _ in range(readings)]
+    steps = [after - before for before, after in pairwise(clock_readings) if after > before]
     costs: list[float] = []
     for _ in range(3):
         begin = clock()

@@ -72,13 +72,13 @@ def find_family(pid: int) -> Iterator[int]:
 
 
 def find_children(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
-            found += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
+            pids += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
     except OSError:
-        return found or _children_elsewhere(pid)
-    return found
+        return pids or _children_elsewhere(pid)
+    return pids
 
 
 def _children_elsewhere(pid: int) -> list[int]:
@@ -227,13 +227,13 @@ def find_descendants(pid: int) -> set[int]:
         parent = _running_parent(process)
         if parent is not None:
             children.setdefault(parent, []).append(process)
-    found: set[int] = set()
+    pids: set[int] = set()
     waiting = [pid]
     while waiting:
         fresh = children.get(waiting.pop(), [])
-        found.update(fresh)
+        pids.update(fresh)
         waiting += fresh
-    return found
+    return pids
 
 
 def _running_parent(pid: int) -> int | None:
@@ -302,8 +302,8 @@ def _read_environment(pid: int) -> bytes:
     """
     empty = 0
     for _ in range(_LOOKS_AT_EXEC):
-        if found := _read(f"/proc/{pid}/environ"):
-            return found
+        if content := _read(f"/proc/{pid}/environ"):
+            return content
         # proc(5): state, flags, and the addresses where the environment begins and ends. These are both 0 until the new program
         # has one, the same for a moment, and stay the same only if it is really empty.
         fields = _read_stat(pid)

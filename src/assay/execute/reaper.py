@@ -98,13 +98,13 @@ def _end_children() -> tuple[int, int]:
     deadline = time.monotonic() + KILL_SECONDS
     while _has_children():
         # Looked for anew in each round: a process that is being killed may have forked meanwhile.
-        found = find_descendants(os.getpid())
-        left |= found
+        pids = find_descendants(os.getpid())
+        left |= pids
         if time.monotonic() > deadline:
-            return len(left), len(found)
+            return len(left), len(pids)
         # Stopped first: a shell would go on with its next command when the one that it waits for is killed before it.
         for signum in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in found:
+            for pid in pids:
                 kill(pid, signum)
         time.sleep(_POLL_SECONDS)
     return len(left), 0

@@ -32,11 +32,11 @@ def peak_memory() -> int | None:
     Not `ru_maxrss` of the process itself: that begins with what the process that started it held.
     """
     try:
-        found = _HIGH_WATER.search(Path(f"/proc/{os.getpid()}/status").read_bytes())
+        match = _HIGH_WATER.search(Path(f"/proc/{os.getpid()}/status").read_bytes())
     except OSError:
         return None
     child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return max(int(found[1]), child) * 1024 if found else None
+    return max(int(match[1]), child) * 1024 if match else None
 
 
 class UsageMeter:

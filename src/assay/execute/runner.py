@@ -54,7 +54,7 @@ def carry_out(
     interrupt is raised again, so that the caller stores it. There is no timer: an executor yields an empty batch now and then, and
     with it a pending batch that is old enough is passed on.
     """
-    pending, failure_limit = _Pending(), _TrialPatience(ended, assignment.plan.trials)
+    pending, failure_limit = _Pending(), _TrialFailureLimits(ended, assignment.plan.trials)
     try:
         for batch in map(check_figures, executor.map(attempt, jobs(assignment, ended), stop)):
             pending.add(batch)
@@ -112,13 +112,13 @@ def _without_impossible(execution: Execution) -> Execution:
     )
 
 
-class _TrialPatience:
+class _TrialFailureLimits:
     """Counts the failures of each trial across its processes, and notes the trials that have ended."""
 
     def __init__(self, ended: set[int], trials: Sequence[Trial]) -> None:
         self._ended = ended
         self._trials = {trial.index: trial for trial in trials}
-        self._patience: dict[int, FailureLimit] = {}
+        self._limits: dict[int, FailureLimit] = {}
 
     def see(self, batch: Batch) -> dict[int, str]:
         """The trials that are to be stopped, and why.
@@ -128,11 +128,11 @@ class _TrialPatience:
         stopped: dict[int, str] = {}
         self._ended.update(batch.stopped)
         for execution in batch.executions:
-            if execution.trial not in self._patience:
+            if execution.trial not in self._limits:
                 trial = self._trials[execution.trial]
                 is_suite = trial.agent_use is not None
-                self._patience[execution.trial] = failure_limit_for(trial.experiment, is_suite=is_suite)
-            reason = self._patience[execution.trial].see(execution)
+                self._limits[execution.trial] = failure_limit_for(trial.experiment, is_suite=is_suite)
+            reason = self._limits[execution.trial].see(execution)
             if reason and execution.trial not in self._ended:
                 self._ended.add(execution.trial)
                 if execution.status.is_settled:
@@ -182,7 +182,6 @@ class _Pending:
         self.notes.update(batch.notes)
         self.placements += batch.placements
         self.nodes.update(batch.nodes)
-        # One that is there again has not been lost, as far as anybody saw.
         self.lost_nodes = [name for name in self.lost_nodes if name not in batch.nodes]
         self.lost_nodes += batch.lost_nodes
 

@@ -36,8 +36,8 @@ class Panel:
         # Made before anything is asked: a judge opens its agent, which cannot be done while a loop is running.
         of_turns = (use for case in cases for turn in case.turns for use in turn.scorers)
         needed = {_key(use): use for use in (*self._uses, *of_turns)}
-        self._made: dict[str, Scorer] = {key: make_scorer(use, pool) for key, use in needed.items()}
-        self._usual = tuple((use, self._made[_key(use)]) for use in self._uses)
+        self._scorers: dict[str, Scorer] = {key: make_scorer(use, pool) for key, use in needed.items()}
+        self._usual = tuple((use, self._scorers[_key(use)]) for use in self._uses)
 
     def judge(self, case: Case, answers: Sequence[Answer], scores: list[Score]) -> Any:
         """Judge the answers of a case and append to `scores`.
@@ -88,7 +88,7 @@ class Panel:
             for use in turn.scorers or self._uses:
                 label = f"turn{number}.{use.score_name}"
                 named = use if len(answers) == 1 else replace(use, label=label)
-                yield _Due(named, self._made[_key(use)], judged, is_optional)
+                yield _Due(named, self._scorers[_key(use)], judged, is_optional)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +164,9 @@ def judge_again(
             scores: list[Score] = []
             answers = answers_of(execution)
             pool.wait(panel.judge(cases[execution.case], answers, scores))
-            found = score_measurements(scores)
-            spent.append(judging_in(found))
-            judged = {name: value for name, value in found.items() if name not in spent[-1]}
+            measurements = score_measurements(scores)
+            spent.append(judging_in(measurements))
+            judged = {name: value for name, value in measurements.items() if name not in spent[-1]}
             judged |= add_judge_usage([judging_in(execution.measurements), spent[-1]])
             yield seq, judged, {"reasons": {}, "unscored": [], **score_detail(scores)}
     finally:
@@ -193,12 +193,12 @@ def answers_of(execution: Execution) -> list[Answer]:
 
 def score_measurements(scores: Sequence[Score]) -> dict[str, float]:
     """Return each named score, `score` as their weighted mean, and what judging used."""
-    found = {f"score.{score.name}": score.value for score in scores if score.value is not None}
+    measurements = {f"score.{score.name}": score.value for score in scores if score.value is not None}
     if (mean := compute_weighted_score(scores)) is not None:
-        found["score"] = mean
+        measurements["score"] = mean
     if spent := [score.spent for score in scores if score.spent]:
-        found.update(add_judge_usage(spent))
-    return found
+        measurements.update(add_judge_usage(spent))
+    return measurements
 
 
 def score_detail(scores: Sequence[Score]) -> dict[str, Any]:

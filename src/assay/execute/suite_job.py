@@ -125,13 +125,13 @@ def _run_executions(
 ) -> Generator[Batch, None, bool]:
     """Run the cases; returns whether the job was given up, because it was cancelled or failed too often."""
     warmups_kept = any(s.kept for s in job.stretches if s.phase == Phase.WARMUP)
-    patience = failure_limit_for(job.experiment, is_suite=True)
+    failure_limit = failure_limit_for(job.experiment, is_suite=True)
     for ended in _executions(job, asker, pool, status_block, read_log):
         yield Batch(tuple(e for e in ended if e.phase is not Phase.WARMUP or warmups_kept))
         if any(execution.status is Status.CANCELLED for execution in ended):
             return True
         for execution in ended:
-            if reason := patience.see(execution):
+            if reason := failure_limit.see(execution):
                 yield Batch(stopped={job.trial: reason})
                 return True
     return False

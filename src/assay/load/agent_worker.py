@@ -170,8 +170,8 @@ class AgentWorker:
         if row.input_tokens > 0:
             return Request(str(number), prompt_of(self._text, number, row).decode(), max_tokens=most)
         params = self._order["params"]
-        told = params[number % len(params)] if params else {}
-        return Request(str(number), prompts[number % len(prompts)], told, max_tokens=most)
+        request_params = params[number % len(params)] if params else {}
+        return Request(str(number), prompts[number % len(prompts)], request_params, max_tokens=most)
 
     async def _answer(self, request: Request) -> Answer:
         """Ask the agent; a plain function runs in a thread.
@@ -282,8 +282,8 @@ def main() -> None:
                 runner.run(_await_result(closing))
 
 
-async def _await_result(what: Any) -> None:
-    await what
+async def _await_result(awaitable: Any) -> None:
+    await awaitable
 
 
 if __name__ == "__main__":

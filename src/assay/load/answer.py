@@ -268,8 +268,8 @@ class Reply:
         return judgeable("".join((*(self._texts or ()), text_of(rest))))
 
     def _tokens(self, text: bytes) -> Tokens:
-        so_far = self._early or Tokens([])
-        return so_far.with_more(text, self.reads, self.reach, self._gone)
+        tokens = self._early or Tokens([])
+        return tokens.with_more(text, self.reads, self.reach, self._gone)
 
     def plain_counts(self) -> PlainCounts | None:
         """Count the tokens of a simple streamed answer the quick way.
@@ -416,13 +416,13 @@ def _tells_error(text: bytes) -> bool:
     for found in _ERROR.finditer(text):
         line = _line_at(text, found.start())
         try:
-            told = _decode(line[max(0, line.find(b"{")) :].decode().strip())
+            document = _decode(line[max(0, line.find(b"{")) :].decode().strip())
         except (ValueError, RecursionError):
             continue
-        if isinstance(told, dict) and (
-            told.get("error")
-            or "error" in (told.get("type"), told.get("object"))
-            or told.get("type") == "response.failed"
+        if isinstance(document, dict) and (
+            document.get("error")
+            or "error" in (document.get("type"), document.get("object"))
+            or document.get("type") == "response.failed"
         ):
             return True
     return False

@@ -81,7 +81,7 @@ class PreparedLoad:
 
     def measure(
         self,
-        watch: Watch = lambda pulse, tally: None,
+        watch: Watch = lambda progress, tally: None,
         is_stopped: Callable[[], bool] = lambda: False,
         watch_chunk: WatchChunk | None = None,
         once_begun: Callable[[], object] = lambda: None,
@@ -156,17 +156,17 @@ class PreparedLoad:
 
 
 def spread_load(
-    options: LoadOptions, asked: PreparedLoad, settings: Settings
+    options: LoadOptions, prepared: PreparedLoad, settings: Settings
 ) -> contextlib.AbstractContextManager[PreparedLoad]:
     """The load as its options divide it among load generators; without them, the same load, sent from here."""
     if options.generators in (None, 1) and options.executor in (None, "local"):
-        return contextlib.nullcontext(asked)
+        return contextlib.nullcontext(prepared)
     from assay.load.distributed import spread_generators
     from assay.plugin import lookup
 
     name = options.executor or "local"
     executor = lookup.find("executors", name)
-    return spread_generators(asked, executor, name, options.generators, settings.executors.get(name, {}))
+    return spread_generators(prepared, executor, name, options.generators, settings.executors.get(name, {}))
 
 
 def check_division(loads: Sequence[Load], generators: int) -> None:

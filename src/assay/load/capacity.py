@@ -358,9 +358,9 @@ class Search:
 
     def _sides(self) -> tuple[list[float], list[float]]:
         """Rates that held and that broke the server."""
-        tried = [step for step in self._steps if step.rate is not None and step.broken_by != "generator"]
-        held = [step.rate for step in tried if step.rate is not None and not step.broken_by]
-        return held, [step.rate for step in tried if step.rate is not None and step.broken_by]
+        steps = [step for step in self._steps if step.rate is not None and step.broken_by != "generator"]
+        held = [step.rate for step in steps if step.rate is not None and not step.broken_by]
+        return held, [step.rate for step in steps if step.rate is not None and step.broken_by]
 
     def _step(
         self, load: Load, at_once: int | None, rate: float | None, *, is_repeated: bool = False

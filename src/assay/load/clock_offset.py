@@ -45,10 +45,10 @@ def measure_clock_offset(
 
 def _ask_once(ask: Callable[[], ClockTimes], read: Callable[[], ClockTimes]) -> ClockOffset:
     before = read()
-    theirs = ask()
+    reading = ask()
     after = read()
     return ClockOffset(
-        theirs.monotonic - (before.monotonic + after.monotonic) / 2,
-        theirs.wall - (before.wall + after.wall) / 2,
+        reading.monotonic - (before.monotonic + after.monotonic) / 2,
+        reading.wall - (before.wall + after.wall) / 2,
         (after.monotonic - before.monotonic) / 2,
     )

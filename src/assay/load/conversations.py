@@ -42,7 +42,7 @@ class Conversations:
         self._shared: str = template["shared"]
         self._openings = openings_of(order)
         self._text = text_of_order(order)
-        self._said: dict[int, list[bytes]] = {}
+        self._messages: dict[int, list[bytes]] = {}
         self._begun: dict[int, float] = {}
 
     def number_of(self, session: int) -> int:
@@ -59,15 +59,15 @@ class Conversations:
         """The request; asked again, as after a connection was lost, it is the same."""
         session, place = self.position_of(number)
         turn = self._turns(session)[place]
-        said = self._said.setdefault(session, [])
+        messages = self._messages.setdefault(session, [])
         # Two entries for each turn before this one, the question and the answer; a turn that is sent again is written anew.
-        del said[2 * place :]
-        said.append(self._encode(session, number, turn, is_first=not place))
+        del messages[2 * place :]
+        messages.append(self._encode(session, number, turn, is_first=not place))
         parts = []
         for text, hole in self._bodies[0 if turn["max_tokens"] else 1]:
             parts.append(text)
             if hole == MESSAGES:
-                parts.append(b",".join(said))
+                parts.append(b",".join(messages))
             elif hole == MAX_TOKENS:
                 parts.append(b"%d" % turn["max_tokens"])
             elif hole == OPENING:
@@ -97,7 +97,7 @@ class Conversations:
         session, place = self.position_of(number)
         if place + 1 < len(self._turns(session)):
             text = text_of(reply.to_be_judged())
-            self._said[session].append(_json({"role": "assistant", "content": text}))
+            self._messages[session].append(_json({"role": "assistant", "content": text}))
 
     def next_turn(self, number: int, now: float, think: float) -> tuple[int, float] | None:
         """The next request of the session and when it is due; None after the last."""
@@ -113,7 +113,7 @@ class Conversations:
     def end(self, number: int) -> int:
         """Forget a session that has ended or was given up, and return its number."""
         session = self.position_of(number).session
-        self._said.pop(session, None)
+        self._messages.pop(session, None)
         self._begun.pop(session, None)
         return session
 

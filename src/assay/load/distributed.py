@@ -62,7 +62,7 @@ _FAILURES = (SiteLost, TimeoutError, OSError)
 
 @contextmanager
 def spread_generators(
-    asked: PreparedLoad,
+    prepared: PreparedLoad,
     executor: object,
     name: str,
     generators: int | None,
@@ -75,38 +75,38 @@ def spread_generators(
     if not isinstance(executor, SpreadsGenerators):
         raise wrong_option("--executor", f"'{name}' cannot run load generators.")
     with executor.spread_generators(generators, LoadGenerator, settings) as sites:
-        _check_loopback(sites, asked)
-        _check_reach(sites, asked)
-        yield replace(asked, sites=tuple(sites))
+        _check_loopback(sites, prepared)
+        _check_reach(sites, prepared)
+        yield replace(prepared, sites=tuple(sites))
 
 
-def _addresses(asked: PreparedLoad) -> list[Any]:
-    places: Any = asked.order["places"]
+def _addresses(prepared: PreparedLoad) -> list[Any]:
+    places: Any = prepared.order["places"]
     return [place["address"] for place in places]
 
 
-def _check_loopback(sites: Sequence[GeneratorSite], asked: PreparedLoad) -> None:
+def _check_loopback(sites: Sequence[GeneratorSite], prepared: PreparedLoad) -> None:
     """127.0.0.1 is another server on every machine."""
-    hosts = [address[0] for _, address in _addresses(asked) if isinstance(address, list)]
+    hosts = [address[0] for _, address in _addresses(prepared) if isinstance(address, list)]
     own = next((host for host in hosts if is_loopback(host)), None)
     here = LoadGenerator().identify_loopback()
     if own is None:
         return
-    for site, there in zip(sites, _ask_all(sites, "identify_loopback"), strict=True):
-        if there != here:
+    for site, fingerprint in zip(sites, _ask_all(sites, "identify_loopback"), strict=True):
+        if fingerprint != here:
             raise PlanError(
                 f"The target is at {own}, which is another server on '{site.node}'. Use an address that all generators can reach."
             )
 
 
-def _check_reach(sites: Sequence[GeneratorSite], asked: PreparedLoad) -> None:
+def _check_reach(sites: Sequence[GeneratorSite], prepared: PreparedLoad) -> None:
     """Refuse a load that only some generators can send; if none can reach the target, the report says so."""
-    reasons = dict(zip(sites, _ask_all(sites, "find_unreachable", _addresses(asked)), strict=True))
+    reasons = dict(zip(sites, _ask_all(sites, "find_unreachable", _addresses(prepared)), strict=True))
     apart = {site.node: reason for site, reason in reasons.items() if reason is not None}
     if apart and len(apart) < len(sites):
-        told = ", ".join(f"'{node}' ({reason})" for node, reason in apart.items())
+        generators = ", ".join(f"'{node}' ({reason})" for node, reason in apart.items())
         raise PlanError(
-            f"The target cannot be reached from {told}, although the other generators reach it. Nothing was sent."
+            f"The target cannot be reached from {generators}, although the other generators reach it. Nothing was sent."
         )
 
 
@@ -146,7 +146,7 @@ class DistributedLoad:
         self._open = set(range(len(self._sites)))
         """Sites, by their place, of which more is to come."""
         self._lost: dict[int, str] = {}
-        self._heard = [math.inf] * self._workers
+        self._heard_at = [math.inf] * self._workers
 
     def carry_out(
         self,
@@ -238,7 +238,7 @@ class DistributedLoad:
                 tally.add(worker, chunk)
                 if watch_chunk is not None:
                     watch_chunk(chunk)
-                watch(tally.pulse(), tally)
+                watch(tally.read_progress(), tally)
             if stop_at == math.inf and (self._lost or is_stopped()):
                 stop_at = time.monotonic() + _GRACE
                 for place in self._open:
@@ -250,7 +250,7 @@ class DistributedLoad:
 
     def _reports(self, tally: Tally) -> Iterator[tuple[int, bytes]]:
         """What workers send, as it arrives, and after each look at the sites nothing, so that the caller can stop."""
-        self._heard = [time.monotonic()] * self._workers
+        self._heard_at = [time.monotonic()] * self._workers
         pending: dict[int, Future[Any]] = {}
         while self._open:
             began = time.monotonic()
@@ -272,7 +272,7 @@ class DistributedLoad:
             self._lose(place, _reason(error), tally)
             return
         for worker, data in reply["reports"]:
-            self._heard[worker] = time.monotonic()
+            self._heard_at[worker] = time.monotonic()
             yield worker, data
         if dead := set(reply["ended"]) - tally.done:
             self._lose(place, f"{len(dead)} of its worker processes died", tally)
@@ -284,7 +284,7 @@ class DistributedLoad:
     def _check_silence(self, place: int, limit: float, tally: Tally) -> None:
         """Workers report ten times a second, so one that is silent for long is stuck."""
         unfinished = set(self._workers_at(place)) - tally.done
-        silence = time.monotonic() - min((self._heard[worker] for worker in unfinished), default=math.inf)
+        silence = time.monotonic() - min((self._heard_at[worker] for worker in unfinished), default=math.inf)
         if silence > limit:
             self._lose(place, f"it has reported nothing for {format_seconds(silence)}", tally)
 
@@ -297,9 +297,9 @@ class DistributedLoad:
         """The figures with the share of each generator; a load that lost one was aborted by that."""
         aborted = None
         if self._lost:
-            told = "; ".join(f"'{self._sites[place].node}': {why}" for place, why in self._lost.items())
+            losses = "; ".join(f"'{self._sites[place].node}': {why}" for place, why in self._lost.items())
             after = format_seconds(tally.stopped_at or 0.0)
-            aborted = f"a load generator was lost {after} after the start ({told})"
+            aborted = f"a load generator was lost {after} after the start ({losses})"
         generators = tuple(self._result_of(place, tally) for place in range(len(self._sites)))
         return replace(result, generators=generators, aborted=aborted)
 

@@ -301,7 +301,7 @@ class _Crew:
                 chunk.facts["worker"] = worker
                 if watch_chunk is not None:
                     watch_chunk(chunk)
-                watch(tally.pulse(), tally)
+                watch(tally.read_progress(), tally)
             now = time.monotonic()
             if stop_at == float("inf") and is_stopped():
                 self._close_inputs()
@@ -343,7 +343,7 @@ class _Crew:
         None comes in place of a chunk about ten times a second while workers are silent, so that the caller can check whether
         to stop. A worker that is silent for too long is stuck and is killed.
         """
-        heard = [time.monotonic()] * len(self._processes)
+        heard_at = [time.monotonic()] * len(self._processes)
         with selectors.DefaultSelector() as selector:
             for number, process in enumerate(self._processes):
                 selector.register(stdout_of(process), selectors.EVENT_READ, (number, Unpacker()))
@@ -356,7 +356,7 @@ class _Crew:
                     yield 0, None
                 for key, _ in ready:
                     number, unpacker = key.data
-                    heard[number] = time.monotonic()
+                    heard_at[number] = time.monotonic()
                     data = os.read(key.fd, _PIPE_BYTES)
                     self.priority.adapt(backlog=len(data) / _PIPE_BYTES)
                     is_done = not data
@@ -365,7 +365,7 @@ class _Crew:
                         yield number, chunk
                     if is_done:
                         selector.unregister(key.fileobj)
-                for process, last in zip(self._processes, heard, strict=True):
+                for process, last in zip(self._processes, heard_at, strict=True):
                     if time.monotonic() - last > self._longest_silence and process.poll() is None:
                         kill_tree(process.pid)
 

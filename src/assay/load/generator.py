@@ -103,12 +103,12 @@ class LoadGenerator:
 
     def _read_greeting(self, worker: int, data: bytes) -> bytes:
         """The bytes that follow the word by which a worker says that it is ready."""
-        said = self._waiting[worker]
-        said += data
-        if not said.startswith(READY):
+        greeting = self._waiting[worker]
+        greeting += data
+        if not greeting.startswith(READY):
             return b""
         del self._waiting[worker]
-        return bytes(said[len(READY) :])
+        return bytes(greeting[len(READY) :])
 
     def stop(self) -> None:
         """Close the worker's input, which tells it to end; it still reports what it has."""

@@ -39,7 +39,7 @@ class Alarm:
         with contextlib.suppress(BlockingIOError):
             os.read(self.fd, 8)
 
-    def patience(self, longest: float) -> float:
+    def compute_timeout(self, longest: float) -> float:
         """Seconds that a poll may wait: the longest allowed or, where there is no timer, until it would ring."""
         if self.fd >= 0:
             return longest

@@ -55,7 +55,7 @@ class BackgroundPriority:
         self._is_possible = False
         self._is_idle = False
         self._punctual = 0
-        self._patience = 1
+        self._punctual_needed = 1
 
     def __enter__(self) -> BackgroundPriority:
         # A user's own choice, as with `nice` or `chrt`, is left alone.
@@ -95,9 +95,9 @@ class BackgroundPriority:
         if is_short_of_time and self._is_idle:
             # Each time that it was wrong to be idle, it takes ten times as many punctual wake-ups to try again.
             self._is_idle = False
-            self._patience *= 10
+            self._punctual_needed *= 10
             _schedule(os.SCHED_BATCH)
-        elif not self._is_idle and self._punctual >= self._patience:
+        elif not self._is_idle and self._punctual >= self._punctual_needed:
             self._is_idle = True
             _schedule(os.SCHED_IDLE)
 

@@ -50,9 +50,9 @@ def request_key(request: HttpRequest) -> str:
     for name in _NAMES:
         if name in request.headers:
             return request.headers[name]
-    asked = hashlib.blake2b(f"{request.method} {request.target}\n".encode(), digest_size=12)
-    asked.update(request.body)
-    return asked.hexdigest()
+    digest = hashlib.blake2b(f"{request.method} {request.target}\n".encode(), digest_size=12)
+    digest.update(request.body)
+    return digest.hexdigest()
 
 
 class FaultProxy:
@@ -74,7 +74,7 @@ class FaultProxy:
     ) -> None:
         self._place = _Place.of(upstream, tls)
         self._seed, self._key, self._clock, self._unseen = seed, key, clock, unseen
-        self._fault, self._drawn = NOTHING, 0
+        self._fault, self._draw_count = NOTHING, 0
         self._passages: list[Passage] = []
         self._changes: list[Change] = []
         self._connections = self._unread = 0
@@ -134,7 +134,7 @@ class FaultProxy:
 
     async def _impose(self, fault: Fault) -> float:
         """Set the fault, wake whoever waits at the old pace, and open or close the port; the time is taken when all is done."""
-        self._fault, self._drawn = fault, 0
+        self._fault, self._draw_count = fault, 0
         # A new event for every fault: those who wait for the old one wake up, later ones wait for the next change.
         self._changed.set()
         self._changed = asyncio.Event()
@@ -207,10 +207,10 @@ class FaultProxy:
     def _record_passage(self, request: HttpRequest, client: _ThrottledConnection) -> Passage:
         passage = Passage(len(self._passages), client.number, self._key(request), self._clock())
         self._passages.append(passage)
-        self._drawn += 1
+        self._draw_count += 1
         # Drawn by the number of the request since the fault began: the same for the same seed, however fast requests come.
         share = self._fault.share
-        is_chosen = share == 1 or Random(f"{self._seed} {self._drawn}").random() < share
+        is_chosen = share == 1 or Random(f"{self._seed} {self._draw_count}").random() < share
         if self._fault.kind is not FaultKind.NONE and is_chosen:
             passage.fault = self._fault.kind
             passage.retry_after = self._fault.retry_after
@@ -282,25 +282,25 @@ class _ThrottledConnection(ServerConnection):
     in reality. Garbage is counted, and not answered.
     """
 
-    __slots__ = ("_held", "_proxy", "_timer", "number")
+    __slots__ = ("_buffer", "_proxy", "_timer", "number")
 
     def __init__(self, server: _ThrottledServer, proxy: FaultProxy) -> None:
         super().__init__(server.start, server.forget)
         self._proxy = proxy
-        self._held = b""
+        self._buffer = b""
         """What has come and may not be read yet."""
         self._timer: asyncio.TimerHandle | None = None
         self.number = 0
 
     @property
     def is_receiving(self) -> bool:
-        return super().is_receiving or (bool(self._held) and not self._is_busy)
+        return super().is_receiving or (bool(self._buffer) and not self._is_busy)
 
     def data_received(self, data: bytes) -> None:
-        self._held += data
+        self._buffer += data
         if self._timer is None:
             self._read_step()
-        elif len(self._held) > _READ_BYTES:
+        elif len(self._buffer) > _READ_BYTES:
             # The client has to feel that nobody reads: what the kernel's buffers do not take, it cannot send.
             self._transport.pause_reading()
 
@@ -308,19 +308,19 @@ class _ThrottledConnection(ServerConnection):
         """Read all at once, or a few bytes after the time that they take."""
         rate = self._proxy.bytes_per_second
         if rate == inf:
-            data, self._held = self._held, b""
+            data, self._buffer = self._buffer, b""
             self._transport.resume_reading()
             super().data_received(data)
-        elif self._held:
-            size = min(self._proxy.step, len(self._held))
+        elif self._buffer:
+            size = min(self._proxy.step, len(self._buffer))
             self._timer = asyncio.get_running_loop().call_later(size / rate, self._end_step, size)
 
     def _end_step(self, size: int) -> None:
         self._timer = None
-        data, self._held = self._held[:size], self._held[size:]
+        data, self._buffer = self._buffer[:size], self._buffer[size:]
         super().data_received(data)
         self._read_step()
-        if len(self._held) <= _READ_BYTES and not self._is_busy:
+        if len(self._buffer) <= _READ_BYTES and not self._is_busy:
             self._transport.resume_reading()
 
     def hurry(self) -> None:

@@ -118,7 +118,7 @@ def build_requests_with_openings(
     """
     mark = secrets.token_hex(OPENING_BYTES // 2)
     opened = [with_prefix(target, ask, prefix.before(mark)) for ask in asks]
-    requests = [requests_for(there, [ask], max_tokens)[0] for there, ask in opened]
+    requests = [requests_for(opened_target, [ask], max_tokens)[0] for opened_target, ask in opened]
     return requests, [request.index(mark.encode()) for request in requests] if prefix.is_unique else []
 
 
@@ -167,8 +167,8 @@ def template_for(
     holes = {opening: OPENING, prompt: PROMPT, str(most): MAX_TOKENS}
 
     def parts(ask: LoadPrompt, bound: int | None, before: str) -> list[str]:
-        there, opened = with_prefix(target, replace(ask, max_tokens=None), before)
-        pieces = re.split(f"({'|'.join(holes)})", _json(body_for(there, opened, bound)))
+        prefixed_target, opened = with_prefix(target, replace(ask, max_tokens=None), before)
+        pieces = re.split(f"({'|'.join(holes)})", _json(body_for(prefixed_target, opened, bound)))
         return [holes.get(piece, piece) for piece in pieces]
 
     # A synthetic prompt opens in its own way; only a system prompt would stand before that.
@@ -192,14 +192,16 @@ def chat_template_for(target: Target, max_tokens: int | None, prefix: Prefix) ->
         )
     opening, most = secrets.token_hex(OPENING_BYTES // 2), 10**18 + secrets.randbelow(10**18)
     message = {"role": "user", "content": secrets.token_hex(16)}
-    there = target
+    opened_target = target
     if target.system:
-        there = replace(target, system=prefix.before(opening) + target.system)
+        opened_target = replace(target, system=prefix.before(opening) + target.system)
     holes = {opening: OPENING, re.escape(_json(message)): MESSAGES, str(most): MAX_TOKENS}
 
     def parts(bound: int | None) -> list[str]:
         named = {_json(message): MESSAGES, opening: OPENING, str(most): MAX_TOKENS}
-        pieces = re.split(f"({'|'.join(holes)})", _json(body_for(there, LoadPrompt([message]), bound)))
+        pieces = re.split(
+            f"({'|'.join(holes)})", _json(body_for(opened_target, LoadPrompt([message]), bound))
+        )
         return [named.get(piece, piece) for piece in pieces]
 
     return {

@@ -58,9 +58,9 @@ class Lengths:
     __slots__ = ("_blocks", "_ends", "_input", "_output", "_rows_input", "_rows_output", "_workers")
 
     def __init__(self, order: dict[str, Any]) -> None:
-        drawn = order.get("lengths") or {}
-        self._input: Sequence[int] = drawn.get("input") or [-1]
-        self._output: Sequence[int] = drawn.get("output") or [-1]
+        lengths = order.get("lengths") or {}
+        self._input: Sequence[int] = lengths.get("input") or [-1]
+        self._output: Sequence[int] = lengths.get("output") or [-1]
         self._workers: int | None = order["workers"] if order["rows"] is not None else None
         """None where there is no trace."""
         if self._workers is not None:

@@ -301,8 +301,8 @@ class Tally:
             self.in_flight[worker] = 0
             self.lost += is_lost
         if is_stopped:
-            heard = [self.cpu[worker][1][0] if worker in self.cpu else 0.0 for worker in died]
-            self.stopped_at = min([self.seconds, *heard])
+            last_heard = [self.cpu[worker][1][0] if worker in self.cpu else 0.0 for worker in died]
+            self.stopped_at = min([self.seconds, *last_heard])
 
     def _fold(self, worker: int, chunks: Sequence[Chunk]) -> None:
         """Sort the requests of one worker's chunks into slices.
@@ -398,7 +398,7 @@ class Tally:
                 merged[half] = together([merged[half], slice_]) if half in merged else slice_
             self._slices, self._width = merged, self._width * 2
 
-    def pulse(self) -> LoadProgress:
+    def read_progress(self) -> LoadProgress:
         return LoadProgress(
             self.seconds,
             sum(self.in_flight.values()),

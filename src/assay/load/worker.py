@@ -71,9 +71,9 @@ class LoadWorker:
         self._targets = len(order["places"])
         # Asked once for each request in place of two questions that nearly all loads answer with no.
         self._is_complex = self._targets > 1 or self._conversations is not None
-        made: Payloads = self._conversations or payloads_of(order)
+        payloads: Payloads = self._conversations or payloads_of(order)
         self._payload_of = (
-            made if self._targets == 1 else alternate_targets(made, order["heads"], self._target_of)
+            payloads if self._targets == 1 else alternate_targets(payloads, order["heads"], self._target_of)
         )
         self._streams: bool = order["stream"]
         self._keeps_answers: bool = order["keeps_answers"]
@@ -120,7 +120,7 @@ class LoadWorker:
         self._trust = Trust()
         self._counts_pieces = False
         """Whether any answer told no number of tokens, so that its pieces were counted instead."""
-        self._told = 0
+        self._usage_reports = 0
         self._input_tokens = 0
         self._cached_tokens = 0
         """Of answers whose server told how many tokens it was given: how many answers, tokens, and tokens in its cache."""
@@ -246,7 +246,7 @@ class LoadWorker:
         if self._cancels and self._cancellations.pending:
             wake = min(wake, self._cancellations.pending[0][0])
         self._alarm.set(wake)
-        found: list[tuple[int, int]] = self._poll.poll(self._alarm.patience(_TICK))
+        found: list[tuple[int, int]] = self._poll.poll(self._alarm.compute_timeout(_TICK))
         return found
 
     def _awake(self, due: float) -> list[tuple[int, int]]:
@@ -501,7 +501,7 @@ class LoadWorker:
     def _count_input(self, given: int | None, cached: int | None) -> float:
         if given is None:
             return _NOT_KNOWN
-        self._told += 1
+        self._usage_reports += 1
         self._input_tokens += given
         if cached:
             self._cached_tokens += min(cached, given)
@@ -620,7 +620,7 @@ class LoadWorker:
             "censored": self._first_reads.censored,
             "counted": self._counts_pieces,
             "simulated": self._is_simulated,
-            "usage": [self._told, self._input_tokens, self._cached_tokens],
+            "usage": [self._usage_reports, self._input_tokens, self._cached_tokens],
             "outcomes": self._outcomes if self._targets > 1 else [],
             "answers": self._answers,
             "is_last": is_last,

@@ -79,16 +79,16 @@ class Unpacker:
     """Reads chunks from the bytes of a pipe, which come in pieces of any size."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Chunk]:
-        self._held += data
-        while len(self._held) >= 8:
-            head, whole = struct.unpack_from("<II", self._held)
-            if len(self._held) < 8 + whole:
+        self._buffer += data
+        while len(self._buffer) >= 8:
+            head, whole = struct.unpack_from("<II", self._buffer)
+            if len(self._buffer) < 8 + whole:
                 return
-            body = bytes(self._held[8 : 8 + whole])
-            del self._held[: 8 + whole]
+            body = bytes(self._buffer[8 : 8 + whole])
+            del self._buffer[: 8 + whole]
             yield _unpack_chunk(json.loads(body[:head]), body[head:])
 
 

@@ -252,14 +252,14 @@ class Ratings:
     @property
     def without_result(self) -> int:
         """Planned executions that say nothing about the agent: harness errors, and those that were never made."""
-        made = sum(self.outcomes.values()) + self.unscored
-        return max(0, self.planned - made) + self.outcomes.get("harness_error", 0)
+        executed = sum(self.outcomes.values()) + self.unscored
+        return max(0, self.planned - executed) + self.outcomes.get("harness_error", 0)
 
     @property
     def is_incomplete(self) -> bool:
         """Whether too many executions have no result. Such a trial has no rank: what is missing might be its failures."""
-        made = sum(self.outcomes.values()) + self.unscored
-        return is_incomplete(self.planned or made, self.without_result)
+        executed = sum(self.outcomes.values()) + self.unscored
+        return is_incomplete(self.planned or executed, self.without_result)
 
     @property
     def scored(self) -> int:

@@ -155,16 +155,16 @@ def past_of(store: Store, record: Record, current: Chosen, metrics: Mapping[str,
     doubts: list[Doubt] = []
     for label, newest in current.items():
         trials = [trial for trial in record.trials if label_of(trial) == label]
-        alike = [trial for trial in trials if not unlikeness(trial, newest)]
+        comparable = [trial for trial in trials if not unlikeness(trial, newest)]
         # Times and memory have a history only on one kind of machine; scores and tokens have one everywhere.
-        here = [trial for trial in alike if machine_of(trial) == machine_of(newest)]
+        here = [trial for trial in comparable if machine_of(trial) == machine_of(newest)]
         chosen = metrics[label]
-        values = _values(store, alike, chosen)
+        values = _values(store, comparable, chosen)
         for metric in chosen:
-            like = here if depends_on_machine(metric) else alike
+            like = here if depends_on_machine(metric) else comparable
             points = _points(record, like, values, metric.name)
             histories.append(MetricHistory(record.suite, label, metric, points))
-        doubts += _describe_excluded_trials(label, len(trials) - len(alike), len(alike) - len(here))
+        doubts += _describe_excluded_trials(label, len(trials) - len(comparable), len(comparable) - len(here))
     return Past(tuple(histories), tuple(doubts))
 
 
@@ -252,6 +252,6 @@ def _describe_excluded_trials(label: str, unlike: int, elsewhere: int) -> list[D
         doubts.append(Doubt("unlike", f"{excluded} of {label} ran different cases: not part of its history."))
     if elsewhere:
         excluded = f"{format_count(elsewhere, 'earlier trial')} of {label} ran on another kind of machine"
-        theirs = "its times and memory" if elsewhere == 1 else "their times and memory"
-        doubts.append(Doubt("machine", f"{excluded}: {theirs} are not part of its history."))
+        subject = "its times and memory" if elsewhere == 1 else "their times and memory"
+        doubts.append(Doubt("machine", f"{excluded}: {subject} are not part of its history."))
     return doubts

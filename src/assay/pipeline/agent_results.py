@@ -28,26 +28,33 @@ class ChosenResults:
 def trials_of(store: Store, ref: str, suite: str | None = None) -> list[AgentTrial]:
     """The trials of `agent` or `agent@version`, the oldest first: on this suite, or on the one that it ran last."""
     name, _, version = ref.partition("@")
-    done = (
+    trials = (
         [trial for trial in store.agent_trials(name, suite) if version in ("", trial.version)] if name else []
     )
-    wanted = suite if suite is not None or not done else done[-1].suite
-    return [trial for trial in done if trial.suite == wanted]
+    wanted = suite if suite is not None or not trials else trials[-1].suite
+    return [trial for trial in trials if trial.suite == wanted]
 
 
 def find_shared_suite(store: Store, refs: Sequence[str]) -> str | None:
     """The newest suite that all of these agents ran; None if there is none, or if one of the words is no agent."""
     names = [ref.partition("@") for ref in refs]
-    done = [
+    suites_of_agents = [
         [trial.suite for trial in store.agent_trials(name) if trial.suite and version in ("", trial.version)]
         if name
         else []
         for name, _, version in names
     ]
-    return next((name for name in reversed(done[-1]) if all(name in suites for suites in done)), None)
+    return next(
+        (
+            name
+            for name in reversed(suites_of_agents[-1])
+            if all(name in suites for suites in suites_of_agents)
+        ),
+        None,
+    )
 
 
-def choose_results(done: Mapping[str, Sequence[AgentTrial]]) -> ChosenResults:
+def choose_results(trials_by_ref: Mapping[str, Sequence[AgentTrial]]) -> ChosenResults:
     """One trial of each reference at each benchmark and point.
 
     1. Where all references have results by one definition of the benchmark, only results by the newest such definition count.
@@ -56,26 +63,28 @@ def choose_results(done: Mapping[str, Sequence[AgentTrial]]) -> ChosenResults:
        used for all of them: its agents took turns, so nothing that the machine did between runs is in the difference.
     """
     by_point: dict[str, dict[str, list[AgentTrial]]] = {}
-    for ref, trials in done.items():
+    for ref, trials in trials_by_ref.items():
         for trial in trials:
             point = f"{trial.benchmark} {same_value(dict(trial.params))}"
             by_point.setdefault(point, {}).setdefault(ref, []).append(trial)
-    chosen: dict[str, list[AgentTrial]] = {ref: [] for ref in done}
+    chosen: dict[str, list[AgentTrial]] = {ref: [] for ref in trials_by_ref}
     doubts: list[Doubt] = []
     for at_point in by_point.values():
-        used = _choose_at_point(at_point, are_all=len(at_point) == len(done) > 1)
+        used = _choose_at_point(at_point, are_all=len(at_point) == len(trials_by_ref) > 1)
         for ref, trial in used.items():
             chosen[ref].append(trial)
             doubts += _about_newer(ref, trial, at_point[ref], used)
     return ChosenResults({ref: tuple(trials) for ref, trials in chosen.items()}, tuple(dict.fromkeys(doubts)))
 
 
-def _choose_at_point(done: Mapping[str, Sequence[AgentTrial]], *, are_all: bool) -> dict[str, AgentTrial]:
+def _choose_at_point(
+    trials_by_ref: Mapping[str, Sequence[AgentTrial]], *, are_all: bool
+) -> dict[str, AgentTrial]:
     """The trial of each reference at one point, by the rules of `choose_results`; `are_all` if all have results here."""
-    definition = _find_shared_definition(done.values()) if are_all else None
+    definition = _find_shared_definition(trials_by_ref.values()) if are_all else None
     usable = {
         ref: [trial for trial in trials if definition in (None, trial.benchmark_hash)]
-        for ref, trials in done.items()
+        for ref, trials in trials_by_ref.items()
     }
     standing = {ref: _standing(trials) for ref, trials in usable.items()}
     # Rule 3, newest run first. It is enough to go through the runs of one reference, since the run must have all of them.
@@ -88,14 +97,14 @@ def _choose_at_point(done: Mapping[str, Sequence[AgentTrial]], *, are_all: bool)
             found = {
                 ref: trial for ref, trial in in_run.items() if trial and _is_as_good(trial, standing[ref])
             }
-            if len(found) == len(done):
+            if len(found) == len(trials_by_ref):
                 return found
     return standing
 
 
-def _find_shared_definition(done: Iterable[Sequence[AgentTrial]]) -> str | None:
+def _find_shared_definition(trials_of_agents: Iterable[Sequence[AgentTrial]]) -> str | None:
     """The newest definition of the benchmark by which all references have results."""
-    first, *others = done
+    first, *others = trials_of_agents
     return next(
         (
             trial.benchmark_hash
@@ -125,10 +134,10 @@ def _is_as_good(trial: AgentTrial, standing: AgentTrial) -> bool:
 
 
 def _about_newer(
-    ref: str, used: AgentTrial, done: Sequence[AgentTrial], beside: Mapping[str, AgentTrial]
+    ref: str, used: AgentTrial, trials: Sequence[AgentTrial], beside: Mapping[str, AgentTrial]
 ) -> Iterable[Doubt]:
     """A warning about the newest result if it is not used, and why."""
-    newer = [trial for trial in done if trial.started > used.started]
+    newer = [trial for trial in trials if trial.started > used.started]
     if not newer:
         return
     newest = newer[-1]

@@ -102,14 +102,14 @@ def build_schedule_alert(run: ScheduledRun, state: AlertState, now: datetime) ->
     """What to tell about a scheduled run that has ended; None if it went well."""
     if run.outcome in _GOOD:
         return None
-    who = f" with '{run.agent}'" if run.agent else ""
+    agent_text = f" with '{run.agent}'" if run.agent else ""
     why = f": {run.error}" if run.error else "."
     return Alert(
         key=f"schedule:{run.suite}:{run.due.isoformat()}:{run.agent}",
         kind=AlertKind.SCHEDULE_FAILED,
         severity=Severity.MAJOR.value,
         text=make_line(
-            f"The scheduled run of '{run.suite}'{who} due {run.due:%Y-%m-%d %H:%M} UTC ended as {run.outcome}{why}"
+            f"The scheduled run of '{run.suite}'{agent_text} due {run.due:%Y-%m-%d %H:%M} UTC ended as {run.outcome}{why}"
         ),
         facts={
             "suite_id": run.suite,

@@ -51,8 +51,8 @@ def compare_answers(
         name: _find_difference(*(side.get(name, CaseScore()) for side in scores)) for name in names
     }
     chosen = [name for name in names if not wanted or differences[name] in wanted]
-    shown = chosen[skip : skip + limit]
-    answers = [store.answers(trial_id, shown, _REPETITIONS) for trial_id in (a, b)]
+    listed_cases = chosen[skip : skip + limit]
+    answers = [store.answers(trial_id, listed_cases, _REPETITIONS) for trial_id in (a, b)]
     pairs = [
         AnswerPair(
             name,
@@ -61,7 +61,7 @@ def compare_answers(
             (answers[0].get(name, ()), answers[1].get(name, ())),
             differences[name],
         )
-        for name in shown
+        for name in listed_cases
     ]
     return AnswerComparison((side_a, side_b), Counter(differences.values()), len(chosen), pairs)
 
@@ -81,8 +81,8 @@ def _read_source(store: Store, trial_id: int) -> tuple[AnswerSource, Mapping[str
         planned.agent.version,
         benchmark.rubric.pass_mark if benchmark else PASS_MARK,
     )
-    asked = set(planned.cases)
-    cases = {case.id: case for case in benchmark.cases if case.id in asked} if benchmark else {}
+    planned_cases = set(planned.cases)
+    cases = {case.id: case for case in benchmark.cases if case.id in planned_cases} if benchmark else {}
     return source, cases
 
 
@@ -167,7 +167,9 @@ def _find_benchmark(store: Store, run_id: str, name: str) -> Benchmark | None:
 def _read_item(store: Store, answer: JudgedAnswer, reason: Uncertainty, source: AnswerSource) -> ReviewItem:
     # The queue may name any repetition of a case.
     found = store.answers(answer.trial_id, [answer.case], most=10**9)[answer.case]
-    shown = next(candidate for candidate in found if candidate.seq == answer.seq)
+    answered = next(candidate for candidate in found if candidate.seq == answer.seq)
     benchmark = _find_benchmark(store, source.run_id, source.benchmark)
     cases = benchmark.cases if benchmark else ()
-    return ReviewItem(shown, source, next((case for case in cases if case.id == answer.case), None), reason)
+    return ReviewItem(
+        answered, source, next((case for case in cases if case.id == answer.case), None), reason
+    )

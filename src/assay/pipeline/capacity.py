@@ -57,16 +57,16 @@ class CapacityRequest:
     """
 
     options: LoadOptions
-    asked: PreparedLoad
+    prepared: PreparedLoad
     arrivals: Arrivals = Arrivals.CONSTANT
 
     @property
     def step_seconds(self) -> float:
-        return self.asked.load.seconds if self.options.duration is not None else STEP_SECONDS
+        return self.prepared.load.seconds if self.options.duration is not None else STEP_SECONDS
 
     @property
     def base(self) -> Load:
-        return replace(self.asked.load, concurrency=self.options.concurrency, arrivals=self.arrivals)
+        return replace(self.prepared.load, concurrency=self.options.concurrency, arrivals=self.arrivals)
 
 
 def find_capacity(
@@ -82,10 +82,10 @@ def find_capacity(
     here = environment(Path.cwd())
     with (
         interruptible() as interrupt,
-        spread_load(request.options, request.asked, settings) as asked,
+        spread_load(request.options, request.prepared, settings) as prepared,
         open_run(plan, store, interrupt, here) as active,
     ):
-        probe = _StoringProbe(active, asked, watching)
+        probe = _StoringProbe(active, prepared, watching)
         capacity = Search(request.base, request.step_seconds, probe, interrupt, tell).run()
         _finish(active, capacity)
     return CapacitySearchResult(active.id, capacity, interrupt())
@@ -102,14 +102,14 @@ def resume_capacity(
     request = CapacityRequest(options, prepare_load(options, settings, store), arrivals)
     with (
         interruptible() as interrupt,
-        spread_load(options, request.asked, settings) as asked,
+        spread_load(options, request.prepared, settings) as prepared,
         reopen_run(run.id, store, interrupt, stays_open_on_error=True) as active,
     ):
         if (throughput := _read_throughput(active)) is not None:
             # The answer was stored, but not that the search has ended: the process died between the two.
             active.finish(lambda: RunState.COMPLETED if throughput > 0 else RunState.FAILED)
             return
-        probe = _StoringProbe(active, asked, lambda load: nullcontext(lambda pulse, tally: None))
+        probe = _StoringProbe(active, prepared, lambda load: nullcontext(lambda progress, tally: None))
         probe.stored = watch
         probe.take_up(list(store.executions(active.run.trials[0].id)))
         capacity = Search(request.base, request.step_seconds, probe, interrupt).run()
@@ -132,8 +132,8 @@ class _StoringProbe:
     another version of Assay may search in another way.
     """
 
-    def __init__(self, active: ActiveRun, asked: PreparedLoad, watching: Watching) -> None:
-        self._active, self._asked, self._watching = active, asked, watching
+    def __init__(self, active: ActiveRun, prepared: PreparedLoad, watching: Watching) -> None:
+        self._active, self._prepared, self._watching = active, prepared, watching
         self._number = 0
         self._steps: Iterator[Mapping[str, Any]] = iter(())
         self._used = self._usable = 0
@@ -145,7 +145,7 @@ class _StoringProbe:
         steps = [(execution.detail or {}).get(_STEP) for execution in executions]
         self._number = len(executions)
         # Prompts that were sent already would be answered from the server's prompt cache.
-        self._asked = replace(self._asked, loads=count(len(executions)))
+        self._prepared = replace(self._prepared, loads=count(len(executions)))
         whole = [step for step in steps if not (isinstance(step, dict) and step["result"]["is_cut"])]
         self._usable = len(whole)
         self._steps = iter([step if isinstance(step, dict) else {} for step in whole])
@@ -161,7 +161,7 @@ class _StoringProbe:
         self._steps = iter(())
         started = time.time()
         with self._watching(load) as watch:
-            result = judge_load(self._asked.at(load).measure(watch, self._active.interrupt), load)
+            result = judge_load(self._prepared.at(load).measure(watch, self._active.interrupt), load)
         execution = execution_of(result, 0, self._number, started)
         detail = {**(execution.detail or {}), _STEP: _build_step(load, result)}
         batch = Batch((replace(execution, detail=detail),))

@@ -115,9 +115,9 @@ def find_sides(store: Store, refs: Sequence[str], suite: str | None = None) -> C
     # results of different suites could not be compared.
     suite = suite or find_shared_suite(store, refs)
     agents = {
-        ref: done
+        ref: own_trials
         for ref in dict.fromkeys(refs)
-        if Path(ref).suffix != ".json" and (done := trials_of(store, ref, suite))
+        if Path(ref).suffix != ".json" and (own_trials := trials_of(store, ref, suite))
     }
     chosen = choose_results(agents)
     loaded: dict[str, LoadedRun] = {}
@@ -131,8 +131,8 @@ def side(store: Store, ref: str, suite: str | None = None) -> Report:
     """What a word on the command line stands for: a result file, an agent, a version of one, or a run."""
     path = Path(ref)
     if path.suffix != ".json":
-        if done := trials_of(store, ref, suite):
-            return report_on(store, choose_results({ref: done}).trials[ref])
+        if trials := trials_of(store, ref, suite):
+            return report_on(store, choose_results({ref: trials}).trials[ref])
         if not path.is_file():
             return _run_side(store, ref, suite)
     if not path.is_file():

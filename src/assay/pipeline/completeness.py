@@ -54,14 +54,14 @@ def find_incomplete_trials(store: Store, run: Run, assignment: Assignment, count
     if assignment.plan.question is not None:
         return set()
     until = {trial.index for trial in assignment.plan.trials if trial.iterations.until}
-    made = Counter(
+    executed = Counter(
         {
             index: sum(count.values()) - count.get(Status.CANCELLED, 0)
             for index, count in counts.items()
             if index not in until
         }
     )
-    made.update(
+    executed.update(
         trial for trial, _, phase in store.progress(run.id) if trial in until and phase == Phase.MEASURED
     )
     # The same generator that made the jobs of the run says how many executions there should be, so that the two cannot drift
@@ -72,7 +72,7 @@ def find_incomplete_trials(store: Store, run: Run, assignment: Assignment, count
     # A trial that was stopped, by a limit or because its agent failed over and over, is as complete as it will ever be. Harness
     # errors are counted apart: they are stored executions that say nothing about the agent.
     stopped = {stored.trial.index for stored in run.trials if stored.stopped}
-    missing = {index for index, number in planned.items() if made[index] < number} - stopped
+    missing = {index for index, number in planned.items() if executed[index] < number} - stopped
     return missing | {
         index
         for index, count in counts.items()

@@ -43,8 +43,8 @@ def analyse_stored_costs(
     ):
         subjects, left_out = _build_subjects(group, ratings, uses)
         if subjects:
-            made = analyse_costs(name, categories[name], is_simulated, subjects, workload)
-            found.append(replace(made, doubts=(*made.doubts, *left_out)))
+            analysis = analyse_costs(name, categories[name], is_simulated, subjects, workload)
+            found.append(replace(analysis, doubts=(*analysis.doubts, *left_out)))
     if not found:
         raise PlanError(
             "There is no complete result to analyse: every trial is incomplete or of an older definition. See why: assay runs list"

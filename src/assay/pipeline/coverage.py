@@ -50,8 +50,12 @@ def measure_coverage(
     cells = []
     for agent in page:
         for suite in ages.suites:
-            one = found.get((agent, suite))
-            age = (now - one.latest) / timedelta(days=1) if one else None
-            cells.append(Covered(agent, suite, one.runs, one.latest, age) if one else Covered(agent, suite))
+            coverage = found.get((agent, suite))
+            age = (now - coverage.latest) / timedelta(days=1) if coverage else None
+            cells.append(
+                Covered(agent, suite, coverage.runs, coverage.latest, age)
+                if coverage
+                else Covered(agent, suite)
+            )
     has_more = bool(page) and page[-1] != ages.agents[-1]
     return Coverage(page, ages.suites, tuple(cells), ages.count_states(), page[-1] if has_more else None)

@@ -72,22 +72,22 @@ def gate_sides(
     # Sides are refused twice: first for what holds whatever is measured, so that the message is about the real difference and
     # not about a metric that one of them lacks; then again once it is known whether times are among the metrics, because only
     # these tie a comparison to one kind of machine.
-    asked = [inner_name(name) for name in metrics]
-    a, b = with_completion(*sides, always=COMPLETION in asked)
+    requested = [inner_name(name) for name in metrics]
+    a, b = with_completion(*sides, always=COMPLETION in requested)
     shared = find_common_metrics(a, b)
     _refuse_unlike(a, b, baseline, [])
     asked_widths = tolerances or Tolerances()
     broken = broken_trials(a, b)
-    named = [*asked, *([] if asked else map(inner_name, asked_widths.of_metric))]
+    named = [*requested, *([] if requested else map(inner_name, asked_widths.of_metric))]
     # What is broken has no times any more. That fails the gate, so metrics of the baseline alone are no mistake then.
     known_metrics = {e.metric.name: e.metric for trial in a.trials for e in trial.estimates} if broken else {}
     _refuse_unknown(named, {**known_metrics, **shared})
-    candidates = asked or (*family_of(a, b, shared), *named)
+    candidates = requested or (*family_of(a, b, shared), *named)
     chosen = [name for name in dict.fromkeys(candidates) if _base(name, shared) in shared]
     _refuse_unlike(a, b, baseline, [shared[_base(name, shared)] for name in chosen])
     if not chosen and not broken:
         raise Unlike(f"Run '{b.run.id}' and the baseline '{baseline}' have no metric in common.")
-    others = [name for name in judgeable(shared.values()) if name not in chosen] if not asked else []
+    others = [name for name in judgeable(shared.values()) if name not in chosen] if not requested else []
     widths = asked_widths.without({*named} - {*chosen})
     known = read_noise(store, a, b)
     comparisons = compare_within(a, b, chosen, widths, others, known.noise)
@@ -101,7 +101,7 @@ def gate_sides(
         b=b,
         comparisons=comparisons,
         broken=broken,
-        unscored=find_unscored_trials(a, b) if not asked or "score" in asked else (),
+        unscored=find_unscored_trials(a, b) if not requested or "score" in requested else (),
         incomplete=incomplete_trials(b, {second.name for _, second in matching_trials(a, b)}),
         flips=flips,
         unjudged=tuple(name for name in shared if name not in chosen) if not metrics else (),
@@ -138,9 +138,9 @@ def baseline_ref(store: Store, baseline: str) -> str:
     return f"@{name}"
 
 
-def _refuse_unknown(asked: Sequence[str], shared: dict[str, Metric]) -> None:
+def _refuse_unknown(requested: Sequence[str], shared: dict[str, Metric]) -> None:
     """Refuse metrics that one side lacks. If the sides share none at all, that is reported instead."""
-    for name in asked if shared else ():
+    for name in requested if shared else ():
         if _base(name, shared) not in shared:
             raise LookupFailed(
                 no_such(outer_name(name), "metrics that both sides have", map(outer_name, shared))
@@ -206,9 +206,9 @@ def _benchmarks(report: Report) -> str:
 
 def _refuse_other_machine(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
     """Say that times or memory would be compared across kinds of machines; empty if not."""
-    there, here = a.run.environment.machine_class, b.run.environment.machine_class
+    machine_a, machine_b = a.run.environment.machine_class, b.run.environment.machine_class
     bound = [metric.name for metric in metrics if depends_on_machine(metric)]
-    if there == here or not bound:
+    if machine_a == machine_b or not bound:
         return ""
     free = [metric.name for metric in metrics if not depends_on_machine(metric)]
     hint = (
@@ -216,18 +216,16 @@ def _refuse_other_machine(a: Report, b: Report, metrics: Sequence[Metric]) -> st
         if free
         else ""
     )
-    return (
-        f"it ran on another kind of machine ({here}; the baseline: {there}). Run both on one machine{hint}."
-    )
+    return f"it ran on another kind of machine ({machine_b}; the baseline: {machine_a}). Run both on one machine{hint}."
 
 
-def _check_lost_metrics(a: Report, b: Report, asked: Sequence[str]) -> Iterator[Doubt]:
+def _check_lost_metrics(a: Report, b: Report, requested: Sequence[str]) -> Iterator[Doubt]:
     """Warnings about metrics that the baseline has and the run lacks: a gate that passes has not judged them."""
     for first, second in matching_trials(a, b):
-        there = {estimate.metric.name for estimate in second.estimates if estimate.n}
+        measured = {estimate.metric.name for estimate in second.estimates if estimate.n}
         known = default_family((e.metric for e in first.estimates if e.n), first.declared)
-        lost = [outer_name(name) for name in known if name not in there]
-        if not second.ok or not lost or (asked and not {*lost} & {*asked}):
+        lost = [outer_name(name) for name in known if name not in measured]
+        if not second.ok or not lost or (requested and not {*lost} & {*requested}):
             continue
         listed = ", ".join(f"'{name}'" for name in lost)
         yield Doubt(

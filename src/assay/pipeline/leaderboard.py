@@ -91,10 +91,10 @@ def rank_suite(store: Store, suite: str, metric: str, now: datetime) -> RankedSu
         return None
     kept = Pairings()
     board = _board(contest, metric, kept)
-    made = matrix(
+    suite_matrix = matrix(
         suite, contest.contenders, board.benchmarks, board.category, pairings=kept, with_duels=False
     )
-    return RankedSuite(board, made, contest.expires)
+    return RankedSuite(board, suite_matrix, contest.expires)
 
 
 def rank_across(store: Store, category: str | None, metric: str, now: datetime) -> Across | None:
@@ -126,8 +126,8 @@ def matrices(store: Store, chosen: Filter | None = None, now: datetime | None = 
 
     return [
         replace(
-            made := matrix(suite.name, suite.contenders, suite.benchmarks, suite.category),
-            doubts=(*made.doubts, *suite.doubts),
+            suite_matrix := matrix(suite.name, suite.contenders, suite.benchmarks, suite.category),
+            doubts=(*suite_matrix.doubts, *suite.doubts),
         )
         for suite in _contests(store, chosen or Filter(), now or datetime.now(UTC))
     ]
@@ -172,7 +172,7 @@ def _contest(
     store: Store, name: str, category: str, entries: Sequence[RankedTrial], now: datetime
 ) -> _Contest:
     """The contenders of one suite, and why others have no rank on some of its benchmarks."""
-    done = [entry for entry in entries if entry.ok]
+    succeeded = [entry for entry in entries if entry.ok]
     unranked = _find_unranked(store, [entry for entry in entries if not entry.ok])
     left_out = {(missing_agent.agent, missing_agent.benchmark) for missing_agent in unranked}
     failed: dict[str, list[str]] = {}
@@ -183,7 +183,7 @@ def _contest(
         name,
         category,
         store.benchmarks(name),
-        _contenders(store, done, now) if done else [],
+        _contenders(store, succeeded, now) if succeeded else [],
         [
             f"{agent} has no successful, scored execution on {', '.join(names)}, so it is not ranked there."
             for agent, names in failed.items()
@@ -192,7 +192,7 @@ def _contest(
             f"{missing_agent.agent} on {missing_agent.benchmark}: {missing_agent.reason}. See why: assay show {missing_agent.run}"
             for missing_agent in unranked
         ],
-        min((_find_next_age(entry, now) for entry in done), default=now + timedelta(days=1)),
+        min((_find_next_age(entry, now) for entry in succeeded), default=now + timedelta(days=1)),
         unranked,
     )
 

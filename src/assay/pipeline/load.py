@@ -62,7 +62,7 @@ def data_of(options: LoadOptions, settings: Settings) -> Data | None:
 
 def run_load(
     options: LoadOptions,
-    asked: PreparedLoad,
+    prepared: PreparedLoad,
     open_store: Callable[[], Store],
     settings: Settings,
     watch: Watch,
@@ -79,13 +79,13 @@ def run_load(
     clock = SteadyClock()
     here = environment(Path.cwd(), probe_seconds=_PROBE_SECONDS)
     results: list[LoadResult] = []
-    loads = [replace(asked.load, concurrency=level) for level in levels] or [asked.load]
+    loads = [replace(prepared.load, concurrency=level) for level in levels] or [prepared.load]
     with (
         interruptible() as interrupt,
-        spread_load(options, asked, settings) as asked,
+        spread_load(options, prepared, settings) as prepared,
         ExitStack() as until_done,
     ):
-        check_division(loads, len(asked.sites))
+        check_division(loads, len(prepared.sites))
 
         # Called by the engine once the first requests are under way, and again whenever the run is needed: the cache makes
         # it begin once. Opening a database before would delay the first request by as long as importing SQLAlchemy takes.
@@ -101,7 +101,7 @@ def run_load(
         for repetition, (trial, load) in product(range(repetitions), enumerate(loads)):
             started = time.time()
             keep = None if watch_chunk is None else partial(_number_chunk, watch_chunk, len(results))
-            measured = asked.at(load).measure(watch, interrupt, keep, once_begun=begin_run)
+            measured = prepared.at(load).measure(watch, interrupt, keep, once_begun=begin_run)
             result, batch = _judge_and_record(measured, load, trial, repetition, started)
             results.append(result)
             begin_run().add(batch)

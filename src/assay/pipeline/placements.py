@@ -34,7 +34,7 @@ class PlacementLog:
         if not batch.placements and not self._nodes:
             return batch
         # Whether an execution was made before or after a move that arrived with it is not known: it counts as before.
-        self._begun.update((made.trial, made.process) for made in batch.executions)
+        self._begun.update((execution.trial, execution.process) for execution in batch.executions)
         if not batch.placements:
             return batch
         for placement in batch.placements:

@@ -81,23 +81,23 @@ def _with_recorded_repetitions(plan: Plan) -> Plan:
     trials, remarks = list(plan.trials), {}
     for place, trial in enumerate(trials):
         counts = count_recorded_repetitions(trial) if trial.is_recorded and trial.cases else {}
-        asked = trial.iterations.measured
-        if counts and min(counts.values()) < asked:
-            most = min(asked, max(counts.values()))
+        planned = trial.iterations.measured
+        if counts and min(counts.values()) < planned:
+            most = min(planned, max(counts.values()))
             trials[place] = replace(trial, iterations=replace(trial.iterations, measured=most))
-            remarks[trial.index] = _format_few_recorded(counts, asked)
+            remarks[trial.index] = _format_few_recorded(counts, planned)
     return replace(plan, trials=tuple(trials), remarks=remarks)
 
 
-def _format_few_recorded(counts: Mapping[str, int], asked: int) -> str:
+def _format_few_recorded(counts: Mapping[str, int], planned: int) -> str:
     """The remark for a recorded agent that has fewer answers than repetitions were asked for."""
-    short = [number for number in counts.values() if number < asked]
+    short = [number for number in counts.values() if number < planned]
     fewest, most = min(short), max(short)
     many = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     of_cases = "each case" if len(short) == len(counts) else f"{len(short)} of {len(counts)} cases"
     answers = "answer" if fewest == most == 1 else "answers"
     return (
-        f"{many} recorded {answers} for {of_cases}, fewer than the {asked} repetitions asked for: "
+        f"{many} recorded {answers} for {of_cases}, fewer than the {planned} repetitions asked for: "
         "a case is repeated only as often as answers are recorded"
     )
 

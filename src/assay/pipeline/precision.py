@@ -93,10 +93,10 @@ def compute_needs(
 
 def _only_agents(report: Report, agents: Sequence[str]) -> Report:
     """The report without other agents; a name without stored results is refused, with those that there are."""
-    there = dict.fromkeys(trial.stored.trial.agent.name for trial in report.trials)
+    stored_agents = dict.fromkeys(trial.stored.trial.agent.name for trial in report.trials)
     for name in agents:
-        if name not in there:
-            raise LookupFailed(f"--agent: {no_such(name, 'agents with stored results', there)}")
+        if name not in stored_agents:
+            raise LookupFailed(f"--agent: {no_such(name, 'agents with stored results', stored_agents)}")
     trials = tuple(trial for trial in report.trials if not agents or trial.stored.trial.agent.name in agents)
     return replace(report, trials=trials)
 

@@ -21,7 +21,7 @@ _PAUSE = 0.2
 """Seconds between two probes."""
 
 
-def measure_recovery(found: ScenarioFinding, bench: StressBench, patience: float) -> ScenarioFinding:
+def measure_recovery(found: ScenarioFinding, bench: StressBench, timeout: float) -> ScenarioFinding:
     """The finding with the full time of recovery, if the scenario ended before the agent had recovered.
 
     A server that works off its queue for longer than the scenario lasted is late, not dead.
@@ -30,19 +30,19 @@ def measure_recovery(found: ScenarioFinding, bench: StressBench, patience: float
     if found.is_recovered or found.recovery is None:
         return found
     try:
-        took = settle(bench, patience)
+        settle_seconds = settle(bench, timeout)
     except Interrupted:
         return found
-    if took is None:
+    if settle_seconds is None:
         return found
-    return replace(found, recovery=found.recovery + took, is_recovered=True, is_dead=False)
+    return replace(found, recovery=found.recovery + settle_seconds, is_recovered=True, is_dead=False)
 
 
-def settle(bench: StressBench, patience: float) -> float | None:
-    """Seconds until single requests are as fast as at the base rate, or None if they are not within `patience` seconds."""
+def settle(bench: StressBench, timeout: float) -> float | None:
+    """Seconds until single requests are as fast as at the base rate, or None if they are not within `timeout` seconds."""
     # The same limit by which scenarios decide that the agent is calm again, so that both mean the same by "recovered".
     limit, began = longest_in_calm(bench.calm), time.monotonic()
-    while (left := began + patience - time.monotonic()) > 0:
+    while (left := began + timeout - time.monotonic()) > 0:
         # One at a time adds next to nothing to a queue, and the first is answered when the queue is empty.
         load = Load(Arrivals.CLOSED, concurrency=1, count=_REQUESTS, seconds=left)
         latencies = sorted(bench.put(load, objectives=(), limit=left).latencies)

@@ -174,7 +174,7 @@ def set_references(store: Store, suite: Suite, ref: str, watch: Watch = ignore_p
             f"Run '{run.id}' cannot be a reference: none of its executions succeeded. Name another run."
         )
     # Read before anything is stored, so that the user is shown what the change did to references and ratings.
-    shown = {
+    before_by_scope = {
         (reference.scope, reference.quantity): reference.reference
         for reference in list_references(store, suite)
     }
@@ -196,7 +196,7 @@ def set_references(store: Store, suite: Suite, ref: str, watch: Watch = ignore_p
         tuple(
             ChangedReference(before, reference)
             for reference in after
-            if (before := shown.get((reference.scope, reference.quantity))) != reference.reference
+            if (before := before_by_scope.get((reference.scope, reference.quantity))) != reference.reference
         ),
         tuple(_find_changed_ratings(store, trials, ratings)),
         len(trials),

@@ -71,7 +71,7 @@ def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) 
     regressions = update_regression_states(found, known, undone, now or datetime.now(UTC))
     store.keep_regressions(regressions)
     judged = {history.metric.name for history in past.histories} | {COMPLETED}
-    shown = _select_shown(
+    selected = _select_shown(
         [regression for regression in regressions if regression.metric.name in (inquiry.metrics or judged)],
         {regression.id: (regression.benchmark, regression.metric.name) for regression in found},
         inquiry.tolerance,
@@ -83,13 +83,13 @@ def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) 
         suite=record.suite,
         baseline=against.told if against else "",
         comparisons=compared.comparisons,
-        regressions=shown,
+        regressions=selected,
         improvements=tuple(shift for shift in search.shifts if shift.loss.value < 0 and not shift.is_over),
         patterns=compared.patterns,
         histories=past.histories,
         unsearched=search.unsearched,
         advice=advise(
-            shown, compared.comparisons, benchmarks=len(current), machine=compared.machine, missing=nothing
+            selected, compared.comparisons, benchmarks=len(current), machine=compared.machine, missing=nothing
         ),
         doubts=(*compared.doubts, *past.doubts),
         flips=compared.flips,
@@ -112,15 +112,15 @@ def _select_shown(
     )
 
 
-def select_metrics(report: Report, current: Chosen, asked: Sequence[str] = ()) -> dict[str, list[Metric]]:
+def select_metrics(report: Report, current: Chosen, requested: Sequence[str] = ()) -> dict[str, list[Metric]]:
     """The metrics to look at, by label: those that were asked for, or the default family."""
     known = {metric.name for trial in report.trials for metric in _known(trial)} | {COMPLETED}
-    for name in asked:
+    for name in requested:
         if name not in known:
             raise LookupFailed(no_such(name, "metrics that it has", known))
     by_trial: dict[int, list[Metric]] = {}
     for trial in report.trials:
-        names = asked or default_family(_known(trial), trial.declared)
+        names = requested or default_family(_known(trial), trial.declared)
         by_trial[trial.stored.id] = [metric for metric in _known(trial) if metric.name in names]
     return {label: by_trial[trial.trial_id] for label, trial in current.items()}
 

@@ -91,9 +91,9 @@ def _all_of(report: Report, written: str | Sequence[str]) -> list[Requirement]:
     """
     suite = report.suite or report.run.suite
     own = suite.require if suite is not None else ()
-    asked = _parse(written, "--require")
-    _refuse_unknown(asked, report)
-    return list(dict.fromkeys((*_parse(own, "require of the suite"), *asked)))
+    requirements = _parse(written, "--require")
+    _refuse_unknown(requirements, report)
+    return list(dict.fromkeys((*_parse(own, "require of the suite"), *requirements)))
 
 
 def _parse(written: str | Sequence[str], place: str) -> list[Requirement]:
@@ -103,13 +103,13 @@ def _parse(written: str | Sequence[str], place: str) -> list[Requirement]:
         raise AssayError(f"{place}: {error}") from None
 
 
-def _refuse_unknown(asked: Sequence[Requirement], report: Report) -> None:
+def _refuse_unknown(requirements: Sequence[Requirement], report: Report) -> None:
     benchmarks = {trial.stored.trial.benchmark for trial in report.trials}
     metrics = {estimate.metric.name for trial in report.trials for estimate in trial.estimates}
-    for requirement in asked:
+    for requirement in requirements:
         if {requirement.name, split_name(requirement.name)[1]} & metrics:
             continue
         if problem := unknown_name(requirement.name, metrics):
             raise LookupFailed(f"--require: {problem}")
-    if problem := unknown_benchmark(asked, benchmarks):
+    if problem := unknown_benchmark(requirements, benchmarks):
         raise LookupFailed(f"--require: {problem}")

@@ -48,12 +48,12 @@ def rerun_gate(
     with ExitStack() as checkouts:
         plan = _build_plan(store, (before.run, after.run), pairs, repetitions, checkouts)
         with watching(plan) as watch:
-            done = run_plan(plan, store, watch)
-    if done.state is RunState.INTERRUPTED:
+            run = run_plan(plan, store, watch)
+    if run.state is RunState.INTERRUPTED:
         raise KeyboardInterrupt
     # The new run is judged like any pair of sides. It is kept with a tag, by which `last` leaves it out and a later rerun
     # refuses it.
-    report = report_of(store, done.id)
+    report = report_of(store, run.id)
     sides = _half(report, 0), _half(report, 1)
     _refuse_failed(pairs, sides[0], plan)
     found = judge(store, sides, baseline)
@@ -128,10 +128,10 @@ def _build_plan(
             name = f"{current.name} ({side})"
             arm = replace(current, index=len(trials), name=name, agent=trial.agent, agent_use=trial.agent_use)
             trials.append(arm)
-    made = {
+    checkouts_by_place = {
         place: stack.enter_context(temporary_checkout(*place)) for place in dict.fromkeys(places.values())
     }
-    checkouts = {index: made[place] for index, place in places.items()}
+    checkouts = {index: checkouts_by_place[place] for index, place in places.items()}
     for index, checkout in checkouts.items():
         _refuse_missing_files(trials[index], checkout)
     if checkouts:

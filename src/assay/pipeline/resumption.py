@@ -59,8 +59,8 @@ def remark_on_split_processes(active: ActiveRun, plan: Plan, progress: StoredPro
     warmer machine. With cold isolation every execution has a process of its own, so there is nothing to split.
     """
     for trial in (trial for trial in plan.trials if trial.agent_use is None):
-        split = [process for (index, process, phase), done in progress.items()
-                 if (index, phase) == (trial.index, "measured") and 0 < done < trial.iterations.measured]  # fmt: skip
+        split = [process for (index, process, phase), number in progress.items()
+                 if (index, phase) == (trial.index, "measured") and 0 < number < trial.iterations.measured]  # fmt: skip
         if split and trial.isolation != "cold" and not trial.iterations.until:
             text = f"process {', '.join(map(str, sorted(split)))} was resumed: its executions come from two processes"
             name = f"resumed-{secrets.token_hex(3)}.txt"

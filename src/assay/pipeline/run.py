@@ -150,13 +150,13 @@ def _execute_plan(
     # The sampler times a fixed workload beside the executions: how fast the machine was is stored with the results.
     sampler = PaceSampler(executor)
     with _make_trial_folders(active.run, plan) as folders:
-        done = store.read_done(active.id) if plan.suite else {}
-        assignment = Assignment(plan, active.id, folders.by_trial, progress, done, folders.temporary)
+        done_cases = store.read_done(active.id) if plan.suite else {}
+        assignment = Assignment(plan, active.id, folders.by_trial, progress, done_cases, folders.temporary)
         deciding = _watch_question(active, plan)
         ended = _find_ended_trials(active, plan, deciding)
         remark_on_split_processes(active, plan, progress)
         placements = PlacementLog(active, progress)
-        versions = AgentVersions(active, {index: len(cases) for index, cases in done.items() if cases})
+        versions = AgentVersions(active, {index: len(cases) for index, cases in done_cases.items() if cases})
         with _loading_ahead(plan):
             is_stopped = lambda: active.interrupt() or spending.is_over  # noqa: E731
             for batch in carry_out(assignment, sampler, is_stopped, ended, spending, deciding):
@@ -231,7 +231,7 @@ def _refuse_secrets(plan: Plan) -> None:
     known.learn_environment(os.environ)
     for trial in plan.trials:
         options = trial.agent_use.options if trial.agent_use else {}
-        for whose, given in (
+        for holder, given in (
             (f"Agent '{trial.agent.name}'", options),
             (f"'{trial.benchmark}'", trial.params),
         ):
@@ -239,7 +239,7 @@ def _refuse_secrets(plan: Plan) -> None:
                 if known.redact({name: value}) != {name: value}:
                     origin = known.origin_of_secret_in(json.dumps({name: value}, default=str))
                     raise PlanError(
-                        f"{whose}: '{redact(name)}' holds {f'the value of {origin!r}' if origin else 'a secret'}, "
+                        f"{holder}: '{redact(name)}' holds {f'the value of {origin!r}' if origin else 'a secret'}, "
                         "and what is written there is stored. Write ${NAME} instead, or, if it is no secret, "
                         "rename the variable."
                     )

@@ -147,7 +147,7 @@ def run_stress(
     options: StressOptions,
     store: Store,
     settings: Settings,
-    told: StressObserver,
+    observer: StressObserver,
     scenarios: Sequence[Scenario] | None = None,
     sizes: Sizes | None = None,
 ) -> StressOutcome:
@@ -159,10 +159,10 @@ def run_stress(
     subject = subject_of(options.load, settings, store)
     sizes = sizes or options.sizes
     with interruptible() as interrupt:
-        start = measure_baseline(options, subject, sizes, interrupt, told)
+        start = measure_baseline(options, subject, sizes, interrupt, observer)
         plan = plan_stress(options, chosen, subject.use)
         with open_run(plan, store, interrupt, environment(Path.cwd())) as active:
-            findings = run_scenarios(active, dict(enumerate(chosen)), start, told, sizes.settle)
+            findings = run_scenarios(active, dict(enumerate(chosen)), start, observer, sizes.settle)
             active.finish(lambda: decide_state(findings))
     whole = stress_finding(strip_credentials(options.load.target), start.setting, findings)
     return StressOutcome(active.id, whole, interrupt())
@@ -172,13 +172,13 @@ def run_scenarios(
     active: ActiveRun,
     scenarios: Mapping[int, Scenario],
     start: Start,
-    told: StressObserver,
-    patience: float,
+    observer: StressObserver,
+    settle_timeout: float,
 ) -> list[ScenarioFinding]:
     """Run the scenarios of these trials one after the other, until all are done or the user interrupts.
 
     `scenarios` maps the index of a trial to its scenario. Each finding is stored as soon as it exists. After a scenario, an
-    agent that has not recovered gets up to `patience` seconds.
+    agent that has not recovered gets up to `settle_timeout` seconds.
     """
     findings: list[ScenarioFinding] = []
     for trial, scenario in scenarios.items():
@@ -186,15 +186,15 @@ def run_scenarios(
         # A scenario that was skipped sent nothing, so what the agent may still suffer from is the one before it.
         before = next((finding for finding in reversed(findings) if not finding.skipped), None)
         try:
-            finding = _run_scenario(scenario, start.bench, told, before, patience)
+            finding = _run_scenario(scenario, start.bench, observer, before, settle_timeout)
         except Interrupted:
             break
         finding = replace(finding, warnings=(*start.remarks, *finding.warnings))
         batch = Batch((_execution(finding, trial, started, start.setting),))
         active.add(batch)
         findings.append(finding)
-        told.found(finding)
-        told.stored(batch)
+        observer.found(finding)
+        observer.stored(batch)
     return findings
 
 
@@ -262,7 +262,7 @@ def measure_baseline(
     subject: StressSubject,
     sizes: Sizes,
     is_stopped: Callable[[], bool],
-    told: StressObserver,
+    observer: StressObserver,
     earlier: StressFinding | None = None,
 ) -> Start:
     """Find the rate that the agent handles comfortably, and measure its latency at that rate, which gives the objective.
@@ -270,22 +270,22 @@ def measure_baseline(
     `earlier` is what the first part of a resumed run found: its base rate and its objective stay, so that all scenarios of the
     run are put and judged alike.
     """
-    asked = subject.loaded()
+    prepared = subject.loaded()
     base, text = options.base, "given"
     if earlier is not None and earlier.base is not None:
         base, text = earlier.base, earlier.base_text
     if base is None:
-        told.say("base: searching for the rate that the agent handles comfortably")
-        comfort = comfortable(subject, asked, sizes.search, is_stopped)
+        observer.say("base: searching for the rate that the agent handles comfortably")
+        comfort = comfortable(subject, prepared, sizes.search, is_stopped)
         base, text = comfort.rate, comfort.text
-    told.say(f"base: {significant(base)} requests/s, {text}")
+    observer.say(f"base: {significant(base)} requests/s, {text}")
     cases = len(subject.check.pairs) if subject.check is not None else 0
     # Long enough for every case to be asked and for a P95 to rest on enough answers, also where the base rate is low.
     load = within(calm_load(base, sizes.calm, cases, ENOUGH), subject)
-    load = replace(load, seconds_each=asked.load.seconds_each, workers=asked.load.workers)
+    load = replace(load, seconds_each=prepared.load.seconds_each, workers=prepared.load.workers)
     # Details of failed requests come with the chunks that workers report; the result has only their counts.
     failures: list[list[Any]] = []
-    result = asked.at(load).measure(
+    result = prepared.at(load).measure(
         is_stopped=is_stopped, watch_chunk=lambda chunk: failures.extend(failures_in(chunk.facts))
     )
     if is_stopped():
@@ -294,7 +294,7 @@ def measure_baseline(
     doubt = discomfort(result, base)
     given = objectives_of(options.load.slo) if options.load.slo else ()
     objectives = given or (derive_objective((earlier and earlier.calm_latency) or calm),)
-    bench = StressBench(subject, base, calm, objectives, not given, sizes.sustain, is_stopped, told.look)
+    bench = StressBench(subject, base, calm, objectives, not given, sizes.sustain, is_stopped, observer.look)
     bench.is_simulated, bench.calm_quality = result.is_simulated, result.quality
     bench.calm_errors = errors_of(result, gather(failures))
     bench.calm_unmet = unmet_in(result, objectives)
@@ -311,9 +311,9 @@ def describe_missing_quality(subject: StressSubject, calm: LoadResult) -> str | 
 def _run_scenario(
     scenario: Scenario,
     bench: StressBench,
-    told: StressObserver,
+    observer: StressObserver,
     before: ScenarioFinding | None,
-    patience: float,
+    settle_timeout: float,
 ) -> ScenarioFinding:
     """Run one scenario while the gauge samples the agent's processes, then wait until the agent has recovered.
 
@@ -325,7 +325,7 @@ def _run_scenario(
         return ScenarioFinding(scenario.name, skipped=reason)
     if bench.is_stopped():
         raise Interrupted
-    told.say(f"{scenario.name}: running")
+    observer.say(f"{scenario.name}: running")
     bench.gauge = gauge_of(bench.subject)
     with bench.gauge.watching():
         found = scenario.run(bench)
@@ -336,7 +336,7 @@ def _run_scenario(
         resources = replace(resources, samples=found.resources.samples)
     warnings = (*aftermath_of(before), *found.warnings)
     found = replace(found, resources=resources, is_simulated=is_simulated, warnings=warnings)
-    return measure_recovery(found, bench, patience)
+    return measure_recovery(found, bench, settle_timeout)
 
 
 def gauge_of(subject: StressSubject) -> Gauge:

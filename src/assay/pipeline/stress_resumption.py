@@ -58,7 +58,7 @@ def resume_stress(
     return to now; where the two baselines differ, every scenario of the second part says so.
     """
     options = _read_options(run, store)
-    told = StressObserver(lambda text: None, lambda finding: None, lambda pulse, load: None, watch)
+    observer = StressObserver(lambda text: None, lambda finding: None, lambda progress, load: None, watch)
     with (
         interruptible() as interrupt,
         reopen_run(run.id, store, interrupt, stays_open_on_error=True) as active,
@@ -74,11 +74,11 @@ def resume_stress(
             stored_settings = [output.get("setting", {}) for output in outputs.values()]
             agent = run.trials[0].trial.agent.name
             earlier = stress_finding(agent, stored_settings[0], ()) if stored_settings else None
-            start = measure_baseline(options, subject, sizes, interrupt, told, earlier)
+            start = measure_baseline(options, subject, sizes, interrupt, observer, earlier)
             if earlier is not None:
                 start = replace(start, remarks=_describe_difference(earlier, start))
             scenarios = {trial.index: _restore_scenario(trial) for trial in missing}
-            findings += run_scenarios(active, scenarios, start, told, sizes.settle)
+            findings += run_scenarios(active, scenarios, start, observer, sizes.settle)
         active.finish(lambda: decide_state(findings))
 
 
@@ -107,8 +107,8 @@ def _refuse(run: Run, store: Store) -> NoReturn:
     if run.state is RunState.RUNNING:
         with interruptible() as interrupt, reopen_run(run.id, store, interrupt) as active:
             active.finish(lambda: RunState.INTERRUPTED)
-    done = {trial for trial, _, _ in store.progress(run.id)}
-    missing = [stored.trial.name for stored in run.trials if stored.trial.index not in done]
+    finished_trials = {trial for trial, _, _ in store.progress(run.id)}
+    missing = [stored.trial.name for stored in run.trials if stored.trial.index not in finished_trials]
     scenarios = [word for name in missing for word in ("--scenario", name)]
     command = shell_command("stress", run.trials[0].trial.agent.name, options=scenarios)
     raise PlanError(

@@ -99,9 +99,9 @@ def compare_against(
     # One pair on another kind of machine is enough: all points form one family of tests, which is compared by one set of metrics.
     moved_house = ""
     for first, second in pairs.values():
-        there, here = machine_of(first), machine_of(second)
-        if there != here:
-            moved_house = f"The machine changed ({there}; now {here}), so times and memory are not compared. Run both on the same machine."
+        machine_before, machine_now = machine_of(first), machine_of(second)
+        if machine_before != machine_now:
+            moved_house = f"The machine changed ({machine_before}; now {machine_now}), so times and memory are not compared. Run both on the same machine."
             break
     # The trials of a run share its pace, so each run counts once.
     facts = [{pair[side].run_id: pair[side].facts for pair in pairs.values()} for side in (0, 1)]
@@ -136,8 +136,8 @@ def _compare_metrics(
         for name, metric in find_common_metrics(a, b).items()
         if not (across_machines and depends_on_machine(metric))
     }
-    asked = [inner_name(name) for name in by.metrics if inner_name(name) in shared]
-    chosen = asked if by.metrics else family_of(a, b, shared)
+    requested = [inner_name(name) for name in by.metrics if inner_name(name) in shared]
+    chosen = requested if by.metrics else family_of(a, b, shared)
     return compare_within(a, b, chosen, Tolerances(by.tolerance), noise=noise)
 
 

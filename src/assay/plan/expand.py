@@ -174,12 +174,12 @@ def _pair_agents_with_params(
         names = ", ".join(f"'{use.name}'" for use in agents)
         raise PlanError(f"'{entry.experiment}' takes no agent, but {names} was given.")
     try:
-        every = [(use, params_of(use)) for use in agents]
+        all_pairs = [(use, params_of(use)) for use in agents]
     except BadAgent as problem:
         raise PlanError(str(problem)) from None
-    tested = [(use, dict(params)) for use, params in every if params is not None]
+    tested = [(use, dict(params)) for use, params in all_pairs if params is not None]
     # Agents that have no part in the experiment stand for one trial of it without an agent, however many they are.
-    return tested if len(tested) == len(every) else [*tested, (None, {})]
+    return tested if len(tested) == len(all_pairs) else [*tested, (None, {})]
 
 
 def _experiment(reference: str, written: str) -> Any:
@@ -200,22 +200,22 @@ def _resolve_params(
 ) -> list[dict[str, Any]]:
     """All params of each point; what is wrong with them is reported once, not once for each point."""
     entry, called = located.entry, f"'{_slug(member, located.entry)}'"
-    every = [check_params(member, {**fixed, **point}, called) for point in swept]
-    wrong = dict.fromkeys(fault for _, faults in every for fault in faults)
+    checked = [check_params(member, {**fixed, **point}, called) for point in swept]
+    wrong = dict.fromkeys(fault for _, faults in checked for fault in faults)
     for fault in wrong:
         mistakes.append(located.origin.mistake(_param_place(entry, fault.name), fault.problem, fault.hint))
-    if not wrong and (twice := _twice(every, swept)):
+    if not wrong and (twice := _twice(checked, swept)):
         mistakes.append(located.origin.mistake(("sweep",), f"has the same point twice: {twice}."))
-    return [params for params, _ in every]
+    return [params for params, _ in checked]
 
 
-def _twice(every: list[tuple[dict[str, Any], Any]], swept: list[Point]) -> str:
+def _twice(checked: list[tuple[dict[str, Any], Any]], swept: list[Point]) -> str:
     """The label of a point whose params equal those of an earlier one; "" if all differ.
 
     Two equal trials would be two names for one thing, and a comparison between them would find nothing but noise.
     """
     seen = set()
-    for (params, _), point in zip(every, swept, strict=True):
+    for (params, _), point in zip(checked, swept, strict=True):
         text = as_text(params)
         if text in seen:
             return _label(point)
@@ -382,13 +382,13 @@ def _distinguish(trials: Sequence[Trial]) -> list[Trial]:
 
     Equal names get the params that differ. Trials that differ in nothing but limits or the like are numbered.
     """
-    alike: dict[str, list[Trial]] = {}
+    trials_by_name: dict[str, list[Trial]] = {}
     for trial in trials:
-        alike.setdefault(trial.name, []).append(trial)
+        trials_by_name.setdefault(trial.name, []).append(trial)
     taken: Counter[str] = Counter()
     named = []
     for trial in trials:
-        name = _name_differences(trial, alike[trial.name])
+        name = _name_differences(trial, trials_by_name[trial.name])
         taken[name] += 1
         if taken[name] > 1:
             name = f"{name} ({taken[name]})"
@@ -396,12 +396,12 @@ def _distinguish(trials: Sequence[Trial]) -> list[Trial]:
     return named
 
 
-def _name_differences(trial: Trial, alike: Sequence[Trial]) -> str:
+def _name_differences(trial: Trial, namesakes: Sequence[Trial]) -> str:
     label = _label(
         {
             name: value
             for name, value in trial.params.items()
-            if any(other.params.get(name) != value for other in alike)
+            if any(other.params.get(name) != value for other in namesakes)
         }
     )
     if not label:

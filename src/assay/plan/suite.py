@@ -146,9 +146,10 @@ def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
     trials: list[Trial] = []
     for benchmark in suite.benchmarks:
-        made = _trials_of(benchmark, variants, options, seed)
+        new_trials = _trials_of(benchmark, variants, options, seed)
         trials += [
-            replace(trial, index=index, suite=suite.name) for index, trial in enumerate(made, len(trials))
+            replace(trial, index=index, suite=suite.name)
+            for index, trial in enumerate(new_trials, len(trials))
         ]
     if not trials:
         raise PlanError(f"No case of suite '{suite.name}' matches {' and '.join(options.cases.options)}.")

@@ -38,8 +38,8 @@ def points(axes: Mapping[str, Sequence[Any]], strategy: str, samples: int | None
 def count(axes: Mapping[str, Sequence[Any]], strategy: str, samples: int | None) -> int:
     """How many points there would be at the most."""
     lengths = [len(values) for values in axes.values()]
-    every = math.prod(lengths)
-    return {"zip": max(lengths, default=1), "random": min(every, samples or 1)}.get(strategy, every)
+    product = math.prod(lengths)
+    return {"zip": max(lengths, default=1), "random": min(product, samples or 1)}.get(strategy, product)
 
 
 def _point(axes: Mapping[str, Sequence[Any]], values: Sequence[Any]) -> Point:
@@ -61,10 +61,10 @@ def _draw_numbers(total: int, samples: int, chance: random.Random) -> list[int]:
     """Different numbers below `total`; `random.sample` cannot take a range whose length does not fit into 63 bits."""
     if total < 2**62:
         return chance.sample(range(total), min(samples, total))
-    drawn: dict[int, None] = {}
-    while len(drawn) < samples:
-        drawn[chance.randrange(total)] = None
-    return list(drawn)
+    numbers: dict[int, None] = {}
+    while len(numbers) < samples:
+        numbers[chance.randrange(total)] = None
+    return list(numbers)
 
 
 def _build_point(axes: Mapping[str, Sequence[Any]], number: int) -> Point:

@@ -242,11 +242,11 @@ def _trial(
     )
 
 
-def _add_resources(asked: Sequence[ResourceRequest | None]) -> ResourceRequest | None:
+def _add_resources(requests: Sequence[ResourceRequest | None]) -> ResourceRequest | None:
     """What all agents of a team need together, as they work at the same time; None where no agent says."""
-    if not any(asked):
+    if not any(requests):
         return None
-    return reduce(ResourceRequest.together_with, [request or ResourceRequest() for request in asked])
+    return reduce(ResourceRequest.together_with, [request or ResourceRequest() for request in requests])
 
 
 def _plain_case(case: Case) -> dict[str, Any]:

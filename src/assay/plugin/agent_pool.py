@@ -43,7 +43,7 @@ def make_agent(use: AgentUse, concurrency: int = 1, environment: Mapping[str, st
     parameters = inspect.signature(member).parameters
     options = {name: value for name, value in given_by_us.items() if name in parameters} | options
     try:
-        made: Agent = member(**options)
+        agent: Agent = member(**options)
     except BadAgent as problem:
         raise PlanError(f"Agent '{use.name}': {problem}") from None
     except AssayError:
@@ -51,8 +51,8 @@ def make_agent(use: AgentUse, concurrency: int = 1, environment: Mapping[str, st
     except Exception as error:
         raise PlanError(_describe_refusal(use, options, error)) from error
     if cassette is not None:
-        _insert(cassette, made, use)
-    return made
+        _insert(cassette, agent, use)
+    return agent
 
 
 UNUSED = "unused-because-replayed"

@@ -52,8 +52,8 @@ def find_recovery_time(
     fine = [_is_fine(moment, limit, errors) for moment in later]
     for place, moment in enumerate(later):
         if all(fine[place : place + 2]):
-            took = max(0.0, moment.begin - since)
-            return (took if took > _MOMENTARY else 0.0), True
+            recovery_seconds = max(0.0, moment.begin - since)
+            return (recovery_seconds if recovery_seconds > _MOMENTARY else 0.0), True
     # Where all is so late that nothing of what is due then is even sent, there is nothing to look at, for as long as was watched.
     last = max((moment.begin + moment.seconds for moment in moments), default=since)
     return max(0.0, last - since), False

@@ -83,14 +83,14 @@ def plan_pressure(bench: Bench, rate: float, least: int) -> Pressure:
             f"The scenario sends {significant(possible)} requests/s instead of {significant(rate)}: at most {count(most)} can be in "
             f"flight, and each takes {seconds(calm.p50)} at the base rate.",
         )
-    asked = min(rate, possible)
+    feasible_rate = min(rate, possible)
     limits = [
         objective.limit
         for objective in bench.objectives
         if objective.metric == "latency" and objective.is_upper
     ]
-    needed = math.ceil(asked * max(SLACK * calm.p95, *limits, 0.0))
-    return Pressure(asked, min(most, max(least, needed)), warnings)
+    needed = math.ceil(feasible_rate * max(SLACK * calm.p95, *limits, 0.0))
+    return Pressure(feasible_rate, min(most, max(least, needed)), warnings)
 
 
 def fails_as_in_calm(bench: Bench, failed: int, ended: int) -> bool:
@@ -294,8 +294,8 @@ def build_step_bands(labels: Sequence[str], stretches: Sequence[Stretch]) -> lis
         )
         for start, stretch in zip(starts, stretches, strict=True)
     ]
-    told = zip(starts, ends, labels, strict=True)
-    return [Band(begin, end, label, is_fault=False) for begin, end, label in told if end > begin]
+    steps = zip(starts, ends, labels, strict=True)
+    return [Band(begin, end, label, is_fault=False) for begin, end, label in steps if end > begin]
 
 
 def _doubts(stretches: Sequence[Stretch], bench: Bench) -> list[str]:
@@ -305,10 +305,13 @@ def _doubts(stretches: Sequence[Stretch], bench: Bench) -> list[str]:
     is_in_worker = not bench.subject.is_server and not bench.subject.is_command
     # Of a few requests that were over at once, the share of a core says nothing.
     known = [stretch.result for stretch in stretches if stretch.result.duration >= _LONG_ENOUGH]
-    ours = [result for result in known if is_generator_limit(result, FOR_STRESS)]
-    if ours:
-        busiest, latest = max(result.cpu_share for result in ours), max(result.lag_p99 for result in ours)
-        where = f"in {count(len(ours))} of {count(len(stretches))} loads"
+    limited = [result for result in known if is_generator_limit(result, FOR_STRESS)]
+    if limited:
+        busiest, latest = (
+            max(result.cpu_share for result in limited),
+            max(result.lag_p99 for result in limited),
+        )
+        where = f"in {count(len(limited))} of {count(len(stretches))} loads"
         texts.append(
             f"The worker that runs the agent's code was held up for {seconds(latest)} {where} ({percent(busiest)} of a core): "
             "by that code, or by this machine."
@@ -339,8 +342,8 @@ def compute_delivered_rate(stretch: Stretch, rate: float, length: float) -> floa
 def watch_recovery(bench: Bench, length: float) -> Recovery:
     """The base rate once the pressure has ended: when was latency near the calm one again?"""
     after = bench.put(calm_load(bench.base, length), objectives=())
-    took, is_seen = find_recovery_time(after.result.moments, 0.0, bench.calm, bench.calm_errors)
-    return Recovery(took, is_seen, is_dead=not after.completed)
+    recovery_seconds, is_seen = find_recovery_time(after.result.moments, 0.0, bench.calm, bench.calm_errors)
+    return Recovery(recovery_seconds, is_seen, is_dead=not after.completed)
 
 
 def compute_scenario_time(stretches: Sequence[Stretch], watched: float) -> float:

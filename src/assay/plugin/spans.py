@@ -205,12 +205,12 @@ def _words(text: str) -> set[str]:
     return set(_WORDS.findall(text))
 
 
-def _common_prefix(one: str, other: str) -> int:
+def _common_prefix(text: str, other: str) -> int:
     """How many characters two texts begin with in common; halving is quicker than comparing one by one."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(text), len(other))
     while low < high:
         middle = (low + high + 1) // 2
-        if one.startswith(other[:middle]):
+        if text.startswith(other[:middle]):
             low = middle
         else:
             high = middle - 1

@@ -33,11 +33,11 @@ def step_text(step: Step) -> str:
 
 def _time(result: LoadResult) -> str:
     """Show the time of the first objective that is about a time; without one, P95 of the latency."""
-    asked = (held.objective for held in result.held)
+    objectives = (held.objective for held in result.held)
     metric, statistic = next(
         (
             (objective.metric, objective.statistic)
-            for objective in asked
+            for objective in objectives
             if objective.statistic and objective.metric in result.times
         ),
         ("latency", "p95"),
@@ -45,8 +45,8 @@ def _time(result: LoadResult) -> str:
     if metric not in result.times:
         return ""
     title = metric if metric == "latency" else metric.upper().replace("_", " ")
-    shown = statistic.upper() if statistic.startswith("p") else statistic
-    return f"{title} {shown} {seconds(result.times[metric].at(statistic))}"
+    name = statistic.upper() if statistic.startswith("p") else statistic
+    return f"{title} {name} {seconds(result.times[metric].at(statistic))}"
 
 
 def print_capacity(document: Mapping[str, Any], console: Console) -> None:
@@ -81,7 +81,7 @@ def capacity_text(document: Mapping[str, Any]) -> str:
     simulated = " (simulated)" if document["simulated"] else ""
     if document["sustained_rate"] is None:
         return f"No rate was sustained{simulated}: {document['why'] or 'nothing was answered'}."
-    shown = f"Sustained rate: {significant(document['sustained_rate'])} requests/s{interval_text(document)}{simulated}."
+    sentence = f"Sustained rate: {significant(document['sustained_rate'])} requests/s{interval_text(document)}{simulated}."
     # Without a breaking rate the search ended for another reason, such as a load generator that was the limit. That has to be
     # said, or the figure would be taken for the capacity of the server.
     if not document["breaking_rate"]:
@@ -90,10 +90,10 @@ def capacity_text(document: Mapping[str, Any]) -> str:
             if document.get("cause")
             else "No limit was reached."
         )
-        return f"{shown} {limit}"
+        return f"{sentence} {limit}"
     broken = significant(document["breaking_rate"])
     cause = _LIMITS.get(document["cause"], document["cause"])
-    return f"{shown} Not sustained: {broken} requests/s ({cause}: {document['why']})."
+    return f"{sentence} Not sustained: {broken} requests/s ({cause}: {document['why']})."
 
 
 def interval_text(document: Mapping[str, Any]) -> str:

@@ -103,9 +103,11 @@ class CaseTally:
         excerpt = AnswerExcerpt(
             execution.repetition, outcome, as_text(execution.output, SHOWN), why(execution)
         )
-        shown = self.excerpt.outcome if self.excerpt else None
+        excerpt_outcome = self.excerpt.outcome if self.excerpt else None
         # A miss says more than a pass, and a pass more than what could not be judged.
-        if shown is None or (shown not in _MISSED and (outcome in _MISSED or (outcome == "pass" != shown))):
+        if excerpt_outcome is None or (
+            excerpt_outcome not in _MISSED and (outcome in _MISSED or (outcome == "pass" != excerpt_outcome))
+        ):
             self.excerpt = excerpt
         if excerpt in self.answers or len(self.answers) < ANSWERS:
             self.answers.setdefault(excerpt, []).append(execution.repetition)
@@ -124,8 +126,8 @@ def describe_reasons(detail: Mapping[str, object] | None) -> str:
     """What the scorers said of an answer."""
     given = detail.get("reasons") if detail else None
     reasons = given if isinstance(given, Mapping) else {}
-    said = reasons.values() if len(reasons) == 1 else (f"{name}: {text}" for name, text in reasons.items())
-    return as_text("; ".join(map(str, said)), SHOWN)
+    texts = reasons.values() if len(reasons) == 1 else (f"{name}: {text}" for name, text in reasons.items())
+    return as_text("; ".join(map(str, texts)), SHOWN)
 
 
 def tallies(trial: TrialReport, pass_mark: float) -> dict[str, CaseTally]:
@@ -231,8 +233,8 @@ def expectation_text(case: Case | None, limit: int = SHOWN) -> str:
         return ""
     if case.turns:
         wanted = [as_text(turn.expected, limit) for turn in case.turns if turn.expected is not None]
-        told = wanted if len(wanted) == 1 else [f"› {text}" for text in wanted]
-        return as_text("\n".join(told) or case.expected, limit)
+        lines = wanted if len(wanted) == 1 else [f"› {text}" for text in wanted]
+        return as_text("\n".join(lines) or case.expected, limit)
     return as_text(case.expected, limit)
 
 

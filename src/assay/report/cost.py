@@ -39,9 +39,9 @@ def _ends(amount: Amount, show: Callable[[float], str]) -> str:
     return f" [{show(amount.low)}, {show(amount.high)}]"
 
 
-def front_sentence(made: CostAnalysis) -> str:
+def front_sentence(analysis: CostAnalysis) -> str:
     """Who is on the front, who ties, and who is dominated by whom."""
-    placed = [configuration for configuration in made.configurations if configuration.place is not None]
+    placed = [configuration for configuration in analysis.configurations if configuration.place is not None]
     if len(placed) < 2:
         return ""
     by_status: dict[FrontStatus, list[ConfigurationCost]] = {status: [] for status in FrontStatus}
@@ -104,7 +104,7 @@ def break_even_text(point: BreakEven) -> str:
     return f"'{point.configuration}' costs as much per solved task as '{point.other}' if {'its total cost' if point.part == 'all' else f'its price of {part_name(point)}'} changes by {moved}{at}."
 
 
-def select_break_even(made: CostAnalysis, limit: int) -> Iterator[BreakEven]:
+def select_break_even(analysis: CostAnalysis, limit: int) -> Iterator[BreakEven]:
     """Select the break-even points that need the smallest change, for a short list; the JSON document has all."""
-    near = [point for point in made.break_even if abs(point.change) <= _FAR]
+    near = [point for point in analysis.break_even if abs(point.change) <= _FAR]
     yield from sorted(near, key=lambda point: abs(point.change))[:limit]

@@ -105,12 +105,12 @@ def _call(call: Any) -> str:
 def _attempt(attempt: Any) -> str:
     if not isinstance(attempt, Mapping):
         return as_text(attempt)
-    took = attempt.get("seconds")
-    after = f" after {seconds(took)}" if isinstance(took, int | float) else ""
-    asked, waited = attempt.get("retry_after"), attempt.get("waited")
-    told = f"; asked to wait {seconds(asked)}" if isinstance(asked, int | float) else ""
-    told += f"; waited {seconds(waited)}" if isinstance(waited, int | float) else ""
-    return f"{as_text(attempt.get('error'))}{after}{told}"
+    duration = attempt.get("seconds")
+    after = f" after {seconds(duration)}" if isinstance(duration, int | float) else ""
+    retry_after, waited = attempt.get("retry_after"), attempt.get("waited")
+    waits = f"; asked to wait {seconds(retry_after)}" if isinstance(retry_after, int | float) else ""
+    waits += f"; waited {seconds(waited)}" if isinstance(waited, int | float) else ""
+    return f"{as_text(attempt.get('error'))}{after}{waits}"
 
 
 def _list(value: object) -> list[Any]:

@@ -107,10 +107,10 @@ def interval_text(middle: float, low: float | None, high: float | None, unit: st
     # In the unit of a middle that is close to 0, the ends would have many digits.
     magnitude = largest if not middle or largest > _FAR * abs(middle) else middle
     scale = scale_for(unit, magnitude) if unit in _STEPS else UnitScale(1.0, unit)
-    shown = [significant(scale.of(value), digits) for value in (middle, low, high)]
+    texts = [significant(scale.of(value), digits) for value in (middle, low, high)]
     label = "/s" if unit == "1/s" else scale.label
-    first = f"${shown[0]}" if unit == "usd" else f"{shown[0]} {label}".strip()
-    return f"{first} [{shown[1]}, {shown[2]}]"
+    first = f"${texts[0]}" if unit == "usd" else f"{texts[0]} {label}".strip()
+    return f"{first} [{texts[1]}, {texts[2]}]"
 
 
 def ratio_text(comparison: Comparison) -> str:
@@ -257,8 +257,8 @@ def effect_text(effect: AxisEffect) -> str:
 
 def _span_text(effect: AxisEffect) -> str:
     ends = [end for end in (effect.effect, effect.effect_low, effect.effect_high) if end is not None]
-    shown = [f"{show(end, '')}×" if effect.is_ratio else show(end, effect.metric.unit) for end in ends]
-    return shown[0] if len(shown) < 3 else f"{shown[0]} [{shown[1]}, {shown[2]}]"
+    texts = [f"{show(end, '')}×" if effect.is_ratio else show(end, effect.metric.unit) for end in ends]
+    return texts[0] if len(texts) < 3 else f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
 def _fact(value: object) -> str:
@@ -274,9 +274,9 @@ def best_text(point: BestPoint) -> str:
     if not point.alike:
         others = f"all {point.others} others" if point.others > 1 else "the other"
         return f"{point.metric.name}: '{point.trial}' is best, certainly ahead of {others}"
-    shown = ", ".join(f"'{name}'" for name in point.alike[:3])
+    names = ", ".join(f"'{name}'" for name in point.alike[:3])
     more = f" and {len(point.alike) - 3} more" if len(point.alike) > 3 else ""
-    return f"{point.metric.name}: '{point.trial}' has the best median; not clearly different from it: {shown}{more}"
+    return f"{point.metric.name}: '{point.trial}' has the best median; not clearly different from it: {names}{more}"
 
 
 def agents_text(report: Report) -> str:
@@ -308,7 +308,7 @@ def question_text(report: Report) -> str:
         )
     after = f"after {count(ruling.pairs)} of at most {count(question.max)} pairs"
     omitted = f" ({format_count(ruling.left_out, 'pair')} left out)" if ruling.left_out else ""
-    effect = f"{_effect_told(question, ruling)}{omitted}"
+    effect = f"{_format_effect(question, ruling)}{omitted}"
     if not ruling.pairs:
         names = dict.fromkeys(e.metric.name for trial in report.trials for e in trial.estimates)
         return f"Not decided: no pair has '{question.metric}' on both sides; they have {', '.join(names) or 'nothing'}."
@@ -338,7 +338,7 @@ def ruling_verdict(report: Report) -> str | None:
     return decision if good == "unknown" else "better" if good == decision else "worse"
 
 
-def _effect_told(question: Question, ruling: Ruling) -> str:
+def _format_effect(question: Question, ruling: Ruling) -> str:
     if ruling.effect is None:
         return "without an interval yet"
     if is_score(metric_named(question.metric)):
@@ -427,8 +427,10 @@ def nodes_line(report: Report) -> str:
     kinds = Counter(node.kind or "unknown" for node in report.nodes if BETWEEN_NODES not in node.node)
     if kinds.total() < 2:
         return ""
-    told = "; ".join(f"{number} × {kind}" if len(kinds) > 1 else kind for kind, number in kinds.most_common())
-    return f"Ran on {kinds.total()} nodes: {told}"
+    nodes = "; ".join(
+        f"{number} × {kind}" if len(kinds) > 1 else kind for kind, number in kinds.most_common()
+    )
+    return f"Ran on {kinds.total()} nodes: {nodes}"
 
 
 def first_lines(text: str | None, limit: int = 2000) -> str:

@@ -120,10 +120,10 @@ def board_sentence(board: Leaderboard) -> str:
         if row.best_rank > 1:
             tiers.setdefault(row.tier, []).append(row)
     groups = [leaders, *tiers.values()]
-    shown = [leaders_text(_names(leaders)), *(_group_text(group) for group in groups[1:_GROUPS])]
+    parts = [leaders_text(_names(leaders)), *(_group_text(group) for group in groups[1:_GROUPS])]
     left = sum(len(group) for group in groups[_GROUPS:])
-    told = "; ".join([*shown, *([f"then {left} more"] if left else [])])
-    return f"{told}{' (simulated)' if rows is board.simulated else ''}."
+    sentence = "; ".join([*parts, *([f"then {left} more"] if left else [])])
+    return f"{sentence}{' (simulated)' if rows is board.simulated else ''}."
 
 
 def _group_text(group: Sequence[Standing]) -> str:

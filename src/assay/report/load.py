@@ -101,12 +101,12 @@ def print_loads(results: Sequence[LoadResult], console: Console, levels: Sequenc
         console.print(knee)
     for name, document in zip(names, documents, strict=True):
         print_findings(document, console, f"{name} in flight: ")
-    shown: dict[str, list[str]] = {}
+    names_by_remark: dict[str, list[str]] = {}
     for name, document in zip(names, documents, strict=True):
         for remark in remarks_of(document):
-            shown.setdefault(remark, []).append(name)
-    for remark, where in shown.items():
-        console.print(bullet("!", f"{', '.join(dict.fromkeys(where))} in flight: {remark}", "yellow"))
+            names_by_remark.setdefault(remark, []).append(name)
+    for remark, load_names in names_by_remark.items():
+        console.print(bullet("!", f"{', '.join(dict.fromkeys(load_names))} in flight: {remark}", "yellow"))
 
 
 def _knee_text(names: Sequence[str], documents: Sequence[Mapping[str, Any]]) -> str | None:
@@ -156,10 +156,10 @@ def _facts(result: LoadResult, load: Load) -> list[str]:
     if result.cancelled:
         lines.append(f"Cancelled {count(result.cancelled)} requests, as asked for")
     for url, outcomes in result.targets.items():
-        told = target_document(url, outcomes)
-        failed = sum(told["errors"].values())
+        document = target_document(url, outcomes)
+        failed = sum(document["errors"].values())
         lines.append(
-            f"{url}: {count(told['requests_completed'])} of {count(told['requests_sent'])} answered, {count(failed)} failed"
+            f"{url}: {count(document['requests_completed'])} of {count(document['requests_sent'])} answered, {count(failed)} failed"
         )
     if result.input_tokens is not None:
         counted = input_tokens_document(result)

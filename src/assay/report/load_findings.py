@@ -98,8 +98,10 @@ def unavailable_text(document: Mapping[str, Any]) -> str:
 def _errors(document: Mapping[str, Any], failed: Mapping[str, int]) -> LoadRemark:
     """Describe the errors in the words of the warning about them, which says what to do."""
     title = _errors_title(document, failed)
-    told = next((text for text in document["warnings"] if text.startswith(title)), "")
-    detail = told.removeprefix(f"{title}: ") or ", ".join(f"{kind} {count(n)}" for kind, n in failed.items())
+    warning = next((text for text in document["warnings"] if text.startswith(title)), "")
+    detail = warning.removeprefix(f"{title}: ") or ", ".join(
+        f"{kind} {count(n)}" for kind, n in failed.items()
+    )
     return LoadRemark("bad" if document["error_rate"] > MOST_ERRORS else "warn", title, detail)
 
 
@@ -129,9 +131,9 @@ def error_rows(document: Mapping[str, Any]) -> list[list[str]]:
 
 def remarks_of(document: Mapping[str, Any]) -> Sequence[str]:
     """Warnings that no finding repeats."""
-    told = set(document.get("invalid_because") or ())
+    reasons = set(document.get("invalid_because") or ())
     openings = [f"{_errors_title(document, failures(document))}: "]
     openings += ["The server stopped answering: "] if document.get("unavailable") else []
     return [
-        text for text in document["warnings"] if text not in told and not text.startswith(tuple(openings))
+        text for text in document["warnings"] if text not in reasons and not text.startswith(tuple(openings))
     ]

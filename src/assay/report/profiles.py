@@ -105,16 +105,16 @@ _READERS: dict[str, Callable[[str, Mapping[str, Any], int], ProfileTable | None]
 
 def print_profiles(trial: TrialReport, console: Console) -> None:
     """Profiles for the terminal. They come from executions of their own, because a profiler slows down what it watches."""
-    if told := format_profiled_figures(trial):
-        console.print(literal(f"{trial.name}: profiled in separate executions: {told}"))
+    if figures := format_profiled_figures(trial):
+        console.print(literal(f"{trial.name}: profiled in separate executions: {figures}"))
     for profile in profiles(trial, ON_SCREEN):
         console.print(literal(f"{trial.name}: {profile.title}", "bold"))
-        shown = new_table()
+        table = new_table()
         for number, title in enumerate(profile.columns):
-            shown.add_column(title, justify="right" if number else "left", overflow="fold")
+            table.add_column(title, justify="right" if number else "left", overflow="fold")
         for row in profile.rows:
-            shown.add_row(*map(literal, row))
-        console.print(shown)
+            table.add_row(*map(literal, row))
+        console.print(table)
         console.print()
 
 
@@ -124,6 +124,6 @@ def profile_sections(trial: TrialReport) -> str:
     sections = [f"Profiled in separate executions: {text(profiled)}"] if profiled else []
     for profile in profiles(trial):
         rows = [tuple(map(text, row)) for row in profile.rows]
-        drawn = table(profile.columns, rows, right=range(1, len(profile.columns)))
-        sections.append(f"### {text(profile.title)}\n\n{drawn}")
+        table_text = table(profile.columns, rows, right=range(1, len(profile.columns)))
+        sections.append(f"### {text(profile.title)}\n\n{table_text}")
     return "\n\n".join(sections)

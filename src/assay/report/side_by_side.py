@@ -223,13 +223,13 @@ def describe_unrated_dimensions(contest: Contest) -> list[str]:
             rating = entry.rating(name)
             if rating.value is None:
                 agents.setdefault((name, rating.basis), []).append(entry.label)
-    told = [
+    sentences = [
         f"{_format_label_prefix(labels, contest)}{name} is unrated: {why}"
         for (name, why), labels in agents.items()
     ]
     if agents and any(entry.rating("overall").value is not None for entry in contest.entries):
-        told.append("overall is the weighted mean of the dimensions that are rated")
-    return told
+        sentences.append("overall is the weighted mean of the dimensions that are rated")
+    return sentences
 
 
 def reference_texts(contest: Contest) -> list[str]:
@@ -243,10 +243,10 @@ def rating_doubts(contest: Contest) -> list[str]:
     for entry in contest.entries:
         for text in entry.ratings.doubts:
             agents.setdefault(text, []).append(entry.label)
-    said = [f"{_format_label_prefix(labels, contest)}{text}" for text, labels in agents.items()]
+    sentences = [f"{_format_label_prefix(labels, contest)}{text}" for text, labels in agents.items()]
     if not contest.is_comparable:
-        said.append("overall ratings combine different dimensions here: compare the dimensions instead")
-    return said
+        sentences.append("overall ratings combine different dimensions here: compare the dimensions instead")
+    return sentences
 
 
 def _format_label_prefix(labels: Sequence[str], contest: Contest) -> str:
@@ -344,7 +344,7 @@ def figures_of(contest: Contest) -> list[FigureColumn]:
 def baseline_notes(contest: Contest) -> list[str]:
     """How far agents are from the baseline, and what the benchmark leads with but nobody measured."""
     known = {entry.label: entry.trial.deviation for entry in contest.entries}
-    told = [
+    sentences = [
         f"{label}: overall {deviation:+.1%} against the baseline".replace("%", " %")
         for label, deviation in known.items()
         if deviation is not None
@@ -356,10 +356,10 @@ def baseline_notes(contest: Contest) -> list[str]:
             if FigureColumn("", name).text(entry) in (NOTHING, UNKNOWN)
         ]
         if lacking:
-            told.append(
+            sentences.append(
                 f"{_format_label_prefix(lacking, contest)}metrics_measured names '{name}', which was not measured"
             )
-    return told
+    return sentences
 
 
 def spending_notes(contest: Contest) -> list[str]:
@@ -417,8 +417,10 @@ def tries_texts(contest: Contest, entry: ContestRow) -> list[tuple[str, str]]:
     k = contest.most_tries
     if k == 0:
         return []
-    both = (("pass^", entry.ratings.pass_hat), ("pass@", entry.ratings.pass_at))
-    return [(f"{name}{k}", f"{values[k]:.2f}" if k in values else NOTHING) for name, values in both[k == 1 :]]
+    kinds = (("pass^", entry.ratings.pass_hat), ("pass@", entry.ratings.pass_at))
+    return [
+        (f"{name}{k}", f"{values[k]:.2f}" if k in values else NOTHING) for name, values in kinds[k == 1 :]
+    ]
 
 
 def outcome_names(contest: Contest) -> list[str]:

@@ -51,8 +51,8 @@ def _side(ref: str, report: Report) -> str:
         simulated += ", recorded"
     first, *others = report.runs
     if not others:
-        asked = "" if first.id.startswith(ref) else f"{ref}, "
-        return f"{asked}run {first.id} of {first.name}, {when(first.started)}{simulated}"
+        prefix = "" if first.id.startswith(ref) else f"{ref}, "
+        return f"{prefix}run {first.id} of {first.name}, {when(first.started)}{simulated}"
     benchmarks: dict[str, dict[str, None]] = {run.id: {} for run in report.runs}
     for trial in report.trials:
         benchmarks[report.run_of(trial).id][trial.stored.trial.benchmark] = None

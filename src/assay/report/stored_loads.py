@@ -43,12 +43,12 @@ def _loads(trials: Sequence[TrialReport]) -> Iterator[StoredLoad]:
             number += 1
             axes = trial.stored.trial.axes if len(trials) > 1 else {}
             # A search asks for a concurrency of its own in each step.
-            asked = (
+            requested = (
                 steps[number - 1]["concurrency"]
                 if number <= len(steps)
                 else trial.stored.trial.params.get("concurrency")
             )
-            concurrency = asked if isinstance(asked, int) else None
+            concurrency = requested if isinstance(requested, int) else None
             yield StoredLoad(_label(number, axes, document, concurrency), document, concurrency)
 
 
@@ -63,9 +63,9 @@ def _label(
 ) -> str:
     offered = document["offered_rate"]
     in_flight = significant(document["concurrency"]) if concurrency is None else concurrency
-    asked = f"{in_flight} in flight" if offered is None else f"{offered:.4g}/s offered"
+    pressure = f"{in_flight} in flight" if offered is None else f"{offered:.4g}/s offered"
     named = [f"{name} {value}" for name, value in axes.items() if name != "concurrency"]
-    return ", ".join([f"{number}: {asked}", *named])
+    return ", ".join([f"{number}: {pressure}", *named])
 
 
 _IN_FULL = 4

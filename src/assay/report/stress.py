@@ -45,8 +45,8 @@ def headline(finding: StressFinding) -> str:
     if span is None:
         return "No scenario ran, so there is no resilience score."
     left_out = [scenario.scenario for scenario in finding.scenarios if scenario.skipped]
-    told = f"Resilience {format_span(span)} over {format_count(len(finding.scores), 'scenario')}"
-    return f"{told}; skipped: {', '.join(left_out)}" if left_out else told
+    sentence = f"Resilience {format_span(span)} over {format_count(len(finding.scores), 'scenario')}"
+    return f"{sentence}; skipped: {', '.join(left_out)}" if left_out else sentence
 
 
 def setting_text(finding: StressFinding) -> str:
@@ -121,15 +121,19 @@ def breach_text(breach: Breach) -> str:
     if breach.is_in_calm:
         return f"broke, but no more than at the base rate ({breach.cause}): {breach.why}"
     when = f"{seconds(breach.at)} in" if breach.at else "from the start"
-    where = f"at {amount(breach.load, breach.unit)}, {when}"
-    return f"broke {where} ({breach.cause}): {breach.why}" if breach.is_theirs else f"{where}: {breach.why}"
+    load_text = f"at {amount(breach.load, breach.unit)}, {when}"
+    return (
+        f"broke {load_text} ({breach.cause}): {breach.why}"
+        if breach.is_theirs
+        else f"{load_text}: {breach.why}"
+    )
 
 
-def judgement_text(told: ScenarioJudgement) -> str:
+def judgement_text(judgement: ScenarioJudgement) -> str:
     """Return the text of a judgement, with its interval if it has one."""
-    if told.low is None or told.high is None:
-        return told.text
-    return f"{told.text} [{show(told.low, told.unit)}, {show(told.high, told.unit)}]"
+    if judgement.low is None or judgement.high is None:
+        return judgement.text
+    return f"{judgement.text} [{show(judgement.low, judgement.unit)}, {show(judgement.high, judgement.unit)}]"
 
 
 def resources_text(found: ScenarioFinding) -> str:
@@ -164,8 +168,8 @@ def detail_text(detail: ErrorDetail) -> str:
     >>> detail_text(ErrorDetail("failed", "ValueError: no row 17", 12, 0.5, "agent.py:9"))
     'failed, 12 times: ValueError: no row 17 (agent.py:9)'
     """
-    where = f" ({detail.place})" if detail.place else ""
-    return f"{detail.kind}, {format_count(detail.count, 'time')}: {detail.message}{where}"
+    place = f" ({detail.place})" if detail.place else ""
+    return f"{detail.kind}, {format_count(detail.count, 'time')}: {detail.message}{place}"
 
 
 def stderr_text(detail: ErrorDetail) -> str:
@@ -178,35 +182,35 @@ def calm_text(finding: StressFinding) -> str:
     errors, latency = finding.calm_errors, finding.calm_latency
     if latency is None:
         return ""
-    told = f"At the base rate: P50 {seconds(latency.p50)}, P95 {seconds(latency.p95)}"
+    sentence = f"At the base rate: P50 {seconds(latency.p50)}, P95 {seconds(latency.p95)}"
     if not errors.ended:
-        return told
-    return f"{told}, {count(errors.failed)} of {format_count(errors.ended, 'request')} failed"
+        return sentence
+    return f"{sentence}, {count(errors.failed)} of {format_count(errors.ended, 'request')} failed"
 
 
 def notes(
     found: ScenarioFinding, score: ScenarioScore | None = None, *, with_details: bool = True
 ) -> list[tuple[str, str]]:
     """What there is to say of a scenario beneath its row: a mark and a line; `with_details`, what it said when it failed."""
-    told = []
+    lines = []
     if score is not None and score.value < _NEARLY_ONE:
-        told.append(("·", arithmetic(score)))
+        lines.append(("·", arithmetic(score)))
     if found.load_asked:
         sustained = size(found.load_borne) if found.unit == "bytes" else significant(found.load_borne)
-        told.append(("·", f"{sustained} of {amount(found.load_asked, found.unit)} sustained"))
+        lines.append(("·", f"{sustained} of {amount(found.load_asked, found.unit)} sustained"))
     if found.breach is not None:
-        told.append(("✗" if found.breach.is_by_pressure else "?", breach_text(found.breach)))
+        lines.append(("✗" if found.breach.is_by_pressure else "?", breach_text(found.breach)))
     marks = {True: "✓", False: "✗", None: "·"}
-    told += [(marks[judgement.is_fine], judgement_text(judgement)) for judgement in found.judgements]
+    lines += [(marks[judgement.is_fine], judgement_text(judgement)) for judgement in found.judgements]
     if found.errors:
-        told.append(("·", f"errors by kind: {errors_text(found)}"))
+        lines.append(("·", f"errors by kind: {errors_text(found)}"))
     for detail in found.details if with_details else ():
-        told.append(("✗", detail_text(detail)))
+        lines.append(("✗", detail_text(detail)))
         if detail.stderr:
-            told.append(("·", f"its standard error ends: {' ⏎ '.join(stderr_text(detail).splitlines())}"))
+            lines.append(("·", f"its standard error ends: {' ⏎ '.join(stderr_text(detail).splitlines())}"))
     if found.resources is not None:
-        told.append(("·", resources_text(found)))
-    return told + [("!", text) for text in found.warnings]
+        lines.append(("·", resources_text(found)))
+    return lines + [("!", text) for text in found.warnings]
 
 
 def line(found: ScenarioFinding, score: ScenarioScore | None) -> str:

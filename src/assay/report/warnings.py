@@ -59,8 +59,8 @@ def rank_warnings(doubts: Iterable[Doubt]) -> list[Doubt]:
 def split_warnings(doubts: Iterable[Doubt]) -> tuple[list[Doubt], list[Doubt]]:
     """The few that matter, to be shown in a summary, and the others."""
     ranked = rank_warnings(doubts)
-    shown = [doubt for doubt in ranked if _WEIGHTS.get(doubt.code, _UNKNOWN) < _MINOR][:SHOWN]
-    return shown, [doubt for doubt in ranked if doubt not in shown]
+    major = [doubt for doubt in ranked if _WEIGHTS.get(doubt.code, _UNKNOWN) < _MINOR][:SHOWN]
+    return major, [doubt for doubt in ranked if doubt not in major]
 
 
 def run_warnings(report: Report) -> list[Doubt]:
@@ -102,9 +102,11 @@ def _fold(doubts: Sequence[Doubt]) -> list[Doubt]:
         kind = doubt.code if doubt.code in _ONE_KIND else f"{doubt.code} {opening}"
         kinds.setdefault(kind, []).append(doubt)
     folded = []
-    for alike in kinds.values():
-        first = alike[0]
-        if len(alike) > 1:
-            first = replace(first, hint=f"{first.hint} (and {count(len(alike) - 1)} more like it)".strip())
+    for doubts_of_kind in kinds.values():
+        first = doubts_of_kind[0]
+        if len(doubts_of_kind) > 1:
+            first = replace(
+                first, hint=f"{first.hint} (and {count(len(doubts_of_kind) - 1)} more like it)".strip()
+            )
         folded.append(first)
     return folded

@@ -188,8 +188,8 @@ class AccessControl:
             if has_begun:
                 raise
             _log.exception("%s %s", scope["method"], make_line(scope["path"]))
-            told = "This is a fault of the server. See its log."
-            await RefusedRequest(500, told).answer(route)(scope, receive, send)
+            text = "This is a fault of the server. See its log."
+            await RefusedRequest(500, text).answer(route)(scope, receive, send)
 
     def _check(
         self, scope: Connection, route: BaseRoute | None
@@ -253,8 +253,8 @@ class AccessControl:
         if key is None or not key.is_valid(now):
             return self._refuse_invalid(key, address)
         if not self._requests.allows(key.prefix):
-            told = "Too many requests with this key. Wait a moment."
-            return RefusedRequest(429, told, {"retry-after": "1"})
+            message = "Too many requests with this key. Wait a moment."
+            return RefusedRequest(429, message, {"retry-after": "1"})
         if not key.scope.allows(needed):
             return RefusedRequest(403, f"This key has the scope '{key.scope}'; the request needs '{needed}'.")
         with suppress(StoreError):  # a database that cannot be written to can be read
@@ -265,10 +265,10 @@ class AccessControl:
         """Whoever has a key that ended learns that; whoever has none learns nothing about keys."""
         if not self._refusals.allows(address):
             return RefusedRequest(429, "Too many requests without a valid key. Wait a moment.")
-        told = "The request needs a key: Authorization: Bearer KEY."
+        message = "The request needs a key: Authorization: Bearer KEY."
         if key is not None:
-            told = f"This key {'was revoked' if key.revoked else 'has expired'}. Make another: assay key create NAME"
-        return RefusedRequest(401, told, {"www-authenticate": "Bearer"})
+            message = f"This key {'was revoked' if key.revoked else 'has expired'}. Make another: assay key create NAME"
+        return RefusedRequest(401, message, {"www-authenticate": "Bearer"})
 
     def _find_route(self, scope: Connection) -> BaseRoute | None:
         return next((route for route in self._routes if route.matches(scope)[0] is Match.FULL), None)
@@ -301,8 +301,8 @@ def is_page(route: BaseRoute | None) -> bool:
 def _ask_to_log_in(scope: Connection) -> Response:
     query = scope["query_string"].decode("ascii", "replace")
     path = scope.get("raw_path", b"/").decode("ascii", "replace")
-    asked = f"{path}?{query}" if query else path
-    return RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
+    address = f"{path}?{query}" if query else path
+    return RedirectResponse(f"/login?next={quote(address, safe='')}", 303)
 
 
 def _refuse_body(headers: Headers, *, is_form: bool) -> RefusedRequest | None:
@@ -343,8 +343,8 @@ def _refuse_others(headers: Headers) -> RefusedRequest | None:
     # Following a link is fine; anything else that another site makes a browser send is not.
     is_foreign = headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate"
     if not is_loopback_host(headers.get("host", "")) or is_foreign or not _is_same_site(headers):
-        told = "Without keys the server answers only this machine. Create one: assay key create NAME"
-        return RefusedRequest(403, told)
+        message = "Without keys the server answers only this machine. Create one: assay key create NAME"
+        return RefusedRequest(403, message)
     return None
 
 
@@ -372,8 +372,8 @@ async def _read_body(
     if b"\x00" in body or b"%00" in body:
         return b"", _HAS_NUL
     if caller.session and scope["method"] not in _SAFE and not _has_token(scope, body, caller):
-        told = "The request was not sent from a page of this session. Reload the page and try again."
-        return b"", RefusedRequest(403, told)
+        text = "The request was not sent from a page of this session. Reload the page and try again."
+        return b"", RefusedRequest(403, text)
     return body, None
 
 

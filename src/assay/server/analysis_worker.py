@@ -26,9 +26,9 @@ def main() -> None:
     settings = find_settings(Path.cwd())
     with Store.open(settings.db, workspace=settings.workspace) as store:
         for line in sys.stdin:
-            asked = json.loads(line)
-            question = AnalysisQuestion(asked["kind"], asked["suite"], asked["options"])
-            sys.stdout.write(to_json(_answer(store.in_workspace(asked["workspace"]), question)) + "\n")
+            document = json.loads(line)
+            question = AnalysisQuestion(document["kind"], document["suite"], document["options"])
+            sys.stdout.write(to_json(_answer(store.in_workspace(document["workspace"]), question)) + "\n")
             sys.stdout.flush()
 
 

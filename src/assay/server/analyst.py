@@ -58,12 +58,12 @@ class Analyst:
 
     def ask(self, workspace: str, question: AnalysisQuestion, receive: Receive) -> None:
         """Have a question answered, once, however often it is asked before."""
-        asked = (workspace, question.key)
+        key = (workspace, question.key)
         with self._changed:
-            if self._is_ending or monotonic() - self._failed.get(asked, -_RETRY_SECONDS) < _RETRY_SECONDS:
+            if self._is_ending or monotonic() - self._failed.get(key, -_RETRY_SECONDS) < _RETRY_SECONDS:
                 return
-            if asked not in self._waiting and len(self._waiting) < _MOST_WAITING:
-                self._waiting[asked] = question, receive
+            if key not in self._waiting and len(self._waiting) < _MOST_WAITING:
+                self._waiting[key] = question, receive
                 self._changed.notify()
             if self._thread is None:
                 self._thread = Thread(target=self._work, name="assay-analyst", daemon=True)
@@ -87,9 +87,9 @@ class Analyst:
         The question that failed is refused for a while.
         """
         while (found := self._wait_for_question()) is not None:
-            asked, question, receive = found
+            question_key, question, receive = found
             try:
-                receive(self._have_answered(asked[0], question))
+                receive(self._have_answered(question_key[0], question))
             except Exception as error:  # whatever it was, later questions are answered
                 if not self._is_ending:
                     _log.warning("the process that analyses results failed: %s", error)
@@ -97,9 +97,9 @@ class Analyst:
                 self._failed = {
                     key: at for key, at in self._failed.items() if monotonic() - at < _RETRY_SECONDS
                 }
-                self._failed[asked] = monotonic()
+                self._failed[question_key] = monotonic()
             with self._changed:
-                self._waiting.pop(asked, None)
+                self._waiting.pop(question_key, None)
 
     def _wait_for_question(self) -> tuple[Asked, AnalysisQuestion, Receive] | None:
         """The question that waits longest, which stays among those that wait until it is answered; None at the end."""
@@ -109,8 +109,8 @@ class Analyst:
                     self._end_process()
             if self._is_ending:
                 return None
-            asked, (question, receive) = next(iter(self._waiting.items()))
-            return asked, question, receive
+            key, (question, receive) = next(iter(self._waiting.items()))
+            return key, question, receive
 
     def _have_answered(self, workspace: str, question: AnalysisQuestion) -> Answered:
         """ValueError if the process says nothing, as one that died."""
@@ -131,12 +131,12 @@ class Analyst:
         try:
             self._process.stdin.write(to_json(whole) + "\n")
             self._process.stdin.flush()
-            told = json.loads(self._process.stdout.readline())
+            reply = json.loads(self._process.stdout.readline())
         finally:
             deadline.cancel()
-        if "error" in told:
-            return _ERRORS.get(told["error"], AssayError)(told["message"])
-        return answer_from_plain(told["answer"])
+        if "error" in reply:
+            return _ERRORS.get(reply["error"], AssayError)(reply["message"])
+        return answer_from_plain(reply["answer"])
 
     def _start_process(self) -> subprocess.Popen[str]:
         # A session of its own: Ctrl-C in the terminal of the server is for the server.

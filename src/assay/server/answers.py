@@ -81,9 +81,9 @@ class ErrorAnswer(BaseModel):
 
 def respond(document: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A document as `--json` prints it: strict JSON, with known secrets redacted."""
-    shown = plain(document)
-    written = strict_json(shown)
-    if known_secrets().may_be_in(written) and (cleaned := known_secrets().redact(shown)) is not shown:
+    content = plain(document)
+    written = strict_json(content)
+    if known_secrets().may_be_in(written) and (cleaned := known_secrets().redact(content)) is not content:
         written = strict_json(cleaned)
     return Response(written.encode(errors="replace"), status, headers, "application/json")
 
@@ -136,8 +136,8 @@ def answer_errors(app: FastAPI) -> None:
             {"place": ".".join(map(str, mistake["loc"])), "message": str(mistake["msg"])}
             for mistake in error.errors()
         ]
-        told = "; ".join(f"{problem['place']}: {problem['message']}" for problem in problems)
-        return refuse(422, told, problems)
+        message = "; ".join(f"{problem['place']}: {problem['message']}" for problem in problems)
+        return refuse(422, message, problems)
 
     @app.exception_handler(HTTPException)
     def answer_http_error(request: Request, error: HTTPException) -> Response:

@@ -35,7 +35,7 @@ class BackgroundWork:
     def __init__(self, contexts: Contexts, webhook: Webhook | None) -> None:
         self._contexts, self._webhook = contexts, webhook
         self._is_ending = Event()
-        self._told: dict[str, str] = {}
+        self._last_errors: dict[str, str] = {}
         """What went wrong last, by what was done: a file that cannot be read stays so until somebody mends it."""
         work: list[tuple[str, Work, float]] = [
             ("schedules", self._run_schedules, _SCHEDULE_SECONDS),
@@ -71,12 +71,12 @@ class BackgroundWork:
         """Log what goes wrong; once, not every second."""
         try:
             do()
-            self._told.pop(name, None)
+            self._last_errors.pop(name, None)
         except Exception as error:
-            told = f"{type(error).__name__}: {error}"
-            if told == self._told.get(name):
+            message = f"{type(error).__name__}: {error}"
+            if message == self._last_errors.get(name):
                 return
-            self._told[name] = told
+            self._last_errors[name] = message
             if isinstance(error, AssayError):
                 _log.warning("%s: %s", name, error)
             else:

@@ -67,15 +67,15 @@ class RunRequestBody(BaseModel):
     responses={202: {"model": RunStatus, "description": "The run waits or goes on."}, **describe_errors(404)},
     summary="Run a suite with an agent",
 )
-async def run_benchmark(context: Context, asked: RunRequestBody) -> Response:
+async def run_benchmark(context: Context, body: RunRequestBody) -> Response:
     """The run waits in a queue and is carried out by a process of its own.
 
     Without `async_execution` the answer has its results, or is 202 with its id if that takes more than 60 seconds.
     """
-    queued = await run_sync(submit_run, context, asked)
+    queued = await run_sync(submit_run, context, body)
     # Sleeps grow with the run: a short one is answered soon, a long one is not asked about all the time.
     begun, pause = monotonic(), 0.05
-    while not asked.async_execution and monotonic() - begun < context.sync_seconds:
+    while not body.async_execution and monotonic() - begun < context.sync_seconds:
         await asyncio.sleep(pause)
         pause = min(1.0, pause * 1.3)
         found = await run_sync(context.store.read_queued_run, queued.id)
@@ -85,14 +85,14 @@ async def run_benchmark(context: Context, asked: RunRequestBody) -> Response:
     return respond(status, 202, {"location": f"/runs/{queued.id}"})
 
 
-def submit_run(context: ServerContext, asked: RunRequestBody) -> QueuedRun:
+def submit_run(context: ServerContext, body: RunRequestBody) -> QueuedRun:
     """Queue the run, if it may be run and there is room."""
-    find_registered(context.settings, context.store, asked.agent_id, asked.suite_id)
-    asked.configuration.check(tuple(context.settings.server.get("agent_options", ())))
+    find_registered(context.settings, context.store, body.agent_id, body.suite_id)
+    body.configuration.check(tuple(context.settings.server.get("agent_options", ())))
     if len(context.store.whole_queue()) >= context.max_queue:
         raise HTTPException(429, f"The queue is full ({context.max_queue} runs). Try again later.")
-    configuration = asked.configuration.model_dump(exclude_defaults=True)
-    return context.queue.submit(context.store, asked.agent_id, asked.suite_id, configuration)
+    configuration = body.configuration.model_dump(exclude_defaults=True)
+    return context.queue.submit(context.store, body.agent_id, body.suite_id, configuration)
 
 
 def _answer_run(store: Store, queued: QueuedRun) -> Response:
@@ -216,25 +216,25 @@ class CompareRequestBody(BaseModel):
     responses=describe_errors(404, 409),
     summary="Compare agents on a suite",
 )
-def compare_agents(context: Context, asked: CompareRequestBody) -> Response:
+def compare_agents(context: Context, body: CompareRequestBody) -> Response:
     """Two agents head to head, several in all pairs, or several versions in the order of time."""
-    if len(set(asked.agent_ids)) < len(asked.agent_ids):
+    if len(set(body.agent_ids)) < len(body.agent_ids):
         raise PlanError("agent_ids: an agent is named twice.")
-    key = ("compare", asked.comparison_type, asked.suite_id, *asked.agent_ids)
-    return context.answer(key, asked.suite_id, lambda: _compare(context.store, asked))
+    key = ("compare", body.comparison_type, body.suite_id, *body.agent_ids)
+    return context.answer(key, body.suite_id, lambda: _compare(context.store, body))
 
 
-def _compare(store: Store, asked: CompareRequestBody) -> Response:
-    agents, suite = asked.agent_ids, asked.suite_id
+def _compare(store: Store, body: CompareRequestBody) -> Response:
+    agents, suite = body.agent_ids, body.suite_id
     for agent in agents:
         _require_results(store, agent, suite)
-    if asked.comparison_type == "time_series":
+    if body.comparison_type == "time_series":
         document = time_series_document(comparing.courses(store, agents, (), suite), agents)
-    elif asked.comparison_type == "multi_agent":
+    elif body.comparison_type == "multi_agent":
         sides = comparing.find_sides(store, agents, suite)
-        made = comparing.all_pairs(store, agents, suite, sides=sides)
+        matrix = comparing.all_pairs(store, agents, suite, sides=sides)
         reports = dict(zip(agents, sides.reports, strict=True))
-        document = multi_agent_document(made, agents, reports, sides.doubts)
+        document = multi_agent_document(matrix, agents, reports, sides.doubts)
     elif len(agents) == 2:
         document = head_to_head_document(comparing.compare_refs(store, *agents, suite=suite), agents)
     else:

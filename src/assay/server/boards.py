@@ -149,12 +149,15 @@ class BoardKeeper:
         """
         category, metric, _ = question
         at, now = monotonic(), datetime.now(UTC)
-        asked, by = ("" if category == "overall" else category), ("overall" if metric == "all" else metric)
-        wanted = find_boards(self._store, asked, by)
-        if asked and len(wanted) == 1:
+        wanted_category, by = (
+            ("" if category == "overall" else category),
+            ("overall" if metric == "all" else metric),
+        )
+        wanted = find_boards(self._store, wanted_category, by)
+        if wanted_category and len(wanted) == 1:
             known = {"overall", *self._store.categories().values()}
-            raise LookupFailed(no_such(asked, "categories with results", known))
-        kept = self._refresh(wanted, asked, by, now)
+            raise LookupFailed(no_such(wanted_category, "categories with results", known))
+        kept = self._refresh(wanted, wanted_category, by, now)
         boards = {key: kept[key] for key in wanted if key in kept}
         suites = [key for key in wanted if key.suite]
         if suites and not any(key in boards for key in suites):
@@ -228,11 +231,11 @@ def _write_answer(
     outdated: list[BoardKey],
 ) -> BoardAnswer:
     category, metric, limit = question
-    shown = [(key, boards[key].read(limit)) for key in wanted if key in boards]
+    documents = [(key, boards[key].read(limit)) for key in wanted if key in boards]
     computed = min((packed.board.computed for packed in boards.values()), default=None)
     document = {
-        "leaderboards": [document for key, document in shown if key.suite and document],
-        "across_suites": next((document for key, document in shown if not key.suite), None),
+        "leaderboards": [document for key, document in documents if key.suite and document],
+        "across_suites": next((document for key, document in documents if not key.suite), None),
         "category": category,
         "metric": metric,
         "computed_at": computed,

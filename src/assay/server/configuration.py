@@ -69,18 +69,18 @@ class RunConfiguration(BaseModel):
 
 def build_request(target: str, agent: str, configuration: Mapping[str, Any]) -> RunRequest:
     """The request that `pipeline.planning` plans; the configuration was checked when it was queued."""
-    asked = RunConfiguration.model_validate(configuration)
-    iterations = {"measured": asked.repetitions, "warmup": asked.warmup}
+    chosen = RunConfiguration.model_validate(configuration)
+    iterations = {"measured": chosen.repetitions, "warmup": chosen.warmup}
     changes = {
         "iterations": {key: value for key, value in iterations.items() if value is not None},
-        "params": asked.options,
-        **({} if asked.seed is None else {"seed": asked.seed}),
+        "params": chosen.options,
+        **({} if chosen.seed is None else {"seed": chosen.seed}),
     }
     return RunRequest(
         target,
         {key: value for key, value in changes.items() if value != {}},
         (agent,),
-        CaseFilter(asked.limit, frozenset(asked.case), frozenset(asked.tag)),
-        asked.concurrency,
-        Budget(asked.budget_usd, asked.budget_tokens),
+        CaseFilter(chosen.limit, frozenset(chosen.case), frozenset(chosen.tag)),
+        chosen.concurrency,
+        Budget(chosen.budget_usd, chosen.budget_tokens),
     )

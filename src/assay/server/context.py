@@ -113,8 +113,8 @@ class ServerContext:
 
     def answer(self, key: Hashable, suite: str | None, make: Callable[[], Response]) -> Response:
         """An answer about results of a suite, or of all; it is made again when one of them or a baseline has changed."""
-        asked = self.store.workspace, key
-        written = self.memory.answers.get(asked, self._read_state(suite), lambda: bytes(make().body))
+        full_key = self.store.workspace, key
+        written = self.memory.answers.get(full_key, self._read_state(suite), lambda: bytes(make().body))
         return Response(written, media_type="application/json")
 
     def keep(self, key: Hashable, suite: str | None, make: Callable[[], Part]) -> Part:
@@ -165,9 +165,9 @@ class ServerContext:
         is_current = kept is not None and kept.state == state
         is_awaited = at_once and kept is None
         if not is_current and (is_awaited or self._has_few_agents(question.suite, state)):
-            made = answer_question(self.store, question)
-            self.memory.prepared.put(key, state, made)
-            return Prepared(made)
+            prepared = answer_question(self.store, question)
+            self.memory.prepared.put(key, state, prepared)
+            return Prepared(prepared)
 
         def receive(answered: Answered) -> None:
             self.memory.prepared.put(key, state, answered)
@@ -211,23 +211,23 @@ class Contexts:
     def __init__(self, own: ServerContext) -> None:
         self.own = own
         self._lock = Lock()
-        self._made = {own.store.workspace: own}
+        self._contexts = {own.store.workspace: own}
 
     def find(self, workspace: str) -> ServerContext:
         with self._lock:
-            if workspace not in self._made:
+            if workspace not in self._contexts:
                 store = self.own.store.in_workspace(workspace)
                 settings = without_project_files(self.own.settings)
                 own = self.own
-                self._made[workspace] = ServerContext(
+                self._contexts[workspace] = ServerContext(
                     settings, store, own.queue, own.analyst, own.memory, db=own.db
                 )
-            return self._made[workspace]
+            return self._contexts[workspace]
 
     def close(self) -> None:
         with self._lock:  # background work may still ask for one
-            made = list(self._made.values())
-        for context in made:
+            contexts = list(self._contexts.values())
+        for context in contexts:
             context.boards.close()
         self.own.analyst.close()
 

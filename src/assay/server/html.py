@@ -108,9 +108,9 @@ def find_url(ref: str) -> str:
 @cache
 def templates() -> Environment:
     """The templates of the reports and those of the server, which come first."""
-    made = environment()
-    made.loader = ChoiceLoader([FileSystemLoader(_HERE / "templates"), FileSystemLoader(_SHARED)])
-    made.globals.update(
+    jinja = environment()
+    jinja.loader = ChoiceLoader([FileSystemLoader(_HERE / "templates"), FileSystemLoader(_SHARED)])
+    jinja.globals.update(
         find_url=find_url,
         navigation=NAVIGATION,
         static=find_static_url,
@@ -120,16 +120,16 @@ def templates() -> Environment:
         loss_text=loss_text,
         show_value=show_figure,
     )
-    made.filters["group_answers"] = group_answers
-    return made
+    jinja.filters["group_answers"] = group_answers
+    return jinja
 
 
 def group_answers(answers: Sequence[ScoredAnswer]) -> list[list[ScoredAnswer]]:
     """Answers that are alike, in word and score, are shown once."""
     groups: dict[str, list[ScoredAnswer]] = {}
     for answer in answers:
-        told = as_text([answer.status, answer.output, answer.error, dict(answer.scores)], limit=10**9)
-        groups.setdefault(told, []).append(answer)
+        content = as_text([answer.status, answer.output, answer.error, dict(answer.scores)], limit=10**9)
+        groups.setdefault(content, []).append(answer)
     return list(groups.values())
 
 
@@ -174,8 +174,8 @@ def render(
 
 def describe_page(page: Page) -> dict[str, object]:
     """What the template of a page needs to know of the pages that commands write."""
-    shown, others = split_warnings(page.warnings)
-    return {"page": page, "sections": page.sections, "shown_warnings": shown, "other_warnings": others}
+    major, others = split_warnings(page.warnings)
+    return {"page": page, "sections": page.sections, "shown_warnings": major, "other_warnings": others}
 
 
 def error_page(status: int, message: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:

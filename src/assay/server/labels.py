@@ -87,10 +87,10 @@ class LabelRequest(BaseModel):
     responses=describe_errors(404),
     summary="Label an answer",
 )
-def label_answer(context: Context, caller: Author, asked: LabelRequest) -> Response:
+def label_answer(context: Context, caller: Author, body: LabelRequest) -> Response:
     """One label of a person for each answer: a second one replaces the first."""
     given = context.store.label(
-        asked.trial_id, asked.case, asked.seq, caller, asked.label, asked.note, datetime.now(UTC)
+        body.trial_id, body.case, body.seq, caller, body.label, body.note, datetime.now(UTC)
     )
     return respond({"labels": [label_document(label) for label in given]})
 

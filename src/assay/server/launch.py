@@ -31,7 +31,7 @@ def serve(
     listener = _listen(host, port)
     with listener:
         address, bound = listener.getsockname()[:2]
-        shown = f"[{address}]" if listener.family == socket.AF_INET6 else address
+        url_host = f"[{address}]" if listener.family == socket.AF_INET6 else address
         config = uvicorn.Config(
             create_app(settings, store, db),
             log_level="warning",
@@ -45,7 +45,7 @@ def serve(
         # What is there by now stays: looking through all of it for garbage now and then would hold up a request for as long as a page takes.
         gc.collect()
         gc.freeze()
-        announce(f"http://{shown}:{bound}")
+        announce(f"http://{url_host}:{bound}")
         try:
             uvicorn.Server(config).run(sockets=[listener])
         except asyncio.CancelledError:

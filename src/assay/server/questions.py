@@ -133,8 +133,8 @@ def _build_leaderboard(board: Leaderboard) -> PageSection:
 def _build_radar(board: Leaderboard, agents: Sequence[str]) -> PageSection:
     spec = draw_standings(board, agents)
     if spec is None:
-        told = "The agents share fewer than three rated dimensions, so there is nothing to draw."
-        return PageSection("Five dimensions", finding=told, anchor="radar")
+        sentence = "The agents share fewer than three rated dimensions, so there is nothing to draw."
+        return PageSection("Five dimensions", finding=sentence, anchor="radar")
     return PageSection("Five dimensions", [Charts([Chart("radar", spec)])], anchor="radar")
 
 

@@ -139,7 +139,7 @@ class RunQueue:
         if queued.state is QueueState.RUNNING and worker.returncode == 0:
             self._store.settle_queued(run_id, QueueState.CANCELLED, owner=self._owner)
         elif queued.state is QueueState.RUNNING and queued.attempts >= _MOST_ATTEMPTS:
-            told = f"{queued.attempts} processes ended before the run did, the last with code {worker.returncode}."
-            self._store.settle_queued(run_id, QueueState.FAILED, told, self._owner)
+            reason = f"{queued.attempts} processes ended before the run did, the last with code {worker.returncode}."
+            self._store.settle_queued(run_id, QueueState.FAILED, reason, self._owner)
         else:
             self._store.give_back_queued(run_id, self._owner)

@@ -67,9 +67,9 @@ class KeptByState(Generic[Value]):
         """
         if (found := self.find(key, state)) is not None:
             return found
-        made = make()
-        self.put(key, state, made)
-        return made
+        value = make()
+        self.put(key, state, value)
+        return value
 
 
 class Recent(Generic[Value]):

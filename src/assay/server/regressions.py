@@ -132,14 +132,14 @@ class StateRequest(BaseModel):
     summary="Set the state of a regression",
 )
 def mark_regression(
-    context: Context, caller: Author, regression_id: RegressionId, asked: StateRequest
+    context: Context, caller: Author, regression_id: RegressionId, body: StateRequest
 ) -> Response:
     """Kept with who did it and when. A later version that undoes a regression resolves it all the same."""
     found = context.store.regression_page(RegressionFilter(id=regression_id), limit=1)
     if not found:
         raise LookupFailed(f"There is no regression '{regression_id}'. List them: GET /regressions")
     store = context.store
-    marked = store.mark_regression(found[0].agent, regression_id, asked.state, asked.note, author=caller)
+    marked = store.mark_regression(found[0].agent, regression_id, body.state, body.note, author=caller)
     return respond(tracked_regression_document(marked, store.regression_changes([marked.id])[marked.id]))
 
 
@@ -179,6 +179,6 @@ class BaselineRequest(BaseModel):
     responses=describe_errors(404),
     summary="Name a run as a baseline",
 )
-def set_baseline(context: Context, asked: BaselineRequest) -> Response:
+def set_baseline(context: Context, body: BaselineRequest) -> Response:
     """A name that another run has moves to this one."""
-    return respond({"name": asked.name, "run_id": name_baseline(context.store, asked.name, asked.run_id).id})
+    return respond({"name": body.name, "run_id": name_baseline(context.store, body.name, body.run_id).id})

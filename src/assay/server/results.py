@@ -100,7 +100,7 @@ def list_executions(
     if not context.store.results(ResultFilter(trial=trial_id)):
         raise LookupFailed(f"There is no trial {trial_id}.")
     found = context.store.execution_page(ExecutionFilter(trial_id, status, case, phase), cursor, limit)
-    rows = [{"trial_id": trial_id, "seq": seq, **execution_document(made)} for seq, made in found]
+    rows = [{"trial_id": trial_id, "seq": seq, **execution_document(execution)} for seq, execution in found]
     return respond({"executions": rows, "next_cursor": found[-1][0] if len(found) == limit else None})
 
 

@@ -186,14 +186,18 @@ class Perception:
     def find_resources_by_search(self, chosen: Array) -> Array:
         """The same by comparing every agent with every resource, as a world without a grid would."""
         world, stride = self.world, self.world.stride
-        own, theirs = world.agents.cell[chosen], world.resources
-        down = (theirs // stride) - (own // stride)[:, None]
-        right = (theirs % stride) - (own % stride)[:, None]
-        who, which = np.nonzero((np.abs(down) <= self.radius) & (np.abs(right) <= self.radius))
+        own, places = world.agents.cell[chosen], world.resources
+        down = (places // stride) - (own // stride)[:, None]
+        right = (places % stride) - (own % stride)[:, None]
+        agent_index, resource_index = np.nonzero(
+            (np.abs(down) <= self.radius) & (np.abs(right) <= self.radius)
+        )
         found = np.zeros((len(chosen), self.side, self.side), dtype=np.float32)
-        found[who, down[who, which] + self.radius, right[who, which] + self.radius] = world.food[
-            theirs[which]
-        ]
+        found[
+            agent_index,
+            down[agent_index, resource_index] + self.radius,
+            right[agent_index, resource_index] + self.radius,
+        ] = world.food[places[resource_index]]
         return found
 
 

@@ -110,20 +110,22 @@ def recommend(
     """
     from assay.execute.environment import environment
 
-    where = Path(folder)
+    log_folder = Path(folder)
     try:
-        where.mkdir(parents=True, exist_ok=True)
+        log_folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LogFailed(f"The folder '{where}' of the log cannot be created: {error.strerror}.") from None
-    machine = environment(where, packages=False, probe_seconds=0).machine_class
-    key = f"{machine}; disk {where.stat().st_dev}; {num_agents} agents; {num_steps} steps"
+        raise LogFailed(
+            f"The folder '{log_folder}' of the log cannot be created: {error.strerror}."
+        ) from None
+    machine = environment(log_folder, packages=False, probe_seconds=0).machine_class
+    key = f"{machine}; disk {log_folder.stat().st_dev}; {num_agents} agents; {num_steps} steps"
     known = {} if is_fresh else _read_cache()
     if key in known:
         try:
             return replace(Recommendation(**known[key]), is_cached=True)
         except TypeError:  # of another version of Assay
             pass
-    found = measure(num_agents, num_steps, where, machine)
+    found = measure(num_agents, num_steps, log_folder, machine)
     _write_cache({**_read_cache(), key: asdict(found)})
     return found
 

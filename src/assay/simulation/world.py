@@ -132,8 +132,8 @@ class World:
 
     def _draw_cells(self, number: int) -> Array:
         config = self.config
-        drawn = self.chance.choice(config.width * config.height, number, replace=False)
-        return (drawn // config.width + 1) * self.stride + drawn % config.width + 1
+        cells = self.chance.choice(config.width * config.height, number, replace=False)
+        return (cells // config.width + 1) * self.stride + cells % config.width + 1
 
     def _first_agents(self) -> Population:
         n = self.config.num_agents
@@ -183,10 +183,10 @@ class World:
         agents, config = self.agents, self.config
         other = self.occupant[near]
         meets = other >= 0
-        theirs = agents.energy[np.maximum(other, 0)]
+        other_energy = agents.energy[np.maximum(other, 0)]
         is_hungry = agents.energy < config.initial_energy // 2
         finds_food = self.food[agents.cell] > 0
-        can_share = (agents.kind == SYSTEM) & meets & ~is_hungry & (agents.energy > theirs + 1)
+        can_share = (agents.kind == SYSTEM) & meets & ~is_hungry & (agents.energy > other_energy + 1)
         can_attack = (agents.kind == INDEPENDENT) & meets & is_hungry
         can_reproduce = (agents.energy >= config.reproduction_energy) & (other == EMPTY)
         action = np.full(len(agents), AgentAction.MOVE, dtype=np.int8)

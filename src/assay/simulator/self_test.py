@@ -101,7 +101,7 @@ def punctuality(url: str, *, ttft: float, itl: float, rate: float, seconds: floa
     target = target_of(f"{url}/v1", "sim-llm", streams=True)
     requests = requests_for(target, [LoadPrompt("Say something.")], None)
     load = Load(Arrivals.CONSTANT, stages=((total, rate, rate),), seconds=total)
-    tally = carry_out(load, order_for(target, requests), lambda pulse, so_far: None)
+    tally = carry_out(load, order_for(target, requests), lambda progress, so_far: None)
     seen = tally.between(_WARM_UP, total).times
     first, gaps = seen["ttft_from_send"], seen["itl"]
     return Punctuality(

@@ -195,10 +195,10 @@ def _merge_own_tags(source: Mapping[str, Any]) -> dict[str, Any]:
     """The tags of the run with those of its experiments."""
     parts = source.get("experiments")
     own = [part.get("tags") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-    every = [_as_list(tags) for tags in (source.get("tags"), *own) if tags]
-    if len(every) < 2 or not all(isinstance(tags, list) for tags in every):
-        return {"tags": every[0]} if every else {}
-    return {"tags": list(dict.fromkeys(tag for tags in every for tag in tags))}
+    tag_lists = [_as_list(tags) for tags in (source.get("tags"), *own) if tags]
+    if len(tag_lists) < 2 or not all(isinstance(tags, list) for tags in tag_lists):
+        return {"tags": tag_lists[0]} if tag_lists else {}
+    return {"tags": list(dict.fromkeys(tag for tags in tag_lists for tag in tags))}
 
 
 def _as_list(value: Any) -> Any:

@@ -178,8 +178,8 @@ class _Builder:
         try:
             return _READ[kind](node.value)
         except ValueError:
-            shown = node.value if len(node.value) <= 40 else node.value[:37] + "…"
-            self._fault(node, place, f"'{shown}' cannot be read as {_KINDS[kind]}.")
+            excerpt = node.value if len(node.value) <= 40 else node.value[:37] + "…"
+            self._fault(node, place, f"'{excerpt}' cannot be read as {_KINDS[kind]}.")
             return None
 
     def _mapping(self, node: Any, place: Place) -> dict[str, Any]:

@@ -144,10 +144,10 @@ def _interaction(cells: Cells, means: Array, weights: Array, pair: tuple[int, in
     plain = _additive(cells)
     a, b = (plain[:, columns] for columns in (_columns(cells)[factor] for factor in pair))
     products = (a[:, :, None] * b[:, None, :]).reshape(len(cells), -1)
-    both = np.hstack([plain, products])
-    more = int(np.linalg.matrix_rank(both) - np.linalg.matrix_rank(plain))
+    full_model = np.hstack([plain, products])
+    more = int(np.linalg.matrix_rank(full_model) - np.linalg.matrix_rank(plain))
     explained = _compute_residual_squares(plain, means, weights) - _compute_residual_squares(
-        both, means, weights
+        full_model, means, weights
     )
     return max(explained, 0.0), more
 

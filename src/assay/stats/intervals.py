@@ -31,15 +31,15 @@ def intersect(first: Sequence[Interval], second: Sequence[Interval]) -> list[Int
     [(1, 2), (3, 4)]
     """
     found: list[Interval] = []
-    one = two = 0
-    while one < len(first) and two < len(second):
-        start, end = max(first[one][0], second[two][0]), min(first[one][1], second[two][1])
+    i = j = 0
+    while i < len(first) and j < len(second):
+        start, end = max(first[i][0], second[j][0]), min(first[i][1], second[j][1])
         if start < end:
             found.append((start, end))
-        if first[one][1] < second[two][1]:
-            one += 1
+        if first[i][1] < second[j][1]:
+            i += 1
         else:
-            two += 1
+            j += 1
     return found
 
 

@@ -112,7 +112,7 @@ def fisher_p(a: Array, b: Array) -> float:
 
     seen = log_chance(int(a.sum()))
     possible = map(log_chance, range(max(0, right - b.size), min(a.size, right) + 1))
-    return min(1.0, sum(math.exp(each) for each in possible if each <= seen + _LIKELY_ALIKE))
+    return min(1.0, sum(math.exp(log_p) for log_p in possible if log_p <= seen + _LIKELY_ALIKE))
 
 
 def _log_choose(n: int, k: int) -> float:

@@ -80,12 +80,12 @@ class _Moments:
 
 
 def _moments(steps: Array) -> _Moments:
-    there = ~np.isnan(steps)
-    size = there.sum(axis=1)
+    is_known = ~np.isnan(steps)
+    size = is_known.sum(axis=1)
     usable, count = size >= 2, np.maximum(size, 1)
-    known = np.where(there, steps, 0.0)
+    known = np.where(is_known, steps, 0.0)
     mean = known.sum(axis=1) / count
-    squares = (np.where(there, steps - mean[:, None], 0.0) ** 2).sum(axis=1)
+    squares = (np.where(is_known, steps - mean[:, None], 0.0) ** 2).sum(axis=1)
     error2 = squares / np.maximum(size - 1, 1) / count
     # Differences that are all alike leave a rounding error, which is no spread.
     error2[error2 <= (1e-7 * mean) ** 2] = 0.0
@@ -96,7 +96,7 @@ def _student_ps(t: Array, freedom: Array, moved: NDArray[np.int64]) -> Array:
     """Where all differences are alike, that of so many of one kind."""
     p = np.ones(len(t))
     # Student's tails are heavier than the normal ones, which take no time.
-    is_close = [math.erfc(each / math.sqrt(2)) <= HOPELESS for each in t.tolist()]
+    is_close = [math.erfc(statistic / math.sqrt(2)) <= HOPELESS for statistic in t.tolist()]
     chosen = (moved > 0) & np.array(is_close, dtype=np.bool_)
     alike = chosen & np.isinf(t)
     p[alike] = 2.0 ** (1 - moved[alike])

@@ -76,21 +76,21 @@ class Resample:
     def medians(self, values: Floats) -> Floats:
         """The median in each draw, of the rows that have a value; with many rows, from one row of each group."""
         chosen = values[self._one_of_each]
-        there = ~np.isnan(chosen)
-        order = np.argsort(chosen[there], kind="stable")
-        ordered = chosen[there][order]
+        is_known = ~np.isnan(chosen)
+        order = np.argsort(chosen[is_known], kind="stable")
+        ordered = chosen[is_known][order]
         middle = float(np.nanmedian(values))
         if not len(ordered):
             return np.full(len(self._weights), middle)
-        places = np.flatnonzero(there)[order]
-        drawn = np.concatenate(
+        places = np.flatnonzero(is_known)[order]
+        draws = np.concatenate(
             [
                 _compute_weighted_medians(ordered, block[:, places].astype(np.float64))
                 for block in self._blocks()
             ]
         )
         shrink = math.sqrt(len(self._one_of_each) / self._rows)
-        spread = np.where(np.isnan(drawn), 0.0, drawn - float(np.median(ordered)))
+        spread = np.where(np.isnan(draws), 0.0, draws - float(np.median(ordered)))
         return middle + spread * shrink
 
     def quantiles(self, values: Floats, rows: NDArray[np.intp], q: float) -> Floats:

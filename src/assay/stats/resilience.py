@@ -50,7 +50,7 @@ def worth(offered: int, completed: int, judged: int) -> float:
     return offered * min(1.0, judged / completed) if completed else float(offered)
 
 
-def compute_sustained_share(is_broken: bool, sustained: float, asked: float) -> float:
+def compute_sustained_share(is_broken: bool, sustained: float, requested: float) -> float:
     """The part of a load that was sustained; all of it where nothing broke.
 
     >>> compute_sustained_share(False, 3, 10), compute_sustained_share(True, 3, 10), compute_sustained_share(True, 12, 10)
@@ -58,7 +58,7 @@ def compute_sustained_share(is_broken: bool, sustained: float, asked: float) -> 
     """
     if not is_broken:
         return 1.0
-    return min(1.0, max(0.0, sustained / asked)) if asked > 0 else 0.0
+    return min(1.0, max(0.0, sustained / requested)) if requested > 0 else 0.0
 
 
 def recovering(recovery: float | None, seconds: float, faults: int = 0) -> float:

@@ -40,8 +40,8 @@ def pool_interquartile_mean(scores: Array) -> Array:
 def estimate_score(
     scores: Array, seed: int = 0, statistic: Callable[[Array], Array] = pool_interquartile_mean
 ) -> ScoreInterval:
-    drawn = statistic(resample_runs(scores, DRAWS, np.random.default_rng(seed)))
-    low, high = np.quantile(drawn, _TAILS)
+    draws = statistic(resample_runs(scores, DRAWS, np.random.default_rng(seed)))
+    low, high = np.quantile(draws, _TAILS)
     return ScoreInterval(float(statistic(scores)), float(low), float(high))
 
 
@@ -50,8 +50,8 @@ def build_band(curves: Array, seed: int = 0, draws: int = 1000) -> tuple[Array, 
     runs = len(curves)
     chosen = np.random.default_rng(seed).integers(0, runs, size=(draws, runs))
     middle = interquartile_mean(curves.T)
-    drawn = np.stack([interquartile_mean(column[chosen]) for column in curves.T], axis=-1)
-    low, high = np.quantile(drawn, _TAILS, axis=0)
+    curve_draws = np.stack([interquartile_mean(column[chosen]) for column in curves.T], axis=-1)
+    low, high = np.quantile(curve_draws, _TAILS, axis=0)
     return middle, low, high
 
 
@@ -63,8 +63,8 @@ def compute_profile(scores: Array, levels: Array) -> Array:
 
 def estimate_profile(scores: Array, levels: Array, seed: int = 0) -> tuple[Array, Array, Array]:
     """The profile and its pointwise interval."""
-    drawn = compute_profile(resample_runs(scores, DRAWS, np.random.default_rng(seed)), levels)
-    low, high = np.quantile(drawn, _TAILS, axis=0)
+    draws = compute_profile(resample_runs(scores, DRAWS, np.random.default_rng(seed)), levels)
+    low, high = np.quantile(draws, _TAILS, axis=0)
     return compute_profile(scores, levels), low, high
 
 

@@ -47,20 +47,20 @@ class Successes:
 
     def simulate(self, size: int, simulations: int) -> None:
         """Simulate until there are so many at this size; those already made count."""
-        successful, made = self.counts.get(size, (0, 0))
-        successful += sum(self.succeeds(size, number) for number in range(made, simulations))
-        self.counts[size] = successful, max(made, simulations)
+        successful, simulated = self.counts.get(size, (0, 0))
+        successful += sum(self.succeeds(size, number) for number in range(simulated, simulations))
+        self.counts[size] = successful, max(simulated, simulations)
 
     def is_enough(self, size: int, power: float) -> bool:
         """Simulates on until the share is clearly above or below."""
-        made = FIRST
+        simulated = FIRST
         while True:
-            self.simulate(size, made)
+            self.simulate(size, simulated)
             share = self.share(size)
-            low, high = wilson(share, made, _Z99)
-            if not low <= power <= high or made >= MOST:
+            low, high = wilson(share, simulated, _Z99)
+            if not low <= power <= high or simulated >= MOST:
                 return share >= power
-            made = min(MOST, 2 * made)
+            simulated = min(MOST, 2 * simulated)
 
 
 def smallest_size(successes: Successes, start: int, smallest: int, largest: int, power: float) -> int | None:

@@ -79,8 +79,8 @@ class _Pairs:
 
     def at(self, ranks: Sequence[int], total: int, guess: Array, ends: tuple[float, float]) -> list[float]:
         shares = [rank / total for rank in ranks]
-        tried = [min(max(share + step, 0.0), 1.0) for share in shares for step in (-_MARGIN, _MARGIN)]
-        for limit in _select_ranks(guess, [round(share * (guess.size - 1)) for share in tried]):
+        shares_to_try = [min(max(share + step, 0.0), 1.0) for share in shares for step in (-_MARGIN, _MARGIN)]
+        for limit in _select_ranks(guess, [round(share * (guess.size - 1)) for share in shares_to_try]):
             self._count(limit)
         return [self._smallest(*ends, rank) for rank in ranks]
 

@@ -88,14 +88,14 @@ def tail_effect(
     x, y = scaled.samples
     draws_a = _resample(tuple(names_a.tolist()))
     draws_b = draws_a if is_paired else _resample(tuple(names_b.tolist()), "b")
-    drawn = draws_b.quantiles(y, np.searchsorted(names_b, units_b), q)
-    drawn = drawn - draws_a.quantiles(x, np.searchsorted(names_a, units_a), q)
+    draws = draws_b.quantiles(y, np.searchsorted(names_b, units_b), q)
+    draws = draws - draws_a.quantiles(x, np.searchsorted(names_a, units_a), q)
     value, share = percentile(y, q) - percentile(x, q), compute_outside_share(level, fewest)
-    low, high = (float(np.quantile(drawn, place)) for place in (share, 1 - share))
+    low, high = (float(np.quantile(draws, place)) for place in (share, 1 - share))
     ends = [scaled.back(number) for number in (value, min(low, value), max(high, value))]
     # p is that of the interval that just touches zero.
-    beyond = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0))
-    tail = min(0.5, (float(beyond) + 0.5) / (drawn.size + 1))
+    beyond = min(np.count_nonzero(draws <= 0), np.count_nonzero(draws >= 0))
+    tail = min(0.5, (float(beyond) + 0.5) / (draws.size + 1))
     p = min(1.0, 2 * t_tail(-quantile(tail) / _widening(fewest), fewest - 1))
     return Effect(scaled.scale, ends[0], ends[1], ends[2], p, f"bootstrap of P{q:g} over units")
 

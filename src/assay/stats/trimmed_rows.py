@@ -59,7 +59,9 @@ def _ps_of(total: Array, error2: Array, spread: Array, columns: Array) -> Array:
     usual = np.flatnonzero((total != 0) & (spread != 0))
     t = np.abs(total[usual]) / np.sqrt(error2[usual])
     # Student's tails are heavier than the normal ones, which take no time.
-    is_close = np.array([math.erfc(each / math.sqrt(2)) <= HOPELESS for each in t.tolist()], dtype=np.bool_)
+    is_close = np.array(
+        [math.erfc(statistic / math.sqrt(2)) <= HOPELESS for statistic in t.tolist()], dtype=np.bool_
+    )
     usual, t = usual[is_close], t[is_close]
     freedom = np.maximum(1, (error2[usual] ** 2 / spread[usual]).astype(np.int64))
     p[usual] = 2 * t_tails(t, freedom)

@@ -56,8 +56,8 @@ def estimate_variation(
     ]
     counts, sums, squares = resample(tuple(map(str, names.tolist())), DRAWS).sums(*columns)
     variances = np.maximum(squares - sums**2 / counts, 0.0) / np.maximum(counts - 1, 1)
-    drawn = np.log(np.maximum(np.sqrt(variances) / np.abs(1 + sums / counts), 1e-12))
+    draws = np.log(np.maximum(np.sqrt(variances) / np.abs(1 + sums / counts), 1e-12))
     share = compute_outside_share(level, names.size)
     centre = np.log(value)
-    low, high = (centre + stretch * (centre - np.quantile(drawn, end)) for end in (1 - share, share))
+    low, high = (centre + stretch * (centre - np.quantile(draws, end)) for end in (1 - share, share))
     return Variation(value, float(np.exp(low)), float(np.exp(high)))

@@ -18,8 +18,8 @@ def consistency(passed: Counts, repetitions: Counts) -> Floats:
     """For each case, the chance that two of its repetitions got the same verdict; 1 where there is only one."""
     failed = repetitions - passed
     pairs = repetitions * (repetitions - 1)
-    alike = passed * (passed - 1) + failed * (failed - 1)
-    return np.where(pairs > 0, alike / np.maximum(pairs, 1), 1.0)
+    agreeing = passed * (passed - 1) + failed * (failed - 1)
+    return np.where(pairs > 0, agreeing / np.maximum(pairs, 1), 1.0)
 
 
 def pass_at(k: int, passed: Counts, repetitions: Counts) -> float | None:

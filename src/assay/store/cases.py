@@ -36,13 +36,13 @@ def read_done(connection: sa.Connection, run_id: str) -> dict[int, Done]:
     of_suite = sa.or_(trials.c.suite != "", trials.c.agent_use.is_not(None))
     query = sa.select(trials.c.position, trials.c.id).where(trials.c.run_id == run_id, of_suite)
     column = executions.c
-    done: dict[int, Done] = {}
+    done_by_position: dict[int, Done] = {}
     for position, trial_id in connection.execute(query.order_by(trials.c.position)).all():
         stored = sa.select(column.phase, column.case_id, column.repetition).where(column.trial_id == trial_id)
-        done[position] = {
+        done_by_position[position] = {
             (phase, case, number) for chunk in fetch_rows(connection, stored) for phase, case, number in chunk
         }
-    return done
+    return done_by_position
 
 
 def read_case_table(connection: sa.Connection, trial_id: int, further: Iterable[str] = ()) -> CaseTable:
@@ -139,13 +139,13 @@ def _rejudge(connection: sa.Connection, trial_id: int, old: list[str], chunk: Se
             column.trial_id == trial_id, column.metric.in_(old), column.seq.in_(known)
         )
     )
-    there = [judgement for judgement in chunk if judgement[0] in known]
+    stored = [judgement for judgement in chunk if judgement[0] in known]
     scored = [
-        (trial_id, metric, seq, float(value)) for seq, scores, _ in there for metric, value in scores.items()
+        (trial_id, metric, seq, float(value)) for seq, scores, _ in stored for metric, value in scores.items()
     ]
     insert_rows(connection, measurements, scored)
-    _merge_details(connection, trial_id, known, there)
-    return len(there)
+    _merge_details(connection, trial_id, known, stored)
+    return len(stored)
 
 
 def _merge_details(

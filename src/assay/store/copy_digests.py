@@ -111,8 +111,8 @@ def read_digests(connection: sa.Connection, first: int, last: int) -> Digests:
     return found
 
 
-def find_differing_tables(one: Digests, other: Digests) -> list[sa.Table]:
-    differing = {type(key[1]) for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
+def find_differing_tables(digests: Digests, other: Digests) -> list[sa.Table]:
+    differing = {type(key[1]) for key in digests.keys() | other.keys() if digests.get(key) != other.get(key)}
     kinds = {int: tables.executions, str: tables.measurements}
     return [table for kind, table in kinds.items() if kind in differing]
 

@@ -138,27 +138,27 @@ def _sortable(column: sa.Column[Any], connection: sa.Connection) -> sa.ColumnEle
     return column.collate("C") if is_text else column
 
 
-def is_same(there: Sequence[Sequence[Any]], here: Sequence[Sequence[Any]]) -> bool:
+def is_same(source_rows: Sequence[Sequence[Any]], target_rows: Sequence[Sequence[Any]]) -> bool:
     """Whether rows that are not written alike mean the same: PostgreSQL orders the keys of its JSON, and secrets that the
     source still holds are redacted in the target."""
-    return len(there) == len(here) and all(
-        len(row_there) == len(row_here) and all(map(_means_same, row_there, row_here))
-        for row_there, row_here in zip(there, here, strict=True)
+    return len(source_rows) == len(target_rows) and all(
+        len(source_row) == len(target_row) and all(map(_means_same, source_row, target_row))
+        for source_row, target_row in zip(source_rows, target_rows, strict=True)
     )
 
 
-def _means_same(one: Any, other: Any) -> bool:
-    if one == other:
+def _means_same(value: Any, other: Any) -> bool:
+    if value == other:
         return True
-    if isinstance(one, str) and isinstance(other, str):
-        if plain.redact_text(one) == other:
+    if isinstance(value, str) and isinstance(other, str):
+        if plain.redact_text(value) == other:
             return True
         try:
-            return bool(_read_exactly(plain.redact_json(plain.from_json(one))) == _read_exactly(other))
+            return bool(_read_exactly(plain.redact_json(plain.from_json(value))) == _read_exactly(other))
         except ValueError:
             return False
-    is_json = isinstance(one, dict | list)
-    return is_json and bool(_read_exactly(plain.redact_json(one)) == _read_exactly(plain.to_json(other)))
+    is_json = isinstance(value, dict | list)
+    return is_json and bool(_read_exactly(plain.redact_json(value)) == _read_exactly(plain.to_json(other)))
 
 
 def _read_exactly(written: str) -> Any:

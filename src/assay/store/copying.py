@@ -326,10 +326,12 @@ class _Copy:
     ) -> None:
         """Compare the rows of both sides: those of some trials, or all."""
         for table in own:
-            there, here = (fetch_rows_in_order(side, table, trials) for side in (self._source, target))
-            with closing(there), closing(here):
+            source_rows, target_rows = (
+                fetch_rows_in_order(side, table, trials) for side in (self._source, target)
+            )
+            with closing(source_rows), closing(target_rows):
                 no_rows: list[tuple[Any, ...]] = []
-                chunks = zip_longest(there, here, fillvalue=no_rows)
+                chunks = zip_longest(source_rows, target_rows, fillvalue=no_rows)
                 if not all(
                     rows_there == rows_here or is_same(rows_there, rows_here)
                     for rows_there, rows_here in chunks
@@ -342,14 +344,16 @@ class _Copy:
     def _compare_counts(self) -> dict[str, int]:
         own = (*self._others, *self._of_trials)
         with self._target.connect() as target:
-            there, here = (_count_rows(side, own) for side in (self._source, target))
-        if there != here:
-            changed = ", ".join(f"'{name}'" for name, rows in there.items() if here[name] != rows)
+            source_counts, target_counts = (_count_rows(side, own) for side in (self._source, target))
+        if source_counts != target_counts:
+            changed = ", ".join(
+                f"'{name}'" for name, rows in source_counts.items() if target_counts[name] != rows
+            )
             raise StoreError(
                 f"'{self._address.shown}' does not match the source: the number of rows in {changed} differs. "
                 "Copy into an empty database that nobody else writes to."
             )
-        return there
+        return source_counts
 
 
 def _count_batches(connection: sa.Connection) -> dict[str, int]:

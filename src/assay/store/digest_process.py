@@ -30,13 +30,13 @@ class DigestProcess:
 
     def read(self, first: int, last: int) -> Digests | None:
         """The digests of the trials from one id to another; None if the process cannot tell."""
-        asked, told = self._process.stdin, self._process.stdout
-        assert asked is not None
-        assert told is not None
+        requests, replies = self._process.stdin, self._process.stdout
+        assert requests is not None
+        assert replies is not None
         try:
-            asked.write(f"{first} {last}\n".encode())
-            asked.flush()
-            answered = told.readline()
+            requests.write(f"{first} {last}\n".encode())
+            requests.flush()
+            answered = replies.readline()
         except OSError:
             return None
         return {tuple(key): tuple(digests) for key, digests in json.loads(answered)} if answered else None
@@ -49,8 +49,8 @@ def _answer(url: str) -> None:
     """Write the digests of the trials that each line asks for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the copy, which closes the pipe
     engine = database.connect(read_address(url))
-    for asked in sys.stdin:
-        first, last = map(int, asked.split())
+    for line in sys.stdin:
+        first, last = map(int, line.split())
         try:
             with engine.connect() as connection:
                 found = read_digests(connection, first, last)

@@ -128,8 +128,8 @@ def redact_rows(rows: Sequence[Sequence[Any]], table: sa.Table) -> list[tuple[An
     """
     known = known_secrets()
     spoken = [place for place, column in enumerate(table.c) if column.name in _SPOKEN]
-    told = "\n".join([row[place] for row in rows for place in spoken if row[place]])
-    if not known.may_be_in(told) and not plain.may_be_refused(told):
+    content = "\n".join([row[place] for row in rows for place in spoken if row[place]])
+    if not known.may_be_in(content) and not plain.may_be_refused(content):
         return list(map(tuple, rows))
     if len(rows) > _FEW:
         middle = len(rows) // 2
@@ -158,9 +158,9 @@ def _belongs_to_run(table: sa.Table, run_id: str, workspace_id: int) -> sa.Colum
     """Which rows of a table belong to a run, by how the table refers to it."""
     runs, trials = tables.runs, tables.trials
     if table is tables.rating_references:
-        asked = trials.c.suite, trials.c.benchmark, trials.c.benchmark_hash
+        columns = trials.c.suite, trials.c.benchmark, trials.c.benchmark_hash
         definition = sa.tuple_(table.c.suite, table.c.benchmark, table.c.hash)
-        is_asked = definition.in_(sa.select(*asked).where(trials.c.run_id == run_id))
+        is_asked = definition.in_(sa.select(*columns).where(trials.c.run_id == run_id))
         return sa.and_(table.c.workspace_id == workspace_id, is_asked)
     if "trial_id" in table.c:
         return table.c.trial_id.in_(sa.select(trials.c.id).where(trials.c.run_id == run_id))

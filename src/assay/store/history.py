@@ -115,9 +115,11 @@ def _is_out_of_order() -> sa.ColumnElement[bool]:
     """
 
     def has(*statuses: Status) -> sa.ColumnElement[bool]:
-        made = executions.c
+        columns = executions.c
         return sa.exists().where(
-            made.trial_id == trials.c.id, made.phase == Phase.MEASURED.value, made.status.in_(statuses)
+            columns.trial_id == trials.c.id,
+            columns.phase == Phase.MEASURED.value,
+            columns.status.in_(statuses),
         )
 
     failures = [status for status in Status if status.is_settled and status is not Status.OK]
@@ -199,11 +201,11 @@ def read_past_figures(connection: sa.Connection, trial: Trial) -> PastFigures | 
 
 def _figures(connection: sa.Connection, trial_id: int, run_id: str) -> PastFigures:
     """Values are those of whole executions, which may consist of many calls."""
-    made, given = executions.c, measurements.c
+    columns, given = executions.c, measurements.c
     query = (
-        sa.select(made.seq, given.metric, given.value * made.loops)
-        .join(measurements, sa.and_(given.trial_id == made.trial_id, given.seq == made.seq))
-        .where(made.trial_id == trial_id, made.phase == Phase.MEASURED.value)
+        sa.select(columns.seq, given.metric, given.value * columns.loops)
+        .join(measurements, sa.and_(given.trial_id == columns.trial_id, given.seq == columns.seq))
+        .where(columns.trial_id == trial_id, columns.phase == Phase.MEASURED.value)
         .where(given.metric.in_(("seconds", "usd", "judge_usd")))
         .limit(_MOST_FIGURES)
     )
@@ -250,11 +252,18 @@ def _read_columns(
     turned into columns at once, which need far less memory than tuples.
     """
     found = {trial_id: Columns() for trial_id in trial_ids}
-    made = executions.c
+    execution_columns = executions.c
     query = (
-        sa.select(made.trial_id, made.seq, made.process, made.case_id, made.repetition, made.status)
-        .where(made.trial_id.in_(trial_ids), made.phase == Phase.MEASURED.value)
-        .order_by(made.trial_id, made.seq)
+        sa.select(
+            execution_columns.trial_id,
+            execution_columns.seq,
+            execution_columns.process,
+            execution_columns.case_id,
+            execution_columns.repetition,
+            execution_columns.status,
+        )
+        .where(execution_columns.trial_id.in_(trial_ids), execution_columns.phase == Phase.MEASURED.value)
+        .order_by(execution_columns.trial_id, execution_columns.seq)
     )
     executed = chain.from_iterable(fetch_rows(connection, query))
     for trial_id, rows in groupby(executed, itemgetter(0)):

@@ -66,9 +66,9 @@ def write_labels(connection: sa.Connection, given: Iterable[Label]) -> list[Labe
         connection.execute(labels.delete().where(*chosen))
         row = {column.name: getattr(label, name) for name, column in _COLUMNS.items() if name != "id"}
         row |= {"workspace_id": workspace_of(connection), "verdict": label.verdict.value}
-        made = connection.execute(labels.insert(), row).inserted_primary_key
-        assert made is not None
-        stored.append(replace(label, id=int(made[0])))
+        primary_key = connection.execute(labels.insert(), row).inserted_primary_key
+        assert primary_key is not None
+        stored.append(replace(label, id=int(primary_key[0])))
     return stored
 
 

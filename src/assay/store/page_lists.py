@@ -49,17 +49,17 @@ def _group_trials(*keys: sa.Column[Any]) -> sa.Subquery:
 
 
 def read_agent_overviews(connection: sa.Connection) -> list[AgentOverview]:
-    each = _group_trials(trials.c.agent_id, trials.c.suite)
+    groups = _group_trials(trials.c.agent_id, trials.c.suite)
     query = (
         sa.select(
             agents.c.name,
             sa.func.count(agents.c.id.distinct()).label("versions"),
             # A trial that belongs to no suite has an empty one.
-            sa.func.count(sa.func.nullif(each.c.suite, "").distinct()).label("suites"),
-            sa.cast(sa.func.sum(each.c.trials), sa.Integer).label("trials"),
-            sa.func.max(each.c.latest).label("latest"),
+            sa.func.count(sa.func.nullif(groups.c.suite, "").distinct()).label("suites"),
+            sa.cast(sa.func.sum(groups.c.trials), sa.Integer).label("trials"),
+            sa.func.max(groups.c.latest).label("latest"),
         )
-        .select_from(each.join(agents, agents.c.id == each.c.agent_id))
+        .select_from(groups.join(agents, agents.c.id == groups.c.agent_id))
         .where(agents.c.workspace_id == workspace_of(connection))
         .group_by(agents.c.name)
         .order_by(agents.c.name)
@@ -131,8 +131,10 @@ def read_fingerprint(connection: sa.Connection, run_id: str) -> tuple[object, ..
     run = connection.execute(sa.select(runs.c.state, runs.c.ended).where(runs.c.id == run_id)).one()
     rated = [trials.c[name] for name in ("accuracy", "speed", "cost", "overall", "baseline_overall")]
     of_run = sa.select(trials.c.id, trials.c.stopped, *rated).where(trials.c.run_id == run_id)
-    made = sa.select(sa.func.count()).select_from(trials.join(executions)).where(trials.c.run_id == run_id)
-    return (*run, connection.scalar(made), *map(tuple, connection.execute(of_run.order_by(trials.c.id))))
+    executed = (
+        sa.select(sa.func.count()).select_from(trials.join(executions)).where(trials.c.run_id == run_id)
+    )
+    return (*run, connection.scalar(executed), *map(tuple, connection.execute(of_run.order_by(trials.c.id))))
 
 
 def find_trial_run(connection: sa.Connection, trial_id: int) -> str | None:

@@ -154,11 +154,11 @@ class OkMeasured:
                 repetitions.extend(self._repetitions[span])
                 values.extend(measured)
                 continue
-            both = set(kept).intersection(seqs)
-            is_measured = [seq in both for seq in kept]
+            common = set(kept).intersection(seqs)
+            is_measured = [seq in common for seq in kept]
             processes.extend(compress(self._processes[span], is_measured))
             repetitions.extend(compress(self._repetitions[span], is_measured))
-            values.extend(compress(measured, (seq in both for seq in seqs)))
+            values.extend(compress(measured, (seq in common for seq in seqs)))
         return Series(processes, repetitions, values)
 
 

@@ -70,8 +70,8 @@ def read_completed(connection: sa.Connection, scope: RatingScope) -> list[Comple
         .order_by(runs.c.ended, runs.c.id, trials.c.position)
     )
     found = [
-        CompletedTrial(trial_id, run_id, ended, stopped is None and len(cases) >= every)
-        for trial_id, run_id, ended, cases, stopped, every in connection.execute(query)
+        CompletedTrial(trial_id, run_id, ended, stopped is None and len(cases) >= case_count)
+        for trial_id, run_id, ended, cases, stopped, case_count in connection.execute(query)
     ]
     return sorted(found, key=lambda trial: not trial.is_whole)
 

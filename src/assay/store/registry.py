@@ -124,10 +124,10 @@ def keep_suite(connection: sa.Connection, suite: Suite, created: datetime) -> in
         return known
     row = {**key, "category": suite.category, "definition": definition, "created": created}
     # Not as values of the statement: SQLAlchemy keeps a statement, and with it a suite of many cases, for the next time.
-    made = connection.execute(suites.insert(), row).inserted_primary_key
-    assert made is not None
-    _list_benchmarks(connection, int(made[0]), suite)
-    return int(made[0])
+    primary_key = connection.execute(suites.insert(), row).inserted_primary_key
+    assert primary_key is not None
+    _list_benchmarks(connection, int(primary_key[0]), suite)
+    return int(primary_key[0])
 
 
 def _refuse_secrets(suite: Suite, written: str) -> None:

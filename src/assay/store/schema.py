@@ -166,8 +166,8 @@ def _view_text(name: str, of_revision: str) -> str:
 def standing_statements(of_revision: str, dialect: str) -> list[str]:
     """The statements that make the views that rank agents; each builds on those before it."""
     names = ("rated_trials", "agent_comparison_matrix", "benchmark_leaderboard")
-    made = [view_statement(of_revision, dialect, name) for name in names]
-    return [*made, _KEY] if dialect == "postgresql" else made
+    statements = [view_statement(of_revision, dialect, name) for name in names]
+    return [*statements, _KEY] if dialect == "postgresql" else statements
 
 
 def row_trigger_statement(of_revision: str) -> str:

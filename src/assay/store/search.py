@@ -37,8 +37,10 @@ class CoverageCell:
 
 
 def search(connection: sa.Connection, text: str, limit: int) -> SearchResult:
-    asked = connection, text, limit
-    return SearchResult(find_agents(*asked), find_suites(*asked), find_runs(*asked), find_cases(*asked))
+    arguments = connection, text, limit
+    return SearchResult(
+        find_agents(*arguments), find_suites(*arguments), find_runs(*arguments), find_cases(*arguments)
+    )
 
 
 def find_agents(connection: sa.Connection, text: str, limit: int) -> list[str]:
@@ -100,10 +102,12 @@ def _cases_with(suite: str, definition: dict[str, Any], text: str) -> Iterator[F
     wanted = text.casefold()
     for benchmark in definition["benchmarks"]:
         for case in benchmark["cases"]:
-            asked = case["input"]
-            shown = asked if isinstance(asked, str) else json.dumps(asked, ensure_ascii=False)
-            if wanted in str(case["id"]).casefold() or wanted in shown.casefold():
-                yield FoundCase(suite, benchmark["id"], str(case["id"]), shown)
+            case_input = case["input"]
+            text_of_input = (
+                case_input if isinstance(case_input, str) else json.dumps(case_input, ensure_ascii=False)
+            )
+            if wanted in str(case["id"]).casefold() or wanted in text_of_input.casefold():
+                yield FoundCase(suite, benchmark["id"], str(case["id"]), text_of_input)
 
 
 def _has(column: sa.ColumnElement[str], text: str) -> sa.ColumnElement[bool]:
@@ -123,9 +127,9 @@ def read_coverage(connection: sa.Connection, names: Collection[str] | None = Non
     )
     if names is not None:
         query = query.where(trials.c.agent_id.in_(read_agent_ids(connection, names)))
-    each = query.subquery()
-    counted = sa.select(each.c.name, each.c.suite, sa.func.count(), sa.func.max(each.c.latest))
-    found = connection.execute(counted.group_by(each.c.name, each.c.suite))
+    per_trial = query.subquery()
+    counted = sa.select(per_trial.c.name, per_trial.c.suite, sa.func.count(), sa.func.max(per_trial.c.latest))
+    found = connection.execute(counted.group_by(per_trial.c.name, per_trial.c.suite))
     return sorted((CoverageCell(*row) for row in found), key=lambda cell: (cell.agent, cell.suite))
 
 
@@ -146,12 +150,12 @@ def read_latest_by_suite(
     latest = latest.where(trials.c.suite != "", trials.c.started.is_not(None))
     if names is not None:
         latest = latest.where(trials.c.suite.in_(names))
-    each = latest.group_by(trials.c.agent_id, trials.c.suite).subquery()
+    per_agent = latest.group_by(trials.c.agent_id, trials.c.suite).subquery()
     query = (
-        sa.select(each.c.suite, agents.c.name, sa.func.max(each.c.latest))
-        .select_from(agents.join(each, each.c.agent_id == agents.c.id))
+        sa.select(per_agent.c.suite, agents.c.name, sa.func.max(per_agent.c.latest))
+        .select_from(agents.join(per_agent, per_agent.c.agent_id == agents.c.id))
         .where(agents.c.workspace_id == workspace_of(connection))
-        .group_by(each.c.suite, agents.c.name)
+        .group_by(per_agent.c.suite, agents.c.name)
     )
     found: dict[str, dict[str, datetime]] = {}
     for suite, agent, at in connection.execute(query):

@@ -313,7 +313,9 @@ class Store:
                 missing = writing.missing(connection, batch.executions, ledger.ids)
             return self._write(run_id, batch, missing, ledger)
 
-    def _write(self, run_id: str, batch: Batch, made: tuple[Execution, ...], ledger: writing.Ledger) -> int:
+    def _write(
+        self, run_id: str, batch: Batch, new_executions: tuple[Execution, ...], ledger: writing.Ledger
+    ) -> int:
         """One transaction: the lease is renewed and counts the batch, then come its rows; either all of it is stored or none.
 
         The ledger is replaced only after the commit. If the batch turns out to be stored already, the ledger is forgotten,
@@ -323,7 +325,7 @@ class Store:
         try:
             with self._direct(self._writer) as connection:
                 self._renew(connection, run_id, batches=1)
-                after = writing.write_executions(connection, made, ledger)
+                after = writing.write_executions(connection, new_executions, ledger)
                 writing.write_rest(connection, run_id, batch, ledger.ids)
         except leases.AlreadyStored:
             self._ledgers.pop(run_id, None)
@@ -331,7 +333,7 @@ class Store:
             self._ledgers[run_id] = after
         if lease is not None:
             lease.batches += 1
-        return len(made)
+        return len(new_executions)
 
     @contextmanager
     def _direct(self, engine: sa.Engine) -> Iterator[sa.Connection]:
@@ -430,7 +432,7 @@ class Store:
         """Store what a file holds and delete it. Unsettled executions are left out: the resumed run makes them again."""
         lease, found = self._leases[run_id], spill.read(file, run_id)
         for number, batch in found.batches if found else ():
-            settled = tuple(made for made in batch.executions if made.status.is_settled)
+            settled = tuple(execution for execution in batch.executions if execution.status.is_settled)
             if found and lease.previous_token not in found.tokens:
                 # Somebody went on with the run in between: all that can be said is which executions are missing.
                 self._add(run_id, Batch(settled))

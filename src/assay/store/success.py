@@ -51,8 +51,8 @@ def read_found_regressions(connection: sa.Connection) -> list[FoundRegression]:
     for row in connection.execute(query.order_by(regressions.c.detected)):
         state = RegressionState(row.state)
         # Those that were marked before changes were kept have only their state.
-        said = [change.state for change in changes.get(row.id, ())] or ([state] if row.is_marked else [])
-        judged = [judgement for judgement in said if judgement in _JUDGEMENTS]
+        states = [change.state for change in changes.get(row.id, ())] or ([state] if row.is_marked else [])
+        judged = [judgement for judgement in states if judgement in _JUDGEMENTS]
         found.append(
             FoundRegression(
                 row.agent, row.suite, row.benchmark, row.metric, row.version_after, row.detected, state,

@@ -122,17 +122,19 @@ def add_tags(connection: sa.Connection, run_id: str, added: Iterable[str]) -> No
         connection.execute(tags.insert(), values)
 
 
-def write_executions(connection: sa.Connection, made: Iterable[Execution], ledger: Ledger) -> Ledger:
+def write_executions(
+    connection: sa.Connection, new_executions: Iterable[Execution], ledger: Ledger
+) -> Ledger:
     """Insert executions with their measurements; returns the ledger that is valid once the transaction is committed."""
     next_seq = dict(ledger.next_seq)
-    execution_rows, measurement_rows = _rows(made, ledger.ids, next_seq)
+    execution_rows, measurement_rows = _rows(new_executions, ledger.ids, next_seq)
     insert_rows(connection, executions, execution_rows)
     insert_rows(connection, measurements, measurement_rows)
     return Ledger(ledger.ids, next_seq)
 
 
 def _rows(
-    made: Iterable[Execution], ids: Mapping[int, int], next_seq: dict[int, int]
+    new_executions: Iterable[Execution], ids: Mapping[int, int], next_seq: dict[int, int]
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """The rows of both tables, in the order of their columns; counts `next_seq` on.
 
@@ -144,7 +146,7 @@ def _rows(
     measurement_rows: list[tuple[Any, ...]] = []
     clean: set[str] = set()
     """Names of metrics that hold no secret: an agent may name a metric after one."""
-    for execution in made:
+    for execution in new_executions:
         trial_id = ids[execution.trial]
         seq = next_seq[trial_id]
         next_seq[trial_id] = seq + 1
@@ -179,12 +181,12 @@ def _rows(
 
 
 def missing(
-    connection: sa.Connection, made: Iterable[Execution], ids: Mapping[int, int]
+    connection: sa.Connection, new_executions: Iterable[Execution], ids: Mapping[int, int]
 ) -> tuple[Execution, ...]:
     """Select the executions that are not stored yet, each once: results from a file may be stored in part already."""
     # One query a group, for its range of repetitions: one an execution would take minutes where a whole file is stored.
     groups: defaultdict[Group, dict[int, Execution]] = defaultdict(dict)
-    for execution in made:
+    for execution in new_executions:
         group = ids[execution.trial], execution.process, execution.phase.value, plain.text(execution.case)
         groups[group].setdefault(execution.repetition, execution)
     for group, wanted in groups.items():
@@ -306,12 +308,14 @@ def _note_instruments(connection: sa.Connection, run_id: str, batch: Batch) -> N
     )
 
 
-def _stretch_spans(connection: sa.Connection, made: Iterable[Execution], ids: Mapping[int, int]) -> None:
+def _stretch_spans(
+    connection: sa.Connection, new_executions: Iterable[Execution], ids: Mapping[int, int]
+) -> None:
     """Extend start and end of the trials to include these executions."""
     column = trials.c
     spans = [
         {"trial": ids[trial], "first": plain.instant(span.first), "last": plain.instant(span.last)}
-        for trial, span in _spans(made).items()
+        for trial, span in _spans(new_executions).items()
     ]
     if not spans:
         return
@@ -332,11 +336,11 @@ def _stretch_spans(connection: sa.Connection, made: Iterable[Execution], ids: Ma
     )
 
 
-def _spans(made: Iterable[Execution]) -> dict[int, TimeRange]:
+def _spans(new_executions: Iterable[Execution]) -> dict[int, TimeRange]:
     """The time range of each trial. `seconds` is the time of one call, so an execution lasts that long for each of its loops."""
     firsts: dict[int, float] = {}
     lasts: dict[int, float] = {}
-    for execution in made:
+    for execution in new_executions:
         trial, start = execution.trial, execution.started
         end = start + execution.measurements.get("seconds", 0.0) * execution.loops
         if start < firsts.get(trial, start + 1):

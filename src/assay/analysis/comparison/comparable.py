@@ -49,9 +49,9 @@ def comparable(a: Report, b: Report) -> tuple[Doubt, ...]:
     of_runs: list[Doubt] = []
     for first, second in by_runs(a, b):
         for code, path, plural, hint in _FACTS:
-            there, here = (_read_fact(side.run.environment, path) for side in (first, second))
-            if there and here and there != here:
-                of_runs.append(Doubt(code, f"The {plural} differ: '{there}' for A, '{here}' for B.", hint))
+            fact_a, fact_b = (_read_fact(side.run.environment, path) for side in (first, second))
+            if fact_a and fact_b and fact_a != fact_b:
+                of_runs.append(Doubt(code, f"The {plural} differ: '{fact_a}' for A, '{fact_b}' for B.", hint))
         # A test for a fixed number of pairs finds too much if pairs were made until the result looked decided.
         questions = dict.fromkeys(side.run.question for side in (first, second))
         of_runs += [
@@ -109,8 +109,8 @@ def _check_nodes(a: Report, b: Report) -> Iterator[Doubt]:
         if blocks is None:
             continue
         if blocks.separation:
-            there, here = _node_kinds(a, first), _node_kinds(b, second)
-            kinds = f" ({there} for A, {here} for B)" if there != here else ""
+            kinds_a, kinds_b = _node_kinds(a, first), _node_kinds(b, second)
+            kinds = f" ({kinds_a} for A, {kinds_b} for B)" if kinds_a != kinds_b else ""
             message = f"{blocks.separation}{kinds}, so their times are not comparable."
             yield Doubt("nodes", message, "Run both in one run, on the same nodes.", second.name)
         elif Counter(first.nodes.values()) != Counter(second.nodes.values()):
@@ -170,9 +170,9 @@ def _params(a: Report, b: Report) -> Iterator[Doubt]:
     for first, second in matching_trials(a, b):
         names = differing_params(first, second)
         if names:
-            there, here = first.stored.trial.params, second.stored.trial.params
+            params_a, params_b = first.stored.trial.params, second.stored.trial.params
             values = ", ".join(
-                f"{name} '{there.get(name)}' for A, '{here.get(name)}' for B" for name in names
+                f"{name} '{params_a.get(name)}' for A, '{params_b.get(name)}' for B" for name in names
             )
             yield Doubt("params", f"The params differ: {values}.", "The verdict covers all of them together.")
 

@@ -63,15 +63,15 @@ def compare_reports(
     b: Report,
     *,
     metrics: Sequence[str] | None = None,
-    shown: Sequence[str] = (),
+    unjudged: Sequence[str] = (),
     fixed_cases: bool | None = None,
     tolerances: Tolerances | None = None,
     noise: KnownNoise | None = None,
 ) -> tuple[Comparison, ...]:
     """Compare trials of the same benchmark and params, or the only trial of each side, as one family of tests.
 
-    `metrics` are judged, `shown` ones come without a verdict. Without `metrics` the default family is judged and all
-    others are shown. A metric may be a percentile, as in `seconds.p95`; percentiles that nobody asks for are left out, so that
+    `metrics` are judged, `unjudged` ones come without a verdict. Without `metrics` the default family is judged and all
+    others are listed only. A metric may be a percentile, as in `seconds.p95`; percentiles that nobody asks for are left out, so that
     they do not enlarge the family. Scores of one agent on both sides, or of any with `fixed_cases`, are tested over the
     repetitions of these cases; those of two agents over cases as a sample. `noise` is what is known of run-to-run noise: see
     `policy.judge`.
@@ -82,7 +82,7 @@ def compare_reports(
         _Meeting(first.id == second.id and first.order == "interleaved", first.id == second.id)
         for first, second in runs
     ]
-    question = _Question(metrics, shown, fixed_cases, noise.sessions if noise else None)
+    question = _Question(metrics, unjudged, fixed_cases, noise.sessions if noise else None)
     return judge(_all_contrasts(pairs, meetings, question), noise, tolerances)
 
 
@@ -124,7 +124,7 @@ class _Question:
     """What the caller wants to know: metrics to judge (None for the default family), metrics to show, and how to test."""
 
     metrics: Sequence[str] | None
-    shown: Sequence[str] = ()
+    unjudged: Sequence[str] = ()
     fixed_cases: bool | None = False
     """Whether the question is about these very cases and not about cases like them; None: if both sides are one agent."""
     sessions: Sessions | None = None
@@ -157,7 +157,7 @@ class _Question:
     def is_wanted(self, name: str, lone: str | None) -> bool:
         if self.metrics is None:
             return name != lone
-        return name in self.metrics or name in self.shown
+        return name in self.metrics or name in self.unjudged
 
 
 def matching_trials(a: Report, b: Report) -> list[Pair]:
@@ -211,8 +211,8 @@ def _parse_percentile(name: str, shared: Collection[str]) -> tuple[str, float] |
 
 
 def _find_common_metrics(a: TrialReport, b: TrialReport) -> list[Metric]:
-    there = {estimate.metric.name for estimate in b.estimates if estimate.n}
-    return [estimate.metric for estimate in a.estimates if estimate.n and estimate.metric.name in there]
+    names_of_b = {estimate.metric.name for estimate in b.estimates if estimate.n}
+    return [estimate.metric for estimate in a.estimates if estimate.n and estimate.metric.name in names_of_b]
 
 
 def _contrasts(a: TrialReport, b: TrialReport, meeting: _Meeting, question: _Question) -> Iterator[Contrast]:

@@ -60,11 +60,11 @@ def about_cases_left_out(report: Report) -> Iterator[Doubt]:
         {benchmark.id: len(benchmark.cases) for benchmark in report.suite.benchmarks} if report.suite else {}
     )
     for trial in report.trials:
-        known, there = benchmarks.get(trial.stored.trial.benchmark, 0), len(find_scored_cases(trial))
-        if 0 < there < known:
+        known, scored = benchmarks.get(trial.stored.trial.benchmark, 0), len(find_scored_cases(trial))
+        if 0 < scored < known:
             yield Doubt(
                 "missing",
-                f"Only {there} of {known} cases of the suite have a score in the run.",
+                f"Only {scored} of {known} cases of the suite have a score in the run.",
                 f"See why: assay show {report.run.id}",
                 trial.name,
             )

@@ -21,11 +21,15 @@ def find_common_metrics(a: Report, b: Report) -> dict[str, Metric]:
     """Metrics that both sides of some pair of trials have, and that are not zero everywhere."""
     found: dict[str, Metric] = {}
     for first, second in matching_trials(a, b):
-        there = {estimate.metric.name: estimate for estimate in second.estimates if estimate.n}
-        for mine in first.estimates:
-            other = there.get(mine.metric.name)
-            if mine.n and other and any((mine.min, mine.max, other.min, other.max)):
-                found.setdefault(mine.metric.name, mine.metric)
+        estimates_b = {estimate.metric.name: estimate for estimate in second.estimates if estimate.n}
+        for estimate_a in first.estimates:
+            estimate_b = estimates_b.get(estimate_a.metric.name)
+            if (
+                estimate_a.n
+                and estimate_b
+                and any((estimate_a.min, estimate_a.max, estimate_b.min, estimate_b.max))
+            ):
+                found.setdefault(estimate_a.metric.name, estimate_a.metric)
     return found
 
 
@@ -40,18 +44,18 @@ def compare_within(
     b: Report,
     metrics: Sequence[str],
     tolerances: Tolerances,
-    shown: Sequence[str] = (),
+    unjudged: Sequence[str] = (),
     noise: KnownNoise | None = None,
 ) -> tuple[Comparison, ...]:
     """Compare both sides as one family of tests in which each metric has its own tolerance.
 
-    `metrics` are judged and `shown` come without a verdict. A tolerance for a metric that is not judged is a mistake.
+    `metrics` are judged and `unjudged` come without a verdict. A tolerance for a metric that is not judged is a mistake.
     """
     for name in tolerances.of_metric:
         if inner_name(name) not in metrics:
             raise LookupFailed(no_such(name, "metrics that are judged", map(outer_name, metrics)))
     compared = compare_reports(
-        a, b, metrics=metrics, shown=shown, fixed_cases=True, tolerances=tolerances, noise=noise
+        a, b, metrics=metrics, unjudged=unjudged, fixed_cases=True, tolerances=tolerances, noise=noise
     )
     return tuple(restore_name(comparison) for comparison in compared)
 

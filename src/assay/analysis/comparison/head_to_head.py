@@ -63,8 +63,8 @@ def _showdown(
             for side, run in zip((first, second), runs_of, strict=True)
         )
     winners, ratings, p = _winners(first, second)
-    alike = [pair for pair in pairs if not describe_redefinition(*pair)]
-    flips = tuple(flips_between(x, y) for x, y in alike)
+    comparable = [pair for pair in pairs if not describe_redefinition(*pair)]
+    flips = tuple(flips_between(x, y) for x, y in comparable)
     names = {x.name for x, _ in pairs}
     own = [comparison for comparison in comparisons if comparison.trial_a in names]
     winners = _withhold_unsupported_winners(winners, own, (first.agent, second.agent))
@@ -75,13 +75,13 @@ def _showdown(
     # Why nobody can win; the first reason is shown.
     refusal = (
         _describe_mixed_kinds(pairs)
-        or ("" if alike else describe_redefinition(*pairs[0]))
+        or ("" if comparable else describe_redefinition(*pairs[0]))
         or (scoring_failed if unscored else "")
         or _disjoint(pairs, (first.agent, second.agent))
     )
     known = {name for side in (first, second) for name in find_common_dimensions([side])}
     left_out = tuple(name for name in DIMENSIONS if name in known - ratings.keys())
-    made = Showdown(
+    showdown = Showdown(
         first.agent,
         second.agent,
         dict.fromkeys(winners) if refusal else winners,
@@ -93,7 +93,7 @@ def _showdown(
         {} if refusal else _find_intervals(first, second, ratings),
     )
     runs = {y.name: b.run_of(y) for _, y in pairs}
-    return replace(made, advice=(refusal,) if refusal else tuple(_advice(made, runs, own)))
+    return replace(showdown, advice=(refusal,) if refusal else tuple(_advice(showdown, runs, own)))
 
 
 def _describe_mixed_kinds(pairs: Sequence[tuple[TrialReport, TrialReport]]) -> str:

@@ -65,8 +65,8 @@ def session_error(history: MetricHistory, judged: Collection[str], version: str)
         neighbours = of_one_version
     squares = [math.log(after.value / before.value) ** 2 for before, after in neighbours]
     freedom = max(2, 2 * len(squares) // 3)
-    alike = [point.value for point in points if point.version == version]
-    reach = math.log(max(alike) / min(alike)) if alike else 0.0
+    values = [point.value for point in points if point.version == version]
+    reach = math.log(max(values) / min(values)) if values else 0.0
     return ErrorPart(max(math.sqrt(fmean(squares)), reach / t_quantile(0.975, freedom)), freedom)
 
 

@@ -122,10 +122,10 @@ class Pairing:
             found = compare_rows(tables)
         # Evidence counts only where the ratings say the same, and only between agents that were both timed here or both
         # recorded, if speed is among the dimensions.
-        shown = self._compute_rating_gap(dimensions)
+        rating_gap = self._compute_rating_gap(dimensions)
         recorded = np.array([contender.is_recorded for contender in self._contenders])
         are_alike = (recorded[:, None] == recorded[None, :]) | ("speed" not in dimensions)
-        found = PairedRows(found.gap, np.where((found.gap * shown > 0) & are_alike, found.p, 1.0))
+        found = PairedRows(found.gap, np.where((found.gap * rating_gap > 0) & are_alike, found.p, 1.0))
         machine = self._of_machine(dimensions)
         return self._with_machine(found, dimensions, machine) if machine else found
 
@@ -279,8 +279,8 @@ class _Group:
 
     def find_shared(self) -> NDArray[np.bool_]:
         """Which two contenders both have a result here."""
-        there = np.array([ratings is not None for ratings in self._ratings])
-        return np.asarray(there[:, None] & there[None, :])
+        is_rated = np.array([ratings is not None for ratings in self._ratings])
+        return np.asarray(is_rated[:, None] & is_rated[None, :])
 
     def round_errors(self, dimensions: Sequence[str], *, is_log: bool) -> PairErrors:
         """The errors of the differences between agents by rounds; with `is_log` on the scale of log odds, which is log time.
@@ -363,15 +363,19 @@ def has_rounds(ratings: Ratings) -> bool:
     )
 
 
-def mean_errors(each: Sequence[PairErrors], shared: Sequence[NDArray[np.bool_]]) -> PairErrors:
+def mean_errors(error_tables: Sequence[PairErrors], shared: Sequence[NDArray[np.bool_]]) -> PairErrors:
     """The errors of the mean over the benchmarks that two agents share, with Satterthwaite's degrees of freedom."""
     variance = np.sum(
-        [np.where(both, errors.error**2, 0.0) for errors, both in zip(each, shared, strict=True)], axis=0
+        [
+            np.where(is_shared, errors.error**2, 0.0)
+            for errors, is_shared in zip(error_tables, shared, strict=True)
+        ],
+        axis=0,
     )
     spread = np.sum(
         [
-            np.where(both, errors.error**4 / errors.freedom, 0.0)
-            for errors, both in zip(each, shared, strict=True)
+            np.where(is_shared, errors.error**4 / errors.freedom, 0.0)
+            for errors, is_shared in zip(error_tables, shared, strict=True)
         ],
         axis=0,
     )
@@ -390,7 +394,7 @@ def with_rounds(found: PairedRows, errors: PairErrors) -> Floats:
     known = error != 0
     t = np.abs(found.gap[a, b])[known] / error[known]
     by_round[known] = 2 * t_tails(t, errors.freedom[a, b][known].astype(np.int64))
-    p[a, b] = [combine_p(*each) for each in zip(found.p[a, b].tolist(), by_round.tolist(), strict=True)]
+    p[a, b] = [combine_p(*p_pair) for p_pair in zip(found.p[a, b].tolist(), by_round.tolist(), strict=True)]
     p[b, a] = p[a, b]
     return p
 
@@ -403,8 +407,8 @@ class _CaseColumns:
         self._places: Mapping[str, int] = {}
         self.number = len(lists[0]) if lists else 0
         if not self._is_one:
-            every = dict.fromkeys(name for names in lists for name in names)
-            self._places = {name: place for place, name in enumerate(every)}
+            all_names = dict.fromkeys(name for names in lists for name in names)
+            self._places = {name: place for place, name in enumerate(all_names)}
             self.number = len(self._places)
 
     def of(self, names: Sequence[str]) -> slice | list[int]:

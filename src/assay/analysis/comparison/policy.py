@@ -144,8 +144,8 @@ def judge(
     contrasts: Sequence[Contrast], noise: KnownNoise | None = None, tolerances: Tolerances | None = None
 ) -> tuple[Comparison, ...]:
     """The verdicts on one family of contrasts, in their order: every step of `POLICY`, one after the other."""
-    asked = tolerances or Tolerances()
-    family: Family = [JudgedContrast(contrast, asked.find(contrast.metric.name)) for contrast in contrasts]
+    widths = tolerances or Tolerances()
+    family: Family = [JudgedContrast(contrast, widths.find(contrast.metric.name)) for contrast in contrasts]
     for step in POLICY:
         family = step(family, noise or KnownNoise())
     return tuple(judged.comparison for judged in family)

@@ -103,9 +103,9 @@ class RowModel:
         Without them a sample in which every case has the same result would have no variance, and the
         forecast would promise certainty.
         """
-        zero, one = np.zeros(1), np.ones(1)
+        zero, unit = np.zeros(1), np.ones(1)
         weights = np.array([*([1.0] * len(a)), UNSEEN / 2, UNSEEN / 2])
-        return cls((*a, zero, one), (*b, one, zero), weights / weights.sum())
+        return cls((*a, zero, unit), (*b, unit, zero), weights / weights.sum())
 
     def plant(self, effect: float) -> RowModel:
         steps = np.array([y.mean() - x.mean() for x, y in zip(self.a, self.b, strict=True)])

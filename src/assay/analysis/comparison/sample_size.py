@@ -115,10 +115,10 @@ class _Member:
         return "cases" if self.unit == "case" else "processes"
 
     def simulate(self, model: PairModel, chance: Chance, size: Size) -> tuple[TrialReport, TrialReport]:
-        drawn = model.draw(chance, size.units, size.repetitions)
+        samples = model.draw(chance, size.units, size.repetitions)
         first, second = (
             replace(trial, series={self.metric.name: _series(values, self.unit)})
-            for trial, values in zip((self.a, self.b), drawn, strict=True)
+            for trial, values in zip((self.a, self.b), samples, strict=True)
         )
         return first, second
 
@@ -409,8 +409,8 @@ class _Forecast:
 def _power(successes: Successes, size: int | None) -> SimulatedPower | None:
     if size is None:
         return None
-    found, made = successes.counts[size]
-    return SimulatedPower(found / made, *wilson(found / made, made), made)
+    found, simulated = successes.counts[size]
+    return SimulatedPower(found / simulated, *wilson(found / simulated, simulated), simulated)
 
 
 def _mean(trials: Sequence[TrialReport], name: str) -> float | None:

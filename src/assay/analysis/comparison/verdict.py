@@ -211,8 +211,10 @@ def _too_few(contrast: Contrast) -> str:
         return f"{'One case is' if fewest == 1 else f'{fewest} cases are'} too few; use more cases."
     if contrast.unit not in ("process", "round", "pair of legs"):
         fewest = min(contrast.units_a, contrast.units_b)
-        made = f"One {contrast.unit}" if fewest == 1 else f"{fewest} {contrast.unit}s"
-        return f"{made} on one side; repeat each at least {FEWEST_UNITS} times: --repetitions {FEWEST_PAIRS}."
+        amount = f"One {contrast.unit}" if fewest == 1 else f"{fewest} {contrast.unit}s"
+        return (
+            f"{amount} on one side; repeat each at least {FEWEST_UNITS} times: --repetitions {FEWEST_PAIRS}."
+        )
     if contrast.units_a == contrast.units_b == 1:
         return "One process per side; run with processes ≥ 10."
     if contrast.units_a == contrast.units_b:
@@ -317,10 +319,10 @@ def _rounds_needed(
         return any(width <= room for width, room in zip(widths, rooms, strict=True))
 
     # More rounds never need more room.
-    tried = list(_numbers_from(now + 1))
-    place = bisect_left(tried, True, key=are_enough)
-    if place < len(tried):
-        return tried[place]
+    numbers = list(_numbers_from(now + 1))
+    place = bisect_left(numbers, True, key=are_enough)
+    if place < len(numbers):
+        return numbers[place]
     return None if half_width(others) >= max(rooms) else TOO_MANY + 1
 
 

@@ -48,13 +48,13 @@ def analyse_costs(
     ]
     opportunities = find_opportunities(CostTable(subjects, costs, relations, workload.volume))
     ordered = tuple(sorted(costs, key=_order))
-    asked = workload.tolerances.find("score")
+    tolerance = workload.tolerances.find("score")
     return CostAnalysis(
         suite,
         category,
         is_simulated,
         workload.volume,
-        tolerance_of(metric_named("score")) if asked is None else asked,
+        tolerance_of(metric_named("score")) if tolerance is None else tolerance,
         ordered,
         opportunities,
         tuple(find_break_even(ordered)),
@@ -161,19 +161,19 @@ def _find_saving(
     ]
     if not replaced:
         return None
-    _, _, j, saving = max(replaced, key=lambda one: one[:2])
+    _, _, j, saving = max(replaced, key=lambda candidate: candidate[:2])
     return Saving(costs[j].name, saving, saving.scale(workload.volume))
 
 
 _PLACES = {FrontStatus.FRONT: 0, FrontStatus.TIED: 1, FrontStatus.DOMINATED: 2}
 
 
-def _order(one: ConfigurationCost) -> tuple[int, float, str]:
-    price = one.whole.cost_per_task.value
+def _order(configuration: ConfigurationCost) -> tuple[int, float, str]:
+    price = configuration.whole.cost_per_task.value
     return (
-        3 if one.place is None else _PLACES[one.place.status],
+        3 if configuration.place is None else _PLACES[configuration.place.status],
         float("inf") if price is None else price,
-        one.name,
+        configuration.name,
     )
 
 

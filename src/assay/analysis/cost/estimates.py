@@ -126,10 +126,10 @@ def estimate_cost_per_success(usd: Floats, solved: Floats) -> Amount:
     go together case by case, and by adding up the intervals of cost and of success (Wilson's), which stays wide where all
     cases turned out alike (Zou and Donner 2008).
     """
-    both = ~np.isnan(usd) & ~np.isnan(solved)
-    if not both.any():
+    has_both = ~np.isnan(usd) & ~np.isnan(solved)
+    if not has_both.any():
         return Amount(None, reason=NOTHING_SCORED if np.isnan(solved).all() else UNKNOWN_COST)
-    paid, passed = usd[both], solved[both]
+    paid, passed = usd[has_both], solved[has_both]
     cost, share = math.fsum(paid) / paid.size, float(passed.mean())
     if not share:
         return Amount(None, reason=NOTHING_SOLVED)

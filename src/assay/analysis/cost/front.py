@@ -102,11 +102,11 @@ def pair_cases(a: CostSubject, b: CostSubject, figure: str) -> tuple[Floats, Flo
     """A figure of both on the cases that both did and that have it on both sides."""
     first, second = [np.empty(0)], [np.empty(0)]
     for definition in a.trials.keys() & b.trials.keys():
-        one, other = a.trials[definition], b.trials[definition]
+        trial, other = a.trials[definition], b.trials[definition]
         x, y = a.columns[definition][figure], b.columns[definition][figure]
-        if one.names is not other.names and tuple(one.names) != tuple(other.names):
+        if trial.names is not other.names and tuple(trial.names) != tuple(other.names):
             places = {name: place for place, name in enumerate(other.names)}
-            shared = [(n, places[name]) for n, name in enumerate(one.names) if name in places]
+            shared = [(n, places[name]) for n, name in enumerate(trial.names) if name in places]
             x, y = x[[n for n, _ in shared]], y[[n for _, n in shared]]
         first.append(x)
         second.append(y)

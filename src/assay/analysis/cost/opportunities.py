@@ -80,12 +80,12 @@ def suggest_switch(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
     for j in table.find_cheaper(i):
         if not (certain.cheaper[i, j] and certain.not_worse[i, j]):
             continue
-        one, other, saved = table.costs[i].name, table.costs[j].name, certain.saving(i, j)
+        agent, other, saved = table.costs[i].name, table.costs[j].name, certain.saving(i, j)
         quality = "it is certainly better" if certain.better[i, j] else "it keeps the quality"
         yield SavingOpportunity(
             "switch",
-            one,
-            f"Use '{other}' instead of '{one}'",
+            agent,
+            f"Use '{other}' instead of '{agent}'",
             f"{table.describe_costs(i, j)}, and {quality}: {describe_points(certain.quality_gap(i, j))} "
             f"on {format_count(table.count_shared(i, j), 'shared case')}.",
             table.monthly(saved),
@@ -141,13 +141,13 @@ def suggest_cascade(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
     if best is None or best[0] < WORTH_MENTIONING * table.per_task(i):
         return
     _, j, saved, gained = best
-    one, other = table.costs[i].name, table.costs[j].name
+    agent, other = table.costs[i].name, table.costs[j].name
     yield SavingOpportunity(
         "cascade",
-        one,
-        f"Ask '{other}' first, and '{one}' only where its answer is wrong",
+        agent,
+        f"Ask '{other}' first, and '{agent}' only where its answer is wrong",
         f"'{other}' solves {percent(compute_solved_share(table, j))} of the tasks for {usd(table.per_task(j))}; "
-        f"both together solve {percent(compute_solved_share(table, i) + gained)}, '{one}' alone {percent(compute_solved_share(table, i))}. "
+        f"both together solve {percent(compute_solved_share(table, i) + gained)}, '{agent}' alone {percent(compute_solved_share(table, i))}. "
         "This needs a check that recognises wrong answers.",
         f"Without the cost of the check: {table.monthly(saved)}",
         saved.scale(table.volume),

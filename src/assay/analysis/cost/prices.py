@@ -86,14 +86,14 @@ def find_break_even(configurations: Sequence[ConfigurationCost]) -> list[BreakEv
 
 
 def _break_even_of(configuration: ConfigurationCost, other: ConfigurationCost) -> list[BreakEven]:
-    mine, theirs = configuration.whole.cost_per_success.value, other.whole.cost_per_success.value
-    assert mine is not None
-    assert theirs is not None
+    own_cost, other_cost = configuration.whole.cost_per_success.value, other.whole.cost_per_success.value
+    assert own_cost is not None
+    assert other_cost is not None
     found = []
     for part in configuration.prices:
         if part.share < _WORTH_TELLING:
             continue
-        change = (theirs - mine) / (mine * part.share)
+        change = (other_cost - own_cost) / (own_cost * part.share)
         if change > -1:
             at = None if part.price is None else part.price * (1 + change)
             found.append(BreakEven(configuration.name, other.name, part.name, part.price, at, change))

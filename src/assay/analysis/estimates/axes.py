@@ -212,8 +212,8 @@ def _points(trials: Sequence[TrialReport], interleaved: bool) -> Iterator[BestPo
         choose = max if metric.better is Better.HIGHER else min
         best = choose(known, key=lambda pair: pair[1])[0]
         others = [trial for trial, _ in known if trial is not best]
-        alike = _find_inseparable(best, others, metric, interleaved)
-        yield BestPoint(best.stored.trial.benchmark, metric, best.name, tuple(alike), len(others))
+        inseparable = _find_inseparable(best, others, metric, interleaved)
+        yield BestPoint(best.stored.trial.benchmark, metric, best.name, tuple(inseparable), len(others))
 
 
 def _find_inseparable(

@@ -51,10 +51,10 @@ def count_without_result(trial: TrialReport) -> WithoutResult:
     was planned.
     """
     plan, errors = trial.stored.trial, trial.counts.get(Status.HARNESS_ERROR, 0)
-    made = sum(trial.counts.values())
+    executed = sum(trial.counts.values())
     if trial.stored.has_searched or not plan.is_plan_known:
-        return WithoutResult(made, 0, errors)
-    missing = max(0, plan.number_of_planned_executions - made) + trial.counts.get(Status.CANCELLED, 0)
+        return WithoutResult(executed, 0, errors)
+    missing = max(0, plan.number_of_planned_executions - executed) + trial.counts.get(Status.CANCELLED, 0)
     return WithoutResult(plan.number_of_planned_executions, missing, errors)
 
 

@@ -99,10 +99,10 @@ class Observed:
         if self.unit != other.unit:
             return False
         if self.values.size != other.values.size:
-            mine, theirs = (
+            own_values, other_values = (
                 np.unique(np.stack((side.processes, side.values)), axis=1) for side in (self, other)
             )
-            return mine.shape[1] == self.process_count and np.array_equal(mine, theirs)
+            return own_values.shape[1] == self.process_count and np.array_equal(own_values, other_values)
         if not self.values.size:
             return True
         if (self.values.min(), self.values.max()) != (other.values.min(), other.values.max()):

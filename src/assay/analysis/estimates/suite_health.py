@@ -79,20 +79,20 @@ def _uninformative(benchmark: Benchmark, tables: Sequence[CaseTable]) -> Iterato
     passed = [case for case in shared if all(all(passes[case]) for passes in verdicts)]
     failed = [case for case in shared if not any(any(passes[case]) for passes in verdicts)]
     flaky = [case for case in shared if any(len(set(passes[case])) > 1 for passes in verdicts)]
-    who = "both agents" if len(tables) == 2 else f"all {len(tables)} agents"
+    subject = "both agents" if len(tables) == 2 else f"all {len(tables)} agents"
     if passed:
         yield CaseFault(
             "all-pass",
             benchmark.id,
             _in_order(benchmark, passed),
-            f"{who} pass these, so they show no difference between agents",
+            f"{subject} pass these, so they show no difference between agents",
         )
     if failed:
         yield CaseFault(
             "all-fail",
             benchmark.id,
             _in_order(benchmark, failed),
-            f"{who} fail these, so they show no difference between agents",
+            f"{subject} fail these, so they show no difference between agents",
         )
     if flaky:
         yield CaseFault(

@@ -50,7 +50,7 @@ def settings_not_taken(trial: TrialReport) -> list[str]:
     ]
 
 
-def settings_not_told(trial: TrialReport) -> list[str]:
+def find_unreported_settings(trial: TrialReport) -> list[str]:
     """Params that were requested, but the thing under test does not say whether they are in effect."""
     applied = read_back(trial)
     return [
@@ -76,8 +76,8 @@ def identical_arms(trials: Iterable[TrialReport]) -> list[Arms]:
     work there is, or which agent does it, is no treatment.
     """
     # An arm that only failed has reported nothing that could tell it from others.
-    shown = [trial for trial in trials if trial.ok or not trial.failures]
-    arms = [trial for trial in shown if trial.stored.trial.axes and _trace(trial) != same_value({})]
+    usable = [trial for trial in trials if trial.ok or not trial.failures]
+    arms = [trial for trial in usable if trial.stored.trial.axes and _trace(trial) != same_value({})]
     benchmarks = _group_by(arms, lambda arm: arm.stored.trial.benchmark)
     return [group for benchmark in benchmarks for group in _find_identical(benchmark)]
 
@@ -162,24 +162,27 @@ def _group_by(arms: Iterable[TrialReport], key: Callable[[TrialReport], str]) ->
 def _trace(arm: TrialReport) -> str:
     """What was read back that no axis or param asked for by name, without facts: only that can tell what a setting did."""
     trial = arm.stored.trial
-    asked = {*trial.axes, *(name for name, value in _build_asked_params(arm).items() if value is not None)}
+    requested = {
+        *trial.axes,
+        *(name for name, value in _build_asked_params(arm).items() if value is not None),
+    }
     facts = find_trait(trial.experiment, "facts", ())
     return same_value(
         {
             name: value
             for name, value in read_back(arm).items()
-            if name not in facts and not any(_is_name_of(asked_name, name) for asked_name in asked)
+            if name not in facts and not any(_is_name_of(asked_name, name) for asked_name in requested)
         }
     )
 
 
 def _find_unread(arms: Arms) -> list[str]:
     """The axes that are treatments, and that no arm reports under their own names."""
-    told = {name for arm in arms for name in read_back(arm)}
+    reported = {name for arm in arms for name in read_back(arm)}
     no_treatments = {name for arm in arms for name in _no_treatments(arm)}
     axes = dict.fromkeys(axis for arm in arms for axis in arm.stored.trial.axes)
     return [
-        axis for axis in axes if axis not in no_treatments and not any(_is_name_of(axis, n) for n in told)
+        axis for axis in axes if axis not in no_treatments and not any(_is_name_of(axis, n) for n in reported)
     ]
 
 
@@ -207,11 +210,11 @@ def _is_name_of(axis: str, name: str) -> bool:
     return axis == name or ("." in name and axis.rpartition(".")[2] == name.rpartition(".")[2])
 
 
-def _agree(asked: object, read: object) -> bool:
+def _agree(requested: object, reported: object) -> bool:
     """Whether two values are the same setting; upper case, '1' for 1 and 'on' for True make no difference."""
-    if same_value(asked) == same_value(read):
+    if same_value(requested) == same_value(reported):
         return True
-    first, second = _plain(asked), _plain(read)
+    first, second = _plain(requested), _plain(reported)
     if first == second or {first, second} <= _YES or {first, second} <= _NO:
         return True
     try:

@@ -33,10 +33,10 @@ def add_estimates(
         kinds |= {name: replace(kinds[name], kind=Kind.RECORDED) for name in _TIMES if name in kinds}
     estimates = (_estimate(kinds[name], series[name], is_brief) for name in names)
     # The figures of instruments come without doubts: nobody decides by them.
-    shown = [replace(e, doubts=()) if e.metric.name in watched else e for e in estimates]
+    reported = [replace(e, doubts=()) if e.metric.name in watched else e for e in estimates]
     if report.is_simulated:
-        shown = [replace(e, metric=replace(e.metric, kind=Kind.SIMULATED)) for e in shown]
-    return replace(report, estimates=tuple(shown))
+        reported = [replace(e, metric=replace(e.metric, kind=Kind.SIMULATED)) for e in reported]
+    return replace(report, estimates=tuple(reported))
 
 
 def _estimate(metric: Metric, series: Series, is_brief: bool) -> Estimate:
@@ -69,8 +69,8 @@ def _number_repetitions(series: Series, unit: str) -> Series:
     The same repetition of two arms then has the same number, so that arms which ran side by side can be
     paired.
     """
-    made = zip(series.processes, series.repetitions, strict=True)
-    numbers = [process * _MOST_REPETITIONS + repetition for process, repetition in made]
+    executed = zip(series.processes, series.repetitions, strict=True)
+    numbers = [process * _MOST_REPETITIONS + repetition for process, repetition in executed]
     return Series(numbers, [0] * len(numbers), series.values, unit)
 
 

@@ -213,16 +213,16 @@ def _check_rate(result: LoadResult, load: Load) -> str | None:
 
 
 def _check_concurrency(result: LoadResult, load: Load) -> str | None:
-    asked = load.concurrency
-    if load.is_open or asked is None or load.think_seconds or not result.requests_completed:
+    concurrency = load.concurrency
+    if load.is_open or concurrency is None or load.think_seconds or not result.requests_completed:
         return None
-    if result.error_rate.value > 0 or abs(result.concurrency / asked - 1) <= _CONCURRENCY_OFF:
+    if result.error_rate.value > 0 or abs(result.concurrency / concurrency - 1) <= _CONCURRENCY_OFF:
         return None
-    if load.count is not None and load.count < 20 * asked:
+    if load.count is not None and load.count < 20 * concurrency:
         return None
     return (
-        f"{significant(result.concurrency)} of {asked} requests were in flight on average (by Little's law), "
-        f"{percent(abs(result.concurrency / asked - 1))} off (limit: {percent(_CONCURRENCY_OFF)}): "
+        f"{significant(result.concurrency)} of {concurrency} requests were in flight on average (by Little's law), "
+        f"{percent(abs(result.concurrency / concurrency - 1))} off (limit: {percent(_CONCURRENCY_OFF)}): "
         "the actual load differs from the requested one."
     )
 
@@ -348,8 +348,8 @@ def _check_censored_times(result: LoadResult, load: Load) -> str | None:
 def _check_answer_lengths(result: LoadResult, load: Load) -> str | None:
     if not result.too_long:
         return None
-    told = "1 answer was" if result.too_long == 1 else f"{result.too_long} answers were"
-    return f"{told} too long to be scored. Use --max-tokens for shorter answers."
+    subject = "1 answer was" if result.too_long == 1 else f"{result.too_long} answers were"
+    return f"{subject} too long to be scored. Use --max-tokens for shorter answers."
 
 
 def _check_server_metrics(result: LoadResult, load: Load) -> str | None:

@@ -115,18 +115,18 @@ def breach_text(breach: Breach) -> str:
     return f"at {amount(breach.load, breach.unit)}, {when} ({breach.cause}): {breach.why}"
 
 
-def format_sustained_load(sustained: float, asked: float, unit: str) -> str:
+def format_sustained_load(sustained: float, requested: float, unit: str) -> str:
     """
     >>> format_sustained_load(105.0, 518.0, "requests/s")
     '105 of 518 requests/s'
     """
-    return f"{size(sustained) if unit == 'bytes' else significant(sustained)} of {amount(asked, unit)}"
+    return f"{size(sustained) if unit == 'bytes' else significant(sustained)} of {amount(requested, unit)}"
 
 
 def _limits(scenarios: Sequence[ScenarioFinding]) -> Iterable[str]:
     """How far it goes, of each scenario that found a limit; those that found none in one line."""
-    done = [scenario for scenario in scenarios if not scenario.skipped and scenario.load_asked]
-    for scenario in done:
+    tested = [scenario for scenario in scenarios if not scenario.skipped and scenario.load_asked]
+    for scenario in tested:
         sustained = format_sustained_load(scenario.load_borne, scenario.load_asked, scenario.unit)
         if scenario.is_broken and scenario.breach is not None:
             yield f"{scenario.scenario}: {sustained} sustained; the agent broke {breach_text(scenario.breach)}."
@@ -137,11 +137,13 @@ def _limits(scenarios: Sequence[ScenarioFinding]) -> Iterable[str]:
         elif scenario.breach is not None:
             yield f"{scenario.scenario}: unknown, because this machine could not generate {amount(scenario.load_asked, scenario.unit)}."
         yield from (
-            f"{scenario.scenario}: {told.text}." for told in scenario.judgements if told.name in _SCALING
+            f"{scenario.scenario}: {judgement.text}."
+            for judgement in scenario.judgements
+            if judgement.name in _SCALING
         )
     unbroken = [
         f"{scenario.scenario} ({amount(scenario.load_asked, scenario.unit)})"
-        for scenario in done
+        for scenario in tested
         if scenario.breach is None
     ]
     if unbroken:
@@ -156,16 +158,16 @@ def _recommendations(
 ) -> Iterable[str]:
     """The worst first; each with the figures that it follows from."""
     by_name = {score.scenario: score for score in scores}
-    done = [scenario for scenario in scenarios if not scenario.skipped]
-    for scenario in sorted(done, key=lambda finding: by_name[finding.scenario].value):
+    tested = [scenario for scenario in scenarios if not scenario.skipped]
+    for scenario in sorted(tested, key=lambda finding: by_name[finding.scenario].value):
         if scenario.is_broken:
             yield _describe_breach(scenario, safe_rate)
         if scenario.recovery is not None and scenario.recovery > _felt_recovery(scenario):
             yield _describe_recovery(scenario)
         yield from (
-            f"{scenario.scenario}: {told.text}. {_ADVICE[told.name]}"
-            for told in scenario.judgements
-            if told.is_fine is False and told.name in _ADVICE
+            f"{scenario.scenario}: {judgement.text}. {_ADVICE[judgement.name]}"
+            for judgement in scenario.judgements
+            if judgement.is_fine is False and judgement.name in _ADVICE
         )
 
 
@@ -197,41 +199,44 @@ def _describe_calm_errors(calm: CalmErrors) -> Iterable[str]:
     if not calm.failed:
         return
     low, high = wilson(calm.rate, calm.ended)
-    told = f"{percent(calm.rate)} [{percent(low)}, {percent(high)}] of {count(calm.ended)} requests failed at the base rate"
-    said = f": {first_words(calm.details)}" if calm.details else f" ({', '.join(calm.kinds)})"
-    yield f"{told}{said}. This does not depend on load: fix it first."
+    sentence = f"{percent(calm.rate)} [{percent(low)}, {percent(high)}] of {count(calm.ended)} requests failed at the base rate"
+    cause = f": {first_words(calm.details)}" if calm.details else f" ({', '.join(calm.kinds)})"
+    yield f"{sentence}{cause}. This does not depend on load: fix it first."
 
 
 def first_words(details: Sequence[ErrorDetail]) -> str:
     """The most frequent failure in one line."""
     first = details[0]
     where = f" ({first.place})" if first.place else ""
-    said = first.stderr.strip().splitlines()
-    log = f"; its log ends: {said[-1].strip()[:_LONGEST_WORDS]}" if said else ""
+    log_lines = first.stderr.strip().splitlines()
+    log = f"; its log ends: {log_lines[-1].strip()[:_LONGEST_WORDS]}" if log_lines else ""
     return f"{first.message.splitlines()[0][:_LONGEST_WORDS]}{where}{log}"
 
 
 def _describe_breach(scenario: ScenarioFinding, safe_rate: float) -> str:
     assert scenario.breach is not None
     sustained = max(scenario.load_borne, safe_rate if scenario.unit == "requests/s" else 0.0)
-    shown, asked = amount(sustained, scenario.unit), amount(scenario.load_asked, scenario.unit)
-    said = (
+    sustained_text, requested_text = (
+        amount(sustained, scenario.unit),
+        amount(scenario.load_asked, scenario.unit),
+    )
+    reason = (
         f" ({first_words(scenario.details)})"
         if scenario.details and scenario.breach.cause == "errors"
         else ""
     )
-    told = f"{scenario.scenario}: {scenario.breach.why} at {amount(scenario.breach.load, scenario.breach.unit)}{said}."
+    sentence = f"{scenario.scenario}: {scenario.breach.why} at {amount(scenario.breach.load, scenario.breach.unit)}{reason}."
     if scenario.unit not in ("requests/s", "at a time"):
         share = percent(scenario.load_borne / scenario.load_asked) if scenario.load_asked else "none"
         if scenario.unit != "bytes":
             # What to do about faults around it, their own findings say.
-            return f"{told} The agent handled {shown} of {asked} ({share})."
-        return f"{told} Only {shown} of {asked} ({share}) was sustained: reject anything larger before working on it."
+            return f"{sentence} The agent handled {sustained_text} of {requested_text} ({share})."
+        return f"{sentence} Only {sustained_text} of {requested_text} ({share}) was sustained: reject anything larger before working on it."
     if sustained <= 0:
-        return f"{told} No load was sustained: fix that first."
+        return f"{sentence} No load was sustained: fix that first."
     if scenario.breach.cause == "errors":
-        return f"{told} Admit at most {shown} and refuse the rest early with a 429, or add {_instances(scenario, sustained)} for {asked}."
-    return f"{told} Admit at most {shown} and keep queues short, or add {_instances(scenario, sustained)} for {asked}."
+        return f"{sentence} Admit at most {sustained_text} and refuse the rest early with a 429, or add {_instances(scenario, sustained)} for {requested_text}."
+    return f"{sentence} Admit at most {sustained_text} and keep queues short, or add {_instances(scenario, sustained)} for {requested_text}."
 
 
 def _instances(scenario: ScenarioFinding, sustained: float) -> str:
@@ -241,15 +246,15 @@ def _instances(scenario: ScenarioFinding, sustained: float) -> str:
 
 def _describe_recovery(scenario: ScenarioFinding) -> str:
     assert scenario.recovery is not None
-    took = seconds(scenario.recovery)
+    duration = seconds(scenario.recovery)
     if scenario.is_dead:
-        return f"{scenario.scenario}: the agent answered nothing in the {took} after the pressure ended. Run it under a supervisor that restarts it."
+        return f"{scenario.scenario}: the agent answered nothing in the {duration} after the pressure ended. Run it under a supervisor that restarts it."
     if not scenario.is_recovered:
-        return f"{scenario.scenario}: the agent had not recovered {took} after the load ended. Drop queued requests whose callers have given up."
+        return f"{scenario.scenario}: the agent had not recovered {duration} after the load ended. Drop queued requests whose callers have given up."
     if scenario.unit == "kills":
-        return f"{scenario.scenario}: the agent took {took} to answer again. Do less before the first request, or keep a spare process."
+        return f"{scenario.scenario}: the agent took {duration} to answer again. Do less before the first request, or keep a spare process."
     part = percent(scenario.recovery / scenario.seconds)
-    return f"{scenario.scenario}: the agent took {took} to recover, {part} of the scenario's time. Shorten queues, so that fewer requests wait when the pressure ends."
+    return f"{scenario.scenario}: the agent took {duration} to recover, {part} of the scenario's time. Shorten queues, so that fewer requests wait when the pressure ends."
 
 
 def stress_findings(trials: Iterable[TrialReport]) -> StressFinding | None:
@@ -257,18 +262,18 @@ def stress_findings(trials: Iterable[TrialReport]) -> StressFinding | None:
 
     None if no trial belongs to a stress test.
     """
-    mine = list(trials)
-    if not mine:
+    reports = list(trials)
+    if not reports:
         return None
-    told = [
+    outputs = [
         execution.output
-        for trial in mine
+        for trial in reports
         for execution in trial.executions
         if isinstance(execution.output, Mapping)
     ]
-    found = [scenario_of(output["scenario"]) for output in told if "scenario" in output]
-    setting: Mapping[str, Any] = next((output["setting"] for output in told if "setting" in output), {})
-    return stress_finding(mine[0].stored.trial.agent.name, setting, found)
+    found = [scenario_of(output["scenario"]) for output in outputs if "scenario" in output]
+    setting: Mapping[str, Any] = next((output["setting"] for output in outputs if "setting" in output), {})
+    return stress_finding(reports[0].stored.trial.agent.name, setting, found)
 
 
 def drop_estimate_doubts(trial: TrialReport) -> TrialReport:

@@ -84,8 +84,8 @@ class _LegPairs:
         return len(self.sequential)
 
     def column(self, leg: Leg, metric: str) -> list[float]:
-        made = self.sequential if leg is Leg.SEQUENTIAL else self.concurrent
-        return [execution.measurements.get(metric, math.nan) for execution in made]
+        executions = self.sequential if leg is Leg.SEQUENTIAL else self.concurrent
+        return [execution.measurements.get(metric, math.nan) for execution in executions]
 
     def both(self, metric: str) -> tuple[list[float], list[float]] | None:
         """Sequential and concurrent; None where some pair lacks it."""
@@ -94,7 +94,7 @@ class _LegPairs:
 
 
 def _pairs(legs: Mapping[str, TrialReport]) -> _LegPairs:
-    made = {
+    executions_by_leg = {
         leg: {
             execution.process: execution
             for execution in legs[leg].executions
@@ -102,11 +102,11 @@ def _pairs(legs: Mapping[str, TrialReport]) -> _LegPairs:
         }
         for leg in Leg
     }
-    shared = sorted(made[Leg.SEQUENTIAL].keys() & made[Leg.CONCURRENT].keys())
+    shared = sorted(executions_by_leg[Leg.SEQUENTIAL].keys() & executions_by_leg[Leg.CONCURRENT].keys())
     planned = legs[Leg.SEQUENTIAL].stored.trial.processes
     return _LegPairs(
-        tuple(made[Leg.SEQUENTIAL][n] for n in shared),
-        tuple(made[Leg.CONCURRENT][n] for n in shared),
+        tuple(executions_by_leg[Leg.SEQUENTIAL][n] for n in shared),
+        tuple(executions_by_leg[Leg.CONCURRENT][n] for n in shared),
         planned,
     )
 
@@ -215,10 +215,10 @@ def _figures(
 
 def _slowdown(pairs: _LegPairs, names: Sequence[str]) -> Figure | None:
     """Time at work of all agents together, concurrent ÷ sequential: what working at once costs the work itself."""
-    both = [pairs.both(f"{name}.seconds") for name in names]
-    if not names or None in both:
+    seconds_of_legs = [pairs.both(f"{name}.seconds") for name in names]
+    if not names or None in seconds_of_legs:
         return None
-    before, after = (np.sum([legs[leg] for legs in both if legs], axis=0) for leg in (0, 1))
+    before, after = (np.sum([legs[leg] for legs in seconds_of_legs if legs], axis=0) for leg in (0, 1))
     return _figure(ratio_of_pairs(before, after), len(pairs))
 
 
@@ -291,15 +291,15 @@ def _teammate(definition: Mapping[str, Any], pairs: _LegPairs, delays: Sequence[
     name = str(definition["name"])
     figures: dict[str, Figure | None] = {}
     for metric, unit in _OF_AGENTS:
-        both = pairs.both(f"{name}.{metric}")
-        if both is None:
+        values_of_legs = pairs.both(f"{name}.{metric}")
+        if values_of_legs is None:
             continue
         plain = metric.removesuffix("_seconds")
-        figures[f"{plain}_sequential"] = _figure(level_of(both[0]), len(pairs), unit)
-        figures[f"{plain}_concurrent"] = _figure(level_of(both[1]), len(pairs), unit)
-        figures[f"{plain}_delta"] = _figure(difference_of_pairs(*both), len(pairs), unit)
+        figures[f"{plain}_sequential"] = _figure(level_of(values_of_legs[0]), len(pairs), unit)
+        figures[f"{plain}_concurrent"] = _figure(level_of(values_of_legs[1]), len(pairs), unit)
+        figures[f"{plain}_delta"] = _figure(difference_of_pairs(*values_of_legs), len(pairs), unit)
         if metric == "seconds":
-            figures["slowdown"] = _figure(ratio_of_pairs(*both), len(pairs))
+            figures["slowdown"] = _figure(ratio_of_pairs(*values_of_legs), len(pairs))
     outputs = [execution.output for execution in pairs.concurrent if isinstance(execution.output, Mapping)]
     models = filter(None, (output.get("models", {}).get(name) for output in outputs))
     return Teammate(
@@ -336,8 +336,8 @@ def _grades(
 
 def _generation(agent: Teammate) -> Figure | None:
     """The seed's throughput: tokens ÷ the time that the server took to make them; where it does not tell, ÷ all of the time."""
-    told = agent.figures.get("eval_tokens_per_second_concurrent")
-    return told or agent.figures.get("tokens_per_second_concurrent")
+    eval_rate = agent.figures.get("eval_tokens_per_second_concurrent")
+    return eval_rate or agent.figures.get("tokens_per_second_concurrent")
 
 
 def _judge_target(figure: Figure, above: float | None = None, below: float | None = None) -> str:

@@ -347,10 +347,10 @@ def find_idle_sleep(execution: SampledExecution) -> Iterator[Opportunity]:
 
 def find_retried_calls(execution: SampledExecution) -> Iterator[Opportunity]:
     """Find requests that failed and were sent again."""
-    took = [a.get("seconds") for a in execution.attempts]
+    attempt_seconds = [a.get("seconds") for a in execution.attempts]
     waited = [a.get("waited") for a in execution.attempts]
-    saved = sum(value for value in (*took, *waited) if isinstance(value, (int, float)))
-    if not took or saved < LEAST_SHARE * execution.seconds:
+    saved = sum(value for value in (*attempt_seconds, *waited) if isinstance(value, (int, float)))
+    if not attempt_seconds or saved < LEAST_SHARE * execution.seconds:
         return
     yield Opportunity(
         "retries",
@@ -359,7 +359,7 @@ def find_retried_calls(execution: SampledExecution) -> Iterator[Opportunity]:
         "medium",
         "Stay below the rate limit of the server, and find out why requests fail.",
         "requests of the agent",
-        (f"{len(took)} attempts failed: {execution.attempts[0].get('error')}",),
+        (f"{len(attempt_seconds)} attempts failed: {execution.attempts[0].get('error')}",),
         f"time of failed attempts and the pauses after them = {seconds(saved)}",
         saved,
     )

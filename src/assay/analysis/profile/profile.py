@@ -156,10 +156,10 @@ def sampling_overhead(
             continue
         if execution.phase is Phase.PROFILED:
             case = execution.case if case is None else case
-        if (took := execution.measurements.get(metric)) is not None and (
+        if (seconds := execution.measurements.get(metric)) is not None and (
             case is None or execution.case == case
         ):
-            timed[execution.phase].setdefault(execution.repetition, took)
+            timed[execution.phase].setdefault(execution.repetition, seconds)
     pairs = [
         math.log(timed[Phase.PROFILED][number] / timed[Phase.MEASURED][number])
         for number in sampled

@@ -263,7 +263,7 @@ def _drop_brief_locks(threads: Sequence[tuple[StackSample, ...]]) -> list[tuple[
     brief = {
         lock
         for lock, found in waits.items()
-        if len({number for number, _ in found}) == 1 and max(took for _, took in found) < _BRIEF_SECONDS
+        if len({number for number, _ in found}) == 1 and max(seconds for _, seconds in found) < _BRIEF_SECONDS
     }
     return [
         tuple(

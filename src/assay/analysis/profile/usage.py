@@ -27,16 +27,19 @@ SUGGESTIONS = {
 def span_usage(execution: SampledExecution) -> tuple[SpanUsage, ...]:
     """Spans by name and place, parents before their parts; then code without a span, then the harness."""
     harness = [call for call in execution.calls if call.kind == "harness"]
-    took, own = sum(call.seconds for call in harness), [c for c in execution.calls if c.kind != "harness"]
+    harness_seconds, own = (
+        sum(call.seconds for call in harness),
+        [c for c in execution.calls if c.kind != "harness"],
+    )
     agent = _agent_seconds(execution)
-    whole = max(agent + took, 1e-9)
+    whole = max(agent + harness_seconds, 1e-9)
     found = list(_group_calls(own, None, 0, execution))
     if own:
         gaps = _gaps(union(call.interval for call in own if call.parent is None), agent)
         found.append(_usage(OTHER_CODE, "agent", 0, gaps, execution))
     else:
         found.append(_usage("agent", "agent", 0, [(0.0, agent)], execution))
-    found.append(SpanUsage("harness", "harness", 0, 1, took, took / whole))
+    found.append(SpanUsage("harness", "harness", 0, 1, harness_seconds, harness_seconds / whole))
     return tuple(found)
 
 
@@ -70,10 +73,10 @@ def _usage(
 ) -> SpanUsage:
     """What the process used while at least one of the intervals lasted."""
     parts, rows = union(intervals), execution.rows
-    took = length(parts)
+    seconds = length(parts)
     harness = sum(call.seconds for call in execution.calls if call.kind == "harness")
-    share = took / max(_agent_seconds(execution) + harness, 1e-9)
-    usage = SpanUsage(name, kind, depth, len(intervals), took, share, tuple(intervals))
+    share = seconds / max(_agent_seconds(execution) + harness, 1e-9)
+    usage = SpanUsage(name, kind, depth, len(intervals), seconds, share, tuple(intervals))
     if len(rows) < 2:
         return usage
     held = [row[2] for row in rows if any(start <= row[0] <= end for start, end in parts)]

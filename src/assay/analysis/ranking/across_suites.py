@@ -51,13 +51,13 @@ def across(suites: Mapping[str, Sequence[Contender]], metric: str = "overall") -
     doubts.
     """
     merged = _merge_suites(suites)
-    every = list(dict.fromkeys(task for agent in merged for task in agent.ratings))
-    whole = [agent for agent in merged if len(agent.ratings) == len(every)]
+    all_tasks = list(dict.fromkeys(task for agent in merged for task in agent.ratings))
+    whole = [agent for agent in merged if len(agent.ratings) == len(all_tasks)]
     # A task counts only if all were asked the same and rated by the same references. Simulated agents have their own.
     kinds = {agent.is_simulated for agent in whole}
     tasks = [
         task
-        for task in every
+        for task in all_tasks
         if len({agent.hashes[task] for agent in whole}) == 1
         and all(
             len({agent.ratings[task].yardstick for agent in whole if agent.is_simulated is kind}) == 1
@@ -74,7 +74,7 @@ def across(suites: Mapping[str, Sequence[Contender]], metric: str = "overall") -
     if lacking := [agent.agent for agent in merged if agent not in whole]:
         doubts.append(f"Not ranked here, because they did not run every benchmark: {', '.join(lacking)}.")
     if omitted := [
-        f"{benchmark} of {suite}" for suite, benchmark in every if (suite, benchmark) not in tasks
+        f"{benchmark} of {suite}" for suite, benchmark in all_tasks if (suite, benchmark) not in tasks
     ]:
         doubts.append(
             f"Left out here, because not all agents ran the same cases with the same references: {', '.join(omitted)}."
@@ -186,15 +186,15 @@ def _evidence(
 
 def _round_errors(agents: Sequence[_Merged], tasks: Sequence[Task], dimensions: Sequence[str]) -> PairErrors:
     """The error between rounds. It is that of the mean times √2: the middle half has at most twice the variance."""
-    each = [
+    error_tables = [
         errors_between(
             [round_deviations(agent.ratings[task], dimensions) for agent in agents],
             [agent.runs.get(task, "") for agent in agents],
         )
         for task in tasks
     ]
-    both = np.full((len(agents), len(agents)), True)
-    found = mean_errors(each, [both] * len(tasks))
+    is_shared = np.full((len(agents), len(agents)), True)
+    found = mean_errors(error_tables, [is_shared] * len(tasks))
     return PairErrors(math.sqrt(2) * found.error, found.freedom)
 
 

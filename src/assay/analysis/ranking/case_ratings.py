@@ -100,6 +100,6 @@ def _reliability(tally: CaseTotals) -> Floats:
     completed = _of_ratio(tally.completed, tally.executions)
     if not tally.comparable.any():
         return completed
-    alike = _of_ratio(tally.alike, tally.comparable)
-    completion, consistency = float(completed.mean()), float(alike.mean())
-    return np.asarray(completed * consistency + alike * completion - completion * consistency)
+    consistencies = _of_ratio(tally.alike, tally.comparable)
+    completion, consistency = float(completed.mean()), float(consistencies.mean())
+    return np.asarray(completed * consistency + consistencies * completion - completion * consistency)

@@ -328,13 +328,13 @@ def _reliability(tally: CaseTotals, resample: Resample) -> RatingDraws:
         why = "one repetition of each case" if tally.executions.max() == 1 else "no case was scored twice"
         basis = f"{why}, so consistency is unknown; completion {completion:.3g}"
         return RatingDraws(Rating("reliability", None, basis=basis))
-    alike = float(tally.alike.sum()) / pairs
-    value = completion * alike
+    consistent_share = float(tally.alike.sum()) / pairs
+    value = completion * consistent_share
     # Both factors in the same draws of cases, because cases that fail are often those on which verdicts differ.
     draws = resample.ratios(tally.completed, tally.executions, completion)
     draws *= resample.ratios(tally.alike, tally.comparable, 1.0)
     worth = worth_of(value, float(draws.var()), len(tally.names), int(tally.executions.sum()))
-    basis = f"completion {completion:.3g} × consistency {alike:.3g}"
+    basis = f"completion {completion:.3g} × consistency {consistent_share:.3g}"
     return RatingDraws(_rating("reliability", value, wilson(value, worth), basis), draws)
 
 
@@ -352,19 +352,21 @@ def _overall(found: Mapping[str, RatingDraws], ratings: Ratings) -> Rating:
     weights = ratings.weights
     if has_solved_nothing(found["accuracy"].rating, weights):
         return replace(found["accuracy"].rating, dimension="overall", basis="nothing was solved")
-    there = {
+    rated_by_name = {
         name: rated for name, rated in found.items() if rated.rating.value is not None and weights[name] > 0
     }
-    total = sum(weights[name] for name in there)
+    total = sum(weights[name] for name in rated_by_name)
     if not total:
         return Rating("overall", None, basis="no dimension is rated")
-    missing = [name for name in DIMENSIONS if name not in there]
+    missing = [name for name in DIMENSIONS if name not in rated_by_name]
     basis = f"without {', '.join(missing)}" if missing else "all five dimensions"
-    parts = [(weights[name] / total, rated.rating) for name, rated in there.items()]
-    drawn = sum(
-        weights[name] / total * rated.draws for name, rated in there.items() if rated.draws is not None
+    parts = [(weights[name] / total, rated.rating) for name, rated in rated_by_name.items()]
+    draws = sum(
+        weights[name] / total * rated.draws
+        for name, rated in rated_by_name.items()
+        if rated.draws is not None
     )
-    error = math.hypot(float(np.std(drawn)), round_error(ratings, list(there)))
+    error = math.hypot(float(np.std(draws)), round_error(ratings, list(rated_by_name)))
     return combine_ratings("overall", parts, error, basis)
 
 

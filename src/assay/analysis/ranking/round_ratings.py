@@ -88,11 +88,11 @@ def _deviations(table: CaseTable, metric: str, *, is_trimmed: bool = False) -> F
     # Numbers for names: sorting a million texts takes ten times as long.
     cases = case_index(table.cases)[1].astype(np.int64)[usable]
     values, rounds = values[usable], rounds[usable]
-    there = np.unique(rounds)
+    own_rounds = np.unique(rounds)
     if values.size < 2 * np.unique(cases).size:
-        return np.zeros(1) if there.size < SEPARATE_BLOCKS else None
-    off = np.full(int(there.max()) + 1, np.nan)
+        return np.zeros(1) if own_rounds.size < SEPARATE_BLOCKS else None
+    off = np.full(int(own_rounds.max()) + 1, np.nan)
     # Efficiency rates means over executions, which stragglers move, so they are trimmed only for speed, a median.
     scaled = np.log(values) if is_trimmed else values / values.mean()
-    off[there] = off_by_round(scaled, cases, rounds, is_trimmed=is_trimmed)
-    return off if there.size >= FEWEST_ROUNDS else np.zeros(1)
+    off[own_rounds] = off_by_round(scaled, cases, rounds, is_trimmed=is_trimmed)
+    return off if own_rounds.size >= FEWEST_ROUNDS else np.zeros(1)

@@ -164,11 +164,11 @@ class Child:
                 return None
         return self._peak.read()
 
-    def end(self, patience: float = 0.0) -> None:
-        """Close the input of the program and kill it if it does not exit within `patience` seconds."""
+    def end(self, timeout: float = 0.0) -> None:
+        """Close the input of the program and kill it if it does not exit within `timeout` seconds."""
         self.finish_writing()
         try:
-            self._process.wait(patience)
+            self._process.wait(timeout)
         except subprocess.TimeoutExpired:
             self._process.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):

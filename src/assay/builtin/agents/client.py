@@ -97,11 +97,11 @@ def compile_program(source: Path) -> Path:
             "Name another folder: XDG_CACHE_HOME=/tmp/cache"
         ) from None
     with tempfile.TemporaryDirectory(dir=cache) as folder:
-        made = Path(folder) / program.name
-        done = subprocess.run(
-            [compiler, "-O2", "-o", str(made), str(source)], capture_output=True, text=True, check=False
+        binary = Path(folder) / program.name
+        compiler_process = subprocess.run(
+            [compiler, "-O2", "-o", str(binary), str(source)], capture_output=True, text=True, check=False
         )
-        if done.returncode:
-            raise BadAgent(f"'{source.name}' could not be compiled: {done.stderr.strip()[:500]}")
-        made.replace(program)  # in one step: two that compile at a time do not disturb each other
+        if compiler_process.returncode:
+            raise BadAgent(f"'{source.name}' could not be compiled: {compiler_process.stderr.strip()[:500]}")
+        binary.replace(program)  # in one step: two that compile at a time do not disturb each other
     return program

@@ -266,9 +266,9 @@ class Command:
         else:
             self._end(polling.child)
 
-    def _end(self, child: Child, patience: float = 0.0) -> None:
+    def _end(self, child: Child, timeout: float = 0.0) -> None:
         self._all.pop(child, None)
-        child.end(patience)
+        child.end(timeout)
 
 
 def _wait_until_at_rest() -> None:

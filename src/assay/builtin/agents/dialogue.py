@@ -188,9 +188,9 @@ def _is_late(document: dict[str, Any], talk: DialogueState) -> bool:
     raise InvalidAnswer(f"response id is {given!r}, expected '{talk.number}'")
 
 
-def _exit_code(talk: DialogueState, patience: float) -> Generator[Wait, None, int | None]:
-    """The exit code of the program, waited for at most `patience` seconds; None where it has not ended by then."""
-    until = perf_counter() + patience
+def _exit_code(talk: DialogueState, timeout: float) -> Generator[Wait, None, int | None]:
+    """The exit code of the program, waited for at most `timeout` seconds; None where it has not ended by then."""
+    until = perf_counter() + timeout
     while (code := talk.child.exit_code()) is None and perf_counter() < until:
         yield Wait.MOMENT
     return code
@@ -207,15 +207,15 @@ def _exit_error(code: int, when: str = "") -> AgentError:
 def once(talk: DialogueState, is_plain: bool) -> Dialogue:
     """The program reads one line, answers, and exits; what else it printed before is passed over."""
     pieces = Pieces(talk.started)
-    said: list[bytes] = []
+    output: list[bytes] = []
     while data := (yield from talk.receive()):
         found = talk.child.lines.feed(data, perf_counter())
-        said += [line for line, at in found if not _took_piece(line, at, pieces)]
-    said += [line for line, _ in talk.child.lines.finish()]
+        output += [line for line, at in found if not _took_piece(line, at, pieces)]
+    output += [line for line, _ in talk.child.lines.finish()]
     code = yield from _exit_code(talk, float("inf"))
     if code:
         raise _exit_error(code)
-    _settle_once(talk, said, pieces, is_plain)
+    _settle_once(talk, output, pieces, is_plain)
 
 
 def _took_piece(line: bytes, at: float, pieces: Pieces) -> bool:
@@ -229,21 +229,21 @@ def _took_piece(line: bytes, at: float, pieces: Pieces) -> bool:
     return True
 
 
-def _settle_once(talk: DialogueState, said: list[bytes], pieces: Pieces, is_plain: bool) -> None:
+def _settle_once(talk: DialogueState, output: list[bytes], pieces: Pieces, is_plain: bool) -> None:
     """The answer of a program that has ended: the last line that is one, else its pieces, else, with `plain`, all it printed."""
-    last = next((line for line in reversed(said) if line.strip()), b"")
+    last = next((line for line in reversed(output) if line.strip()), b"")
     document = _answering(last)
     if document is not None:
         if document.get("id", "1") != "1":
             raise InvalidAnswer(f"response id is {document['id']!r}, expected '1'")
-        if earlier := sum(_answering(line) is not None for line in said) - 1:
+        if earlier := sum(_answering(line) is not None for line in output) - 1:
             were = "was" if earlier == 1 else "were"
             talk.child.remark(f"{format_count(earlier, 'answer')} before the last {were} ignored")
         talk.settle(document, pieces)
     elif pieces and not last:
         talk.settle({}, pieces)
     elif is_plain:
-        talk.settle({"output": decode_utf8(b"\n".join(said)).strip("\r\n")}, pieces)
+        talk.settle({"output": decode_utf8(b"\n".join(output)).strip("\r\n")}, pieces)
     elif last:
         text = excerpt(decode_utf8(last))
         raise InvalidAnswer(f"its last line is not an answer: {text}. With 'plain: true' any text is one")

@@ -44,14 +44,14 @@ class Http(AgentOverHttp):
         self._caller = Caller(url, headers or {}, retries, backoff, concurrency, max_bytes, kind="agent")
         self._place = output or None
         self._params = dict(params or {})
-        self._asked = 0
+        self._request_count = 0
 
     def found_version(self) -> str:
         return ""
 
     async def answer(self, request: Request) -> Answer:
-        self._asked += 1
-        serial = str(self._asked)
+        self._request_count += 1
+        serial = str(self._request_count)
 
         async def read(stream: Stream) -> Answer:
             return await self._read(stream, serial)
@@ -68,8 +68,8 @@ class Http(AgentOverHttp):
             try:
                 return Answer(value_at(document, self._place))
             except LookupError:
-                shown = excerpt(repr(document))
-                raise InvalidAnswer(f"the answer has nothing at '{self._place}': {shown}") from None
+                quoted = excerpt(repr(document))
+                raise InvalidAnswer(f"the answer has nothing at '{self._place}': {quoted}") from None
         if kind.startswith("text/"):
             return Answer(text)
         return _answer(parse_json(text), serial, Pieces(stream.sent))

@@ -95,7 +95,7 @@ class Caller:
         self._kind = kind
         self._is_given_up = False
         self._client: HttpClient | None = None
-        self._given: HttpClient | None = None
+        self._replaying_client: HttpClient | None = None
         try:
             prepare("POST", url, self._headers)
         except BadRequest as problem:
@@ -112,10 +112,10 @@ class Caller:
         """Take the answers from a cassette in the place of the network."""
         from assay.cassette.client import replaying
 
-        self._given = replaying(cassette, folder)
+        self._replaying_client = replaying(cassette, folder)
 
     def open(self) -> None:
-        self._client = self._given or HttpClient(
+        self._client = self._replaying_client or HttpClient(
             max_connections=self._connections, max_response_bytes=self._max_bytes
         )
 
@@ -170,9 +170,9 @@ class Caller:
             self._throttle.record_success()
             self._is_given_up = False
         elif outcome.status == 429:
-            asked = outcome.retry_after or 0.0
+            wait = outcome.retry_after or 0.0
             # A longer wait is not about the pace of requests, as with a quota of the day: other cases ask for themselves.
-            self._throttle.record_refusal(sent, asked if asked <= LONGEST_WAIT else 0.0)
+            self._throttle.record_refusal(sent, wait if wait <= LONGEST_WAIT else 0.0)
 
     async def _send(self, body: bytes, read: Read, course: _Course) -> Answer | Refusal:
         """Send once. A Refusal may be tried again; an AgentError may not, because the server had begun to answer."""
@@ -303,8 +303,8 @@ class _Course:
 
     def format_refusal(self, last: Refusal) -> str:
         """Describe a refusal of the last try, which is among the attempts."""
-        asked = "" if last.retry_after is None else f" (Retry-After {last.retry_after:,.0f} s)"
-        return _with_earlier(str(last) + asked, self.attempts[:-1])
+        hint = "" if last.retry_after is None else f" (Retry-After {last.retry_after:,.0f} s)"
+        return _with_earlier(str(last) + hint, self.attempts[:-1])
 
     def format_failure(self, text: str) -> str:
         """Describe a failure of the last try that is not among the attempts."""
@@ -322,10 +322,12 @@ def _with_earlier(text: str, earlier: Sequence[Mapping[str, object]]) -> str:
 def _format_attempts(attempts: Sequence[Mapping[str, object]]) -> str:
     texts = []
     for attempt in attempts:
-        status, asked, waited = (attempt.get(key) for key in ("status", "retry_after", "waited"))
+        status, retry_after, waited = (attempt.get(key) for key in ("status", "retry_after", "waited"))
         wait = "" if waited is None else f", waited {waited:.1f} s"
         texts.append(
-            str(status or "no answer") if asked is None else f"{status} (Retry-After {asked:,.0f} s{wait})"
+            str(status or "no answer")
+            if retry_after is None
+            else f"{status} (Retry-After {retry_after:,.0f} s{wait})"
         )
     return ", ".join(texts)
 

@@ -108,17 +108,17 @@ class Llama:
         body = {"max_tokens": most, **self._fixed, "messages": chat_messages(request, self._system)}
         if request.tools:
             body["tools"] = function_tools(request.tools)
-        heard = _Heard()
-        done = self._thread.submit(self._server.handle_chat_completions, body, heard)
+        listener = _AnswerListener()
+        future = self._thread.submit(self._server.handle_chat_completions, body, listener)
         try:
-            done.result()
+            future.result()
         except BaseException:
-            heard.is_stopped = True
+            listener.is_stopped = True
             raise
-        return heard.answer()
+        return listener.answer()
 
 
-class _Heard:
+class _AnswerListener:
     """Called by the engine with each chunk; what is raised here would be lost, so it is kept and ends the answer."""
 
     def __init__(self) -> None:

@@ -35,13 +35,13 @@ class Throttle:
         self._next_at = 0.0
         self._slowed_at = 0.0
 
-    async def enter(self, patience: float = math.inf) -> None:
-        """Wait for a free place, and for the pause that a server asked for if it takes at most `patience` seconds."""
+    async def enter(self, timeout: float = math.inf) -> None:
+        """Wait for a free place, and for the pause that a server asked for if it takes at most `timeout` seconds."""
         while self._under_way >= self.limit:
             await self._turn()
         self._under_way += 1
         try:
-            while 0 < (pause := self._next_at - monotonic()) <= patience:
+            while 0 < (pause := self._next_at - monotonic()) <= timeout:
                 await asyncio.sleep(pause)
         except asyncio.CancelledError:
             self.leave()

@@ -26,9 +26,9 @@ def version_of(files: Iterable[Path]) -> str:
 def _git(folder: Path, *words: str) -> str:
     """What git prints; empty where there is no git, no repository, or no answer within five seconds."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=5, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return process.stdout.strip() if process.returncode == 0 else ""

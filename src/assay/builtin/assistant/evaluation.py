@@ -73,13 +73,17 @@ class WordEvaluator:
     """
 
     def evaluate(self, question: str, answer: str) -> Mapping[str, float]:
-        asked, said = _count(question), _count(answer)
+        question_words, answer_words = _count(question), _count(answer)
         sentences = [sentence for sentence in _SENTENCE.findall(answer) if find_words(sentence)]
         steps = sum(bool(_STEP.search(sentence)) for sentence in sentences)
-        taken_up = sum(word in said for word in asked) / len(asked) if asked else 0.0
+        taken_up = (
+            sum(word in answer_words for word in question_words) / len(question_words)
+            if question_words
+            else 0.0
+        )
         length = min(1.0, len(find_words(answer)) / _ENOUGH_WORDS)
         return {
-            "relevance": _compute_cosine(asked, said),
+            "relevance": _compute_cosine(question_words, answer_words),
             "coherence": _compute_coherence(sentences),
             "helpfulness": (taken_up + (steps / len(sentences) if sentences else 0.0) + length) / 3,
         }

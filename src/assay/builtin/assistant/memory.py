@@ -42,7 +42,7 @@ class IndexedMemory:
     def summarise(self, sentences: int) -> str:
         """The recent sentences that say most of what the conversation is about, in their order."""
         messages = self._messages[-_RECENT:]
-        recent = [sentence for each in messages for sentence in _SENTENCE_GAP.split(each["content"])]
+        recent = [sentence for message in messages for sentence in _SENTENCE_GAP.split(message["content"])]
         total = sum(self._counts.values()) or 1
         scores = []
         for place, sentence in enumerate(recent):

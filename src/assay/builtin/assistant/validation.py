@@ -35,12 +35,14 @@ class ServiceMessage(BaseModel):
     @classmethod
     def _check(cls, text: str) -> str:
         text.encode("utf-8")
-        shown = unicodedata.normalize("NFKC", text)
-        if any(unicodedata.category(character) in ("Cc", "Cf") for character in shown.translate(_REMOVED)):
+        normalized = unicodedata.normalize("NFKC", text)
+        if any(
+            unicodedata.category(character) in ("Cc", "Cf") for character in normalized.translate(_REMOVED)
+        ):
             raise ValueError("has characters that nobody sees")
-        if _ATTACKS.search(shown):
+        if _ATTACKS.search(normalized):
             raise ValueError("looks like an attack")
-        return shown
+        return normalized
 
 
 _REMOVED = {ord(character): None for character in (*_ALLOWED_CONTROLS, "\u200d", "\ufe0f")}

@@ -247,11 +247,11 @@ _ACTIONS = {
 }
 
 
-def _name_operation(actions: set[int], asked: str) -> str:
+def _name_operation(actions: set[int], operation: str) -> str:
     """The operation by what SQLite was asked to do, as it tells when it compiles a statement."""
-    done = [name for action, name in _ACTIONS.items() if action in actions]
-    if len(done) == len(_ACTIONS):
+    names = [name for action, name in _ACTIONS.items() if action in actions]
+    if len(names) == len(_ACTIONS):
         return "mixed"
-    if done == ["select"] and sqlite3.SQLITE_FUNCTION in actions:
+    if names == ["select"] and sqlite3.SQLITE_FUNCTION in actions:
         return "aggregate"
-    return "query" if done == ["select"] and asked == "query" else ", ".join(done)
+    return "query" if names == ["select"] and operation == "query" else ", ".join(names)

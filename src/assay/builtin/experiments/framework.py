@@ -100,9 +100,9 @@ class FrameworkExperiment(Experiment):
         def see_group(reward: float) -> None:
             run.moments.append(perf_counter())
             run.rewards.append(float(reward))
-            done = len(run.rewards) * params.group_size
+            samples = len(run.rewards) * params.group_size
             context.report_progress(
-                f"{done} of {params.samples} samples, reward {fmean(run.rewards[-20:]):.2f}"
+                f"{samples} of {params.samples} samples, reward {fmean(run.rewards[-20:]):.2f}"
             )
 
         try:

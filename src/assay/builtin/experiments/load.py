@@ -155,13 +155,15 @@ class LoadExperiment(Experiment):
         options = self.params.options()
         use, files = self._agent(options.target)
         data = None if options.dataset is None else _read_dataset(options.dataset)
-        asked = build_prepared_load_for(options, use, files, data)
+        prepared = build_prepared_load_for(options, use, files, data)
         given: dict[str, Any] = self.params.model_dump(exclude={"agent"})
         # With the same seed, other trials and processes of the run must not meet these prompts in the server's cache.
         first = crc32(repr((sorted(given.items()), context.process)).encode())
-        asked = replace(asked, loads=count(first * _MOST_LOADS))
-        self._asked = self._generators.enter_context(spread_load(options, asked, find_settings(Path.cwd())))
-        check_division([asked.load], len(self._asked.sites))
+        prepared = replace(prepared, loads=count(first * _MOST_LOADS))
+        self._prepared = self._generators.enter_context(
+            spread_load(options, prepared, find_settings(Path.cwd()))
+        )
+        check_division([prepared.load], len(self._prepared.sites))
 
     def teardown(self, context: ExperimentContext) -> None:
         self._generators.close()
@@ -176,7 +178,7 @@ class LoadExperiment(Experiment):
 
     def execute_once(self, context: ExperimentContext) -> dict[str, object]:
         # A load without a single answer has no figures, and is a failed execution rather than one with a rate of 0.
-        result = judge_load(self._asked.measure(), self._asked.load)
+        result = judge_load(self._prepared.measure(), self._prepared.load)
         if any(generator.lost for generator in result.generators):
             raise RuntimeError(f"The load was not carried out: {result.aborted}.")
         if not result.requests_completed:

@@ -165,22 +165,27 @@ class MemoryDb(Experiment):
     ) -> None:
         """What the databases of all legs report; `all` only if every leg with every batch had the mode that it was meant to have."""
         by_leg = {mode: [legs[mode] for legs in results.values()] for mode in self.params.legs()}
-        effective = {mode: _join(each.settings["mode"] for each in legs) for mode, legs in by_leg.items()}
-        is_as_asked = all(mode == told for mode, told in effective.items())
-        every = [result for legs in by_leg.values() for result in legs]
-        firsts = [result.history[0] for result in every]
+        effective = {
+            mode: _join(simulated.settings["mode"] for simulated in legs) for mode, legs in by_leg.items()
+        }
+        is_as_asked = all(mode == effective_mode for mode, effective_mode in effective.items())
+        all_results = [result for legs in by_leg.values() for result in legs]
+        firsts = [result.history[0] for result in all_results]
         context.read_back(
             mode=self.params.mode if is_as_asked else ", ".join(map(str, effective.values())),
-            db_pragma_profile=_join((each.settings["db_pragma_profile"] for each in every), ", "),
-            num_steps=_join(len(each.history) for each in every),
+            db_pragma_profile=_join(
+                (simulated.settings["db_pragma_profile"] for simulated in all_results), ", "
+            ),
+            num_steps=_join(len(simulated.history) for simulated in all_results),
             num_agents=_join(first.num_agents + first.deaths - first.births for first in firsts),
             journal_modes={
-                mode: _join(each.settings["journal_mode"] for each in legs) for mode, legs in by_leg.items()
+                mode: _join(simulated.settings["journal_mode"] for simulated in legs)
+                for mode, legs in by_leg.items()
             },
             kept_rows={mode: _add_up(legs, "kept_rows") for mode, legs in by_leg.items()},
-            writes=_add_up(every, "writes"),
-            commits=_add_up(every, "commits"),
-            largest_write=max(int(str(each.settings["largest_write"])) for each in every),
+            writes=_add_up(all_results, "writes"),
+            commits=_add_up(all_results, "commits"),
+            largest_write=max(int(str(simulated.settings["largest_write"])) for simulated in all_results),
         )
         self._read_back_batches(context, results)
 
@@ -203,13 +208,16 @@ class MemoryDb(Experiment):
             (
                 "flush_frequency",
                 "flush_frequencies",
-                {asked: find_limit(asked, "committed", each) for asked, each in by_frequency.items()},
+                {
+                    limit: find_limit(limit, "committed", results_of_limit)
+                    for limit, results_of_limit in by_frequency.items()
+                },
             ),
         ):
             if not getattr(self.params.parameters, lists):
                 context.read_back(**{name: found[getattr(self.params, name)]})
-            elif any(value not in (None, asked) for asked, value in found.items()):
-                ignored[lists] = [asked if value is None else value for asked, value in found.items()]
+            elif any(value not in (None, limit) for limit, value in found.items()):
+                ignored[lists] = [limit if value is None else value for limit, value in found.items()]
         if ignored:
             context.read_back(parameters={**self.params.parameters.model_dump(), **ignored})
 
@@ -224,7 +232,7 @@ def _add_up(results: Iterable[SimulationResult], name: str) -> int:
     return sum(int(str(result.settings[name])) for result in results)
 
 
-def find_limit(asked: int, name: str, results: Iterable[SimulationResult]) -> int | None:
+def find_limit(requested: int, name: str, results: Iterable[SimulationResult]) -> int | None:
     """A limit on rows as the logs show it: the one asked for where it fits all of them, else the one that a log had.
 
     None where no log had so many rows, as then nobody can tell.
@@ -232,18 +240,18 @@ def find_limit(asked: int, name: str, results: Iterable[SimulationResult]) -> in
     is_seen = False
     for result in results:
         above, at_most = cast(tuple[int, int | None], result.settings[name])
-        if asked <= above:
+        if requested <= above:
             return at_most or above + 1
-        if at_most is not None and at_most < asked:
+        if at_most is not None and at_most < requested:
             return at_most
         is_seen = is_seen or at_most is not None
-    return asked if is_seen else None
+    return requested if is_seen else None
 
 
-def find_buffer_size(asked: int, results: Sequence[SimulationResult]) -> int | None:
+def find_buffer_size(requested: int, results: Sequence[SimulationResult]) -> int | None:
     """As `find_limit`; what is written at once may not be larger either."""
     largest = max(int(str(result.settings["largest_write"])) for result in results)
-    return largest if largest > asked else find_limit(asked, "collected", results)
+    return largest if largest > requested else find_limit(requested, "collected", results)
 
 
 Legs = Mapping[Mode, list[SimulationResult]]
@@ -259,13 +267,13 @@ def _compute_times(legs: Legs) -> dict[str, float]:
 
 
 def _compute_figures(legs: Legs) -> dict[str, float]:
-    every = [result for results in legs.values() for result in results]
-    seconds = sum(result.seconds for result in every)
-    rows = _add_up(every, "rows")
+    all_results = [result for results in legs.values() for result in results]
+    seconds = sum(result.seconds for result in all_results)
+    rows = _add_up(all_results, "rows")
     return {
         **_compute_times(legs),
         "simulation_seconds": seconds,
         "rows_per_second": rows / seconds,
         "rows_written": rows,
-        "commits": _add_up(every, "commits"),
+        "commits": _add_up(all_results, "commits"),
     }

@@ -79,7 +79,7 @@ def server_of(agent: ChatAgent, params: ServingParams, url: str) -> ModelServer:
     return OllamaServer(agent, params, root) if params.api == "ollama" else OpenAIServer(agent, root)
 
 
-def resolve_answering_model(said: str | None, asked: str) -> str:
+def resolve_answering_model(reported: str | None, requested: str) -> str:
     """Dated names and tags of one and the same model, as in gpt-4o-2024-08-06 for gpt-4o, are no other model.
 
     Nor is the path of a model's file, which llama.cpp answers with.
@@ -89,9 +89,9 @@ def resolve_answering_model(said: str | None, asked: str) -> str:
     >>> resolve_answering_model("/models/tiny.Q4_1.gguf", "tiny.Q4_1"), resolve_answering_model("/models/tiny.Q4_1.gguf", "tiny.Q8_0")
     ('tiny.Q4_1', '/models/tiny.Q4_1.gguf')
     """
-    if not said or (said.startswith(asked) and _EDITION.fullmatch(said[len(asked) :])):
-        return asked
-    return asked if _without_path(said) == _without_path(asked) else said
+    if not reported or (reported.startswith(requested) and _EDITION.fullmatch(reported[len(requested) :])):
+        return requested
+    return requested if _without_path(reported) == _without_path(requested) else reported
 
 
 def _without_path(model: str) -> str:
@@ -144,12 +144,12 @@ class OllamaServer:
 
     def _layers(self, entry: Mapping[str, Any]) -> object:
         """How many are on the GPU is told only where it is none; "some" where none was asked for."""
-        asked, vram = self._params.num_gpu, entry.get("size_vram")
-        if not is_asked(asked) or vram is None:
+        requested, vram = self._params.num_gpu, entry.get("size_vram")
+        if not is_asked(requested) or vram is None:
             return None
         if vram == 0:
             return 0
-        return "some" if asked == 0 else None
+        return "some" if requested == 0 else None
 
     async def _ask(self, more: Mapping[str, object]) -> None:
         """A request without a prompt loads the model, or unloads it; a stream would be several documents."""

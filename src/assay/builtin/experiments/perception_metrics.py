@@ -88,13 +88,13 @@ class PerceptionMetrics(Experiment):
         # Points take turns as the first, so that drift of the machine does not always hit the same one.
         first = context.execution % len(points)
         flows: dict[Point, dict[str, Any]] = {}
-        told: dict[Point, dict[str, object]] = {}
+        settings: dict[Point, dict[str, object]] = {}
         for point in points[first:] + points[:first]:
             perception = _build_perception(point, context.seed)
-            told[point] = read_settings(perception)
+            settings[point] = read_settings(perception)
             flows[point] = measure_flow(perception, self.params.steps)
         for axis, setting in _READ.items():
-            context.read_back(**{axis: list(dict.fromkeys(told[point][setting] for point in points))})
+            context.read_back(**{axis: list(dict.fromkeys(settings[point][setting] for point in points))})
         return flows[points[0]] if len(points) == 1 else _sum_up({point: flows[point] for point in points})
 
 

@@ -167,8 +167,10 @@ class PragmaProfile(Experiment):
         connection.close()
         seconds = perf_counter() - begin
         # Mixed, a tenth of the records is written.
-        told = self.params.num_records if written == len(self._rows) else written * (10 if is_mixed else 1)
-        context.read_back(num_records=told)
+        record_count = (
+            self.params.num_records if written == len(self._rows) else written * (10 if is_mixed else 1)
+        )
+        context.read_back(num_records=record_count)
         return _compute_metrics(seconds, operations, written, size)
 
 

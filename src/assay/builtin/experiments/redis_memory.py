@@ -406,8 +406,8 @@ def _summarise(phase: str, plural: str, seconds: Sequence[float]) -> dict[str, f
     from assay.stats.summary import percentile
     from assay.stats.tails import is_enough
 
-    shown = [q for q in _PERCENTILES if is_enough(len(seconds), q)]
-    tails = {f"{phase}_p{q}_seconds": percentile(seconds, q) for q in shown}
+    percentiles = [q for q in _PERCENTILES if is_enough(len(seconds), q)]
+    tails = {f"{phase}_p{q}_seconds": percentile(seconds, q) for q in percentiles}
     return {f"{plural}_per_second": len(seconds) / sum(seconds), **tails}
 
 
@@ -417,8 +417,10 @@ def hide_password(url: str) -> str:
     >>> hide_password("redis://desk:secret@host:6379/0"), hide_password("unix:///redis.sock?password=secret&db=1")
     ('redis://desk@host:6379/0', 'unix:///redis.sock?password=…&db=1')
     """
-    shown = re.sub(r"://([^:@/]*):.*@", lambda found: f"://{found[1]}@" if found[1] else "://", url)
-    return re.sub(r"([?&]password=)[^&]*", r"\1…", shown)
+    without_userinfo = re.sub(
+        r"://([^:@/]*):.*@", lambda found: f"://{found[1]}@" if found[1] else "://", url
+    )
+    return re.sub(r"([?&]password=)[^&]*", r"\1…", without_userinfo)
 
 
 @contextmanager

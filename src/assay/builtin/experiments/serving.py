@@ -82,13 +82,13 @@ class Serving(Experiment):
     params: ServingParams
     _agent: Any = None
     _server: ModelServer
-    _meant: ServingParams
+    _resolved: ServingParams
     """With the name of the model that a variable holds."""
     _process: ServerProcess
     _was_loaded: bool | None = None
     _unready: str | None = None
     """Why the server could not be made ready for an execution, which then has failed."""
-    _asked = 0
+    _request_count = 0
 
     @staticmethod
     def agent_of(params: Mapping[str, Any]) -> AgentVersion:
@@ -100,8 +100,8 @@ class Serving(Experiment):
         self._agent = make_agent(use)
         self._agent.open()
         url = str(use.options["base_url"])
-        self._meant = with_model(self.params)
-        self._server = server_of(self._agent, self._meant, url)
+        self._resolved = with_model(self.params)
+        self._server = server_of(self._agent, self._resolved, url)
         self._process = ServerProcess(url)
         if self._process.problem:
             context.remark(self._process.problem)
@@ -120,9 +120,12 @@ class Serving(Experiment):
         if self._unready is not None:
             return ServingAttempt(failure=self._unready)
         request = Request(
-            str(self._asked), self._prompt(context), max_tokens=self.params.max_tokens, seed=context.seed
+            str(self._request_count),
+            self._prompt(context),
+            max_tokens=self.params.max_tokens,
+            seed=context.seed,
         )
-        self._asked += 1
+        self._request_count += 1
         try:
             with self._process.watch() as used:
                 answer = await self._agent.answer(request)
@@ -152,30 +155,30 @@ class Serving(Experiment):
         if self.params.same_prompt:
             return self.params.prompt
         # From the place of the execution in the run, so that a run repeated with another id meets no cache of this one.
-        place = f"{context.run_id} {context.run_dir} {context.process} {self._asked}"
-        drawn = hashlib.sha256(place.encode()).digest()[:_SALT_WORDS]
-        words = " ".join(_WORDS[byte % len(_WORDS)] for byte in drawn)
+        place = f"{context.run_id} {context.run_dir} {context.process} {self._request_count}"
+        digest = hashlib.sha256(place.encode()).digest()[:_SALT_WORDS]
+        words = " ".join(_WORDS[byte % len(_WORDS)] for byte in digest)
         return f"({words})\n{self.params.prompt}"
 
     async def _read_back(self, answer: Answer, context: ExperimentContext) -> dict[str, float]:
         """Record the params as they really were; None for those that the server does not report. Returns the model's sizes."""
         params = self.params
         report = await self._server.report()
-        asked = report.of(params)
+        reported = report.of(params)
         unasked = {name: value for name, value in report.settings.items() if name == "num_ctx"}
-        model = resolve_answering_model(answer.model, self._meant.model)
-        if model == self._meant.model:
+        model = resolve_answering_model(answer.model, self._resolved.model)
+        if model == self._resolved.model:
             # As it was written: what a variable holds is not stored.
             model = params.model
         start: str = params.start
         if self._was_loaded is not None:
             start = "warm" if self._was_loaded else "cold"
         # A profile is in effect only if the server used every option of it; `server` sets none, so it always is.
-        ignored = [name for name, value in asked.items() if value not in (None, getattr(params, name))]
+        ignored = [name for name, value in reported.items() if value not in (None, getattr(params, name))]
         profile = "none" if ignored and params.profile != "server" else params.profile
         context.read_back(
             **params.of_the_client(),
-            **{**unasked, **asked},
+            **{**unasked, **reported},
             model=model,
             # A server that sends more tokens than were asked for ignored the limit.
             max_tokens=max(params.max_tokens, answer.usage.output_tokens or 0),

@@ -225,5 +225,5 @@ def with_model(params: ServingParams) -> ServingParams:
 
 def options_of(params: ServingParams) -> dict[str, Any]:
     """The options to send: what was not asked for is left to the server."""
-    asked = {name: getattr(params, name) for name in OPTIONS}
-    return {name: value for name, value in asked.items() if value is not None}
+    options = {name: getattr(params, name) for name in OPTIONS}
+    return {name: value for name, value in options.items() if value is not None}

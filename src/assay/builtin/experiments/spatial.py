@@ -395,9 +395,9 @@ def measure_growth(make: Callable[[], Any]) -> int:
     """Measure by how many bytes the process grows while something is created and kept."""
     release_free_memory()
     before = resident_bytes()
-    made = make()
+    structure = make()
     grown = resident_bytes() - before
-    del made
+    del structure
     return max(0, grown)
 
 

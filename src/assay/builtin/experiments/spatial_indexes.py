@@ -387,14 +387,14 @@ def select_found(places: Floats, found: Found, centres: Floats, is_within: Calla
     For all queries at once, as a call for each would take longer.
     """
     counts = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
-    every = (
+    all_found = (
         np.concatenate([np.asarray(indices, dtype=np.int64) for indices in found])
         if counts.sum()
         else _NOBODY
     )
-    within = is_within(places[every] - np.repeat(centres, counts, axis=0))
+    within = is_within(places[all_found] - np.repeat(centres, counts, axis=0))
     ends = np.cumsum(np.bincount(np.repeat(np.arange(len(found)), counts)[within], minlength=len(found)))
-    return np.split(every[within], ends[:-1])
+    return np.split(all_found[within], ends[:-1])
 
 
 def _select_in_box(places: Floats, found: Found, centres: Floats, half: Floats) -> Found:

@@ -147,11 +147,11 @@ class SpatialWorkload:
         return seconds / len(self.steps)
 
     def _walk(self, index: SpatialIndex, *, is_immediate: bool) -> int:
-        asked, places, found = self.queries[0].first(_STEP_QUERIES), self.places.copy(), 0
+        queries, places, found = self.queries[0].first(_STEP_QUERIES), self.places.copy(), 0
         for moves in self.steps:
             moves.apply(index, is_immediate=is_immediate)
             places[moves.ids] = moves.places
-            found += count_found(asked.ask(index, places))
+            found += count_found(queries.ask(index, places))
         return found
 
 
@@ -240,20 +240,23 @@ def check_index(index: SpatialIndex, workload: SpatialWorkload) -> None:
 
 def _check_answers(index: SpatialIndex, truth: BruteForce, queries: Queries, when: str) -> None:
     found, right = (queries.ask(target, truth.places) for target in (index, truth))
-    for number, (mine, known) in enumerate(zip(found, right, strict=True)):
+    for number, (answer, known) in enumerate(zip(found, right, strict=True)):
         if queries.type == "nearest":
             # Two entities may be equally near: then either is right.
-            mine, known = (
-                float(np.hypot(*(truth.places[entity] - queries.centres[number]))) for entity in (mine, known)
+            answer, known = (
+                float(np.hypot(*(truth.places[entity] - queries.centres[number])))
+                for entity in (answer, known)
             )
         else:
-            mine, known = sorted(map(int, mine)), sorted(map(int, known))
-        if mine != known:
+            answer, known = sorted(map(int, answer)), sorted(map(int, known))
+        if answer != known:
             x, y = queries.centres[number]
-            told = (mine, known) if queries.type == "nearest" else (f"{len(mine)} entities", len(known))
+            results = (
+                (answer, known) if queries.type == "nearest" else (f"{len(answer)} entities", len(known))
+            )
             raise WrongIndex(
                 f"The index {describe_index(index)} is wrong{when}: query {number + 1} ({queries.type}, "
-                f"{queries.radius:g} around {x:.6g}, {y:.6g}) found {told[0]}, brute force {told[1]}."
+                f"{queries.radius:g} around {x:.6g}, {y:.6g}) found {results[0]}, brute force {results[1]}."
             )
 
 

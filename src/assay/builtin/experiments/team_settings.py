@@ -52,8 +52,8 @@ class TeamSettings:
             neighbours = [self._readers[other] for other in names - {name}]
             neighbours = [other for other in neighbours if other.place == reader.place]
             settings |= {f"{name}.{option}": value for option, value in reader.of_the_client.items()}
-            for option, asked in reader.asked.items():
-                is_disputed = any(other.asked.get(option) != asked for other in neighbours)
+            for option, requested in reader.requested.items():
+                is_disputed = any(other.requested.get(option) != requested for other in neighbours)
                 value = None if is_disputed else report.settings.get(option)
                 settings[f"{name}.{option}"] = reader.as_written(
                     option, reader.read_from_answers(option, own) or value
@@ -69,22 +69,22 @@ class _Reader:
         self.of_the_client = client_options(definition)
         """What it does by itself, and so is as it was asked for."""
         model = {"model": self.of_the_client.pop("model")} if "model" in self.of_the_client else {}
-        asked = {**model, **model_options(definition)}
-        self.asked = {option: value for option, value in asked.items() if is_asked(value)}
+        requested = {**model, **model_options(definition)}
+        self.requested = {option: value for option, value in requested.items() if is_asked(value)}
         """As written."""
-        self._meant = self.asked
+        self._resolved = self.requested
         self.place: tuple[str, ...] = (name,)
         self._turns = {case["id"]: max(1, len(case.get("turns", ()))) for case in definition["cases"]}
         self._server: ModelServer | None = None
         # Whatever goes wrong here makes the settings unknown and nothing else: the agent itself has its own way to say it.
         use = AgentUse(**{key: value for key, value in definition.items() if key != "cases"})
         with suppress(AssayError, BadAgent, ValueError):
-            self._meant = expand_variables(self.asked, os.environ, name)
-            kind = lookup.find("agents", use.type) if "model" in self._meant else None
+            self._resolved = expand_variables(self.requested, os.environ, name)
+            kind = lookup.find("agents", use.type) if "model" in self._resolved else None
             if resolve_name := getattr(kind, "model_name", None):
                 # As the agent's answers call it: a model that is asked for by the name of a package is a file in it.
-                name_in_answers = str(resolve_name(str(self._meant["model"]), use.folder))
-                self._meant = {**self._meant, "model": name_in_answers}
+                name_in_answers = str(resolve_name(str(self._resolved["model"]), use.folder))
+                self._resolved = {**self._resolved, "model": name_in_answers}
             self._params = _params(use)
             asker = agent_use(self._params)
             url = str(asker.options["base_url"])
@@ -94,13 +94,13 @@ class _Reader:
 
     def read_from_answers(self, option: str, stints: Iterable[Answered]) -> object:
         """Read the value of an option from the answers themselves; None if they do not show it."""
-        asked = self._meant[option]
+        requested = self._resolved[option]
         if option == "model":
             reported = [(stint.execution.applied or {}).get("model") for stint in stints]
-            models = [resolve_answering_model(str(model or ""), str(asked)) for model in reported]
-            return next((model for model in models if model != asked), asked)
-        if option in _MOST_TOKENS and isinstance(asked, int):
-            most = asked
+            models = [resolve_answering_model(str(model or ""), str(requested)) for model in reported]
+            return next((model for model in models if model != requested), requested)
+        if option in _MOST_TOKENS and isinstance(requested, int):
+            most = requested
             for stint in stints:
                 figures = stint.execution.measurements
                 # On average: a case of several turns, or of several prompts at once, has so many answers.
@@ -111,7 +111,7 @@ class _Reader:
 
     def as_written(self, option: str, value: object) -> object:
         """What a variable holds is not stored: where the value is the one that was meant, it is as it was asked for."""
-        return self.asked[option] if str(value) == str(self._meant[option]) else value
+        return self.requested[option] if str(value) == str(self._resolved[option]) else value
 
     async def report(self) -> ServerReport:
         """What the server says of its settings; nothing where it cannot be asked, which spoils no result."""

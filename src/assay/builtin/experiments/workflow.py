@@ -222,10 +222,10 @@ class WorkflowExperiment(Experiment):
         """Record which model answered; None where the agent does not tell, which a report shows as a doubt."""
         from assay.builtin.experiments.model_server import resolve_answering_model
 
-        asked = self._use.options.get("model")
+        requested = self._use.options.get("model")
         model = answer.model or None
-        if asked is not None and model is not None:
-            model = resolve_answering_model(model, str(asked))
+        if requested is not None and model is not None:
+            model = resolve_answering_model(model, str(requested))
         context.read_back(model=model or self._agent.found_version() or None)
         if self._agent.is_simulated or answer.is_simulated:
             context.read_back(simulated=True)

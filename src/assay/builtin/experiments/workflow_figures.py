@@ -144,14 +144,17 @@ def _plan(attempt: WorkflowAttempt, params: WorkflowParams, counts: CommandCount
 
 
 def _run(run: WorkflowRun) -> dict[str, float]:
-    done = [result.run for result in run.results.values() if result.run is not None]
-    cpu, seconds = sum(step_run.cpu_seconds for step_run in done), sum(step_run.seconds for step_run in done)
+    step_runs = [result.run for result in run.results.values() if result.run is not None]
+    cpu, seconds = (
+        sum(step_run.cpu_seconds for step_run in step_runs),
+        sum(step_run.seconds for step_run in step_runs),
+    )
     return {
         "run_seconds": run.seconds,
         "steps_done": run.count(StepStatus.DONE),
         "steps_failed": run.count(StepStatus.FAILED),
         "steps_skipped": run.count(StepStatus.SKIPPED),
-        "steps_peak_bytes": max((step_run.peak_bytes for step_run in done), default=0),
+        "steps_peak_bytes": max((step_run.peak_bytes for step_run in step_runs), default=0),
         "steps_cpu_seconds": cpu,
         "steps_cpu_percent": 100 * cpu / seconds if seconds else 0.0,
         "failed_commands": run.count(StepStatus.FAILED),

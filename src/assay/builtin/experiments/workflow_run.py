@@ -76,8 +76,8 @@ class StepResult:
     @property
     def has_error_text(self) -> bool:
         """Whether it failed, or reported an error though it ended with 0, as the first part of a pipe may."""
-        said = self.run is not None and ERROR_TEXT.search(self.run.errors) is not None
-        return said or (self.status is StepStatus.FAILED)
+        has_text = self.run is not None and ERROR_TEXT.search(self.run.errors) is not None
+        return has_text or (self.status is StepStatus.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +165,9 @@ class WorkflowRun:
         if deleted := [name for name in given if self._find_file(name) is None]:
             return "deleted_input", f"deleted '{deleted[0]}', which was given to it"
         if run.code != 0:
-            said = " ".join(run.errors.split())[-_MOST_MESSAGE:] or "it printed no error"
+            errors = " ".join(run.errors.split())[-_MOST_MESSAGE:] or "it printed no error"
             code = "unknown_tool" if run.code == 127 else _find_sign(run.errors) or "exit"
-            return code, f"ended with exit code {run.code}: {said}"
+            return code, f"ended with exit code {run.code}: {errors}"
         if missing := [
             name for name in step.outputs if not (self.folder / name).is_dir() and not self._find_file(name)
         ]:
@@ -213,15 +213,15 @@ class WorkflowRun:
         records = self._read_checkpoints()
         complete: set[str] = set()
         for step in self.plan.steps:
-            made = self._fingerprint(step)
+            fingerprint = self._fingerprint(step)
             if self.rules.resume == "outputs":
-                is_complete = bool(made) and len(made) == len(step.outputs)
+                is_complete = bool(fingerprint) and len(fingerprint) == len(step.outputs)
             else:
                 record = records.get(step.name, {})
                 is_complete = (
                     bool(step.outputs)
                     and record.get("command") == _digest(step.command.encode())
-                    and record.get("outputs") == made
+                    and record.get("outputs") == fingerprint
                     and complete.issuperset(step.depends_on)
                 )
             if is_complete:
@@ -292,7 +292,7 @@ class ResumeFigures:
 
 
 def compare_resumed(before: Sequence[Event], resumed: WorkflowRun) -> ResumeFigures:
-    done = {event["step"] for event in before if event["event"] == "step_done"}
+    done_before = {event["step"] for event in before if event["event"] == "step_done"}
     after = resumed.events
     detected = {event["step"] for event in after if event["event"] == "step_detected"}
     skipped = {
@@ -301,11 +301,11 @@ def compare_resumed(before: Sequence[Event], resumed: WorkflowRun) -> ResumeFigu
     started = {event["step"] for event in after if event["event"] == "step_started"}
     is_finished = not resumed.count(StepStatus.FAILED) and not resumed.count(StepStatus.SKIPPED, "dependency")
     return ResumeFigures(
-        len(done),
+        len(done_before),
         len(detected),
         len(skipped),
-        len(done & started),
-        len(skipped - done),
+        len(done_before & started),
+        len(skipped - done_before),
         is_finished,
         resumed.seconds,
     )

@@ -96,11 +96,11 @@ class AlgorithmResults(Finding):
 
     @classmethod
     def read(cls, trials: Sequence[TrialReport]) -> Finding | None:
-        alike: dict[tuple[object, ...], list[AlgorithmSummary]] = {}
+        comparable: dict[tuple[object, ...], list[AlgorithmSummary]] = {}
         for found in summarise_algorithms(trials):
             budget = (found.episodes, found.group_size, found.threshold, found.window)
-            alike.setdefault((found.task, found.is_simulated, *budget), []).append(found)
-        contests = [AlgorithmContest(tuple(of), tuple(compare_pairs(of))) for of in alike.values()]
+            comparable.setdefault((found.task, found.is_simulated, *budget), []).append(found)
+        contests = [AlgorithmContest(tuple(of), tuple(compare_pairs(of))) for of in comparable.values()]
         return cls(tuple(contests)) if contests else None
 
     @classmethod
@@ -138,12 +138,12 @@ class AlgorithmResults(Finding):
         proved = "best" if others and len(behind) == others else "highest, not proven best"
         soonest, _ = contest.find_ahead(by_episodes=True)
         if math.isinf(soonest.needed.value):
-            needed, whose = f"more than {soonest.episodes}", "reached by fewer than half of the seeds"
+            needed, note = f"more than {soonest.episodes}", "reached by fewer than half of the seeds"
         else:
-            needed, whose = episodes_text(soonest), f"{soonest.name}, fewest"
+            needed, note = episodes_text(soonest), f"{soonest.name}, fewest"
         return [
             Tile("final reward", reward_text(first), f"{first.name}: {proved}{mark}"),
-            Tile(f"episodes to {contest.goal}", needed, f"{whose}{mark}"),
+            Tile(f"episodes to {contest.goal}", needed, f"{note}{mark}"),
             Tile("seeds", str(min(len(a.seeds) for a in contest.algorithms)), "for each algorithm"),
         ]
 
@@ -209,7 +209,7 @@ def describe_contest(contest: AlgorithmContest) -> tuple[str, str]:
             f"{first.name} reaches a final reward of {reward_text(first)}.{end}",
             "warn" if unlearnt else "good",
         )
-    alike = [a.name for a in contest.rank()[1:] if a not in behind]
+    tied_names = [a.name for a in contest.rank()[1:] if a not in behind]
     if not behind and any(duel.is_decided for duel in contest.duels):
         return (
             f"{first.name} has the highest final reward, but no proven lead over any other.{end}",
@@ -219,8 +219,8 @@ def describe_contest(contest: AlgorithmContest) -> tuple[str, str]:
         names = and_list([a.name for a in contest.rank()])
         return f"{names} are tied: these seeds show no certain difference in final reward.{end}", "warn"
     worse = and_list([a.name for a in contest.rank() if a in behind])
-    if alike:
-        tied = and_list([first.name, *alike])
+    if tied_names:
+        tied = and_list([first.name, *tied_names])
         return f"{tied} are tied for the highest final reward; {first.name} is ahead of {worse}.{end}", "warn"
     return f"{first.name} is best: its final reward is higher than that of {worse}.{end}", "good"
 
@@ -267,8 +267,10 @@ def _contest_sections(contest: AlgorithmContest, number: int, with_charts: bool)
 def _describe_budget(contest: AlgorithmContest) -> str:
     first = contest.algorithms[0]
     samples = count(first.episodes * first.group_size)
-    made = f"{count(first.episodes)} episodes of {first.group_size} answers: {samples} samples for each seed"
-    return f"{made}; converged at {contest.goal} over {format_count(first.window, 'episode')}"
+    budget_text = (
+        f"{count(first.episodes)} episodes of {first.group_size} answers: {samples} samples for each seed"
+    )
+    return f"{budget_text}; converged at {contest.goal} over {format_count(first.window, 'episode')}"
 
 
 def reward_text(algorithm: AlgorithmSummary) -> str:

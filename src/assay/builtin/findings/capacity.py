@@ -50,10 +50,10 @@ class CapacityResults(LoadResults):
 def _tiles(found: Mapping[str, Any]) -> Iterator[Tile]:
     mark = " (simulated)" if found["simulated"] else ""
     sustained, broken = found["sustained_rate"], found["breaking_rate"]
-    shown = "none" if sustained is None else f"{significant(sustained)}{interval_text(found)}"
+    value = "none" if sustained is None else f"{significant(sustained)}{interval_text(found)}"
     yield Tile(
         "sustained requests per second",
-        shown,
+        value,
         f"{'confirmed' if found['confirmed'] else 'not confirmed'}{mark}",
     )
     if broken is not None:

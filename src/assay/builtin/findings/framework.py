@@ -93,9 +93,9 @@ class FrameworkResults(Finding):
     def read(cls, trials: Sequence[TrialReport]) -> Finding | None:
         found = []
         for trial in trials:
-            made = (e for e in trial.executions if e.phase is Phase.MEASURED and e.status.is_settled)
+            measured = (e for e in trial.executions if e.phase is Phase.MEASURED and e.status.is_settled)
             name = str(trial.stored.trial.params.get("framework", "native"))
-            found.append(FrameworkSummary(name, trial, tuple(made)))
+            found.append(FrameworkSummary(name, trial, tuple(measured)))
         return cls(tuple(found)) if any(framework.executions for framework in found) else None
 
     @classmethod

@@ -99,12 +99,12 @@ class Grades(Finding):
     def sections(self, *, with_charts: bool) -> Sequence[PageSection]:
         counts = Counter(figure.grade for figure in self.graded)
         bad = [f"{figure.trial}: {figure.scale.label}" for figure in self.graded if figure.tone == "bad"]
-        told = ", ".join(f"{number} {grade}" for grade, number in counts.most_common())
+        sentence = ", ".join(f"{number} {grade}" for grade, number in counts.most_common())
         return [
             PageSection(
                 "Grades",
                 [_build_table(self.graded)],
-                finding=f"{told}.",
+                finding=f"{sentence}.",
                 tone="bad" if bad else "",
                 notes=[
                     "A grade is given where the whole 95 % interval lies on one side of every threshold; else it is unsure. "

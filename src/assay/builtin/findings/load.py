@@ -88,16 +88,16 @@ class LoadResults(Finding):
         """The verdict, with what it rests on: of a single load its findings, of several the verdict of each."""
         if not self.loads:
             return None
-        shown = select_last_loads(self.loads)
-        found = [verdicts_of(load.document) for load in shown]
+        loads = select_last_loads(self.loads)
+        found = [verdicts_of(load.document) for load in loads]
         verdict = (
             worst_verdict(found_verdict for verdicts in found for found_verdict in verdicts) or LoadVerdict.OK
         )
         title = _TITLES.get(verdict, verdict.text)
-        is_single = len(shown) == 1
+        is_single = len(loads) == 1
         return PageSection(
             title[0].upper() + title[1:],
-            self._blocks(shown[0]) if is_single else [_verdict_table(shown, self.loads)],
+            self._blocks(loads[0]) if is_single else [_verdict_table(loads, self.loads)],
             tone=verdict.tone,
             chips=[ListItem(other.text, other.tone) for other in found[0] if other is not verdict]
             if is_single
@@ -108,15 +108,15 @@ class LoadResults(Finding):
         """A row for each load, then each of the last ones with its times and charts."""
         if not self.loads:
             return []
-        drawn = select_last_loads(self.loads)
+        loads = select_last_loads(self.loads)
         charts = []
         if with_charts:
             from assay.report.charts.loads import load_charts
 
             charts = [Charts(load_charts(self.loads))]
         parts = [
-            self._one_load(load, place, is_brief=is_brief(place, drawn), with_charts=with_charts)
-            for place, load in enumerate(drawn)
+            self._one_load(load, place, is_brief=is_brief(place, loads), with_charts=with_charts)
+            for place, load in enumerate(loads)
         ]
         return [
             PageSection(
@@ -246,7 +246,7 @@ def _generator_table(document: Mapping[str, Any]) -> Table:
     )
 
 
-def _verdict_table(shown: Sequence[StoredLoad], loads: Sequence[StoredLoad]) -> Table:
+def _verdict_table(listed: Sequence[StoredLoad], loads: Sequence[StoredLoad]) -> Table:
     """A terminal shows what was found of each load instead, and remarks that hold for several once."""
     lines = [
         ListItem(remark.detail, remark.tone, f"{load.label}: {remark.title}")
@@ -255,7 +255,7 @@ def _verdict_table(shown: Sequence[StoredLoad], loads: Sequence[StoredLoad]) -> 
     ]
     remarks = dict.fromkeys(text for load in loads for text in remarks_of(load.document))
     rows = []
-    for load in shown:
+    for load in listed:
         first, *others = verdicts_of(load.document)
         also = ", ".join(verdict.text for verdict in others)
         rows.append((Cell(load.label), Cell(first.text, tone=first.tone), Cell(also)))
@@ -269,12 +269,12 @@ def _verdict_table(shown: Sequence[StoredLoad], loads: Sequence[StoredLoad]) -> 
 
 def server_text(document: Mapping[str, Any]) -> str:
     """Say where the metrics of the server came from, or nothing if none were asked for."""
-    told = document.get("server_metrics")
-    if not told:
+    scrape = document.get("server_metrics")
+    if not scrape:
         return ""
-    software = f" ({told['software']})" if told.get("software") else ""
-    failed = f"; {told['failed']} of {told['scrapes']} could not be read" if told.get("failed") else ""
-    return f"Metrics of the server{software} from {told['url']}, read once a second{failed}."
+    software = f" ({scrape['software']})" if scrape.get("software") else ""
+    failed = f"; {scrape['failed']} of {scrape['scrapes']} could not be read" if scrape.get("failed") else ""
+    return f"Metrics of the server{software} from {scrape['url']}, read once a second{failed}."
 
 
 def _tiles(loads: Sequence[StoredLoad]) -> Iterator[Tile]:

@@ -71,9 +71,9 @@ class ProfileResults(Finding):
             return ()
         profile = self.profiles[0]
         best = profile.opportunities[0] if profile.opportunities else None
-        shown = "none found" if best is None else f"{percent(best.impact)} {best.category}"
+        value = "none found" if best is None else f"{percent(best.impact)} {best.category}"
         return [
-            Tile("largest saving", shown, best.location if best else "by the rules of assay profile"),
+            Tile("largest saving", value, best.location if best else "by the rules of assay profile"),
             Tile("sampled execution", seconds(profile.seconds), f"typical of {profile.executions}"),
         ]
 

@@ -21,8 +21,8 @@ _KINDS = ["computing", "library", "waiting"]
 
 def span_charts(profile: Profile) -> list[Chart]:
     """When each phase was open; none where there is only one."""
-    shown = [phase for phase in profile.phases if phase.starts]
-    if len(shown) < 2:
+    phases = [phase for phase in profile.phases if phase.starts]
+    if len(phases) < 2:
         return []
     scale = scale_for("s", profile.seconds)
     rows = [
@@ -33,7 +33,7 @@ def span_charts(profile: Profile) -> list[Chart]:
             "end": round(end / scale.factor, 6),
             "took": seconds(end - start),
         }
-        for phase in shown
+        for phase in phases
         for start, end in phase.starts
     ]
     lanes = list(dict.fromkeys(str(row["lane"]) for row in rows))

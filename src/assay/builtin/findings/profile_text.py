@@ -90,8 +90,8 @@ def _phase_row(phase: SpanUsage) -> list[Cell]:
 
 def phase_timeline(profile: Profile) -> list[Timeline]:
     """When each phase was open, for the terminal; nothing where there is only one."""
-    shown = [phase for phase in profile.phases if phase.starts]
-    if len(shown) < 2:
+    phases = [phase for phase in profile.phases if phase.starts]
+    if len(phases) < 2:
         return []
     lanes = [
         Lane(
@@ -100,7 +100,7 @@ def phase_timeline(profile: Profile) -> list[Timeline]:
             [Bar(start, end) for start, end in phase.starts],
             seconds(phase.seconds),
         )
-        for phase in shown
+        for phase in phases
     ]
     return [Timeline(lanes, profile.seconds, "when each phase was open")]
 

@@ -167,17 +167,17 @@ def _compare_ends(
 
 
 def _exponent_table(all_series: Sequence[SizeSeries]) -> Table | None:
-    asked = _select_asked(all_series, "analyze_complexity")
+    selected = _select_asked(all_series, "analyze_complexity")
     return _table(
-        asked, "Time grows with n to the power of", _exponent_cell, [series.label for series in asked]
+        selected, "Time grows with n to the power of", _exponent_cell, [series.label for series in selected]
     )
 
 
 def _ratio_table(all_series: Sequence[SizeSeries]) -> Table | None:
-    asked = _select_asked(all_series, "analyze_scalability")
-    smallest, largest = _name_ends(asked)
+    selected = _select_asked(all_series, "analyze_scalability")
+    smallest, largest = _name_ends(selected)
     caption = f"Time {largest}, as a multiple of that {smallest}"
-    return _table(asked, caption, _ratio_cell, _label_with_ends(asked))
+    return _table(selected, caption, _ratio_cell, _label_with_ends(selected))
 
 
 def _select_asked(all_series: Sequence[SizeSeries], wish: str) -> list[SizeSeries]:
@@ -262,8 +262,8 @@ def _sentence(all_series: Sequence[SizeSeries]) -> str:
     known.sort(key=lambda pair: pair[0].slope)
     (least, first), (most, last) = known[0], known[-1]
     if least.high >= most.low:
-        every = "both" if len(known) == 2 else f"all {len(known)}"
-        return f"Query time grows at the same rate in {every} series, within their intervals."
+        subject = "both" if len(known) == 2 else f"all {len(known)}"
+        return f"Query time grows at the same rate in {subject} series, within their intervals."
     return (
         f"Query time grows least for {first} (power {significant(least.slope)}) and most for {last} "
         f"(power {significant(most.slope)})."

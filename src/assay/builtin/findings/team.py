@@ -171,8 +171,8 @@ def _timeline(typical: Round, team: TeamFinding) -> Timeline:
         ("concurrent", typical.concurrent, typical.concurrent_seconds),
     )
     lanes = [
-        Lane(leg, name, list(_bars(stints, name)), seconds(took) if name == names[-1] else "")
-        for leg, stints, took in legs
+        Lane(leg, name, list(_bars(stints, name)), seconds(duration) if name == names[-1] else "")
+        for leg, stints, duration in legs
         for name in names
     ]
     return Timeline(

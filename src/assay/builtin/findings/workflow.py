@@ -124,10 +124,12 @@ class WorkflowResults(Finding):
 
 
 def _attempt_doubt(model: ModelSummary) -> Doubt:
-    tried = model.attempts()
+    numbers = model.attempts()
     words = {"network": "use the network", "outside": "write outside of the working folder"}
-    told = " and ".join(f"{format_count(n, 'step')} tried to {words[kind]}" for kind, n in tried.items())
-    return Doubt("refused_attempt", f"{model.label}: {told}, which the sandbox refused.")
+    attempts = " and ".join(
+        f"{format_count(n, 'step')} tried to {words[kind]}" for kind, n in numbers.items()
+    )
+    return Doubt("refused_attempt", f"{model.label}: {attempts}, which the sandbox refused.")
 
 
 def _duration(model: ModelSummary) -> Any:
@@ -283,5 +285,7 @@ def _number(model: ModelSummary, metric: str) -> str:
 
 
 def _pair(model: ModelSummary, metric: str, of: str) -> str:
-    done, total = model.mean(metric), model.mean(of)
-    return NOTHING if done is None or total is None else f"{significant(done)} of {significant(total)}"
+    achieved, total = model.mean(metric), model.mean(of)
+    return (
+        NOTHING if achieved is None or total is None else f"{significant(achieved)} of {significant(total)}"
+    )

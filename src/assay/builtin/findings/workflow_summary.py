@@ -201,9 +201,9 @@ def _describe_lead_of_kind(models: Sequence[ModelSummary]) -> tuple[str, str]:
     """
     ranked = sorted(models, key=lambda model: -model.success_rate)
     first = ranked[0]
-    shown = f"{first.succeeded} of {format_count(len(first.executions), 'run')}"
+    successes = f"{first.succeeded} of {format_count(len(first.executions), 'run')}"
     if len(models) == 1:
-        return f"{first.label} succeeded in {shown}.", "good" if first.success_rate == 1 else "warn"
+        return f"{first.label} succeeded in {successes}.", "good" if first.success_rate == 1 else "warn"
     names = and_list([model.label for model in ranked])
     if ranked[-1].success_rate == 1:
         return f"Every run of {names} succeeded.", "good"
@@ -213,10 +213,10 @@ def _describe_lead_of_kind(models: Sequence[ModelSummary]) -> tuple[str, str]:
     behind = [other for other, p in zip(ranked[1:], corrected, strict=True) if p < _SIGNIFICANT]
     if not behind:
         return f"With so few runs, the success rates of {names} cannot be distinguished.", "warn"
-    alike = [model.label for model in ranked[1:] if model not in behind]
-    also = f"; {and_list(alike)} cannot be distinguished from it" if alike else ""
+    inseparable = [model.label for model in ranked[1:] if model not in behind]
+    also = f"; {and_list(inseparable)} cannot be distinguished from it" if inseparable else ""
     worse = and_list([model.label for model in behind])
-    return f"{first.label} succeeds most often ({shown}), more often than {worse}{also}.", "good"
+    return f"{first.label} succeeds most often ({successes}), more often than {worse}{also}.", "good"
 
 
 def _compare_success(a: ModelSummary, b: ModelSummary) -> float:

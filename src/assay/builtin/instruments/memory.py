@@ -69,7 +69,7 @@ class _Tracing:
 
 def _top(snapshot: tracemalloc.Snapshot, top_n: int) -> list[dict[str, Any]]:
     subject = snapshot.filter_traces(
-        [tracemalloc.Filter(False, ours) for ours in (tracemalloc.__file__, __file__)]
+        [tracemalloc.Filter(False, path) for path in (tracemalloc.__file__, __file__)]
     )
     return [
         {

@@ -186,7 +186,7 @@ def start_py_spy(
         return None, f"py-spy cannot be started: {error.strerror}"
     _OWN.add(process.pid)
     assert process.stdout is not None
-    said: list[str] = []
+    output: list[str] = []
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if not select.select([process.stdout], [], [], 0.1)[0]:
@@ -196,10 +196,10 @@ def start_py_spy(
             return process, ""
         if not line:
             break
-        said.append(line.strip())
+        output.append(line.strip())
     process.kill()
     process.wait()
-    return None, " ".join(filter(None, said)) or "py-spy said nothing"
+    return None, " ".join(filter(None, output)) or "py-spy said nothing"
 
 
 def main(pid: int, interval: float, trace: str, program: str) -> None:

@@ -53,16 +53,16 @@ class _Files:
     folder: Path
 
     def write(self) -> list[Path]:
-        made = rounds(self.pair)
-        document = [_run(self.pair, pair, number) for number, pair in enumerate(made, 1)]
+        pairs = rounds(self.pair)
+        document = [_run(self.pair, pair, number) for number, pair in enumerate(pairs, 1)]
         pages = {
             f"reports/{side.role}_report_run_{number}.md": run_page(side, execution, number)
-            for number, pair in enumerate(made, 1)
+            for number, pair in enumerate(pairs, 1)
             for side, execution in pair.of(self.pair)
         }
         return [
             self._file("data/metrics.json", strict_json(plain(document), indent=2) + "\n"),
-            self._file("reports/comparison_report.md", comparison_page(self.report, self.pair, made)),
+            self._file("reports/comparison_report.md", comparison_page(self.report, self.pair, pairs)),
             *(self._file(name, page) for name, page in pages.items()),
         ]
 

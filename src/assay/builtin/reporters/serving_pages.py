@@ -41,7 +41,7 @@ def run_page(side: Side, execution: Execution, number: int) -> str:
     return _page(parts)
 
 
-def comparison_page(report: Report, pair: Pair, made: Sequence[PairedExecutions]) -> str:
+def comparison_page(report: Report, pair: Pair, pairs: Sequence[PairedExecutions]) -> str:
     """The baseline against the other point, as far as the figures tell them apart."""
     compared = _compare_pair(report, pair)
     names = {side.trial.name for side in pair.sides}
@@ -50,7 +50,7 @@ def comparison_page(report: Report, pair: Pair, made: Sequence[PairedExecutions]
         f"# {text(pair.reference.trial.name)}"
         + (f" against {text(pair.candidate.trial.name)}" if pair.candidate else ""),
         *(f"**{side.role.capitalize()}**: {_describe_side(side)}" for side in pair.sides),
-        _runs(pair, made),
+        _runs(pair, pairs),
         "\n".join(f"> ⚠ {text(doubt)}  " for doubt in doubts),
         "## Conclusion\n\n" + "\n".join(f"- {line}" for line in conclusions(report, pair, compared)),
         _estimates(pair),
@@ -76,13 +76,13 @@ def _format_list(title: str, lines: Sequence[str]) -> str:
     return f"## {title}\n\n" + "\n".join(f"- {text(line)}" for line in lines) if lines else ""
 
 
-def _runs(pair: Pair, made: Sequence[PairedExecutions]) -> str:
-    both = [entry for round_ in made for entry in round_.of(pair)]
+def _runs(pair: Pair, pairs: Sequence[PairedExecutions]) -> str:
+    entries = [entry for round_ in pairs for entry in round_.of(pair)]
     counts = []
     for side in pair.sides:
-        statuses = [execution.status for of_side, execution in both if of_side is side]
+        statuses = [execution.status for of_side, execution in entries if of_side is side]
         counts.append(f"{side.role} {statuses.count(Status.OK)} of {len(statuses)} ok")
-    return f"{len(made)} runs: {', '.join(counts)}."
+    return f"{len(pairs)} runs: {', '.join(counts)}."
 
 
 def _compare_pair(report: Report, pair: Pair) -> tuple[Comparison, ...]:
@@ -140,8 +140,8 @@ def _together(verdicts: Sequence[Verdict]) -> str:
 
 
 def _estimates(pair: Pair) -> str:
-    shown = {estimate.metric.name: None for side in pair.sides for estimate in side.trial.estimates}
-    rows = [(text(name), *(cell for side in pair.sides for cell in _cells(side, name))) for name in shown]
+    names = {estimate.metric.name: None for side in pair.sides for estimate in side.trial.estimates}
+    rows = [(text(name), *(cell for side in pair.sides for cell in _cells(side, name))) for name in names]
     heads = (
         "Metric",
         *(f"{side.role}: {what}" for side in pair.sides for what in ("median", "CV", "n / units")),

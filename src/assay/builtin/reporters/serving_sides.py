@@ -45,13 +45,13 @@ class Side:
 
     def options(self) -> dict[str, Any]:
         """Return the options in effect as the server reports them, and as requested where it does not."""
-        told = {
+        applied = {
             name: value for name, value in self.trial.applied.items() if name in OPTIONS and value is not None
         }
         return {
-            name: told.get(name, self.find_requested_options().get(name))
+            name: applied.get(name, self.find_requested_options().get(name))
             for name in OPTIONS
-            if name in {**told, **self.find_requested_options()}
+            if name in {**applied, **self.find_requested_options()}
         }
 
     def untold(self) -> list[str]:
@@ -119,8 +119,8 @@ class PairedExecutions:
 
     @property
     def is_whole(self) -> bool:
-        both = (self.reference, self.candidate)
-        return all(execution is not None and execution.status is Status.OK for execution in both)
+        executions = (self.reference, self.candidate)
+        return all(execution is not None and execution.status is Status.OK for execution in executions)
 
     def of(self, pair: Pair) -> list[tuple[Side, Execution]]:
         found = zip(pair.sides, (self.reference, self.candidate), strict=False)

@@ -62,40 +62,42 @@ class ConcurrentRequests:
         are probes.
         """
         # Levels that are climbed are the scenario itself; those of the search are probes, which count in no total.
-        done = self._climb_levels(bench)
-        asked = self._levels(bench)
-        levels = asked[: len(done)]
-        search = _LevelSearch(self, bench, dict(zip(levels, done, strict=True)))
+        stretches = self._climb_levels(bench)
+        requested = self._levels(bench)
+        levels = requested[: len(stretches)]
+        search = _LevelSearch(self, bench, dict(zip(levels, stretches, strict=True)))
         sustained, breach = search.run()
         # A probe breaks at a moment of its own; on the time axis of the scenario it stands where the levels above it began.
         if breach is not None:
             above = [
-                at for level, at in zip(levels, compute_begins(done), strict=True) if level >= breach.load
+                at
+                for level, at in zip(levels, compute_begins(stretches), strict=True)
+                if level >= breach.load
             ]
             breach = replace(breach, at=min(above, default=breach.at))
-        shown = search.tried.get(sustained, done[0])
+        sustained_stretch = search.tried.get(sustained, stretches[0])
         return build_finding(
             self,
             bench,
-            done,
-            HandledLoad(float(asked[-1]), float(sustained), "at a time"),
+            stretches,
+            HandledLoad(float(requested[-1]), float(sustained), "at a time"),
             breach,
-            lasted=self.seconds * len(done),
-            shown=shown,
+            lasted=self.seconds * len(stretches),
+            shown=sustained_stretch,
             recovery=watch_recovery(bench, self.recovery_seconds),
             probes=search.probes,
             points=[
                 build_load_point(level, stretch, is_broken=is_broken(stretch), is_probe=level not in levels)
                 for level, stretch in search.tried.items()
             ],
-            bands=build_step_bands([f"{level} at a time" for level in levels], done),
+            bands=build_step_bands([f"{level} at a time" for level in levels], stretches),
             judgements=[
-                speedup(levels, done),
-                knee(levels, done),
-                *fair(levels, done),
-                *quality_by_level(levels, done),
+                speedup(levels, stretches),
+                knee(levels, stretches),
+                *fair(levels, stretches),
+                *quality_by_level(levels, stretches),
             ],
-            pressed=next((stretch.scored for stretch in reversed(done) if stretch.scored), None),
+            pressed=next((stretch.scored for stretch in reversed(stretches) if stretch.scored), None),
         )
 
     def _levels(self, bench: Bench) -> tuple[int, ...]:
@@ -105,14 +107,14 @@ class ConcurrentRequests:
 
     def _climb_levels(self, bench: Bench) -> list[Stretch]:
         """One load for each level, until `_HOPELESS` in a row broke."""
-        done: list[Stretch] = []
+        stretches: list[Stretch] = []
         # One that breaks may be followed by one that holds, so two in a row are needed to end the climb.
         for level in self._levels(bench):
-            done.append(self.put(bench, level))
-            last = done[-_HOPELESS:]
+            stretches.append(self.put(bench, level))
+            last = stretches[-_HOPELESS:]
             if len(last) == _HOPELESS and all(is_broken(stretch) for stretch in last):
                 break
-        return done
+        return stretches
 
     def put(self, bench: Bench, level: int) -> Stretch:
         """One closed loop at this level, for the usual time."""
@@ -162,10 +164,10 @@ class _LevelSearch:
         return not is_broken(self.tried[level])
 
 
-def speedup(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
+def speedup(levels: Sequence[int], stretches: Sequence[Stretch]) -> ScenarioJudgement:
     """Throughput at each level ÷ that of one at a time."""
     # Against what was measured at one at a time, even where that broke: it is the only fixed point that every agent has.
-    rates = [stretch.result.throughput.value for stretch in done]
+    rates = [stretch.result.throughput.value for stretch in stretches]
     curve = ", ".join(
         f"{level} at a time {significant(rate / rates[0])} ×"
         for level, rate in zip(levels, rates, strict=True)
@@ -177,44 +179,46 @@ def speedup(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement
     )
 
 
-def knee(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
+def knee(levels: Sequence[int], stretches: Sequence[Stretch]) -> ScenarioJudgement:
     """The first level with nine tenths of the most answers that any brought that held: beyond it hardly anything is gained."""
-    held = [place for place, stretch in enumerate(done) if not is_broken(stretch)] or range(len(done))
-    levels, done = [levels[place] for place in held], [done[place] for place in held]
-    rates = [stretch.result.throughput.value for stretch in done]
+    held = [place for place, stretch in enumerate(stretches) if not is_broken(stretch)] or range(
+        len(stretches)
+    )
+    levels, stretches = [levels[place] for place in held], [stretches[place] for place in held]
+    rates = [stretch.result.throughput.value for stretch in stretches]
     place = next(place for place, rate in enumerate(rates) if rate >= _NEARLY_ALL * max(rates))
     # The highest level tried may not be the knee: with more, throughput might have gone on growing.
     found, rate = levels[place], rates[place]
-    told = f"Throughput grows up to {found} at a time ({significant(rate)} answers/s)"
+    text = f"Throughput grows up to {found} at a time ({significant(rate)} answers/s)"
     beyond = "" if found != levels[-1] else ", the highest level tried"
-    return ScenarioJudgement("knee", told + beyond, float(found), unit="at a time")
+    return ScenarioJudgement("knee", text + beyond, float(found), unit="at a time")
 
 
-def quality_by_level(levels: Sequence[int], done: Sequence[Stretch]) -> list[ScenarioJudgement]:
+def quality_by_level(levels: Sequence[int], stretches: Sequence[Stretch]) -> list[ScenarioJudgement]:
     """Mean score of the answers at each level that has any."""
     # By case first: a level with more answers to easy cases would look better than it is.
     means = [
         (level, average_by_case((answer.case, answer.value) for answer in stretch.scored))
-        for level, stretch in zip(levels, done, strict=True)
+        for level, stretch in zip(levels, stretches, strict=True)
     ]
-    told = [(level, fmean(by_case.values())) for level, by_case in means if by_case]
-    if len(told) < 2:
+    scores = [(level, fmean(by_case.values())) for level, by_case in means if by_case]
+    if len(scores) < 2:
         return []
-    curve = ", ".join(f"{level} at a time {significant(score)}" for level, score in told)
-    return [ScenarioJudgement("quality_by_level", f"Scores of the answers: {curve}", told[-1][1])]
+    curve = ", ".join(f"{level} at a time {significant(score)}" for level, score in scores)
+    return [ScenarioJudgement("quality_by_level", f"Scores of the answers: {curve}", scores[-1][1])]
 
 
-def fair(levels: Sequence[int], done: Sequence[Stretch]) -> list[ScenarioJudgement]:
+def fair(levels: Sequence[int], stretches: Sequence[Stretch]) -> list[ScenarioJudgement]:
     """At the highest level at which each had enough turns to tell, and hardly any failed: who fails gets fewer answers, and that is
     another fault."""
-    told = [
+    indices = [
         (level, stretch.fairness)
-        for level, stretch in zip(levels, done, strict=True)
+        for level, stretch in zip(levels, stretches, strict=True)
         if stretch.fairness is not None and stretch.error_rate <= _FEW_ERRORS
     ]
-    if not told:
+    if not indices:
         return []
-    level, index = told[-1]
+    level, index = indices[-1]
     assert index is not None
     text = f"Jain's fairness index over {level} callers is {significant(index)} (1: all got equally many answers)"
     return [ScenarioJudgement("fairness", text, index, is_fine=index >= _FAIR, is_criterion=True)]

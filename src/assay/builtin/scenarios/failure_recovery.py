@@ -69,7 +69,7 @@ class FailureRecovery:
     def run(self, bench: Bench) -> ScenarioFinding:
         return self._run_kills(bench) if bench.subject.is_command else self._cut_off(bench)
 
-    def _patience(self, bench: Bench) -> float:
+    def _compute_timeout(self, bench: Bench) -> float:
         """A request that was swallowed has to fail some day, or nobody would know; one that waits for a program to start has
         time for that."""
         start = _SECONDS_TO_START if bench.subject.is_command else 0.0
@@ -82,7 +82,7 @@ class FailureRecovery:
         """
         # At a high rate seconds of a stall would leave thousands of requests hanging, which tell no more than dozens.
         rate = min(bench.base, self.most_per_second)
-        at_once = max(64, int(2 * rate * self._patience(bench)))
+        at_once = max(64, int(2 * rate * self._compute_timeout(bench)))
         return Load(Arrivals.CONSTANT, concurrency=at_once, stages=((length, rate, rate),), seconds=length)
 
     def _run_kills(self, bench: Bench) -> ScenarioFinding:
@@ -94,16 +94,17 @@ class FailureRecovery:
         # An objective that was derived from calm would be broken by the kill itself; the user's own are held.
         objectives = () if bench.is_derived else bench.objectives
         load = self._load(bench, lasted)
-        patience = self._patience(bench)
-        stretch = bench.put(load, during=killing, objectives=objectives, grace=patience, limit=patience)
+        timeout = self._compute_timeout(bench)
+        stretch = bench.put(load, during=killing, objectives=objectives, grace=timeout, limit=timeout)
         # A kill happens when a process is there, so its real moment is known only afterwards.
-        took = [next((end - at for end in stretch.ends if end > at), None) for at in killing.done]
-        judgements = [_first_success("the agent was killed", took), lost(stretch, bench)]
+        recovery_times = [next((end - at for end in stretch.ends if end > at), None) for at in killing.done]
+        judgements = [_first_success("the agent was killed", recovery_times), lost(stretch, bench)]
         bands = [
-            Band(at, at + max(0.05, took[place] or 0.0), "killed") for place, at in enumerate(killing.done)
+            Band(at, at + max(0.05, recovery_times[place] or 0.0), "killed")
+            for place, at in enumerate(killing.done)
         ]
         return self._finding(
-            bench, [stretch], took, lasted, judgements, "kills", stretch.offered, bands=bands
+            bench, [stretch], recovery_times, lasted, judgements, "kills", stretch.offered, bands=bands
         )
 
     def _cut_off(self, bench: Bench) -> ScenarioFinding:
@@ -125,33 +126,33 @@ class FailureRecovery:
         prompts = subject.number_prompts(int(lasted * (load.offered or 1)) + 1)
         with subject.proxy_before(upstream) as proxy:
             if subject.use is None:
-                asked = subject.loaded(prompts if subject.takes_input else (), via=proxy.url, is_own=True)
+                prepared = subject.loaded(prompts if subject.takes_input else (), via=proxy.url, is_own=True)
             else:
                 use = subject.with_upstream_at(proxy.url)
-                asked = subject.through_its_own_code(prompts, use, is_own=True)
+                prepared = subject.through_its_own_code(prompts, use, is_own=True)
             switching = _Switching(proxy, timetable)
-            patience = self._patience(bench)
+            timeout = self._compute_timeout(bench)
             stretch = bench.put(
-                load, asked=asked, during=switching, objectives=objectives, grace=patience, limit=patience
+                load, asked=prepared, during=switching, objectives=objectives, grace=timeout, limit=timeout
             )
             traffic = proxy.traffic()
-        took = measure_recoveries(traffic)
+        recovery_times = measure_recoveries(traffic)
         # A bare server can do nothing about our faults. An agent in front of one can: it is expected to try again.
         offered, warnings = stretch.offered, []
         if subject.use is None:
-            ours = count_injected_failures(traffic, stretch, bounds_of(objectives))
-            offered -= ours
+            injected = count_injected_failures(traffic, stretch, bounds_of(objectives))
+            offered -= injected
             warnings = [
-                f"Not counted against the server: {format_count(ours, 'request')} that our own faults ended or delayed."
+                f"Not counted against the server: {format_count(injected, 'request')} that our own faults ended or delayed."
             ]
         imposed = [change.fault.kind for change in traffic.changes if change.fault != NOTHING]
         known = [
             (time_taken, kind)
-            for time_taken, kind in zip(took, imposed, strict=False)
+            for time_taken, kind in zip(recovery_times, imposed, strict=False)
             if time_taken is not None
         ]
         worst = f", longest after {_NAMES.get(max(known)[1], 'the last')}" if known else ""
-        judgements = [_first_success("the fault had ended", took, worst)]
+        judgements = [_first_success("the fault had ended", recovery_times, worst)]
         if subject.use is not None:
             judgements += [
                 lost(stretch, bench),
@@ -161,7 +162,9 @@ class FailureRecovery:
             Band(at, end, _NAMES[fault.kind])
             for (at, fault), (end, _) in zip(timetable[::2], timetable[1::2], strict=True)
         ]
-        return self._finding(bench, [stretch], took, lasted, judgements, "faults", offered, warnings, bands)
+        return self._finding(
+            bench, [stretch], recovery_times, lasted, judgements, "faults", offered, warnings, bands
+        )
 
     def timetable(self) -> list[tuple[float, Fault]]:
         """When each fault begins and when it ends; between them, and at either end, there is calm."""
@@ -176,7 +179,7 @@ class FailureRecovery:
         self,
         bench: Bench,
         stretches: Sequence[Stretch],
-        took: Sequence[float | None],
+        recovery_times: Sequence[float | None],
         lasted: float,
         judgements: Sequence[ScenarioJudgement],
         unit: str,
@@ -185,19 +188,21 @@ class FailureRecovery:
         bands: Sequence[Band] = (),
     ) -> ScenarioFinding:
         """The finding from the recovery times: each fault that was followed by an answer counts as sustained load."""
-        back = [seconds_down for seconds_down in took if seconds_down is not None]
+        back = [seconds_down for seconds_down in recovery_times if seconds_down is not None]
         breach = None
-        if len(back) < len(took):
-            why = f"after {count(len(took) - len(back))} of {count(len(took))} {unit} the agent answered nothing more"
+        if len(back) < len(recovery_times):
+            why = f"after {count(len(recovery_times) - len(back))} of {count(len(recovery_times))} {unit} the agent answered nothing more"
             breach = Breach(self.seconds, float(len(back) + 1), unit, "errors", why)
         # Where it did not come back after every fault, the time until it did is unknown and at least the whole scenario.
-        worst = max(back, default=None) if len(back) == len(took) else lasted
-        recovery = Recovery(worst, is_seen=len(back) == len(took), is_dead=not back and bool(took))
+        worst = max(back, default=None) if len(back) == len(recovery_times) else lasted
+        recovery = Recovery(
+            worst, is_seen=len(back) == len(recovery_times), is_dead=not back and bool(recovery_times)
+        )
         found = build_finding(
             self,
             bench,
             stretches,
-            HandledLoad(float(len(took)), float(len(back)), unit),
+            HandledLoad(float(len(recovery_times)), float(len(back)), unit),
             breach,
             lasted=lasted,
             recovery=recovery,
@@ -258,18 +263,24 @@ def measure_recoveries(traffic: Traffic) -> list[float | None]:
             continue
         # An answer that came only after the next fault had begun may have been sent before it: it shows no recovery.
         later = [other.at for other in traffic.changes if other.at > change.at]
-        took = traffic.first_success_after(change.at)
-        recoveries.append(None if took is None or (later and change.at + took > later[0]) else took)
+        recovery_seconds = traffic.first_success_after(change.at)
+        recoveries.append(
+            None
+            if recovery_seconds is None or (later and change.at + recovery_seconds > later[0])
+            else recovery_seconds
+        )
     return recoveries
 
 
-def _first_success(since: str, took: Sequence[float | None], worst: str = "") -> ScenarioJudgement:
+def _first_success(since: str, recovery_times: Sequence[float | None], worst: str = "") -> ScenarioJudgement:
     """The longest time to the first answer after a fault; not fine where it did not come back after each of them."""
-    known = [seconds_down for seconds_down in took if seconds_down is not None]
+    known = [seconds_down for seconds_down in recovery_times if seconds_down is not None]
     if not known:
         return ScenarioJudgement("first_success", f"The agent answered nothing after {since}", is_fine=False)
-    text = f"The first answer came at most {seconds(max(known))} after {since} ({format_count(len(took), 'time')}){worst}"
-    return ScenarioJudgement("first_success", text, max(known), unit="s", is_fine=len(known) == len(took))
+    text = f"The first answer came at most {seconds(max(known))} after {since} ({format_count(len(recovery_times), 'time')}){worst}"
+    return ScenarioJudgement(
+        "first_success", text, max(known), unit="s", is_fine=len(known) == len(recovery_times)
+    )
 
 
 def lost(stretch: Stretch, bench: Bench | None = None) -> ScenarioJudgement:
@@ -301,9 +312,9 @@ def count_injected_failures(traffic: Traffic, stretch: Stretch, bounds: Bounds) 
     to be answered in time, or were cut off when we left."""
     # No more than failed at all: a request may be counted by the proxy and by us, and one that we disturbed may have succeeded.
     slow = traffic.while_imposed(FaultKind.SLOW)
-    ours = sum(_is_ours(passage, slow, bounds) for passage in traffic.passages)
-    ours += traffic.unread + stretch.errors.get("refused", 0)
-    return min(ours, max(0, stretch.offered - stretch.punctual))
+    injected = sum(_is_ours(passage, slow, bounds) for passage in traffic.passages)
+    injected += traffic.unread + stretch.errors.get("refused", 0)
+    return min(injected, max(0, stretch.offered - stretch.punctual))
 
 
 def _is_ours(passage: Passage, slow: Sequence[tuple[float, float]], bounds: Bounds) -> bool:

@@ -49,8 +49,8 @@ class HighLoad:
 
     def run(self, bench: Bench) -> ScenarioFinding:
         # What this machine can put on may be less; `plan_pressure` says so in a warning, and the finding is about that rate.
-        meant = bench.base * self.times if bench.base > 0 else self.rate
-        pressed = plan_pressure(bench, meant, self.concurrency)
+        target_rate = bench.base * self.times if bench.base > 0 else self.rate
+        pressed = plan_pressure(bench, target_rate, self.concurrency)
         rate = pressed.rate
         # Evenly spaced: by chance a random timetable would be harder at some moments than ten times the base.
         load = Load(

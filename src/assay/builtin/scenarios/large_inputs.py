@@ -74,7 +74,7 @@ class LargeInputs:
             if not tries[-1].first.completed:
                 break
         # Of a size that was asked twice only the first load counts in the totals; the second is a probe.
-        done = [attempt.first for attempt in tries]
+        stretches = [attempt.first for attempt in tries]
         probes = self._bisect(bench, tries, objectives)
         # In the order of their sizes, whether they were steps or probes: so the first refused is the smallest.
         known = sorted((*tries, *probes), key=lambda attempt: attempt.size)
@@ -83,19 +83,19 @@ class LargeInputs:
         return build_finding(
             self,
             bench,
-            done,
+            stretches,
             HandledLoad(float(self.sizes[-1]), float(max(held, default=0)), "bytes"),
-            first_refused(known, objectives, max(held, default=0)) or find_calm_breach(done),
-            lasted=compute_scenario_time(done, self.recovery_seconds),
-            shown=next((stretch for stretch in reversed(done) if stretch.completed), done[-1]),
+            first_refused(known, objectives, max(held, default=0)) or find_calm_breach(stretches),
+            lasted=compute_scenario_time(stretches, self.recovery_seconds),
+            shown=next((stretch for stretch in reversed(stretches) if stretch.completed), stretches[-1]),
             recovery=watch_recovery(bench, self.recovery_seconds),
             judgements=[*growth(known), largest(accepted, self.sizes), *refusal(known)],
-            unasked=self.each * (len(self.sizes) - len(done)),
+            unasked=self.each * (len(self.sizes) - len(stretches)),
             probes=[
                 stretch
                 for attempt in (*tries, *probes)
                 for stretch in attempt.stretches
-                if stretch not in done
+                if stretch not in stretches
             ],
             points=[
                 build_load_point(
@@ -106,7 +106,7 @@ class LargeInputs:
                 )
                 for attempt in known
             ],
-            bands=build_step_bands([size(attempt.size) for attempt in tries], done),
+            bands=build_step_bands([size(attempt.size) for attempt in tries], stretches),
         )
 
     def _try_size(self, bench: Bench, length: int, objectives: Sequence[Objective]) -> Try:
@@ -175,9 +175,12 @@ def growth(known: Sequence[Try]) -> list[ScenarioJudgement]:
     """The slope of log latency over log size; a fault only where even its lower bound is above `_FASTER_THAN_INPUT`."""
     # Of accepted sizes only: a refusal is quick, whatever the size.
     points = [
-        (attempt.size, took) for attempt in known if attempt.is_accepted for took in attempt.first.latencies
+        (attempt.size, latency)
+        for attempt in known
+        if attempt.is_accepted
+        for latency in attempt.first.latencies
     ]
-    line = growth_exponent([length for length, _ in points], [took for _, took in points])
+    line = growth_exponent([length for length, _ in points], [latency for _, latency in points])
     if line is None:
         return []
     text = f"Latency grows with the size to the power of {significant(line.slope)}"

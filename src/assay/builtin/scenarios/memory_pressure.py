@@ -97,16 +97,16 @@ class MemoryPressure:
             use = bench.subject.use
             assert use is not None  # of a command
             use = replace(use, options=bound_options(use.options, int(left * free.most)))
-            asked, program = bench.subject.through_its_own_code(use=use), _Program()
-            stretch = bench.put(load, asked=asked, during=program.look, objectives=objectives)
+            prepared, program = bench.subject.through_its_own_code(use=use), _Program()
+            stretch = bench.put(load, asked=prepared, during=program.look, objectives=objectives)
             return _Step(left, stretch, _is_held(bench, stretch, objectives), program)
 
         # All steps are tried, also after one that failed: a program that crashes once may work with less by chance.
-        done = [try_memory(left) for left in self.steps]
-        worked = min((step.load for step in done if step.is_held), default=None)
+        steps = [try_memory(left) for left in self.steps]
+        worked = min((step.load for step in steps if step.is_held), default=None)
         probes: list[_Step] = []
         if worked is not None:
-            below = max((step.load for step in done if step.load < worked), default=worked)
+            below = max((step.load for step in steps if step.load < worked), default=worked)
             # Halved in pressure, the inverse of memory: the search goes from what holds to larger loads.
             _, probes = probe_between(
                 1 / worked,
@@ -116,19 +116,21 @@ class MemoryPressure:
                 self.halvings,
                 is_whole=False,
             )
-        known = sorted((*done, *probes), key=lambda step: -step.load)
+        known = sorted((*steps, *probes), key=lambda step: -step.load)
         smallest = min((step.load for step in known if step.is_held), default=None)
         broken = _find_broken(known, smallest)
         return build_finding(
             self,
             bench,
-            [step.stretch for step in done],
+            [step.stretch for step in steps],
             HandledLoad(1 / self.steps[-1], 1 / smallest if smallest else 0.0, PRESSURE),
-            self._too_little(broken, done, free.most)
+            self._too_little(broken, steps, free.most)
             if broken is not None
-            else find_calm_breach([step.stretch for step in done]),
-            lasted=self.seconds * len(done),
-            shown=next((step.stretch for step in reversed(done) if step.stretch.completed), done[-1].stretch),
+            else find_calm_breach([step.stretch for step in steps]),
+            lasted=self.seconds * len(steps),
+            shown=next(
+                (step.stretch for step in reversed(steps) if step.stretch.completed), steps[-1].stretch
+            ),
             recovery=watch_recovery(bench, self.recovery_seconds),
             judgements=[_judge_smallest(smallest, free.most), *_judge_crashes(bench, broken)],
             probes=[step.stretch for step in probes],
@@ -139,17 +141,17 @@ class MemoryPressure:
                 for step in known
             ],
             bands=build_step_bands(
-                [size(step.load * free.most) for step in done], [step.stretch for step in done]
+                [size(step.load * free.most) for step in steps], [step.stretch for step in steps]
             ),
         )
 
-    def _too_little(self, broken: _Step, done: Sequence[_Step], working_set: int) -> Breach:
+    def _too_little(self, broken: _Step, steps: Sequence[_Step], working_set: int) -> Breach:
         """The breach, at the time when the regular steps came to that little memory: probes have no place on the time axis."""
         left = size(broken.load * working_set)
         cause, why = _broken_by(
             broken.stretch, f"{percent(broken.stretch.error_rate)} of the requests failed"
         )
-        before = sum(step.load > broken.load for step in done)
+        before = sum(step.load > broken.load for step in steps)
         why = f"with {left} of memory {why}"
         return Breach(before * self.seconds, 1 / broken.load, PRESSURE, cause, why)
 
@@ -172,40 +174,40 @@ class MemoryPressure:
             stretch = bench.put(load, prompts=[prompt], objectives=objectives)
             return _Step(tokens, stretch, _is_held(bench, stretch, objectives), held=_memory(bench))
 
-        done: list[_Step] = []
+        steps: list[_Step] = []
         # Upwards, and not on after nothing was answered: a server that is out of memory takes long to fail.
         for tokens in self.contexts:
-            done.append(try_context(tokens))
-            if not done[-1].stretch.completed:
+            steps.append(try_context(tokens))
+            if not steps[-1].stretch.completed:
                 break
-        held = max((step.load for step in done if step.is_held), default=0.0)
-        above = [step.load for step in done if step.load > held]
+        held = max((step.load for step in steps if step.is_held), default=0.0)
+        above = [step.load for step in steps if step.load > held]
         probes: list[_Step] = []
         if above:
             found, probes = probe_between(
                 held, min(above), try_context, lambda step: step.is_held, self.halvings
             )
             held = found.held
-        known = sorted((*done, *probes), key=lambda step: step.load)
+        known = sorted((*steps, *probes), key=lambda step: step.load)
         broken = next((step for step in known if step.load > held), None)
-        stretches = [step.stretch for step in done]
+        stretches = [step.stretch for step in steps]
         return build_finding(
             self,
             bench,
             stretches,
             HandledLoad(float(self.contexts[-1]), float(held), "tokens"),
-            find_calm_breach(stretches) if broken is None else _describe_long_context(broken, done),
+            find_calm_breach(stretches) if broken is None else _describe_long_context(broken, steps),
             lasted=compute_scenario_time(stretches, self.recovery_seconds),
             shown=next((stretch for stretch in reversed(stretches) if stretch.completed), stretches[-1]),
             recovery=watch_recovery(bench, self.recovery_seconds),
-            judgements=[*_per_context(before, [step.held for step in done]), *_judge_refusals(broken)],
-            unasked=self.each * (len(self.contexts) - len(done)),
+            judgements=[*_per_context(before, [step.held for step in steps]), *_judge_refusals(broken)],
+            unasked=self.each * (len(self.contexts) - len(steps)),
             probes=[step.stretch for step in probes],
             points=[
                 build_load_point(step.load, step.stretch, is_broken=not step.is_held, is_probe=step in probes)
                 for step in known
             ],
-            bands=build_step_bands([f"{count(int(step.load))} tokens" for step in done], stretches),
+            bands=build_step_bands([f"{count(int(step.load))} tokens" for step in steps], stretches),
         )
 
 
@@ -244,11 +246,11 @@ def _is_held(bench: Bench, stretch: Stretch, objectives: Sequence[Objective]) ->
     return is_answered(bench, [stretch]) and (breach is None or breach.is_in_calm)
 
 
-def _describe_long_context(broken: _Step, done: Sequence[_Step]) -> Breach:
+def _describe_long_context(broken: _Step, steps: Sequence[_Step]) -> Breach:
     """The breach of a context that is too long, at the time when its step would have begun."""
     failed = f"{percent(broken.stretch.error_rate)} of the requests failed (mostly {find_frequent_error(broken.stretch)})"
     cause, why = _broken_by(broken.stretch, failed)
-    at = sum(step.stretch.result.duration for step in done if step.load < broken.load)
+    at = sum(step.stretch.result.duration for step in steps if step.load < broken.load)
     return Breach(at, float(broken.load), "tokens", cause, why)
 
 

@@ -88,11 +88,13 @@ class RateLimiting:
             proxy.impose(Fault.rate_limited(self.share, self.retry_after))
             lifting = _Lifting(proxy, self.seconds)
             prompts = subject.number_prompts(int(self.seconds * rate) + 1)
-            asked = subject.through_its_own_code(prompts, subject.with_upstream_at(proxy.url), is_own=True)
-            stretch = bench.put(load, asked=asked, during=lifting, objectives=objectives, grace=self.patience)
+            prepared = subject.through_its_own_code(prompts, subject.with_upstream_at(proxy.url), is_own=True)
+            stretch = bench.put(
+                load, asked=prepared, during=lifting, objectives=objectives, grace=self.patience
+            )
             traffic = proxy.traffic()
         # With objectives of the user's own only what is in time counts as done; retries take theirs.
-        done = stretch.punctual if objectives else stretch.completed
+        handled = stretch.punctual if objectives else stretch.completed
         lost = max(0, stretch.offered - stretch.completed)
         is_as_in_calm = fails_as_in_calm(bench, lost, stretch.offered)
         breach = find_late_breach(stretch, objectives)
@@ -103,7 +105,7 @@ class RateLimiting:
             self,
             bench,
             [stretch],
-            HandledLoad(float(stretch.offered), float(done), "requests"),
+            HandledLoad(float(stretch.offered), float(handled), "requests"),
             breach,
             lasted=self.seconds,
             recovery=_recovery(traffic, lifting.lifted, stretch, self.retry_after),
@@ -166,13 +168,13 @@ def judge_completion(stretch: Stretch, is_as_in_calm: bool = False) -> ScenarioJ
 def storm(traffic: Traffic, stretch: Stretch, share: float) -> ScenarioJudgement:
     """Where a share p is refused at random, each request needs 1 / (1 − p) calls on average, and of a few requests by chance
     more: three standard deviations of that are no storm."""
-    asked = max(1, stretch.offered)
+    requests = max(1, stretch.offered)
     # The number of calls until one passes is geometric: its mean is 1 / (1 − p) and its variance p / (1 − p)².
-    sent = traffic.compute_retry_amplification(asked)
+    sent = traffic.compute_retry_amplification(requests)
     needed = 1 / (1 - share) if share < 1 else float("inf")
-    chance = 3 * math.sqrt(share / asked) / (1 - share) if share < 1 else 0.0
-    told = (
+    chance = 3 * math.sqrt(share / requests) / (1 - share) if share < 1 else 0.0
+    text = (
         f"{significant(sent)} calls were made for each request; {significant(needed)} are needed on average"
     )
     is_fine = sent <= max(_STORM * needed, needed + chance)
-    return ScenarioJudgement("storm", told, sent, is_fine=is_fine, is_criterion=True)
+    return ScenarioJudgement("storm", text, sent, is_fine=is_fine, is_criterion=True)

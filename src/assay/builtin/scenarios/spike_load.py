@@ -58,11 +58,13 @@ class SpikeLoad:
         load = Load(Arrivals.CONSTANT, concurrency=pressed.in_flight, stages=stages, seconds=lasted)
         stretch = bench.put(load)
         ends = self.before + self.spike
-        took, is_seen = find_recovery_time(stretch.result.moments, ends, bench.calm, bench.calm_errors)
+        recovery_seconds, is_seen = find_recovery_time(
+            stretch.result.moments, ends, bench.calm, bench.calm_errors
+        )
         # An agent that answers nothing more after the spike has not recovered slowly: it is dead.
         later = [moment for moment in stretch.result.moments if moment.begin >= ends]
         recovery = Recovery(
-            took, is_seen, is_dead=bool(later) and not any(moment.completed for moment in later)
+            recovery_seconds, is_seen, is_dead=bool(later) and not any(moment.completed for moment in later)
         )
         return build_finding(
             self,
@@ -72,7 +74,7 @@ class SpikeLoad:
             stretch.breach,
             lasted=lasted,
             recovery=recovery,
-            judgements=[self._errors(bench, stretch.result.moments), _back(took, is_seen)],
+            judgements=[self._errors(bench, stretch.result.moments), _back(recovery_seconds, is_seen)],
             warnings=pressed.warnings,
             bands=[Band(self.before, ends, "spike")],
             # Scores under pressure are those of requests that were due in the spike, whenever they were answered.
@@ -92,12 +94,12 @@ class SpikeLoad:
         return ScenarioJudgement("spike_errors", text, share, low, high, "share", is_fine)
 
 
-def _back(took: float, is_seen: bool) -> ScenarioJudgement:
+def _back(recovery_seconds: float, is_seen: bool) -> ScenarioJudgement:
     """When latency was within a tenth of what it was before the spike; `took` is the time watched where that was not seen."""
     if not is_seen:
-        text = f"Latency did not return to within 10 % of its earlier level in the {seconds(took)} after the spike"
-    elif took:
-        text = f"Latency returned to within 10 % of its earlier level {seconds(took)} after the spike"
+        text = f"Latency did not return to within 10 % of its earlier level in the {seconds(recovery_seconds)} after the spike"
+    elif recovery_seconds:
+        text = f"Latency returned to within 10 % of its earlier level {seconds(recovery_seconds)} after the spike"
     else:
         text = "Latency returned to its earlier level at once"
-    return ScenarioJudgement("back_after", text, took, unit="s", is_fine=is_seen)
+    return ScenarioJudgement("back_after", text, recovery_seconds, unit="s", is_fine=is_seen)

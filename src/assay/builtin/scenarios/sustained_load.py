@@ -72,16 +72,16 @@ def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> Scenar
     It is a fault if latency certainly grows by more than a tenth and ends above what is usual at the base
     rate.
     """
-    told = [
+    medians = [
         (moment.begin, moment.latency_p50)
         for moment in stretch.result.moments
         if moment.latency_p50 is not None
     ]
-    line = fit_line([at for at, _ in told], [latency for _, latency in told]) if told else None
+    line = fit_line([at for at, _ in medians], [latency for _, latency in medians]) if medians else None
     if line is None:
         return None
     # A slope may be certain and still be felt by nobody: latency has to end above what it is at the base rate now and then.
-    last = [latency for at, latency in told if at >= _LAST * length]
+    last = [latency for at, latency in medians if at >= _LAST * length]
     is_felt = bool(last) and median(last) > max(calm.p95, calm.p50 + NOISE)
     return _drift("latency_drift", "Latency", line, length, "s", seconds, is_felt)
 
@@ -104,7 +104,7 @@ def _drift(
     line: FittedLine,
     length: float,
     unit: str,
-    shown: Callable[[float], str],
+    format_value: Callable[[float], str],
     is_felt: bool,
 ) -> ScenarioJudgement:
     """A slope as a change a minute; a fault where it is felt and, by its lower bound, more than `_NOTABLE` of the level.
@@ -115,10 +115,8 @@ def _drift(
     value, low, high = (_MINUTE * end for end in (line.slope, line.low, line.high))
     is_certain = is_felt and line.level > 0 and line.low * length / line.level > _NOTABLE
     is_drift = line.low > 0 or line.high < 0
-    told = (
-        f"{what} {'changed' if is_drift else 'shows no certain drift: it changed'} by {shown(value)} a minute"
-    )
-    return ScenarioJudgement(name, told, value, low, high, unit, not is_certain, is_criterion=True)
+    text = f"{what} {'changed' if is_drift else 'shows no certain drift: it changed'} by {format_value(value)} a minute"
+    return ScenarioJudgement(name, text, value, low, high, unit, not is_certain, is_criterion=True)
 
 
 def late_errors(stretch: Stretch, length: float) -> ScenarioJudgement:

@@ -187,11 +187,11 @@ class _Patterns:
 
 @lru_cache(maxsize=64)
 def _patterns(labels: tuple[str, ...]) -> _Patterns:
-    one = "(" + "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True)) + ")"
-    capital = f"(?-i:{one})"
+    label_group = "(" + "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True)) + ")"
+    capital = f"(?-i:{label_group})"
     opened, closed = r"[\s*_`\"'“(\[{$]{0,6}", r"[\s*_`\"'”)\]}$.:,!]{0,6}"
     # A small “a” is an article unless it stands in brackets or at the end.
-    sure = rf"(?:{capital}(?![\w'’])|{one}(?=[*_`\"')\]}}.:]+(?:\s|$)|\n|$))"
+    sure = rf"(?:{capital}(?![\w'’])|{label_group}(?=[*_`\"')\]}}.:]+(?:\s|$)|\n|$))"
     also = rf"(?:{closed}(?:\b(?:or|and)\s|/\s?){opened}{capital}(?!\w))?"
     subject = r"\b(?:answer|choice|option|correct\s(?:one|letter)|solution)(?:\s(?:here|to\sthis\squestion))?"
     link = r"[*_]{0,2}\s?(?::|=|->|→|\bis\b:?|\b(?:would|should|must)\sbe\b)[*_]{0,2}"
@@ -202,17 +202,19 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
         rf"\b(?:choose|pick|select|go\swith|answer)\s(?:option\s|choice\s)?[(*\[]{{0,3}}{capital}(?!\w){also}"
     )
     praised = rf"(?<!\w){capital}[)\]*.]{{0,3}}\sis\s(?:the\s)?(?:correct|right|best)"
-    boxed = rf"\\boxed\{{(?:\\text\w{{0,4}}\{{)?\s?\(?{one}"
+    boxed = rf"\\boxed\{{(?:\\text\w{{0,4}}\{{)?\s?\(?{label_group}"
     articles = r"(?!(?<=A)\s(?!is\b|because\b|since\b|seems\b|looks\b|or\b|and\b)[a-z])"
     return _Patterns(
-        whole=re.compile(f"{opened}{one}{closed}", re.IGNORECASE),
+        whole=re.compile(f"{opened}{label_group}{closed}", re.IGNORECASE),
         named=re.compile(f"{stated}|{picked}|{praised}|{boxed}", re.IGNORECASE),
         leading=re.compile(
-            rf"^[*_(\[]{{0,3}}{one}(?:[*_]{{0,2}}[)\].:]|[*_]{{1,2}}|\s[-–—]\s|$)",
+            rf"^[*_(\[]{{0,3}}{label_group}(?:[*_]{{0,2}}[)\].:]|[*_]{{1,2}}|\s[-–—]\s|$)",
             re.IGNORECASE | re.MULTILINE,
         ),
-        set_apart=re.compile(rf"\({one}\)|\*\*\(?{one}[).:]?\*\*|\boption\s{capital}(?!\w)", re.IGNORECASE),
-        mentioned=re.compile(rf"(?<![\w'’]){one}(?![\w'’])(?<!I){articles}"),
+        set_apart=re.compile(
+            rf"\({label_group}\)|\*\*\(?{label_group}[).:]?\*\*|\boption\s{capital}(?!\w)", re.IGNORECASE
+        ),
+        mentioned=re.compile(rf"(?<![\w'’]){label_group}(?![\w'’])(?<!I){articles}"),
     )
 
 

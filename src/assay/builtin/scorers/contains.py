@@ -46,9 +46,9 @@ class Contains:
         missing = [text for text in wanted if self._fold_case(text) not in output]
         if not missing if self._mode == "all" else len(missing) < len(wanted):
             return RIGHT
-        shown = ", ".join(repr(text if len(text) <= 40 else text[:39] + "…") for text in missing[:3])
+        excerpt = ", ".join(repr(text if len(text) <= 40 else text[:39] + "…") for text in missing[:3])
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        return Judgement(0.0, f"missing: {shown}{more}")
+        return Judgement(0.0, f"missing: {excerpt}{more}")
 
     def example(self, expected: object, case: Case) -> str | None:
         return "\n".join(self._texts or _list_expected_texts(expected)) or None

@@ -69,8 +69,8 @@ class Numeric:
 
     def example(self, expected: object, case: Case) -> object:
         """A structure is read as its text, so it is given as such."""
-        there = () if is_missing(expected) else alternatives(expected)
-        return next((text_of(value) for value in there if self._find_number(value) is not None), None)
+        candidates = () if is_missing(expected) else alternatives(expected)
+        return next((text_of(value) for value in candidates if self._find_number(value) is not None), None)
 
     def _find_number(self, value: object) -> Number | None:
         is_structure = isinstance(value, dict | list | tuple)

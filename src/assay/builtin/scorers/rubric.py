@@ -40,9 +40,9 @@ class _Criterion:
     """In place of the case's own; None leaves that."""
 
     def judge(self, judged: Judged) -> Awaitable[Judgement] | Judgement:
-        shown = judged if self.expected is None else replace(judged, expected=self.expected)
+        material = judged if self.expected is None else replace(judged, expected=self.expected)
         try:
-            return self.scorer.score(shown)
+            return self.scorer.score(material)
         except Exception as error:
             return _failure_judgement(error)
 

@@ -60,15 +60,15 @@ class ToolCalls:
             wanted = _parse_expected_calls(listed)
         except ValueError as problem:
             return Judgement(None, str(problem))
-        made = judged.tool_calls
+        calls = judged.tool_calls
         if self._in_order:
-            right = common_in_order(wanted, made, self._fits)
+            right = common_in_order(wanted, calls, self._fits)
         else:
-            right = sum(placements(wanted, made, self._fits))
-        if right == len(wanted) == len(made):
+            right = sum(placements(wanted, calls, self._fits))
+        if right == len(wanted) == len(calls):
             return RIGHT
-        reason = f"{right} of {len(wanted)} expected calls among {len(made)} made"
-        return Judgement(2 * right / (len(wanted) + len(made)) if self._partial else 0.0, reason)
+        reason = f"{right} of {len(wanted)} expected calls among {len(calls)} made"
+        return Judgement(2 * right / (len(wanted) + len(calls)) if self._partial else 0.0, reason)
 
     def example(self, expected: object, case: Case) -> Answer | None:
         try:
@@ -79,13 +79,13 @@ class ToolCalls:
         output = expected if "expected_calls" in case.metadata else ""
         return Answer(output, tuple(ToolCall(call.name, call.arguments or {}) for call in wanted))
 
-    def _fits(self, wanted: _Wanted, made: ToolCall) -> bool:
-        if wanted.name != made.name:
+    def _fits(self, wanted: _Wanted, call: ToolCall) -> bool:
+        if wanted.name != call.name:
             return False
         if self._arguments == "ignore" or wanted.arguments is None:
             return True
         try:
-            return self._likeness.same(wanted.arguments, made.arguments)
+            return self._likeness.same(wanted.arguments, call.arguments)
         except RecursionError:
             return False
 

@@ -131,19 +131,23 @@ def most_at_once(stints: Sequence[Answered]) -> int:
 def _of_agent(stints: Sequence[Answered]) -> dict[str, float]:
     """The figures of one agent. `seconds` is its time at work, without waiting for a permit and pauses between cases."""
     busy = sum(stint.execution.measurements["seconds"] for stint in stints)
-    found = {"seconds": busy}
+    measurements = {"seconds": busy}
     if any(stint.waited for stint in stints):
-        found["waited_seconds"] = sum(stint.waited for stint in stints)
+        measurements["waited_seconds"] = sum(stint.waited for stint in stints)
     firsts = [stint.execution.measurements.get("ttft") for stint in stints]
     if known := [first for first in firsts if first is not None]:
-        found["ttft_seconds"] = sum(known) / len(known)
-    found |= _sum_usage(stints)
-    if "output_tokens" in found and busy > 0:
-        found["tokens_per_second"] = found["output_tokens"] / busy
+        measurements["ttft_seconds"] = sum(known) / len(known)
+    measurements |= _sum_usage(stints)
+    if "output_tokens" in measurements and busy > 0:
+        measurements["tokens_per_second"] = measurements["output_tokens"] / busy
     decoding = [stint.execution.measurements.get("eval_seconds") for stint in stints]
-    if "output_tokens" in found and None not in decoding and (spent := sum(x or 0.0 for x in decoding)) > 0:
-        found["eval_tokens_per_second"] = found["output_tokens"] / spent
-    return found
+    if (
+        "output_tokens" in measurements
+        and None not in decoding
+        and (spent := sum(x or 0.0 for x in decoding)) > 0
+    ):
+        measurements["eval_tokens_per_second"] = measurements["output_tokens"] / spent
+    return measurements
 
 
 def _sum_usage(stints: Sequence[Answered]) -> dict[str, float]:

@@ -91,11 +91,11 @@ class Member:
         self, use: AgentUse, cases: Sequence[Case], seed: int, limit: float | None, sem: Any
     ) -> None:
         self.use, self.cases = use, tuple(cases)
-        self._pipe, theirs = _FORK.Pipe()
+        self._pipe, child_pipe = _FORK.Pipe()
         job = _job(use, self.cases, seed, limit)
-        self._process = _FORK.Process(target=_serve, args=(job, theirs, self._pipe, sem))
+        self._process = _FORK.Process(target=_serve, args=(job, child_pipe, self._pipe, sem))
         self._process.start()
-        theirs.close()
+        child_pipe.close()
 
     @property
     def name(self) -> str:

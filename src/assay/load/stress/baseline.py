@@ -49,7 +49,7 @@ class Comfort:
 
 
 def comfortable(
-    subject: StressSubject, asked: PreparedLoad, budget: float, is_stopped: Callable[[], bool]
+    subject: StressSubject, prepared: PreparedLoad, budget: float, is_stopped: Callable[[], bool]
 ) -> Comfort:
     """Half of the capacity that a search of `budget` seconds finds; its closed loop alone where there was no time for more.
 
@@ -58,31 +58,31 @@ def comfortable(
     began = time.monotonic()
 
     def probe(load: Load) -> LoadResult:
-        return asked.at(within(load, subject)).measure(is_stopped=is_stopped)
+        return prepared.at(within(load, subject)).measure(is_stopped=is_stopped)
 
     def is_over() -> bool:
         return is_stopped() or time.monotonic() - began > max(budget, _STEPS * search.seconds)
 
     # Without objectives: comfort is about what the agent can do, and the user's objectives are for the scenarios.
-    base = replace(asked.load, concurrency=subject.most_at_once, objectives=(), warmup=None, count=None)
+    base = replace(prepared.load, concurrency=subject.most_at_once, objectives=(), warmup=None, count=None)
     step = budget * (_STEP if subject.is_server else _LONG_STEP)
     search = Search(base, max(0.2, step), probe, is_over)
     capacity = search.run()
     sustained = capacity.sustained or capacity.highest_throughput
     if sustained <= 0:
         why = next((step.why for step in capacity.steps if step.why), "nothing came back")
-        said = next((text for step in capacity.steps if (text := _format_common_reason(step.result))), "")
+        hint = next((text for step in capacity.steps if (text := _format_common_reason(step.result))), "")
         raise PlanError(
-            f"'{target_name(asked)}' answered no requests, so no base rate could be found: {why}.{said}"
+            f"'{target_name(prepared)}' answered no requests, so no base rate could be found: {why}.{hint}"
         )
     how = "a search" if capacity.sustained else "a closed loop"
     possible = deliverable(capacity.steps, subject.most_in_flight)
     if possible is not None and possible / MOST_TIMES < sustained * COMFORT:
-        told = (
+        reason = (
             f"a tenth of the {significant(possible)}/s that this machine can generate, because scenarios use up to ten times the base; "
             f"{how} of {seconds(budget)} found {significant(sustained)}/s"
         )
-        return Comfort(possible / MOST_TIMES, told)
+        return Comfort(possible / MOST_TIMES, reason)
     return Comfort(
         sustained * COMFORT, f"half of the {significant(sustained)}/s that {how} of {seconds(budget)} found"
     )
@@ -100,12 +100,12 @@ def deliverable(steps: Sequence[Step], most_in_flight: int) -> float | None:
     return min(by_cpu, rate_within(most_in_flight, alone))
 
 
-def target_name(asked: PreparedLoad) -> str:
+def target_name(prepared: PreparedLoad) -> str:
     """How messages call what is asked: host and port of a server, else the agent's name."""
-    if isinstance(places := asked.order.get("places"), list):
+    if isinstance(places := prepared.order.get("places"), list):
         host, port, *_ = places[0]["address"][1]
         return f"{host}:{port}"
-    agent = asked.order.get("agent")
+    agent = prepared.order.get("agent")
     return str(agent.get("name", "the agent")) if isinstance(agent, dict) else "the agent"
 
 
@@ -155,14 +155,14 @@ def errors_of(result: LoadResult, details: tuple[ErrorDetail, ...] = ()) -> Calm
 
 def unmet_in(result: LoadResult, objectives: Sequence[Objective]) -> frozenset[str]:
     """Objectives about times that are not met even at the base rate, so breaking them under load means nothing."""
-    told = [
+    measured = [
         (objective, result.times.get(objective.metric))
         for objective in objectives
         if objective.statistic is not None
     ]
     return frozenset(
         objective.text
-        for objective, times in told
+        for objective, times in measured
         if times is not None
         and objective.statistic is not None
         and not objective.is_met_by(times.at(objective.statistic))

@@ -67,7 +67,7 @@ class StressBench:
     is_derived: bool
     sustain: float
     is_stopped: Callable[[], bool] = lambda: False
-    look: Look = lambda pulse, load: None
+    look: Look = lambda progress, load: None
     gauge: Gauge | None = None
     is_simulated: bool = False
     """Whether the server behind it says that its figures are made up; agents do not pass that on."""
@@ -76,7 +76,7 @@ class StressBench:
     calm_errors: CalmErrors = field(default_factory=CalmErrors)
     calm_unmet: frozenset[str] = frozenset()
     """Objectives, by their text, that it does not keep at the base rate either."""
-    _held: PreparedLoad | None = field(default=None, repr=False)
+    _usual_load: PreparedLoad | None = field(default=None, repr=False)
 
     def put(
         self,
@@ -98,7 +98,7 @@ class StressBench:
         held = tuple(self.objectives if objectives is None else objectives)
         # The usual load is built once: to read and encode a data set for every step would take longer than short steps.
         if asked is None and not prompts:
-            asked = self._held = self._held or self.subject.loaded()
+            asked = self._usual_load = self._usual_load or self.subject.loaded()
         carried = (asked or self.subject.loaded(prompts)).at(self._adapt_load(load, held, limit))
         answers = None if carried.check is None else _Answers(bounds_of(held))
         watch = _LoadWatch(
@@ -238,7 +238,7 @@ class _LoadWatch:
         self.latencies: list[float] = []
         self.ends: list[float] = []
         self._turns: Counter[int] = Counter()
-        self._heard: dict[int, float] = {}
+        self._heard_at: dict[int, float] = {}
         self._silences: list[tuple[float, float]] = []
         self._now = 0.0
         self.failures: list[list[Any]] = []
@@ -250,12 +250,12 @@ class _LoadWatch:
     def seconds(self) -> float:
         return self._now
 
-    def see(self, pulse: LoadProgress, tally: Tally) -> None:
-        self.tally, self._now = tally, pulse.seconds
+    def see(self, progress: LoadProgress, tally: Tally) -> None:
+        self.tally, self._now = tally, progress.seconds
         if self.began is None:
-            self.began = time.monotonic() - pulse.seconds
-        self._during(pulse.seconds)
-        self._look(pulse, self._load)
+            self.began = time.monotonic() - progress.seconds
+        self._during(progress.seconds)
+        self._look(progress, self._load)
 
     def is_over(self) -> bool:
         return self._now > self._find_end or self._is_stopped()
@@ -270,8 +270,8 @@ class _LoadWatch:
         self.ended += len(chunk)
         worker, at = int(str(chunk.facts["worker"])), float(str(chunk.facts["at"]))
         self.closely.add(worker, self._drop_unneeded_times(chunk))
-        before = self._heard.get(worker, 0.0)
-        self._heard[worker] = at
+        before = self._heard_at.get(worker, 0.0)
+        self._heard_at[worker] = at
         # Workers report ten times a second. One that was late was kept from working, and so were its requests.
         if at - before > _SILENCE:
             self._silences.append((before, at))

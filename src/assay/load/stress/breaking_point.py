@@ -89,7 +89,7 @@ def first_breach(
     looked_at = [window for window in windows(tally, load, sustain / _PARTS) if not window.is_empty]
     lasting = min(sustain, sum(window.seconds for window in looked_at))
     bad: list[tuple[Window, str, str]] = []
-    ours: Breach | None = None
+    own_breach: Breach | None = None
     as_in_calm: Breach | None = None
     for place, window in enumerate(looked_at):
         found = broken_by(window, objectives, calm)
@@ -101,7 +101,7 @@ def first_breach(
             # Errors are the agent's whenever they come; lateness in a pause of this machine is not.
             if cause == "errors" or not any(_is_in(faulty, pauses) for faulty, _, _ in bad):
                 return breach
-            ours = ours or our_own(breach)
+            own_breach = own_breach or our_own(breach)
         failing = None
         if window.errors:
             longest = looked_at[max(0, place + 1 - _PARTS * 2**_LONGER) : place + 1]
@@ -109,7 +109,7 @@ def first_breach(
         if failing is not None and not failing.is_in_calm:
             return failing
         as_in_calm = as_in_calm or failing
-    return ours or as_in_calm or _unmet_in_calm(looked_at, load, objectives, calm)
+    return own_breach or as_in_calm or _unmet_in_calm(looked_at, load, objectives, calm)
 
 
 def _errors_throughout(
@@ -258,8 +258,8 @@ def _find_breach_by_figures(window: Window, objectives: Sequence[Objective]) -> 
     for objective in objectives:
         figure = _figure(objective, window)
         if figure is not None and not objective.is_met_by(figure):
-            shown = significant(figure) if objective.metric in _RATES else seconds(figure)
-            return "latency", f"{objective.text} was not met: {shown}"
+            value = significant(figure) if objective.metric in _RATES else seconds(figure)
+            return "latency", f"{objective.text} was not met: {value}"
     return None
 
 
@@ -312,21 +312,23 @@ def breach_of(
         return _beside_calm(breach, calm)
     # Where we were only late now and then, what is broken even with that lateness forgiven is the agent's after all.
     if not is_busy(result):
-        theirs = first_breach(tally, load, forgiving(objectives, result.lag_p99), sustain, pauses, calm)
-        if theirs is not None and (theirs.cause != "saturation" or _is_full(load, result)):
-            return _beside_calm(theirs, calm)
+        server_breach = first_breach(
+            tally, load, forgiving(objectives, result.lag_p99), sustain, pauses, calm
+        )
+        if server_breach is not None and (server_breach.cause != "saturation" or _is_full(load, result)):
+            return _beside_calm(server_breach, calm)
     return our_own(breach)
 
 
 def _beside_calm(breach: Breach, calm: Calm) -> Breach:
     """Add the figure at the base rate to the reason of a breach, so that readers see the difference."""
     if breach.cause == "errors" and calm.errors.ended:
-        told = f"at the base rate {count(calm.errors.failed)} of {count(calm.errors.ended)}"
+        comparison = f"at the base rate {count(calm.errors.failed)} of {count(calm.errors.ended)}"
     elif breach.cause in ("latency", "saturation") and calm.latency is not None:
-        told = f"at the base rate the P95 of latency is {seconds(calm.latency.p95)}"
+        comparison = f"at the base rate the P95 of latency is {seconds(calm.latency.p95)}"
     else:
         return breach
-    return replace(breach, why=f"{breach.why}; {told}")
+    return replace(breach, why=f"{breach.why}; {comparison}")
 
 
 def is_bound_by_us(load: Load, result: LoadResult, calm: Calm) -> bool:
@@ -336,8 +338,8 @@ def is_bound_by_us(load: Load, result: LoadResult, calm: Calm) -> bool:
     if not load.is_open or calm.latency is None or not ended or not _is_full(load, result):
         return False
     # Little's law: requests in flight ÷ requests per second is how long each took, the failed ones included.
-    each = result.concurrency * result.duration / ended
-    return each <= _SLOWED * calm.latency.mean
+    latency = result.concurrency * result.duration / ended
+    return latency <= _SLOWED * calm.latency.mean
 
 
 def forgiving(objectives: Sequence[Objective], lag: float) -> tuple[Objective, ...]:

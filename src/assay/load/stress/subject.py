@@ -130,14 +130,14 @@ class StressSubject:
             return self.through_its_own_code(prompts, is_own=is_own)
         found = with_options(found, self.options)
         data = self.data if is_own or not prompts else None
-        asked = build_prepared_load(self._plain, found, data)
+        prepared = build_prepared_load(self._plain, found, data)
         if not prompts and via is None:
-            return asked
-        there = found if via is None else replace(found, url=redirect_url(found.url, via))
+            return prepared
+        redirected = found if via is None else replace(found, url=redirect_url(found.url, via))
         texts = prompts or (self.prompts if self.takes_input else ())
-        requests = requests_for(there, [LoadPrompt(text) for text in texts], self.options.max_tokens)
+        requests = requests_for(redirected, [LoadPrompt(text) for text in texts], self.options.max_tokens)
         keeps_answers = data is not None and data.check is not None
-        return replace(asked, order=order_for(there, requests, keeps_answers))
+        return replace(prepared, order=order_for(redirected, requests, keeps_answers))
 
     def through_its_own_code(
         self, prompts: Sequence[object] = (), use: AgentUse | None = None, *, is_own: bool = False
@@ -146,12 +146,12 @@ class StressSubject:
 
         `use` takes the place of the agent as it is defined.
         """
-        meant = use or self.use
-        assert meant is not None
+        agent_use = use or self.use
+        assert agent_use is not None
         if (target := self.target) is not None:
             check_allowed(target.url, self.options.allow_host)
         data = self.data if is_own or not prompts else None
-        found = build_prepared_agent_load(self._plain, meant, self.files, data)
+        found = build_prepared_agent_load(self._plain, agent_use, self.files, data)
         return replace(found, order={**found.order, "prompts": list(prompts or self.prompts)})
 
     @property
@@ -192,16 +192,16 @@ class StressSubject:
 
     def _upstream_variables(self) -> dict[str, str]:
         given = self.use.options.get("env") if self.use else None
-        told = (
+        configured = (
             expand_variables(dict(given), os.environ, self.use.name)
             if self.use and isinstance(given, Mapping)
             else {}
         )
-        known = {**{name: os.environ[name] for name in _UPSTREAM if name in os.environ}, **told}
+        known = {**{name: os.environ[name] for name in _UPSTREAM if name in os.environ}, **configured}
         return {
             name: str(value)
             for name, value in known.items()
-            if str(value).startswith(("http://", "https://")) and (name in _UPSTREAM or name in told)
+            if str(value).startswith(("http://", "https://")) and (name in _UPSTREAM or name in configured)
         }
 
     def with_upstream_at(self, via: str) -> AgentUse:
@@ -257,5 +257,5 @@ def redirect_url(url: str, via: str) -> str:
     >>> redirect_url("http://127.0.0.1:9000/v1/chat?x=1", "http://127.0.0.1:7777")
     'http://127.0.0.1:7777/v1/chat?x=1'
     """
-    there = urlsplit(via)
-    return urlsplit(url)._replace(scheme=there.scheme, netloc=there.netloc).geturl()
+    address = urlsplit(via)
+    return urlsplit(url)._replace(scheme=address.scheme, netloc=address.netloc).geturl()

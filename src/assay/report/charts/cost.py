@@ -19,10 +19,10 @@ STATUSES = {
 }
 
 
-def front_chart(made: CostAnalysis) -> Chart | None:
+def front_chart(analysis: CostAnalysis) -> Chart | None:
     """Accuracy against cost per task, with intervals: up and to the left is better. None with fewer than two points."""
     found = [
-        _point(configuration) for configuration in made.configurations if configuration.place is not None
+        _point(configuration) for configuration in analysis.configurations if configuration.place is not None
     ]
     if len(found) < 2:
         return None
@@ -41,16 +41,16 @@ def front_chart(made: CostAnalysis) -> Chart | None:
         "scale": {"zero": False, "nice": True},
         "axis": {"tickCount": 5, "format": ".0%"},
     }
-    kind = "simulated agents, " if made.is_simulated else ""
+    kind = "simulated agents, " if analysis.is_simulated else ""
     if len(rows) < len(found):
         kind += f"{len(rows)} of {len(found):,}, those on the front first; "
-    title = f"Cost and quality, {made.suite}"
+    title = f"Cost and quality, {analysis.suite}"
     spec: Spec = {
         **frame(title, f"{kind}lines are 95 % intervals; the dashed line is the Pareto front"),
         "height": 300,
         "layer": [*_front_line(rows, x, y), *_marks(rows, x, y), *label_points(rows, x, y, _LABELLED)],
     }
-    return Chart(f"front-{made.suite}{'-simulated' if made.is_simulated else ''}", spec)
+    return Chart(f"front-{analysis.suite}{'-simulated' if analysis.is_simulated else ''}", spec)
 
 
 def _choose(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -49,23 +49,23 @@ def charts_of(load: StoredLoad, number: int, *, is_brief: bool = False) -> list[
     """All charts of one load; in brief, only latency, rate and errors."""
     if not load.document["over_time"]:
         return []
-    made = [("latency", latency_over_time(load)), ("rate", rate_over_time(load))]
+    charts = [("latency", latency_over_time(load)), ("rate", rate_over_time(load))]
     if _find_error_kinds(load.document):
-        made.append(("errors", errors_over_time(load)))
+        charts.append(("errors", errors_over_time(load)))
     if not is_brief:
-        made += [*_shapes(load), *_details(load), *_server(load)]
-    return [Chart(f"load-{number}-{name}", spec) for name, spec in made]
+        charts += [*_shapes(load), *_details(load), *_server(load)]
+    return [Chart(f"load-{number}-{name}", spec) for name, spec in charts]
 
 
 def _details(load: StoredLoad) -> list[tuple[str, Spec]]:
-    made = [("in-flight", in_flight_over_time(load))]
+    charts = [("in-flight", in_flight_over_time(load))]
     if load.document["output_tokens_per_s"]:
-        made.append(("tokens", tokens_over_time(load)))
+        charts.append(("tokens", tokens_over_time(load)))
     if _has(load, "itl_p50_ms"):
-        made.append(("itl", itl_over_time(load)))
+        charts.append(("itl", itl_over_time(load)))
     if _has(load, "lag_p99_ms") or _has(load, "schedule_delay_p99_ms"):
-        made.append(("generator", generator_over_time(load)))
-    return made
+        charts.append(("generator", generator_over_time(load)))
+    return charts
 
 
 def latency_over_time(load: StoredLoad) -> Spec:
@@ -76,7 +76,7 @@ def latency_over_time(load: StoredLoad) -> Spec:
 def rate_over_time(load: StoredLoad) -> Spec:
     fields = [("sent", "sent"), ("completed", "answered")]
     fields += [("failed", "failed")] if _find_error_kinds(load.document) else []
-    return _over_time(load, "Requests per second", [_per_second(*each) for each in fields], "/s")
+    return _over_time(load, "Requests per second", [_per_second(*field) for field in fields], "/s")
 
 
 def in_flight_over_time(load: StoredLoad) -> Spec:
@@ -106,7 +106,7 @@ def generator_over_time(load: StoredLoad) -> Spec:
 
 def _server(load: StoredLoad) -> list[tuple[str, Spec]]:
     """What the server told of itself, on the same time axis."""
-    made = []
+    charts = []
     for unit, name, title, label in (
         ("share", "server-cache", "KV cache in use, reported by the server", "%"),
         ("tokens", "server-tokens", "Tokens per second, reported by the server", "tokens/s"),
@@ -118,13 +118,13 @@ def _server(load: StoredLoad) -> list[tuple[str, Spec]]:
             scale = {"share": 100.0, "bytes": 1 / 2**20}.get(unit, 1.0)
             spec = _over_time(load, title, [], label)
             spec["data"]["values"] += [row for line in series for row in _points(line, line["title"], scale)]
-            made.append((name, spec))
-    return made
+            charts.append((name, spec))
+    return charts
 
 
 def _series(document: Mapping[str, Any], unit: str) -> list[Mapping[str, Any]]:
-    told = document.get("server_metrics") or {}
-    return [line for line in told.get("series", ()) if line["unit"] == unit and len(line["points"]) > 1]
+    metrics = document.get("server_metrics") or {}
+    return [line for line in metrics.get("series", ()) if line["unit"] == unit and len(line["points"]) > 1]
 
 
 def _points(series: Mapping[str, Any], name: str, scale: float = 1.0) -> list[Row]:
@@ -309,11 +309,13 @@ def time_histogram(load: StoredLoad, name: str, title: str, of: str) -> Spec:
     )
     y = numeric("count", title=of, axis=_few_ticks())
     times = load.document[f"{name}_ms"]
-    told = " · ".join(f"{each.upper()} {seconds(times[each] / 1e3)}" for each in _MARKED)
+    percentiles = " · ".join(
+        f"{percentile.upper()} {seconds(times[percentile] / 1e3)}" for percentile in _MARKED
+    )
     beyond = f" · {count(shape['beyond'])} longer than shown" if shape["beyond"] else ""
     total = f"{count(sum(counts) + shape['beyond'])} {of}"
     return {
-        **frame(title, f"{told} · {total}{beyond}"),
+        **frame(title, f"{percentiles} · {total}{beyond}"),
         "height": _HEIGHT,
         "data": {"values": bars},
         "layer": [

@@ -60,7 +60,7 @@ def draw_standings(board: Leaderboard, agents: Collection[str]) -> Spec | None:
 
 def draw_radar(title: str, note: str, names: Sequence[str], corners: Mapping[str, Sequence[Corner]]) -> Spec:
     """A polygon for each agent, with a corner on each dimension; only the first few agents, which the note says."""
-    drawn = list(corners)[:_POLYGONS]
+    agents = list(corners)[:_POLYGONS]
     rows = [
         {
             **_place_corner(place, len(names), value),
@@ -69,10 +69,10 @@ def draw_radar(title: str, note: str, names: Sequence[str], corners: Mapping[str
             "text": text,
             "order": place,
         }
-        for agent in drawn
+        for agent in agents
         for place, (value, text) in enumerate(corners[agent])
     ]
-    more = f", the first {len(drawn)} of {len(corners)} agents" if len(corners) > len(drawn) else ""
+    more = f", the first {len(agents)} of {len(corners)} agents" if len(corners) > len(agents) else ""
     bottom = min(_place_corner(place, len(names), 1.0)["y"] for place in range(len(names))) - _MARGIN
     plane = _plane(bottom)
     return {

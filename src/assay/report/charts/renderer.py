@@ -47,8 +47,8 @@ def draw(drawings: Sequence[Drawing]) -> list[Failure]:
     failures: list[Failure] = []
     pending = list(drawings)
     while pending:
-        drawn, reason = _draw_in_child(pending)
-        pending = pending[drawn:]
+        drawn_count, reason = _draw_in_child(pending)
+        pending = pending[drawn_count:]
         if pending:
             failures.append(Failure(pending.pop(0).path, reason))
         if len(failures) >= _MOST_FAULTS:
@@ -61,43 +61,43 @@ def draw(drawings: Sequence[Drawing]) -> list[Failure]:
 
 def _draw_in_child(drawings: Sequence[Drawing]) -> tuple[int, str]:
     """How many of the charts were drawn, in their order, and what stopped the next one."""
-    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as complaints:
+    with tempfile.TemporaryFile() as request, tempfile.TemporaryFile() as complaints:
         for drawing in drawings:
-            asked.write(json.dumps([str(drawing.path), drawing.spec]).encode() + b"\n")
-        asked.seek(0)
+            request.write(json.dumps([str(drawing.path), drawing.spec]).encode() + b"\n")
+        request.seek(0)
         child = subprocess.Popen(
-            [sys.executable, "-m", __name__], stdin=asked, stdout=subprocess.PIPE, stderr=complaints
+            [sys.executable, "-m", __name__], stdin=request, stdout=subprocess.PIPE, stderr=complaints
         )
         try:
-            drawn, reason = _watch(child, len(drawings))
+            drawn_count, reason = _watch(child, len(drawings))
         finally:
             child.kill()
             child.wait()
             if child.stdout is not None:
                 child.stdout.close()
-        if drawn == len(drawings):
-            return drawn, ""
+        if drawn_count == len(drawings):
+            return drawn_count, ""
         complaints.seek(0)
         lines = complaints.read().decode(errors="replace").strip().splitlines()
         # A panic of the library ends in pages of addresses; its own exception in one line.
         detail = f": {lines[-1]}" if lines and not reason.startswith("killed") else ""
-        return drawn, f"{reason}{detail}"
+        return drawn_count, f"{reason}{detail}"
 
 
 def _watch(child: subprocess.Popen[bytes], wanted: int) -> tuple[int, str]:
     """Count the charts that the child reports, a byte each, until it ends or is silent for too long."""
     assert child.stdout is not None
-    drawn = 0
-    while drawn < wanted:
+    drawn_count = 0
+    while drawn_count < wanted:
         if not select.select([child.stdout], [], [], _LONGEST)[0]:
-            return drawn, f"killed after {_LONGEST:.0f} s"
+            return drawn_count, f"killed after {_LONGEST:.0f} s"
         piece = os.read(child.stdout.fileno(), 4096)
         if not piece:
             code = child.wait()
             ended = f"killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-            return drawn, ended
-        drawn += len(piece)
-    return drawn, ""
+            return drawn_count, ended
+        drawn_count += len(piece)
+    return drawn_count, ""
 
 
 def _draw_all() -> None:

@@ -86,22 +86,22 @@ def distribution(trial: TrialReport, estimate: Estimate) -> Spec:
     """Every value, or for many an exact histogram, with the median and its interval."""
     values = _finite(trial.series[estimate.metric.name].values)
     scale = scale_for(estimate.metric.unit, float(np.median(values)))
-    shown = values / scale.factor
-    x = quantity("value", scale.label, shown)
-    body = _strip(shown, x) if len(shown) < _STRIP else _histogram(shown, x)
+    scaled = values / scale.factor
+    x = quantity("value", scale.label, scaled)
+    body = _strip(scaled, x) if len(scaled) < _STRIP else _histogram(scaled, x)
     return {
         **frame(f"Distribution of {estimate.metric.name}", _behind(trial, estimate)),
-        "height": 110 if len(shown) < _STRIP else 200,
+        "height": 110 if len(scaled) < _STRIP else 200,
         "layer": [*_interval_band(estimate, scale, x), body, _median_rule(estimate, scale, x)],
     }
 
 
-def _strip(shown: Values, x: Spec) -> Spec:
+def _strip(scaled: Values, x: Spec) -> Spec:
     """Every value as a dot at a made-up height, which only keeps equal values from hiding each other."""
     # The sequence of the golden ratio keeps equal values apart, at the same heights in every rendering.
     rows = [
         {"value": value, "height": round(0.12 + 0.76 * ((number * 0.6180339887) % 1), 3)}
-        for number, value in enumerate(short(shown))
+        for number, value in enumerate(short(scaled))
     ]
     return draw(
         rows,
@@ -114,9 +114,9 @@ def _strip(shown: Values, x: Spec) -> Spec:
     )
 
 
-def _histogram(shown: Values, x: Spec) -> Spec:
+def _histogram(scaled: Values, x: Spec) -> Spec:
     """Counts in bins. Empty bins get no rectangle, which on a logarithmic axis would be drawn as a hairline."""
-    counts, edges = _bins(shown, wide=x["scale"]["type"] == "log")
+    counts, edges = _bins(scaled, wide=x["scale"]["type"] == "log")
     rows = [
         {"value": low, "to": high, "count": int(count), "floor": 0}
         for low, high, count in zip(short(edges[:-1]), short(edges[1:]), counts, strict=True)
@@ -135,13 +135,13 @@ def _histogram(shown: Values, x: Spec) -> Spec:
     )
 
 
-def _bins(shown: Values, *, wide: bool) -> tuple[NDArray[np.intp], Values]:
+def _bins(scaled: Values, *, wide: bool) -> tuple[NDArray[np.intp], Values]:
     """Counts of all values in 12 to 60 equal bins, equal in ratio where the scale is logarithmic.
 
     Twice as many bins as Sturges (1926) proposes, since his number assumes a normal distribution and hides a second mode,
     which is what people look for in the times of a program.
     """
-    axis = np.log(shown) if wide else shown
+    axis = np.log(scaled) if wide else scaled
     by_sturges = 2 * (math.ceil(math.log2(len(axis))) + 2)
     edges = np.linspace(axis.min(), axis.max(), min(60, max(12, by_sturges)) + 1)
     if not (np.diff(edges) > 0).all():  # equal, or but for the last digits: there is nothing between them
@@ -184,8 +184,8 @@ def iterations(trial: TrialReport, estimate: Estimate, points: int = POINTS) -> 
     """Values in their order, so that warming up, drift and stragglers are seen."""
     order, processes, values = _in_order(trial.series[estimate.metric.name])
     scale = scale_for(estimate.metric.unit, float(np.median(values)))
-    shown = values / scale.factor
-    y = quantity("value", scale.label, shown)
+    scaled = values / scale.factor
+    y = quantity("value", scale.label, scaled)
     several = len(np.unique(order)) > 1
     x = numeric(
         "order",
@@ -196,10 +196,10 @@ def iterations(trial: TrialReport, estimate: Estimate, points: int = POINTS) -> 
     if not several:
         order = np.arange(len(values))
     layers, note = (
-        (_buckets(order, shown, x, y, points), f"minimum, median and maximum of {len(values):,} executions")
+        (_buckets(order, scaled, x, y, points), f"minimum, median and maximum of {len(values):,} executions")
         if len(values) > points
         else (
-            _dots(order, processes, shown, x, y),
+            _dots(order, processes, scaled, x, y),
             "each execution, with the rolling median"
             if len(np.unique(order)) >= _ROLLED
             else "each execution",
@@ -224,16 +224,16 @@ def _in_order(series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64], Val
 
 
 def _dots(
-    order: NDArray[np.int64], processes: NDArray[np.int64], shown: Values, x: Spec, y: Spec
+    order: NDArray[np.int64], processes: NDArray[np.int64], scaled: Values, x: Spec, y: Spec
 ) -> list[Spec]:
     rows = [
         {"order": int(at), "process": int(process), "value": value}
-        for at, process, value in zip(order, processes, short(shown), strict=True)
+        for at, process, value in zip(order, processes, short(scaled), strict=True)
     ]
     tips = [tip("value", y["title"]), tip("order", x["title"]), tip("process", "process")]
     encoding = {"x": x, "y": y, "tooltip": tips, **_process_colour(processes)}
     mark = {"type": "point", "style": "sample", "filled": True, "size": 26 if len(rows) < 400 else 14}
-    return [draw(rows, mark, encoding), _rolling_line(order, shown, x, y)]
+    return [draw(rows, mark, encoding), _rolling_line(order, scaled, x, y)]
 
 
 def _process_colour(processes: NDArray[np.int64]) -> Spec:
@@ -246,10 +246,10 @@ def _process_colour(processes: NDArray[np.int64]) -> Spec:
     return {"color": {"field": "process", "type": "nominal" if few else "ordinal", "legend": legend}}
 
 
-def _rolling_line(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec) -> Spec:
+def _rolling_line(order: NDArray[np.int64], scaled: Values, x: Spec, y: Spec) -> Spec:
     """The rolling median over repetitions, which shows warming up and drift that single dots hide."""
     places = np.unique(order)
-    middles = np.array([np.median(shown[order == place]) for place in places])
+    middles = np.array([np.median(scaled[order == place]) for place in places])
     if len(places) < _ROLLED:
         return {}
     rows = [
@@ -267,16 +267,16 @@ def _rolling_median(values: Values) -> Values:
     )
 
 
-def _buckets(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec, points: int) -> list[Spec]:
+def _buckets(order: NDArray[np.int64], scaled: Values, x: Spec, y: Spec, points: int) -> list[Spec]:
     """Many executions as a band from minimum to maximum with the median in it.
 
     A sample of the points would be as small, but would drop exactly the rare slow executions that one looks for.
     """
-    parts = np.array_split(np.arange(len(shown)), max(50, min(400, points // 4)))
+    parts = np.array_split(np.arange(len(scaled)), max(50, min(400, points // 4)))
     rows = []
     for part in parts:
         if len(part):
-            values = shown[part]
+            values = scaled[part]
             low, middle, high = short(np.array([values.min(), np.median(values), values.max()]))
             rows.append({"order": int(order[part[0]]), "low": low, "value": middle, "high": high})
     tips = [
@@ -436,24 +436,24 @@ def _axis_x(effect: AxisEffect, is_numeric: bool) -> Spec:
     scale = {**axis_scale(wide=is_wide(values)), "padding": 24}
     # By an expression: the format of an axis would write 300 as 0k, in the unit of its largest value.
     label = {"labelExpr": "format(datum.value, '~s')"}
-    shown = {"values": sorted(values.tolist()), **label} if len(values) <= 10 else label
-    return numeric("at", title=effect.axis, scale=scale, axis={**shown, "labelOverlap": True})
+    axis = {"values": sorted(values.tolist()), **label} if len(values) <= 10 else label
+    return numeric("at", title=effect.axis, scale=scale, axis={**axis, "labelOverlap": True})
 
 
 def overview(report: Report) -> Spec:
     """All trials on one axis, lowest first: a dot for the median, a line for its interval."""
-    shown = [(label, e) for label, t in zip(labels(report), report.trials, strict=True) if (e := leading(t))]
-    shown.sort(key=lambda pair: pair[1].median)
-    metric = shown[0][1].metric
-    scale = scale_for(metric.unit, float(np.median([abs(e.median) for _, e in shown])))
-    rows = [_overview_row(rank, label, e, scale) for rank, (label, e) in enumerate(shown, 1)]
+    leads = [(label, e) for label, t in zip(labels(report), report.trials, strict=True) if (e := leading(t))]
+    leads.sort(key=lambda pair: pair[1].median)
+    metric = leads[0][1].metric
+    scale = scale_for(metric.unit, float(np.median([abs(e.median) for _, e in leads])))
+    rows = [_overview_row(rank, label, e, scale) for rank, (label, e) in enumerate(leads, 1)]
     x = quantity("value", scale.label, np.array([row[end] for row in rows for end in ("low", "high")]))
     x["axis"]["grid"] = True
     named = len(rows) <= _NAMED
     y = build_name_axis() if named else _build_rank_axis(len(rows))
     tips = [{"field": "trial", "title": "trial"}, {"field": "text", "title": metric.name}]
     return {
-        **frame(f"{metric.name}, all trials", _interval_note(e.low for _, e in shown) + ", lowest first"),
+        **frame(f"{metric.name}, all trials", _interval_note(e.low for _, e in leads) + ", lowest first"),
         "height": 26 * len(rows) if named else 460,
         "data": {"values": rows},
         "layer": [
@@ -537,9 +537,9 @@ def _behind(trial: TrialReport, estimate: Estimate) -> str:
     series = trial.series[estimate.metric.name]
     units = len(set(series.processes))
     place = {"case": "of {:,} cases", "load": ""}.get(series.unit, "in {:,} processes")
-    made = f"{estimate.n:,} executions" + (f" {place.format(units)}" if units > 1 and place else "")
+    sample_text = f"{estimate.n:,} executions" + (f" {place.format(units)}" if units > 1 and place else "")
     simulated = ", simulated" if estimate.metric.kind == "simulated" else ""
-    return f"median {with_interval(estimate)}, {made}{simulated}"
+    return f"median {with_interval(estimate)}, {sample_text}{simulated}"
 
 
 def _finite(values: Sequence[float]) -> Values:

@@ -201,19 +201,21 @@ def select_cases(rows: Sequence[CaseRow]) -> Sequence[CaseRow]:
 
 def matrix(contest: Contest, rows: Sequence[CaseRow]) -> Spec:
     """Mean score of every agent on every case, hardest case first."""
-    shown = select_cases(rows)
+    picked = select_cases(rows)
     values = [
         _cell(row.case, entry.label, tally)
-        for row in shown
+        for row in picked
         for entry, tally in zip(contest.entries, row.tallies, strict=True)
     ]
     thinned = (
-        f"{count(len(shown))} of {count(len(rows))} cases, evenly picked, " if len(shown) < len(rows) else ""
+        f"{count(len(picked))} of {count(len(rows))} cases, evenly picked, "
+        if len(picked) < len(rows)
+        else ""
     )
     judged = [value for value in values if value["score"] is not None]
     unjudged = [value for value in values if value["score"] is None]
-    layers = [_cells(judged, len(shown), {"color": _score_colour()}, "cell")] if judged else []
-    layers += [_cells(unjudged, len(shown), {}, "unjudged")] if unjudged else []
+    layers = [_cells(judged, len(picked), {"color": _score_colour()}, "cell")] if judged else []
+    layers += [_cells(unjudged, len(picked), {}, "unjudged")] if unjudged else []
     return {
         **frame(f"Cases, {heading(contest)}", f"{thinned}mean score of each, hardest first"),
         "height": max(60, 30 * len(contest.entries)),
@@ -223,13 +225,13 @@ def matrix(contest: Contest, rows: Sequence[CaseRow]) -> Spec:
 
 
 def _cell(case: str, agent: str, tally: CaseTally | None) -> dict[str, Any]:
-    told = (
+    outcomes = (
         ", ".join(f"{n} {OUTCOMES.get(name, name)}" for name, n in tally.outcomes.items())
         if tally
         else "not done"
     )
     score = None if tally is None or tally.mean is None else round(tally.mean, 4)
-    return {"case": case, "trial": agent, "score": score, "told": told}
+    return {"case": case, "trial": agent, "score": score, "told": outcomes}
 
 
 def _cells(values: list[dict[str, Any]], cases: int, colour: Spec, style: str) -> Spec:

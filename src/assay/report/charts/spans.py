@@ -14,8 +14,8 @@ _MOST = 60
 
 def span_chart(spans: Sequence[ShownSpan]) -> Chart:
     """A bar for each span, in the order in which they began; the first ones where there are many."""
-    shown = sorted(spans, key=lambda span: (span.start, -span.seconds))[:_MOST]
-    whole = max(span.start + span.seconds for span in shown) or 1.0
+    longest = sorted(spans, key=lambda span: (span.start, -span.seconds))[:_MOST]
+    whole = max(span.start + span.seconds for span in longest) or 1.0
     scale = scale_for("s", whole)
     rows = [
         {
@@ -26,11 +26,13 @@ def span_chart(spans: Sequence[ShownSpan]) -> Chart:
             "end": round((span.start + span.seconds) / scale.factor, 6),
             "took": seconds(span.seconds),
         }
-        for number, span in enumerate(shown, 1)
+        for number, span in enumerate(longest, 1)
     ]
     note = "where the time of the execution went"
     spec: Spec = {
-        **frame("Spans", note if len(shown) == len(spans) else f"{note}; the first {_MOST} of {len(spans)}"),
+        **frame(
+            "Spans", note if len(longest) == len(spans) else f"{note}; the first {_MOST} of {len(spans)}"
+        ),
         "height": max(48, 24 * len(rows)),
         "data": {"values": rows},
         "mark": {"type": "bar", "height": {"band": 0.62}},

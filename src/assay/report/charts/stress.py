@@ -77,10 +77,15 @@ def quality(finding: StressFinding) -> Spec | None:
         for scenario in finding.scenarios
         if scenario.correctness is not None
     ]
-    told = [("at the base rate", finding.calm_score), *judged]
+    scores = [("at the base rate", finding.calm_score), *judged]
     rows = [
-        {"where": where, "value": score.value, "low": _or(score.low, score), "high": _or(score.high, score)}
-        for where, score in told
+        {
+            "where": pressure,
+            "value": score.value,
+            "low": _or(score.low, score),
+            "high": _or(score.high, score),
+        }
+        for pressure, score in scores
         if score is not None
     ]
     if not judged:
@@ -118,13 +123,13 @@ def _or(end: float | None, score: Figure) -> float:
 
 def errors_by_kind(finding: StressFinding) -> Spec | None:
     """How many requests of each scenario failed, and as what; None where none did."""
-    told = [
+    errors = [
         ("at the base rate", finding.calm_errors.kinds),
         *((scenario.scenario, scenario.errors) for scenario in finding.scenarios),
     ]
     rows = [
         {"scenario": name, "kind": kind, "count": count}
-        for name, kinds in told
+        for name, kinds in errors
         for kind, count in sorted(kinds.items(), key=lambda entry: -entry[1])
     ]
     if not rows:

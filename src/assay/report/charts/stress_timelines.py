@@ -50,16 +50,16 @@ def _seconds(found: ScenarioFinding, field: str = "at") -> Spec:
 
 def latency(found: ScenarioFinding) -> Spec | None:
     """P50 and P99 of the requests due at each time."""
-    told = [moment for moment in found.moments if moment.latency_p50 is not None]
-    if len(told) < 2:
+    moments = [moment for moment in found.moments if moment.latency_p50 is not None]
+    if len(moments) < 2:
         return None
-    scale = scale_for("s", max(moment.latency_p99 or 0.0 for moment in told))
+    scale = scale_for("s", max(moment.latency_p99 or 0.0 for moment in moments))
     rows = [
-        *_step_rows(told, "P50", lambda moment: moment.latency_p50, scale.factor),
-        *_step_rows(told, "P99", lambda moment: moment.latency_p99, scale.factor),
+        *_step_rows(moments, "P50", lambda moment: moment.latency_p50, scale.factor),
+        *_step_rows(moments, "P99", lambda moment: moment.latency_p99, scale.factor),
     ]
-    shown = np.array([row["value"] for row in rows if row["value"] is not None])
-    y = quantity("value", f"latency, {scale.label}", shown)
+    values = np.array([row["value"] for row in rows if row["value"] is not None])
+    y = quantity("value", f"latency, {scale.label}", values)
     return _timeline(found, "Latency over time", "by when requests were due", rows, y, scale.label)
 
 
@@ -131,10 +131,10 @@ def _step_rows(moments: Sequence[Moment], what: str, value: Any, factor: float =
     """A row where each value begins, and one where the last ends."""
     for moment in moments:
         found = value(moment)
-        shown = None if found is None else float(f"{found / factor:.5g}")
-        yield {"at": round(moment.begin, 3), "value": shown, "what": what}
+        scaled = None if found is None else float(f"{found / factor:.5g}")
+        yield {"at": round(moment.begin, 3), "value": scaled, "what": what}
     if moments:
-        yield {"at": round(moments[-1].begin + moments[-1].seconds, 3), "value": shown, "what": what}
+        yield {"at": round(moments[-1].begin + moments[-1].seconds, 3), "value": scaled, "what": what}
 
 
 def _timeline(
@@ -300,10 +300,10 @@ def _latency_by(points: Sequence[LoadPoint], unit: str) -> Spec:
         for point in points
         if point.latency_p50 is not None
     ]
-    shown = np.array([row["value"] for row in rows] or [1.0])
+    values = np.array([row["value"] for row in rows] or [1.0])
     return {
         "encoding": {},
-        "layer": _dots(rows, quantity("value", f"P50, {scale.label}", shown), scale.label),
+        "layer": _dots(rows, quantity("value", f"P50, {scale.label}", values), scale.label),
     }
 
 
@@ -324,9 +324,9 @@ def _dots(rows: list[Row], y: Spec, unit: str) -> list[Spec]:
         ("held", {"style": "dot", "filled": True}),
         ("broke", {"style": "broken", "filled": False}),
     ):
-        if shown := [row for row in rows if row["state"] == state]:
+        if points := [row for row in rows if row["state"] == state]:
             layers.append(
-                draw(shown, {"type": "point", **mark}, {"y": y, "size": dots, "tooltip": _tips(unit)})
+                draw(points, {"type": "point", **mark}, {"y": y, "size": dots, "tooltip": _tips(unit)})
             )
     return layers
 

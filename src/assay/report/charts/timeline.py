@@ -72,14 +72,14 @@ def timeline_chart(history: MetricHistory, shifts: Sequence[Shift]) -> Chart | N
     return Chart(f"timeline-{history.benchmark}-{history.metric.name}", spec)
 
 
-def _build_axis(name: str, scale: UnitScale, shown: Values) -> Spec:
+def _build_axis(name: str, scale: UnitScale, values: Values) -> Spec:
     """Build an axis that spans at least a fifth of the level: a wobble of one percent should not look
     like a cliff.
     """
-    y = quantity("value", f"{name} ({scale.label})" if scale.label else name, shown)
-    middle = float(shown.min() + shown.max()) / 2
+    y = quantity("value", f"{name} ({scale.label})" if scale.label else name, values)
+    middle = float(values.min() + values.max()) / 2
     room = _LEAST_SPAN * abs(middle) / 2
-    if y["scale"]["type"] == "linear" and shown.max() - shown.min() < 2 * room:
+    if y["scale"]["type"] == "linear" and values.max() - values.min() < 2 * room:
         y["scale"] |= {"domain": [middle - room, middle + room]}
     return y
 

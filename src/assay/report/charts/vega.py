@@ -57,18 +57,18 @@ def _clip_text(text: str, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def quantity(field: str, title: str, shown: Values) -> Spec:
+def quantity(field: str, title: str, values: Values) -> Spec:
     """An axis whose scale fits the values that are `shown`: logarithmic where they span orders of magnitude.
 
     It need not begin at 0. What is drawn along it are positions with intervals, not bars, whose lengths would lie.
     """
-    wide = is_wide(shown)
+    wide = is_wide(values)
     return {
         "field": field,
         "type": "quantitative",
         "title": title or "value",
         "scale": {**axis_scale(wide=wide), "padding": 8},
-        "axis": {"values": _log_ticks(shown), "format": _NUMBER} if wide else {"tickCount": 5},
+        "axis": {"values": _log_ticks(values), "format": _NUMBER} if wide else {"tickCount": 5},
     }
 
 
@@ -76,9 +76,9 @@ def axis_scale(*, wide: bool) -> Spec:
     return {"type": "log", "nice": False} if wide else {"type": "linear", "zero": False, "nice": False}
 
 
-def _log_ticks(shown: Values) -> list[float]:
+def _log_ticks(values: Values) -> list[float]:
     """Powers of ten, with twos and fives between them where there are few."""
-    low, high = math.log10(shown.min()), math.log10(shown.max())
+    low, high = math.log10(values.min()), math.log10(values.max())
     steps = (1, 2, 5) if high - low < 2.5 else (1,)
     ticks = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
     return [tick for tick in ticks if 10**low * 0.9 <= tick <= 10**high * 1.1]

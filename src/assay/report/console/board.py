@@ -69,8 +69,8 @@ def print_board(board: Leaderboard, console: Console, limit: int = 20) -> None:
     if left_out:
         console.print(literal(f"{left_out} more: --limit {limit + left_out}", "dim"))
     _print_doubts(board.doubts, console)
-    if told := board_sentence(board):
-        console.print(bullet("=", told, "cyan"))
+    if sentence := board_sentence(board):
+        console.print(bullet("=", sentence, "cyan"))
 
 
 def print_across(across: Across, console: Console, limit: int = 20) -> None:
@@ -207,18 +207,18 @@ def _full(rating: Rating) -> Text:
     return join_texts(literal(f"{rating.value:.3f}", "bold"), literal(interval, "dim"))
 
 
-def print_matrix(made: Matrix, console: Console) -> None:
+def print_matrix(matrix: Matrix, console: Console) -> None:
     """A rank is a range where agents are not really apart."""
     console.print(
-        join_texts(literal(made.suite, "bold"), literal(" agents × dimensions"), _category(made.category))
+        join_texts(literal(matrix.suite, "bold"), literal(" agents × dimensions"), _category(matrix.category))
     )
-    if made.rows:
-        console.print(_matrix_table(made.rows, console.width))
-    if made.simulated:
-        console.print(join_texts(literal("\n" if made.rows else ""), literal(_SIMULATED, "yellow")))
-        console.print(_matrix_table(made.simulated, console.width))
+    if matrix.rows:
+        console.print(_matrix_table(matrix.rows, console.width))
+    if matrix.simulated:
+        console.print(join_texts(literal("\n" if matrix.rows else ""), literal(_SIMULATED, "yellow")))
+        console.print(_matrix_table(matrix.simulated, console.width))
     console.print(literal("#: the rank on that dimension, a range where the order is uncertain", "dim"))
-    _print_doubts(made.doubts, console)
+    _print_doubts(matrix.doubts, console)
 
 
 def _matrix_table(rows: Sequence[MatrixRow], width: int) -> Table:
@@ -244,26 +244,26 @@ def _format_rating(row: MatrixRow, name: str, is_wide: bool) -> Text:
     return join_texts(value, rank, literal(f"\n{ends_text(rating)}" if is_wide else "", "dim"))
 
 
-def print_all_pairs(made: Matrix, refs: Sequence[str], sides: ComparisonSides, console: Console) -> None:
+def print_all_pairs(matrix: Matrix, refs: Sequence[str], sides: ComparisonSides, console: Console) -> None:
     """Several agents compared with each other, and the runs that their figures come from."""
     print_sides(refs, sides.reports, console)
-    print_matrix(made, console)
+    print_matrix(matrix, console)
     console.print()
-    print_head_to_head(made, console)
+    print_head_to_head(matrix, console)
     _print_doubts(map(str, sides.doubts), console)
 
 
-def print_head_to_head(made: Matrix, console: Console) -> None:
+def print_head_to_head(matrix: Matrix, console: Console) -> None:
     """Row against column: dimensions that the row's agent has certainly won, and those that it has lost."""
-    sides = [[row.contender.agent for row in rows] for rows in (made.rows, made.simulated)]
-    if not made.duels:
+    sides = [[row.contender.agent for row in rows] for rows in (matrix.rows, matrix.simulated)]
+    if not matrix.duels:
         console.print(literal("Head to head: fewer than two agents to compare.", "dim"))
     for names in sides:
         if len(names) > 1:
             console.print(
                 literal("Head to head: dimensions certainly won – lost, row against column", "bold")
             )
-            _print_duels(names, _count_duels(made.duels), console)
+            _print_duels(names, _count_duels(matrix.duels), console)
 
 
 def _count_duels(duels: Iterable[Duel]) -> dict[tuple[str, str], tuple[int, int, int]]:

@@ -32,15 +32,15 @@ _SPANS = {"llm": "cyan", "tool": "magenta", "queue": "yellow", "harness": "dim"}
 
 def print_case(report: Report, case: str, console: Console) -> None:
     """The case of this id in every benchmark that has it; LookupFailed when none has."""
-    for asked in answers_to(report, case):
-        title = literal(heading(asked.contest), "dim")
+    for answered in answers_to(report, case):
+        title = literal(heading(answered.contest), "dim")
         console.print(join_texts(literal(case, "bold"), literal("  "), title))
-        console.print(_sheet(_question(asked.definition)))
-        for entry, executions in asked.answers:
+        console.print(_sheet(_question(answered.definition)))
+        for entry, executions in answered.answers:
             for execution in executions:
                 console.print()
-                mark = " (simulated)" if asked.contest.is_simulated else ""
-                outcome = outcome_of(execution, asked.contest.pass_mark)
+                mark = " (simulated)" if answered.contest.is_simulated else ""
+                outcome = outcome_of(execution, answered.contest.pass_mark)
                 console.print(_headline(entry.label + mark, execution, outcome))
                 console.print(_sheet(_answer(execution)))
         console.print()
@@ -97,17 +97,17 @@ def _answer(execution: Execution) -> Iterator[tuple[str, str | Text]]:
 def _waterfall(spans: Sequence[ShownSpan]) -> Text:
     """A line a span: its name, a bar where it lay, how long it took."""
     timed = [(span.name[:20], span.kind, span.start, span.seconds) for span in spans]
-    whole = max(start + took for _, _, start, took in timed) or 1.0
+    whole = max(start + duration for _, _, start, duration in timed) or 1.0
     width = max(len(name) for name, *_ in timed)
     lines = []
-    for name, kind, start, took in timed:
+    for name, kind, start, duration in timed:
         before = min(_BAR - 1, max(0, round(start / whole * _BAR)))
-        bar = "━" * max(1, min(_BAR - before, round(took / whole * _BAR)))
+        bar = "━" * max(1, min(_BAR - before, round(duration / whole * _BAR)))
         lines.append(
             join_texts(
                 literal(f"{name:<{width}}  {kind:<8}"),
                 literal(f"{' ' * before}{bar:<{_BAR - before}}", _SPANS.get(kind, "blue")),
-                literal(f"  {seconds(took)}", "dim"),
+                literal(f"  {seconds(duration)}", "dim"),
             )
         )
     from rich.text import Text

@@ -19,7 +19,7 @@ _WIDE = 130
 
 def print_costs(found: Sequence[CostAnalysis], console: Console) -> None:
     """The same sections as on the page, without charts and details, then the warnings."""
-    for made in found:
-        print_sections(cost_sections(made, with_ends=console.width >= _WIDE), console)
-    for doubt in dict.fromkeys(doubt for made in found for doubt in made.doubts):
+    for analysis in found:
+        print_sections(cost_sections(analysis, with_ends=console.width >= _WIDE), console)
+    for doubt in dict.fromkeys(doubt for analysis in found for doubt in analysis.doubts):
         console.print(bullet("!", doubt, "yellow"))

@@ -133,11 +133,11 @@ def case_lines(gate: Gate) -> list[tuple[str, str]]:
 
 def lost_text(flips: Flips, family: int = 1) -> str:
     """Each case with the repetitions that passed before and now, and whether single ones can be told from noise."""
-    told = f"{flips.trial}: {_case_list('lost', flips.lost, flips)}."
+    sentence = f"{flips.trial}: {_case_list('lost', flips.lost, flips)}."
     if any(side.judged > 1 for case in flips.lost for side in flips.passes[case]):
-        return told
+        return sentence
     needed = repetitions_to_settle(len(flips.lost), len(flips.won), 0.05 / max(1, family)) or 3
-    return f"{told} With one repetition a flip cannot be distinguished from noise; run with --repetitions {max(2, needed)}."
+    return f"{sentence} With one repetition a flip cannot be distinguished from noise; run with --repetitions {max(2, needed)}."
 
 
 def _case_list(what: str, cases: Sequence[str], flips: Flips) -> str:

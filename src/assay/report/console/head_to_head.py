@@ -109,14 +109,14 @@ def _sum_text(flips: Sequence[Flips]) -> str:
         sum(len(benchmark_flips.won) for benchmark_flips in flips),
         sum(len(benchmark_flips.lost) for benchmark_flips in flips),
     )
-    each = [
+    sums = [
         f"{benchmark_flips.benchmark} +{len(benchmark_flips.won)} −{len(benchmark_flips.lost)}"
         for benchmark_flips in flips
         if benchmark_flips.won or benchmark_flips.lost
     ]
     same = count(sum(benchmark_flips.unchanged for benchmark_flips in flips))
-    told = f"{format_count(won, 'case')} won, {count(lost)} lost, {same} unchanged"
-    return f"{told}: {', '.join(each)}" if each else told
+    sentence = f"{format_count(won, 'case')} won, {count(lost)} lost, {same} unchanged"
+    return f"{sentence}: {', '.join(sums)}" if sums else sentence
 
 
 def print_courses(courses: Sequence[Course], sides: Sequence[str], console: Console) -> None:
@@ -124,18 +124,18 @@ def print_courses(courses: Sequence[Course], sides: Sequence[str], console: Cons
     table = new_table()
     table.add_column("Trial", overflow="fold")
     table.add_column("Metric", no_wrap=True)
-    shown = (
+    columns = (
         list(range(len(sides)))
         if len(sides) <= _MOST_SIDES
         else [0, *range(len(sides) - _MOST_SIDES + 1, len(sides))]
     )
-    for number in shown:
+    for number in columns:
         table.add_column(sides[number], justify="right", overflow="fold")
     table.add_column("Last against first")
     for course in courses:
         values = [
             literal(show(course.values[n], course.metric.unit), "bold" if n in course.steps else "")
-            for n in shown
+            for n in columns
         ]
         table.add_row(
             literal(course.trial),

@@ -93,10 +93,10 @@ def print_needs(needs: Sequence[Need], console: Console) -> None:
     table.add_column("Benchmark", overflow="fold")
     table.add_column("Metric", no_wrap=True)
     unit = _UNITS[needs[0].unit] if len({need.unit for need in needs}) == 1 else "Units"
-    done = "Executions" if console.width >= NARROW else "Exec."
+    executions_title = "Executions" if console.width >= NARROW else "Exec."
     now = (f"{unit} now", "Power now") if console.width >= NARROW else (unit, "Power")
     repetitions = "or repetitions" if console.width >= NARROW else "or reps"
-    for title in ("Effect", *now, "Needed", repetitions, done, "Time", "Cost"):
+    for title in ("Effect", *now, "Needed", repetitions, executions_title, "Time", "Cost"):
         table.add_column(title, justify="right", no_wrap=True)
     for need in needs:
         is_enough = need.units is not None and need.units <= need.there
@@ -140,11 +140,11 @@ def _meaning(needs: Sequence[Need]) -> Iterator[str]:
         "Power: share of simulated runs in which `assay compare` says better or worse when this metric alone differs by "
         f"the effect{among}. Needed: the size with a power of 80 %."
     )
-    made = [power for need in needs for power in (need.power_units, need.power_repetitions) if power]
-    if made:
-        widest = max(max(power.share - power.low, power.high - power.share) for power in made)
+    powers = [power for need in needs for power in (need.power_units, need.power_repetitions) if power]
+    if powers:
+        widest = max(max(power.share - power.low, power.high - power.share) for power in powers)
         yield (
-            f"{made[0].simulations} simulations per figure (± {100 * widest:.0f} points). "
+            f"{powers[0].simulations} simulations per figure (± {100 * widest:.0f} points). "
             "Executions, time and cost are for both sides together, in the cheaper of the two ways."
         )
     bases = list(dict.fromkeys(need.basis for need in needs))

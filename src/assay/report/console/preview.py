@@ -76,9 +76,9 @@ def print_preview(plan: Plan, forecast: Forecast, console: Console) -> None:
     """A row for each trial; the points of a sweep share one, with the values of each axis beneath."""
     from assay.report.console.screen import RowGroup, literal, print_groups
 
-    expected = {trial.index: each for trial, each in zip(plan.trials, forecast.trials, strict=True)}
+    expected = {trial.index: estimate for trial, estimate in zip(plan.trials, forecast.trials, strict=True)}
     groups = _alike(plan.trials)
-    shown = []
+    row_groups = []
     for name, trials in groups[:_ROWS]:
         own = [expected[trial.index] for trial in trials]
         iterations = trials[0].iterations
@@ -88,13 +88,15 @@ def print_preview(plan: Plan, forecast: Forecast, console: Console) -> None:
             count(iterations.warmup),
             f"up to {iterations.measured}" if iterations.until else count(iterations.measured),
             count(sum(trial.most_executions for trial in trials)),
-            _cell(add_up([(each.trial, each.seconds) for each in own]), seconds),
-            _cell(add_up([(each.trial, each.usd) for each in own]), usd),
+            _cell(add_up([(estimate.trial, estimate.seconds) for estimate in own]), seconds),
+            _cell(add_up([(estimate.trial, estimate.usd) for estimate in own]), usd),
         )
         note = "\n".join(_axis_lines(trials, console.width))
         heading = literal(name) if len(trials) > 1 else None
-        shown.append(RowGroup(heading, [[literal(cell) for cell in cells]], note))
-    print_groups(("Trial", "Processes", "Warm-up", "Measured", "Executions", "Time", "Cost"), shown, console)
+        row_groups.append(RowGroup(heading, [[literal(cell) for cell in cells]], note))
+    print_groups(
+        ("Trial", "Processes", "Warm-up", "Measured", "Executions", "Time", "Cost"), row_groups, console
+    )
     if len(groups) > _ROWS:
         console.print(f"… and {count(len(groups) - _ROWS)} more")
     most = "at most " if plan.question else ""

@@ -38,17 +38,17 @@ def show_progress(plan: Plan, done: int = 0) -> Iterator[Watch]:
 @contextlib.contextmanager
 def show_all_progress(plan: Plan, done: int = 0) -> Iterator[Watch]:
     """The same for somebody who asked for it: even the shortest run has a first and a last line."""
-    made, started = done, monotonic()
+    executed, started = done, monotonic()
     _say(f"{plan.name}: {format_count(len(plan.trials), 'trial')}, {count(plan.most_executions)} executions")
     with show_progress(plan, done) as watch:
 
         def watch_and_count(batch: Batch) -> None:
-            nonlocal made
-            made += len(batch.executions)
+            nonlocal executed
+            executed += len(batch.executions)
             watch(batch)
 
         yield watch_and_count
-    _say(f"{plan.name}: {format_count(made, 'execution')} made in {seconds(monotonic() - started)}")
+    _say(f"{plan.name}: {format_count(executed, 'execution')} made in {seconds(monotonic() - started)}")
 
 
 class _ScorerWatch:
@@ -59,7 +59,7 @@ class _ScorerWatch:
         benchmarks = plan.suite.benchmarks if plan.suite is not None else ()
         self._unscorable = {benchmark.id for benchmark in benchmarks if not benchmark.expects_scores}
         self._benchmarks = {trial.index: trial.benchmark for trial in plan.trials}
-        self._told: set[str] = set()
+        self._warned_scorers: set[str] = set()
         self._is_retrying: set[int] = set()
         self._retries = 0
         self._unscored = 0
@@ -78,8 +78,8 @@ class _ScorerWatch:
                 continue
             self._unscored += execution.phase is Phase.MEASURED
             name = str(failed[0])
-            if name not in self._told:
-                self._told.add(name)
+            if name not in self._warned_scorers:
+                self._warned_scorers.add(name)
                 why = str(reasons.get(name, "")) if isinstance(reasons, Mapping) else ""
                 line = (why.strip().splitlines() or ["no reason given"])[0]
                 yield f"{self._names[execution.trial]}: scorer '{name}' failed ({line}); such executions are unscored"
@@ -142,7 +142,7 @@ class _Plain:
     def __init__(self, plan: Plan, done: int) -> None:
         self._names = {trial.index: trial.name for trial in plan.trials}
         self._total, self._done, self._first = plan.most_executions, done, done
-        self._told = monotonic()
+        self._printed_at = monotonic()
         self._wait = PLAIN_EVERY_SECONDS
         self._scorers = _ScorerWatch(plan)
         self._nodes = _NodeWatch()
@@ -156,12 +156,12 @@ class _Plain:
         for warning in self._scorers.warnings(batch):
             _say(f"Warning: {warning}")
         now = monotonic()
-        if now - self._told >= self._wait and batch.notes and not batch.executions:
-            self._told, self._wait = now, min(2 * self._wait, PLAIN_AT_LEAST_EVERY)
+        if now - self._printed_at >= self._wait and batch.notes and not batch.executions:
+            self._printed_at, self._wait = now, min(2 * self._wait, PLAIN_AT_LEAST_EVERY)
             index, note = list(batch.notes.items())[-1]
             _say(f"{count(self._done)} of {count(self._total)} executions, now {self._names[index]}: {note}")
-        elif now - self._told >= self._wait and batch.executions:
-            self._told, self._wait = now, min(2 * self._wait, PLAIN_AT_LEAST_EVERY)
+        elif now - self._printed_at >= self._wait and batch.executions:
+            self._printed_at, self._wait = now, min(2 * self._wait, PLAIN_AT_LEAST_EVERY)
             # What a resumed run had done before is no part of the rate.
             rate = (self._done - self._first) / max(1e-3, now - self._nodes.started)
             left = seconds((self._total - self._done) / rate) if rate else "?"

@@ -44,12 +44,12 @@ _SHOWN = 3
 def print_regressions(report: RegressionReport, console: Console, *, with_closed: bool = False) -> None:
     """Closed ones only where asked for, and where it was newer data that closed them just now."""
     _print_head(report, console)
-    shown = [regression for regression in report.regressions if with_closed or regression.counts]
-    if shown:
-        console.print(_table(shown, is_wide=console.width >= _WIDE))
-        for regression in shown:
-            if told := impact_text(regression):
-                console.print(bullet(regression.id, told, "dim"))
+    regressions = [regression for regression in report.regressions if with_closed or regression.counts]
+    if regressions:
+        console.print(_table(regressions, is_wide=console.width >= _WIDE))
+        for regression in regressions:
+            if impact := impact_text(regression):
+                console.print(bullet(regression.id, impact, "dim"))
         console.print()
     for flips in report.flips:
         if flips.lost:
@@ -58,8 +58,8 @@ def print_regressions(report: RegressionReport, console: Console, *, with_closed
         console.print(bullet("≈", pattern.message, "yellow"))
     for shift in report.improvements:
         console.print(bullet("↑", shift_text(shift), "green"))
-    for told in _describe_unsettled(report):
-        console.print(bullet("?", told, "yellow"))
+    for sentence in _describe_unsettled(report):
+        console.print(bullet("?", sentence, "yellow"))
     for doubt in report.doubts:
         console.print(bullet("!", str(doubt), "yellow"))
 

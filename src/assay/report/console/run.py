@@ -119,12 +119,12 @@ def print_unrated(report: Report, console: Console, *, is_brief: bool = False) -
     trials = [trial for trial in report.trials if trial.ratings is None and _is_listed(report, trial)]
     failing = [trial for trial in report.trials if not _is_listed(report, trial)]
     if trials or not report.trials:
-        shown = replace(report, trials=tuple(trials[:_TRIALS] if is_brief else trials))
-        console.print(_trials(shown, narrow=console.width < NARROW))
-        if len(trials) > len(shown.trials):
+        listed = replace(report, trials=tuple(trials[:_TRIALS] if is_brief else trials))
+        console.print(_trials(listed, narrow=console.width < NARROW))
+        if len(trials) > len(listed.trials):
             console.print(literal(f"… and {format_count(len(trials) - _TRIALS, 'more trial')}", "dim"))
         console.print()
-        _print_others(shown, console, _FEW_METRICS if is_brief else _METRICS)
+        _print_others(listed, console, _FEW_METRICS if is_brief else _METRICS)
         failing += trials
     for trial in [trial for trial in failing if trial.failures][: _FAILURES if is_brief else None]:
         _print_failure(trial, console)
@@ -138,12 +138,12 @@ def _is_listed(report: Report, trial: TrialReport) -> bool:
 
 def _print_sweep(report: Report, console: Console) -> None:
     """What the axes do to the leading metrics, and which point is best; the other formats tell of all metrics."""
-    told = [effect for effect in report.axes if effect_text(effect)][:_EFFECTS]
-    for effect in told:
+    effects = [effect for effect in report.axes if effect_text(effect)][:_EFFECTS]
+    for effect in effects:
         console.print(bullet("~", f"{effect.axis} → {effect.metric.name}: {effect_text(effect)}", "cyan"))
     for point in report.best[:_EFFECTS]:
         console.print(bullet("★", best_text(point), "cyan"))
-    if told or report.best:
+    if effects or report.best:
         console.print()
 
 
@@ -228,14 +228,14 @@ def _print_head(report: Report, console: Console) -> None:
     console.print(literal(run.name, "bold"), _outcome(outcome_of(report)))
     if suite := suite_text(run):
         console.print(literal(suite, "dim"))
-    made = sum(total(trial) for trial in report.trials)
+    executed = sum(total(trial) for trial in report.trials)
     agents = "" if run.suite else agents_text(report)
-    parts = [f"run {run.id}", run.label, when(run.started), agents, format_count(made, "execution")]
+    parts = [f"run {run.id}", run.label, when(run.started), agents, format_count(executed, "execution")]
     if duration is not None:
         parts.append(seconds(duration))
     console.print(literal(" · ".join(filter(None, [*parts, budget_text(run)])), "dim"))
-    if told := question_text(report):
-        console.print(bullet("=", told, "cyan"))
+    if question := question_text(report):
+        console.print(bullet("=", question, "cyan"))
 
 
 def _trials(report: Report, *, narrow: bool) -> Table:
@@ -301,8 +301,8 @@ def _print_failure(trial: TrialReport, console: Console) -> None:
         return
     first = trial.failures[0]
     lines = (first.error or "").strip().splitlines()
-    said = f": {lines[-1]}" if lines else ""
-    console.print(bullet("✗", f"{trial.name}: {failure_text(first)}{said}", "red"))
+    error = f": {lines[-1]}" if lines else ""
+    console.print(bullet("✗", f"{trial.name}: {failure_text(first)}{error}", "red"))
 
 
 def _comparison_table(group: Sequence[Comparison], *, by_trial: bool, narrow: bool) -> Table:

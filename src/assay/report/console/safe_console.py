@@ -16,5 +16,5 @@ class SafeConsole(Console):
 
     def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            shown = segment.text if segment.control else make_showable(segment.text)
-            yield segment if shown == segment.text else Segment(shown, segment.style)
+            text = segment.text if segment.control else make_showable(segment.text)
+            yield segment if text == segment.text else Segment(text, segment.style)

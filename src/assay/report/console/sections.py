@@ -79,27 +79,27 @@ def _print_table(table: Table, console: Console) -> None:
         print_points(table.terminal, console)
         return
     narrow = console.width < NARROW
-    shown = [place for place in range(len(table.titles)) if not (narrow and place in table.minor)]
-    console.print(_rich_table(table, shown, narrow=narrow))
+    columns = [place for place in range(len(table.titles)) if not (narrow and place in table.minor)]
+    console.print(_rich_table(table, columns, narrow=narrow))
     if table.caption is not None:
         console.print(literal(_brief(table.caption) if narrow else table.caption.text, "dim"))
     console.print()
 
 
-def _rich_table(table: Table, shown: Sequence[int], *, narrow: bool) -> RichTable:
+def _rich_table(table: Table, columns: Sequence[int], *, narrow: bool) -> RichTable:
     """Columns of figures never wrap, and their first column does: a number that is cut would be another number."""
-    drawn = new_table()
-    for place in shown:
+    rich_table = new_table()
+    for place in columns:
         is_figure = place > 0 and place not in table.words
-        drawn.add_column(
+        rich_table.add_column(
             literal(table.titles[place]),
             justify="right" if is_figure else "left",
             no_wrap=is_figure,
             overflow="fold",
         )
     for row in table.rows:
-        drawn.add_row(*(_cell(row[place], narrow=narrow) for place in shown))
-    return drawn
+        rich_table.add_row(*(_cell(row[place], narrow=narrow) for place in columns))
+    return rich_table
 
 
 def _brief(cell: Cell) -> str:

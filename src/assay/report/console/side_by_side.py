@@ -138,18 +138,18 @@ def _outcomes(contest: Contest, tight: bool) -> Table:
             literal(count(number), _STYLES.get(name, "yellow") if number else "dim")
             for name, number in outcome_numbers(contest, entry)
         ]
-        tried = [literal(text) for _, text in tries_texts(contest, entry)]
-        table.add_row(_agent(contest, entry), *numbers, literal(format_solved_cases(entry.ratings)), *tried)
+        cells = [literal(text) for _, text in tries_texts(contest, entry)]
+        table.add_row(_agent(contest, entry), *numbers, literal(format_solved_cases(entry.ratings)), *cells)
     return table
 
 
 def _figures(contest: Contest, tight: bool) -> Table:
     table = _agents(tight=tight)
-    shown = figures_of(contest)
-    for figure in shown:
+    figures = figures_of(contest)
+    for figure in figures:
         table.add_column(literal(figure.title.replace(" per", "\nper")), justify="right", no_wrap=True)
     for entry in contest.entries:
-        table.add_row(_agent(contest, entry), *(_figure(figure.text(entry)) for figure in shown))
+        table.add_row(_agent(contest, entry), *(_figure(figure.text(entry)) for figure in figures))
     return table
 
 
@@ -165,16 +165,18 @@ def _failures(entry: ContestRow) -> Iterator[str]:
     trial = entry.trial
     missing = {status: n for status, n in trial.counts.items() if status != "ok" and n}
     if missing:
-        told = "; ".join(f"{count(n)} {_format_failure(trial, status)}" for status, n in missing.items())
-        yield f"{entry.label}: {count(sum(missing.values()))} of {count(total(trial))} executions were not ok: {told}"
+        reasons = "; ".join(f"{count(n)} {_format_failure(trial, status)}" for status, n in missing.items())
+        yield f"{entry.label}: {count(sum(missing.values()))} of {count(total(trial))} executions were not ok: {reasons}"
 
 
 def _format_failure(trial: TrialReport, status: str) -> str:
-    alike = [failure for failure in trial.failures if failure.status == status]
-    errors = [failure.error.strip().splitlines()[-1] for failure in alike if failure.error]
-    cases = format_first_names(dict.fromkeys(failure.case for failure in alike if failure.case), _NAMED // 2)
-    told = ", ".join([*errors[:1], *([cases] if cases else [])])
-    return status.replace("_", " ") + (f" ({told})" if told else "")
+    failures = [failure for failure in trial.failures if failure.status == status]
+    errors = [failure.error.strip().splitlines()[-1] for failure in failures if failure.error]
+    cases = format_first_names(
+        dict.fromkeys(failure.case for failure in failures if failure.case), _NAMED // 2
+    )
+    details = ", ".join([*errors[:1], *([cases] if cases else [])])
+    return status.replace("_", " ") + (f" ({details})" if details else "")
 
 
 def _describe_unsolved(contest: Contest) -> Iterator[str]:
@@ -184,7 +186,7 @@ def _describe_unsolved(contest: Contest) -> Iterator[str]:
     rows = case_rows(contest)
     missed = [row.case for row in rows if len(list(row.find_misses(contest))) == len(contest.entries)]
     if missed:
-        who = "the agent" if len(contest.entries) == 1 else "every agent"
+        subject = "the agent" if len(contest.entries) == 1 else "every agent"
         tries = contest.most_tries
         how = f", by the mean score of {count(tries)} repetitions" if tries > 1 else ""
-        yield f"{who} failed {count(len(missed))} of {count(len(rows))} cases{how}: {format_first_names(missed, _NAMED)}"
+        yield f"{subject} failed {count(len(missed))} of {count(len(rows))} cases{how}: {format_first_names(missed, _NAMED)}"

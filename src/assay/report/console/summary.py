@@ -63,11 +63,11 @@ def print_summary(report: Report, console: Console) -> None:
 def headline(report: Report) -> str:
     """A run in one line for scripts: its id, its state, how many executions, and what it found."""
     run = report.run
-    made, ok = sum(map(total, report.trials)), sum(trial.ok for trial in report.trials)
-    failed = f", {count(made - ok)} not ok" if made > ok else ""
+    executed, ok = sum(map(total, report.trials)), sum(trial.ok for trial in report.trials)
+    failed = f", {count(executed - ok)} not ok" if executed > ok else ""
     parts = [
         f"{run.id} {outcome_of(report).text}",
-        format_count(made, "execution") + failed,
+        format_count(executed, "execution") + failed,
         _finding(report),
     ]
     return " · ".join(filter(None, parts))
@@ -90,29 +90,32 @@ def _finding(report: Report) -> str:
 
 def print_warnings(doubts: Iterable[Doubt], console: Console, more: str) -> None:
     """The few that matter most, and how to see the others."""
-    shown, others = split_warnings(doubts)
-    for doubt in shown:
+    major, others = split_warnings(doubts)
+    for doubt in major:
         console.print(bullet("!", str(doubt), "yellow"))
     if others:
-        told = f"and {count(len(others))} more" if shown else format_count(len(others), "minor warning")
-        console.print(join_texts(literal("! ", "dim"), literal(f"{told}: {more}", "dim")))
+        amount = f"and {count(len(others))} more" if major else format_count(len(others), "minor warning")
+        console.print(join_texts(literal("! ", "dim"), literal(f"{amount}: {more}", "dim")))
 
 
 def _print_head(report: Report, console: Console) -> None:
     """The first line of a summary, which is what people copy into a chat."""
     run, duration = report.run, compute_run_seconds(report)
-    made = format_count(sum(total(trial) for trial in report.trials), "execution")
-    took = "" if duration is None else f" in {seconds(duration)}"
+    executions = format_count(sum(total(trial) for trial in report.trials), "execution")
+    duration_text = "" if duration is None else f" in {seconds(duration)}"
     found = outcome_of(report)
     console.print(
         join_texts(
             literal(run.name, "bold"),
             literal(f" {found.text}", COLOURS[found.tone]),
-            literal(f" · {made}{took} · run {run.id}{f' · {run.label}' if run.label else ''}", "dim"),
+            literal(
+                f" · {executions}{duration_text} · run {run.id}{f' · {run.label}' if run.label else ''}",
+                "dim",
+            ),
         )
     )
-    if told := question_text(report):
-        console.print(bullet("=", told, "cyan"))
+    if question := question_text(report):
+        console.print(bullet("=", question, "cyan"))
     console.print()
 
 
@@ -123,23 +126,25 @@ def _groups(report: Report, held: Sequence[Contest]) -> list[RowGroup]:
         benchmarks.setdefault(contest.benchmark, []).append(contest)
     many = sum(len(contest.entries) for contest in held) + len(benchmarks) > _ROWS
     groups = []
-    for name, both in benchmarks.items():
-        leads = [lead_of(report, name, is_simulated=contest.is_simulated) for contest in both]
+    for name, contests_of_name in benchmarks.items():
+        leads = [lead_of(report, name, is_simulated=contest.is_simulated) for contest in contests_of_name]
         rows = [
             _cells(contest, entry, lead)
-            for contest, lead in zip(both, leads, strict=True)
+            for contest, lead in zip(contests_of_name, leads, strict=True)
             for entry in _in_order(contest, lead)
         ]
-        shown = rows[: 2 if many else _AGENTS]
+        listed = rows[: 2 if many else _AGENTS]
         note = (
-            f"  … and {format_count(len(rows) - len(shown), 'more agent')}" if len(rows) > len(shown) else ""
+            f"  … and {format_count(len(rows) - len(listed), 'more agent')}"
+            if len(rows) > len(listed)
+            else ""
         )
         lead = next(filter(None, leads), None)
         verdict = (
             literal(f"  {verdict_text(lead)}", "yellow" if lead.is_tie else "green") if lead else literal("")
         )
-        heading = join_texts(literal(title_with_id(both[0]), "bold"), verdict)
-        groups.append(RowGroup(heading, shown, note))
+        heading = join_texts(literal(title_with_id(contests_of_name[0]), "bold"), verdict)
+        groups.append(RowGroup(heading, listed, note))
     return groups
 
 

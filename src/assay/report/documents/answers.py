@@ -202,14 +202,14 @@ def bad_line_document(number: int, error: object) -> dict[str, Any]:
     return {"error": f"Line {number}: {error}"}
 
 
-def _change_point(one: ChangePoint) -> dict[str, Any]:
+def _change_point(change: ChangePoint) -> dict[str, Any]:
     return {
-        "index": one.index,
-        "before": one.before,
-        "after": one.after,
-        "change": one.change,
-        "p_value": one.p_value,
-        "pending": one.is_pending,
+        "index": change.index,
+        "before": change.before,
+        "after": change.after,
+        "change": change.change,
+        "p_value": change.p_value,
+        "pending": change.is_pending,
     }
 
 
@@ -278,11 +278,11 @@ def sandbox_document() -> dict[str, Any]:
             sandbox: Sandbox = lookup.find("sandboxes", name)()
             problem = sandbox.problem()
             found[name] = {"ok": not problem, "version": sandbox.version(), "error": problem or None}
-    ours = found["bubblewrap"]
-    if ours["ok"]:
-        return {"ok": True, "bubblewrap": ours["version"], "all": found}
+    bubblewrap = found["bubblewrap"]
+    if bubblewrap["ok"]:
+        return {"ok": True, "bubblewrap": bubblewrap["version"], "all": found}
     install = "apt-get install bubblewrap"
-    return {"ok": False, "bubblewrap": None, "error": ours["error"], "install": install, "all": found}
+    return {"ok": False, "bubblewrap": None, "error": bubblewrap["error"], "install": install, "all": found}
 
 
 def _is_installed(name: str) -> bool:

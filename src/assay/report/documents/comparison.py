@@ -28,17 +28,17 @@ def history_document(found: Sequence[Course], sides: Sequence[str]) -> dict[str,
     }
 
 
-def _course(one: Course, sides: Sequence[str]) -> dict[str, Any]:
+def _course(course: Course, sides: Sequence[str]) -> dict[str, Any]:
     """One metric over all sides. Values have the names of the sides as keys unless a name occurs twice."""
     return {
-        "trial": one.trial,
-        "metric": one.metric.name,
-        "unit": one.metric.unit,
-        "values": dict(zip(sides, one.values, strict=False))
+        "trial": course.trial,
+        "metric": course.metric.name,
+        "unit": course.metric.unit,
+        "values": dict(zip(sides, course.values, strict=False))
         if len(set(sides)) == len(sides)
-        else list(one.values),
-        "verdict": one.verdict,
-        "changed_at": [sides[step] for step in one.steps],
+        else list(course.values),
+        "verdict": course.verdict,
+        "changed_at": [sides[step] for step in course.steps],
     }
 
 
@@ -89,20 +89,22 @@ def metrics_document(found: Compared | Gate) -> dict[str, Any]:
     }
 
 
-def _showdown(one: Showdown) -> dict[str, Any]:
+def _showdown(showdown: Showdown) -> dict[str, Any]:
     return {
-        "a": one.a,
-        "b": one.b,
-        "winner": one.winner,
-        "winners": {name: who for name, who in one.winners.items() if name != "overall"},
+        "a": showdown.a,
+        "b": showdown.b,
+        "winner": showdown.winner,
+        "winners": {name: who for name, who in showdown.winners.items() if name != "overall"},
         "ratings": {
-            name: {"a": a, "b": b, "difference": b - a, "p_corrected": one.p_corrected.get(name)}
-            for name, (a, b) in one.ratings.items()
+            name: {"a": a, "b": b, "difference": b - a, "p_corrected": showdown.p_corrected.get(name)}
+            for name, (a, b) in showdown.ratings.items()
         },
-        "overall_of": [name for name in one.ratings if name != "overall"] if "overall" in one.ratings else [],
-        "left_out": list(one.left_out),
-        "flips": [flips_document(flips) for flips in one.flips],
-        "recommendations": list(one.advice),
+        "overall_of": [name for name in showdown.ratings if name != "overall"]
+        if "overall" in showdown.ratings
+        else [],
+        "left_out": list(showdown.left_out),
+        "flips": [flips_document(flips) for flips in showdown.flips],
+        "recommendations": list(showdown.advice),
     }
 
 
@@ -123,19 +125,19 @@ def flips_document(flips: Flips) -> dict[str, Any]:
     }
 
 
-def _requirement(one: CheckedRequirement) -> dict[str, Any]:
+def _requirement(checked: CheckedRequirement) -> dict[str, Any]:
     return {
-        "requirement": str(one.requirement),
-        "trial": one.trial,
-        "name": one.requirement.name,
-        "sign": one.requirement.sign,
-        "limit": one.requirement.limit,
-        "value": one.value,
-        "interval": None if one.low is None else [one.low, one.high],
-        "unit": one.unit,
-        "met": one.is_met,
-        "interval_includes_limit": one.is_close,
-        "note": one.note,
+        "requirement": str(checked.requirement),
+        "trial": checked.trial,
+        "name": checked.requirement.name,
+        "sign": checked.requirement.sign,
+        "limit": checked.requirement.limit,
+        "value": checked.value,
+        "interval": None if checked.low is None else [checked.low, checked.high],
+        "unit": checked.unit,
+        "met": checked.is_met,
+        "interval_includes_limit": checked.is_close,
+        "note": checked.note,
     }
 
 

@@ -26,14 +26,16 @@ def cost_document(found: Sequence[CostAnalysis]) -> dict[str, Any]:
             found, has_several, lambda cost: cost.performance_per_dollar
         ),
         "optimal_configurations": [
-            _optimal(configuration, made) for made in found for configuration in made.optimal
+            _optimal(configuration, cost_analysis)
+            for cost_analysis in found
+            for configuration in cost_analysis.optimal
         ],
         "cost_optimization_opportunities": [
-            {"suite": made.suite, "simulated": made.is_simulated, **to_plain(opportunity)}
-            for made in found
-            for opportunity in made.opportunities
+            {"suite": cost_analysis.suite, "simulated": cost_analysis.is_simulated, **to_plain(opportunity)}
+            for cost_analysis in found
+            for opportunity in cost_analysis.opportunities
         ],
-        "suites": [_suite(made) for made in found],
+        "suites": [_suite(cost_analysis) for cost_analysis in found],
     }
 
 
@@ -41,19 +43,19 @@ def _by_configuration(
     found: Sequence[CostAnalysis], has_several: bool, choose: Callable[[TaskCost], Amount]
 ) -> dict[str, dict[str, float | None]]:
     document: dict[str, dict[str, float | None]] = {}
-    for made in found:
-        for configuration in made.configurations:
+    for analysis in found:
+        for configuration in analysis.configurations:
             for benchmark, cost in configuration.benchmarks.items():
-                key = f"{made.suite}/{benchmark}" if has_several else benchmark
+                key = f"{analysis.suite}/{benchmark}" if has_several else benchmark
                 document.setdefault(configuration.name, {})[key] = choose(cost).value
     return document
 
 
-def _optimal(configuration: ConfigurationCost, made: CostAnalysis) -> dict[str, Any]:
+def _optimal(configuration: ConfigurationCost, analysis: CostAnalysis) -> dict[str, Any]:
     saving = configuration.saving
     return {
-        "suite": made.suite,
-        "simulated": made.is_simulated,
+        "suite": analysis.suite,
+        "simulated": analysis.is_simulated,
         "agent": configuration.agent,
         "configuration": configuration.name,
         "efficiency_score": configuration.efficiency,
@@ -64,14 +66,14 @@ def _optimal(configuration: ConfigurationCost, made: CostAnalysis) -> dict[str, 
     }
 
 
-def _suite(made: CostAnalysis) -> dict[str, Any]:
-    places = {configuration.name: configuration.place for configuration in made.configurations}
+def _suite(analysis: CostAnalysis) -> dict[str, Any]:
+    places = {configuration.name: configuration.place for configuration in analysis.configurations}
     return {
-        "suite": made.suite,
-        "category": made.category,
-        "simulated": made.is_simulated,
-        "volume_per_month": made.volume,
-        "tolerance": made.tolerance,
+        "suite": analysis.suite,
+        "category": analysis.category,
+        "simulated": analysis.is_simulated,
+        "volume_per_month": analysis.volume,
+        "tolerance": analysis.tolerance,
         "pareto_front": [
             name for name, place in places.items() if place and place.status is not FrontStatus.DOMINATED
         ],
@@ -80,23 +82,23 @@ def _suite(made: CostAnalysis) -> dict[str, Any]:
         ],
         "unknown_cost": [
             configuration.name
-            for configuration in made.configurations
+            for configuration in analysis.configurations
             if configuration.whole.cost_per_task.value is None
         ],
-        "configurations": [_configuration(configuration) for configuration in made.configurations],
-        "break_even": to_plain(made.break_even),
-        "warnings": list(made.doubts),
+        "configurations": [_configuration(configuration) for configuration in analysis.configurations],
+        "break_even": to_plain(analysis.break_even),
+        "warnings": list(analysis.doubts),
     }
 
 
-def _configuration(one: ConfigurationCost) -> dict[str, Any]:
-    document = to_plain(one)
+def _configuration(configuration: ConfigurationCost) -> dict[str, Any]:
+    document = to_plain(configuration)
     return {
         "configuration": document.pop("name"),
         "agent": document.pop("agent"),
         "version": document.pop("version"),
         **document.pop("whole"),
-        "is_optimal": one.is_optimal,
+        "is_optimal": configuration.is_optimal,
         **document,
         "warnings": document.pop("doubts"),
     }

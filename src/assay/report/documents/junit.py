@@ -252,11 +252,11 @@ def _gate_failure(trial: str, name: str, message: str, kind: str) -> ElementTree
     return case
 
 
-def _requirement(one: CheckedRequirement) -> ElementTree.Element:
-    case = _element("testcase", classname=one.trial, name=f"require {one.requirement}", time="0")
-    if not one.is_met:
-        case.append(_element("failure", message=requirement_text(one), type="requirement"))
-    case.append(_element("system-out", requirement_text(one)))
+def _requirement(checked: CheckedRequirement) -> ElementTree.Element:
+    case = _element("testcase", classname=checked.trial, name=f"require {checked.requirement}", time="0")
+    if not checked.is_met:
+        case.append(_element("failure", message=requirement_text(checked), type="requirement"))
+    case.append(_element("system-out", requirement_text(checked)))
     return case
 
 
@@ -273,18 +273,25 @@ def _lost_cases(gate: Gate) -> list[ElementTree.Element]:
     return [case]
 
 
-def _comparison(one: Comparison) -> ElementTree.Element:
-    time = one.value_b if one.metric.unit == "s" else 0.0
-    case = _element("testcase", classname=sides_name(one), name=one.metric.name, time=f"{time:.9f}")
-    figures = (
-        f"{show(one.value_a, one.metric.unit)} in the baseline, {show(one.value_b, one.metric.unit)} now: "
-        f"{change_text(one)}, tolerance {tolerance_text(one)}"
+def _comparison(comparison: Comparison) -> ElementTree.Element:
+    time = comparison.value_b if comparison.metric.unit == "s" else 0.0
+    case = _element(
+        "testcase", classname=sides_name(comparison), name=comparison.metric.name, time=f"{time:.9f}"
     )
-    if one.verdict is Verdict.WORSE:
+    figures = (
+        f"{show(comparison.value_a, comparison.metric.unit)} in the baseline, {show(comparison.value_b, comparison.metric.unit)} now: "
+        f"{change_text(comparison)}, tolerance {tolerance_text(comparison)}"
+    )
+    if comparison.verdict is Verdict.WORSE:
         case.append(
-            _element("failure", one.method, message=f"{one.metric.name} got worse: {figures}", type="worse")
+            _element(
+                "failure",
+                comparison.method,
+                message=f"{comparison.metric.name} got worse: {figures}",
+                type="worse",
+            )
         )
-    elif one.verdict is Verdict.UNSURE:
-        case.append(_element("skipped", message=f"unsure: {one.reason}"))
-    case.append(_element("system-out", f"{one.verdict}: {figures}"))
+    elif comparison.verdict is Verdict.UNSURE:
+        case.append(_element("skipped", message=f"unsure: {comparison.reason}"))
+    case.append(_element("system-out", f"{comparison.verdict}: {figures}"))
     return case

@@ -25,12 +25,12 @@ def leaderboard_document(found: Boards, limit: int) -> list[dict[str, Any]]:
 
 
 def all_pairs_document(
-    made: Matrix, sides: Mapping[str, Report] | None = None, doubts: Iterable[Doubt] = ()
+    matrix: Matrix, sides: Mapping[str, Report] | None = None, doubts: Iterable[Doubt] = ()
 ) -> dict[str, Any]:
     """Several agents compared with each other, with the runs that their figures come from."""
     return {
         "comparison_type": "multi_agent",
-        **matrix_document(made),
+        **matrix_document(matrix),
         "runs": {ref: [run.id for run in report.runs] for ref, report in (sides or {}).items()},
         "warnings": [to_plain(doubt) for doubt in doubts],
     }
@@ -52,14 +52,14 @@ def build_board(board: Leaderboard, limit: int) -> dict[str, Any]:
     }
 
 
-def _build_unranked(one: Unranked) -> dict[str, Any]:
+def _build_unranked(unranked: Unranked) -> dict[str, Any]:
     return {
-        "agent": one.agent,
-        "version": one.version,
-        "benchmark": one.benchmark,
-        "run_id": one.run,
-        "score": one.overall.value,
-        "reason": one.reason,
+        "agent": unranked.agent,
+        "version": unranked.version,
+        "benchmark": unranked.benchmark,
+        "run_id": unranked.run,
+        "score": unranked.overall.value,
+        "reason": unranked.reason,
     }
 
 
@@ -123,16 +123,16 @@ def _row(row: Standing) -> dict[str, Any]:
     }
 
 
-def matrix_document(one: Matrix) -> dict[str, Any]:
+def matrix_document(matrix: Matrix) -> dict[str, Any]:
     """Agents by dimensions, under the names of the columns of the SQL view of the same name."""
-    rows = [(row, False) for row in one.rows] + [(row, True) for row in one.simulated]
+    rows = [(row, False) for row in matrix.rows] + [(row, True) for row in matrix.simulated]
     return {
-        "suite_id": one.suite,
-        "category": one.category,
-        "dimensions": list(one.dimensions),
-        "agent_comparison_matrix": [_matrix_row(row, simulated, one) for row, simulated in rows],
-        "head_to_head": [_duel(duel) for duel in one.duels],
-        "warnings": list(one.doubts),
+        "suite_id": matrix.suite,
+        "category": matrix.category,
+        "dimensions": list(matrix.dimensions),
+        "agent_comparison_matrix": [_matrix_row(row, simulated, matrix) for row, simulated in rows],
+        "head_to_head": [_duel(duel) for duel in matrix.duels],
+        "warnings": list(matrix.doubts),
     }
 
 

@@ -41,13 +41,15 @@ def share_document(share: Share) -> dict[str, Any]:
     }
 
 
-def tracked_regression_document(one: Regression, changes: Sequence[RegressionChange]) -> dict[str, Any]:
+def tracked_regression_document(
+    regression: Regression, changes: Sequence[RegressionChange]
+) -> dict[str, Any]:
     """A regression with the agent it is about, and with who gave it its states."""
     return {
-        "agent_id": one.agent,
-        "suite_id": one.suite,
-        **regression_document(one),
-        "changed_by": changes[-1].author if changes and one.is_marked else None,
+        "agent_id": regression.agent,
+        "suite_id": regression.suite,
+        **regression_document(regression),
+        "changed_by": changes[-1].author if changes and regression.is_marked else None,
         "history": [
             {"at": change.at, "by": change.author, "state": change.state, "note": change.note}
             for change in changes
@@ -76,20 +78,20 @@ def labels_document(given: Iterable[Label], agreements: Iterable[Agreement]) -> 
     }
 
 
-def agreement_document(one: Agreement) -> dict[str, Any]:
+def agreement_document(agreement: Agreement) -> dict[str, Any]:
     """`scorer` is null for the score of all scorers together."""
     return {
-        "suite_id": one.suite,
-        "benchmark_id": one.benchmark,
-        "scorer": one.scorer or None,
-        "labels": one.labels,
-        "cases": one.cases,
-        "both_pass": one.both_pass,
-        "both_fail": one.both_fail,
-        "only_person_passes": one.only_person_passes,
-        "only_scorer_passes": one.only_scorer_passes,
-        "agreement": share_document(one.share),
-        "kappa": one.kappa,
+        "suite_id": agreement.suite,
+        "benchmark_id": agreement.benchmark,
+        "scorer": agreement.scorer or None,
+        "labels": agreement.labels,
+        "cases": agreement.cases,
+        "both_pass": agreement.both_pass,
+        "both_fail": agreement.both_fail,
+        "only_person_passes": agreement.only_person_passes,
+        "only_scorer_passes": agreement.only_scorer_passes,
+        "agreement": share_document(agreement.share),
+        "kappa": agreement.kappa,
     }
 
 
@@ -114,16 +116,16 @@ def coverage_document(coverage: Coverage) -> dict[str, Any]:
     }
 
 
-def schedule_document(one: ScheduleStatus) -> dict[str, Any]:
+def schedule_document(schedule: ScheduleStatus) -> dict[str, Any]:
     return {
-        "suite_id": one.suite,
-        "schedule": one.expression,
-        "timezone": one.zone,
-        "next_due": one.next_due,
-        "agent_ids": list(one.agents),
-        "last_due": one.latest[0].due if one.latest else None,
-        "last_outcome": one.outcome,
-        "last_runs": [_build_scheduled_run(run) for run in one.latest],
+        "suite_id": schedule.suite,
+        "schedule": schedule.expression,
+        "timezone": schedule.zone,
+        "next_due": schedule.next_due,
+        "agent_ids": list(schedule.agents),
+        "last_due": schedule.latest[0].due if schedule.latest else None,
+        "last_outcome": schedule.outcome,
+        "last_runs": [_build_scheduled_run(run) for run in schedule.latest],
     }
 
 
@@ -154,10 +156,10 @@ def alert_document(alert: Alert) -> dict[str, Any]:
 
 def webhook_document(alert: Alert) -> dict[str, Any]:
     """What a webhook is sent: `text` and `blocks` as Slack reads them, and the alert for programs."""
-    told = alert.text.translate(_SLACK)
+    message = alert.text.translate(_SLACK)
     return {
-        "text": told,
-        "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": told}}],
+        "text": message,
+        "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": message}}],
         "alert": {
             "id": alert.id,
             "kind": alert.kind,
@@ -182,17 +184,17 @@ def success_document(report: SuccessReport) -> dict[str, Any]:
     }
 
 
-def _figures(one: SuccessFigures) -> dict[str, Any]:
+def _figures(figures: SuccessFigures) -> dict[str, Any]:
     return {
-        "begins": one.begins,
-        "ends": one.ends,
-        "agents_benchmarked": share_document(one.benchmarked),
-        "regressions_found": one.regressions,
-        "regressions_confirmed": share_document(one.detection),
-        "caught_by_gate": share_document(one.caught),
-        "gates_failed": share_document(one.gates),
-        "opportunities_found": one.opportunities,
-        "opportunities_resolved": share_document(one.resolved),
+        "begins": figures.begins,
+        "ends": figures.ends,
+        "agents_benchmarked": share_document(figures.benchmarked),
+        "regressions_found": figures.regressions,
+        "regressions_confirmed": share_document(figures.detection),
+        "caught_by_gate": share_document(figures.caught),
+        "gates_failed": share_document(figures.gates),
+        "opportunities_found": figures.opportunities,
+        "opportunities_resolved": share_document(figures.resolved),
     }
 
 

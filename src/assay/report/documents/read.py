@@ -358,5 +358,7 @@ def _axis(effect: schema.AxisEffectDocument) -> AxisEffect:
 
 
 def _best(point: schema.BestPointDocument) -> BestPoint:
-    alike = tuple(point.not_separable)
-    return BestPoint(point.benchmark, metric_named(point.metric), point.trial, alike, point.compared_with)
+    not_separable = tuple(point.not_separable)
+    return BestPoint(
+        point.benchmark, metric_named(point.metric), point.trial, not_separable, point.compared_with
+    )

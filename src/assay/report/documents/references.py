@@ -53,7 +53,7 @@ def reference_document(reference: ReferenceValue) -> dict[str, Any]:
 
 
 def references_document(
-    suite: Suite, shown: Iterable[ShownReference], change: ReferenceChange | None = None
+    suite: Suite, references: Iterable[ShownReference], change: ReferenceChange | None = None
 ) -> dict[str, Any]:
     """The references of a suite and, where they were just changed, what that changed."""
     return {
@@ -69,7 +69,7 @@ def references_document(
                 "quantity": row.quantity,
                 **(reference_document(row.reference) if row.reference else {"value": None, "source": None}),
             }
-            for row in shown
+            for row in references
         ],
         **(_change_document(change) if change else {}),
     }
@@ -114,8 +114,8 @@ def reference_notes(ratings: Iterable[Ratings]) -> list[str]:
         for name, reference in used_references(rated).items():
             places[str(reference), QUANTITIES[name], quantity_text(name, reference.value)] = None
     by_source: dict[str, dict[str, list[str]]] = {}
-    for source, dimension, shown in places:
-        by_source.setdefault(source, {}).setdefault(dimension, []).append(shown)
+    for source, dimension, value_text in places:
+        by_source.setdefault(source, {}).setdefault(dimension, []).append(value_text)
     return [
         f"rated 0.5 at the reference ({source}): "
         + "; ".join(f"{dimension} {', '.join(values)}" for dimension, values in dimensions.items())
@@ -142,25 +142,25 @@ def reference_table(references: Iterable[ShownReference]) -> Table:
     table = new_table()
     for title in ("Benchmark", "Dimension", "Reference", "From"):
         table.add_column(title, overflow="fold")
-    shown = ""
+    previous = ""
     for row in references:
         benchmark = f"{row.scope.benchmark}{' (simulated)' * row.scope.simulated}"
         quantity, reference = row.quantity, row.reference
         value = f"{NOTHING} ({quantity})" if reference is None else quantity_text(quantity, reference.value)
         source = "nothing yet" if reference is None else str(reference)
         table.add_row(
-            literal("" if benchmark == shown else benchmark),
+            literal("" if benchmark == previous else benchmark),
             literal(row.dimension),
             literal(value),
             literal(source, "dim" if reference is None else ""),
         )
-        shown = benchmark
+        previous = benchmark
     return table
 
 
 def change_table(changed: Sequence[ChangedRating]) -> Table:
     """A row for each trial, with the ratings that differ for any of them."""
-    shown = [
+    dimensions = [
         name
         for name in ("overall", *dict.fromkeys(QUANTITIES.values()))
         if any(rating.before.get(name) != rating.after.get(name) for rating in changed)
@@ -169,11 +169,11 @@ def change_table(changed: Sequence[ChangedRating]) -> Table:
     table.add_column("Run", no_wrap=True)
     for title in ("Agent", "Benchmark"):
         table.add_column(title, overflow="fold")
-    for name in shown:
+    for name in dimensions:
         table.add_column(name.capitalize(), justify="right", no_wrap=True)
     for rating in changed:
         cells = [rating.run_id, rating.agent, rating.benchmark]
-        for name in shown:
+        for name in dimensions:
             values = (rating.before.get(name), rating.after.get(name))
             texts = [NOTHING if value is None else f"{value:.3f}" for value in values]
             cells.append(texts[0] if texts[0] == texts[1] else " → ".join(texts))

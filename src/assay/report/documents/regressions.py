@@ -40,63 +40,64 @@ def regressions_document(found: RegressionReport) -> dict[str, Any]:
     }
 
 
-def _pattern(one: Pattern) -> dict[str, Any]:
+def _pattern(pattern: Pattern) -> dict[str, Any]:
     return {
-        "metric": one.metric.name,
-        "factor": one.factor,
-        "machine": one.pace,
-        "benchmarks": list(one.benchmarks),
-        "message": one.message,
+        "metric": pattern.metric.name,
+        "factor": pattern.factor,
+        "machine": pattern.pace,
+        "benchmarks": list(pattern.benchmarks),
+        "message": pattern.message,
     }
 
 
-def _history(one: MetricHistory) -> dict[str, Any]:
+def _history(history: MetricHistory) -> dict[str, Any]:
     return {
-        "benchmark_id": one.benchmark,
-        "metric": one.metric.name,
-        "unit": one.metric.unit,
+        "benchmark_id": history.benchmark,
+        "metric": history.metric.name,
+        "unit": history.metric.unit,
         "points": [
-            {"run_id": point.run_id, "version": point.version, "value": point.value} for point in one.points
+            {"run_id": point.run_id, "version": point.version, "value": point.value}
+            for point in history.points
         ],
     }
 
 
-def regression_document(one: Regression) -> dict[str, Any]:
+def regression_document(regression: Regression) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "benchmark_id": one.benchmark,
-        "metric": one.metric.name,
-        "unit": one.metric.unit,
-        "better": one.metric.better,
-        "versions": [one.before, one.after],
-        "baseline_value": _finite(one.baseline_value),
-        "current_value": _finite(one.current_value),
-        "regression_percentage": one.percentage,
-        "interval": [_percent(one.loss.low), _percent(one.loss.high)],
-        "threshold": one.tolerance,
-        "p_corrected": one.p,
-        "severity": one.severity,
-        "found_by": list(one.found_by),
-        "is_pending": one.is_pending,
-        "is_suspect": one.is_suspect,
-        "impact_analysis": to_plain(one.impact),
-        "state": one.state,
-        "note": one.note,
-        "detected": one.detected,
-        "changed": one.changed,
+        "id": regression.id,
+        "benchmark_id": regression.benchmark,
+        "metric": regression.metric.name,
+        "unit": regression.metric.unit,
+        "better": regression.metric.better,
+        "versions": [regression.before, regression.after],
+        "baseline_value": _finite(regression.baseline_value),
+        "current_value": _finite(regression.current_value),
+        "regression_percentage": regression.percentage,
+        "interval": [_percent(regression.loss.low), _percent(regression.loss.high)],
+        "threshold": regression.tolerance,
+        "p_corrected": regression.p,
+        "severity": regression.severity,
+        "found_by": list(regression.found_by),
+        "is_pending": regression.is_pending,
+        "is_suspect": regression.is_suspect,
+        "impact_analysis": to_plain(regression.impact),
+        "state": regression.state,
+        "note": regression.note,
+        "detected": regression.detected,
+        "changed": regression.changed,
     }
 
 
-def _shift(one: Shift) -> dict[str, Any]:
+def _shift(shift: Shift) -> dict[str, Any]:
     return {
-        "benchmark_id": one.benchmark,
-        "metric": one.metric.name,
-        "kind": one.kind,
-        "versions": [one.before.version, one.after.version],
-        "before": _finite(one.level_before),
-        "after": _finite(one.level_after),
-        "p_value": one.p,
-        "is_pending": one.is_pending,
+        "benchmark_id": shift.benchmark,
+        "metric": shift.metric.name,
+        "kind": shift.kind,
+        "versions": [shift.before.version, shift.after.version],
+        "before": _finite(shift.level_before),
+        "after": _finite(shift.level_after),
+        "p_value": shift.p,
+        "is_pending": shift.is_pending,
     }
 
 

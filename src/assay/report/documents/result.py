@@ -77,20 +77,20 @@ def case_document(report: Report, case: str) -> list[dict[str, Any]]:
     return [
         {
             "case": case,
-            "benchmark": asked.contest.benchmark,
-            "input": plain(asked.definition.input) if asked.definition else None,
-            "expected": plain(asked.definition.expected) if asked.definition else None,
+            "benchmark": answered.contest.benchmark,
+            "input": plain(answered.definition.input) if answered.definition else None,
+            "expected": plain(answered.definition.expected) if answered.definition else None,
             "turns": [
                 {"input": plain(turn.input), "expected": plain(turn.expected)}
-                for turn in (asked.definition.turns if asked.definition else ())
+                for turn in (answered.definition.turns if answered.definition else ())
             ],
             "answers": [
-                {"agent": entry.label, "simulated": asked.contest.is_simulated}
-                | {"executions": [execution_document(execution) for execution in done]}
-                for entry, done in asked.answers
+                {"agent": entry.label, "simulated": answered.contest.is_simulated}
+                | {"executions": [execution_document(execution) for execution in executions]}
+                for entry, executions in answered.answers
             ],
         }
-        for asked in answers_to(report, case)
+        for answered in answers_to(report, case)
     ]
 
 

@@ -130,10 +130,10 @@ def head_to_head_document(found: Compared, agents: Sequence[str]) -> dict[str, A
 
 
 def multi_agent_document(
-    made: Matrix, agents: Sequence[str], sides: Mapping[str, Report], doubts: Sequence[Doubt]
+    matrix: Matrix, agents: Sequence[str], sides: Mapping[str, Report], doubts: Sequence[Doubt]
 ) -> dict[str, Any]:
     """Every two of several agents. Somebody wins only who is certainly better than all others."""
-    document = all_pairs_document(made, sides, doubts)
+    document = all_pairs_document(matrix, sides, doubts)
     rows = {row["agent_id"]: row for row in document["agent_comparison_matrix"]}
     names = document["dimensions"]
 
@@ -232,13 +232,13 @@ def suite_answer_document(suite: Suite, now: datetime) -> dict[str, Any]:
     }
 
 
-def _benchmark(one: Mapping[str, Any]) -> dict[str, Any]:
-    limits = one["limits"]
+def _benchmark(benchmark: Mapping[str, Any]) -> dict[str, Any]:
+    limits = benchmark["limits"]
     memory = limits["memory_bytes"]
     return {
-        "benchmark_id": one["id"],
-        **{key: value for key, value in one.items() if key not in ("id", "cases", "limits")},
-        "dataset": {**one["dataset"], "size": one["cases"]},
+        "benchmark_id": benchmark["id"],
+        **{key: value for key, value in benchmark.items() if key not in ("id", "cases", "limits")},
+        "dataset": {**benchmark["dataset"], "size": benchmark["cases"]},
         "constraints": {
             "time_limit_ms": None if limits["seconds"] is None else 1000 * limits["seconds"],
             "memory_limit_mb": None if memory is None else memory / 2**20,

@@ -26,8 +26,8 @@ def alerts_section(alerts: Sequence[Alert], *, has_webhook: bool) -> PageSection
         else ["No webhook is set, so alerts are listed here only: [server] webhook in assay.toml"]
     )
     if not alerts:
-        told = "No alert has been raised yet: new regressions, failed schedules and agents without recent results raise one."
-        return PageSection("Alerts sent", finding=told, notes=notes, anchor="alerts")
+        sentence = "No alert has been raised yet: new regressions, failed schedules and agents without recent results raise one."
+        return PageSection("Alerts sent", finding=sentence, notes=notes, anchor="alerts")
     rows = [
         [
             Cell(alert.text),

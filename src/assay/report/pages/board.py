@@ -148,34 +148,34 @@ def matrix_page(matrices: Sequence[Matrix], kind: str = "matrix", facts: Sequenc
     return Page(
         title=f"{'Comparison' if kind == 'compare' else 'Matrix'} of agents on {first.suite}",
         kind=kind,
-        facts=[*facts, *(f"suite {made.suite}" for made in matrices)],
+        facts=[*facts, *(f"suite {matrix.suite}" for matrix in matrices)],
         verdict=leaders_text(leaders) if len(ranked) > 1 else "",
         is_certain=len(leaders) == 1,
         reasons=_best_in(first) if len(ranked) > 1 else [],
-        sections=[section for made in matrices for section in _matrix_sections(made)],
-        warnings=_doubts(doubt for made in matrices for doubt in made.doubts),
+        sections=[section for matrix in matrices for section in _matrix_sections(matrix)],
+        warnings=_doubts(doubt for matrix in matrices for doubt in matrix.doubts),
     )
 
 
-def _best_in(made: Matrix) -> list[str]:
+def _best_in(matrix: Matrix) -> list[str]:
     """Return, for each agent, the dimensions in which nobody else may be as good."""
     alone: dict[str, list[str]] = {}
-    for row in made.rows:
+    for row in matrix.rows:
         for name, place in row.places.items():
             if name != "overall" and place.best == place.worst == 1:
                 alone.setdefault(row.contender.agent, []).append(name)
     return [f"{agent} is certainly first in {names_text(names)}." for agent, names in alone.items()]
 
 
-def _matrix_sections(made: Matrix) -> list[PageSection]:
+def _matrix_sections(matrix: Matrix) -> list[PageSection]:
     """Agents by dimensions and, where there are two of a kind, who is certainly better in what."""
     found = []
-    for rows, name in ((made.rows, made.suite), (made.simulated, f"{made.suite} · simulated")):
+    for rows, name in ((matrix.rows, matrix.suite), (matrix.simulated, f"{matrix.suite} · simulated")):
         if not rows:
             continue
         agents = {row.contender.agent for row in rows}
-        duels = [duel for duel in made.duels if duel.a in agents and duel.b in agents]
-        subtitle = made.category if rows is made.rows else _SIMULATED
+        duels = [duel for duel in matrix.duels if duel.a in agents and duel.b in agents]
+        subtitle = matrix.category if rows is matrix.rows else _SIMULATED
         note = "#: the rank on that dimension, a range where the order is uncertain"
         found.append(PageSection(name, [_matrix_table(rows)], subtitle, notes=[note]))
         if duels:

@@ -50,19 +50,22 @@ def comparison_page(found: Compared, refs: Sequence[str]) -> Page:
 def _verdict(found: Compared) -> str:
     """The comparison in a sentence: by the ratings where there are some, else by the verdicts on metrics, worse ones first."""
     if len(found.showdowns) == 1:
-        one = found.showdowns[0]
-        ahead = {who: [name for name, best in one.winners.items() if best == who] for who in (one.a, one.b)}
-        if one.winner:
-            return f"{one.winner} is better"
+        single = found.showdowns[0]
+        ahead = {
+            who: [name for name, best in single.winners.items() if best == who]
+            for who in (single.a, single.b)
+        }
+        if single.winner:
+            return f"{single.winner} is better"
         parts = [f"{who} is better in {names_text(names)}" for who, names in ahead.items() if names]
-        return "; ".join(parts) or f"{one.a} and {one.b} are tied"
+        return "; ".join(parts) or f"{single.a} and {single.b} are tied"
     if found.showdowns:
         won = [showdown.winner for showdown in found.showdowns if showdown.winner]
         return f"{len(won)} of {len(found.showdowns)} agents certainly differ"
     parts = [
-        f"{verdict.value} in {names_text(list(dict.fromkeys(comparison.metric.name for comparison in alike)))}"
+        f"{verdict.value} in {names_text(list(dict.fromkeys(comparison.metric.name for comparison in comparisons)))}"
         for verdict in (Verdict.WORSE, Verdict.BETTER)
-        if (alike := [comparison for comparison in found.comparisons if comparison.verdict is verdict])
+        if (comparisons := [comparison for comparison in found.comparisons if comparison.verdict is verdict])
     ]
     return f"B is {', and '.join(parts)}" if parts else "B is not certainly better or worse than A"
 
@@ -79,8 +82,8 @@ def _ratings(found: Showdown) -> PageSection:
         difference = Cell(f"{b - a:+.3f}{apart}" if a != b or ends else NOTHING, sort=b - a)
         rows.append([Cell(name), Cell(f"{a:.3f}"), Cell(f"{b:.3f}"), difference, better])
     table = Table(["Dimension", found.a, found.b, "B − A", "Better"], rows, words=(4,))
-    told = ["B − A with its 95 % interval"] if found.intervals else []
-    return PageSection("Ratings", [table], notes=[*told, overall_text(found)])
+    notes = ["B − A with its 95 % interval"] if found.intervals else []
+    return PageSection("Ratings", [table], notes=[*notes, overall_text(found)])
 
 
 def _trials(comparisons: Sequence[Comparison]) -> list[PageSection]:
@@ -92,16 +95,16 @@ def _trials(comparisons: Sequence[Comparison]) -> list[PageSection]:
     return [
         PageSection(
             name,
-            [Table(titles, [_row(comparison) for comparison in alike], words=(5,))],
+            [Table(titles, [_row(comparison) for comparison in trial_comparisons], words=(5,))],
             notes=list(
                 dict.fromkeys(
                     f"{comparison.metric.name}: {comparison.reason}"
-                    for comparison in alike
+                    for comparison in trial_comparisons
                     if comparison.reason
                 )
             ),
         )
-        for name, alike in pairs.items()
+        for name, trial_comparisons in pairs.items()
     ]
 
 
@@ -139,7 +142,7 @@ def _cases(showdowns: Sequence[Showdown]) -> list[PageSection]:
 def history_page(courses: Sequence[Course], sides: Sequence[str]) -> Page:
     """Several sides in the order of time: the last against the first, and where the level changed."""
     changed = [course for course in courses if course.verdict in (Verdict.BETTER, Verdict.WORSE)]
-    told = [f"{course.trial}, {course.metric.name}: {course.verdict}" for course in changed]
+    changes = [f"{course.trial}, {course.metric.name}: {course.verdict}" for course in changed]
     steps = [
         f"{course.trial}, {course.metric.name}: the level changed at {sides[step]}"
         for course in courses
@@ -161,6 +164,6 @@ def history_page(courses: Sequence[Course], sides: Sequence[str]) -> Page:
         facts=list(sides),
         verdict=f"{len(changed)} of {len(courses)} metrics changed" if changed else "No certain change",
         is_certain=bool(changed),
-        reasons=[f"{names_text(told)}."] if told else [],
+        reasons=[f"{names_text(changes)}."] if changes else [],
         sections=[PageSection("Over time", [table], notes=steps)],
     )

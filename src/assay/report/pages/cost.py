@@ -31,7 +31,7 @@ def cost_page(found: Sequence[CostAnalysis]) -> Page:
     """All analyses; the first gives the verdict."""
     first = found[0]
     certain = [opportunity for opportunity in first.opportunities if opportunity.is_certain]
-    suites = list(dict.fromkeys(made.suite for made in found))
+    suites = list(dict.fromkeys(analysis.suite for analysis in found))
     return Page(
         title=f"Cost of {and_list(suites)}" if len(suites) < _FEW else "Cost",
         kind="cost",
@@ -43,33 +43,33 @@ def cost_page(found: Sequence[CostAnalysis]) -> Page:
         verdict=front_sentence(first).rstrip("."),
         is_certain=bool(certain),
         reasons=[f"{opportunity.message}." for opportunity in certain[:_FEW]],
-        sections=[section for made in found for section in cost_sections(made)],
-        warnings=[Doubt("cost", text) for made in found for text in made.doubts],
+        sections=[section for analysis in found for section in cost_sections(analysis)],
+        warnings=[Doubt("cost", text) for analysis in found for text in analysis.doubts],
     )
 
 
-def cost_sections(made: CostAnalysis, *, with_ends: bool = True) -> list[PageSection]:
+def cost_sections(analysis: CostAnalysis, *, with_ends: bool = True) -> list[PageSection]:
     """What an analysis shows, from the answer to the details; the first table `with_ends` of intervals needs 125 columns."""
-    chart = front_chart(made)
-    name = f"{made.suite} · simulated" if made.is_simulated else made.suite
+    chart = front_chart(analysis)
+    name = f"{analysis.suite} · simulated" if analysis.is_simulated else analysis.suite
     return [
         PageSection(
             f"{name}: cost and quality",
-            [_configurations(made, with_ends), *([Charts([chart])] if chart else [])],
-            made.category,
-            front_sentence(made),
-            list(_notes(made)),
-            is_simulated=made.is_simulated,
+            [_configurations(analysis, with_ends), *([Charts([chart])] if chart else [])],
+            analysis.category,
+            front_sentence(analysis),
+            list(_notes(analysis)),
+            is_simulated=analysis.is_simulated,
         ),
-        *_opportunities(made, name),
-        *_months(made, name),
-        *_prices(made, name),
-        *_caches(made, name),
-        *_by_benchmark(made, name),
+        *_opportunities(analysis, name),
+        *_months(analysis, name),
+        *_prices(analysis, name),
+        *_caches(analysis, name),
+        *_by_benchmark(analysis, name),
     ]
 
 
-def _configurations(made: CostAnalysis, with_ends: bool) -> Table:
+def _configurations(analysis: CostAnalysis, with_ends: bool) -> Table:
     titles = [
         "Configuration",
         "Per task",
@@ -79,7 +79,7 @@ def _configurations(made: CostAnalysis, with_ends: bool) -> Table:
         "Efficiency",
         "Front",
     ]
-    rows = [_row(configuration, with_ends) for configuration in made.configurations]
+    rows = [_row(configuration, with_ends) for configuration in analysis.configurations]
     return Table(titles, rows, words=(6,), minor=(4,))
 
 
@@ -114,23 +114,23 @@ def _amount_cell(amount: Amount, write: Callable[[Amount], str]) -> Cell:
     return Cell(write(amount), brief=write(Amount(amount.value)))
 
 
-def _notes(made: CostAnalysis) -> Iterator[str]:
+def _notes(analysis: CostAnalysis) -> Iterator[str]:
     """What a reader needs to know of the table, from the data."""
-    for configuration in made.configurations:
+    for configuration in analysis.configurations:
         if configuration.whole.cost_per_task.value is None:
             yield f"{configuration.name}: {configuration.whole.cost_per_task.reason}."
         elif configuration.whole.cost_per_success.value is None:
             yield f"{configuration.name}: cost per solved task is undefined, because {configuration.whole.cost_per_success.reason}."
     ties = {
         frozenset((configuration.name, other))
-        for configuration in made.configurations
+        for configuration in analysis.configurations
         if configuration.place
         for other in configuration.place.ties
     }
     if ties:
-        told = [" and ".join(sorted(pair)) for pair in sorted(ties, key=sorted)]
-        yield f"No certain difference in cost or quality: {'; '.join(told[:_FEW])}{' …' if len(told) > _FEW else ''}."
-    open_ones = [configuration for configuration in made.configurations if configuration.undecided]
+        pairs = [" and ".join(sorted(pair)) for pair in sorted(ties, key=sorted)]
+        yield f"No certain difference in cost or quality: {'; '.join(pairs[:_FEW])}{' …' if len(pairs) > _FEW else ''}."
+    open_ones = [configuration for configuration in analysis.configurations if configuration.undecided]
     for configuration in open_ones[:_FEW]:
         yield (
             f"{configuration.name}: {and_list([f'{name!r}' for name in configuration.undecided], _FEW)} may be as good for less; "
@@ -141,20 +141,20 @@ def _notes(made: CostAnalysis) -> Iterator[str]:
     )
 
 
-def _opportunities(made: CostAnalysis, name: str) -> Iterator[PageSection]:
-    if not made.opportunities:
+def _opportunities(analysis: CostAnalysis, name: str) -> Iterator[PageSection]:
+    if not analysis.opportunities:
         return
     points = []
-    for opportunity in made.opportunities:
-        told = [opportunity.evidence, f"{opportunity.arithmetic}." if opportunity.arithmetic else ""]
+    for opportunity in analysis.opportunities:
+        sentences = [opportunity.evidence, f"{opportunity.arithmetic}." if opportunity.arithmetic else ""]
         points.append(
             ListItem(
-                " ".join(filter(None, told)),
+                " ".join(filter(None, sentences)),
                 "good" if opportunity.is_certain else "unsure",
                 opportunity.message,
             )
         )
-    certain = sum(opportunity.is_certain for opportunity in made.opportunities)
+    certain = sum(opportunity.is_certain for opportunity in analysis.opportunities)
     yield PageSection(
         f"{name}: ways to spend less",
         [Points(points)],
@@ -162,10 +162,12 @@ def _opportunities(made: CostAnalysis, name: str) -> Iterator[PageSection]:
     )
 
 
-def _months(made: CostAnalysis, name: str) -> Iterator[PageSection]:
+def _months(analysis: CostAnalysis, name: str) -> Iterator[PageSection]:
     """What the volume costs, what a configuration saves in place of another, and how far the budget goes."""
     priced = [
-        configuration for configuration in made.configurations if configuration.per_month.value is not None
+        configuration
+        for configuration in analysis.configurations
+        if configuration.per_month.value is not None
     ]
     if not any(configuration.per_month.value for configuration in priced):
         return
@@ -188,7 +190,7 @@ def _months(made: CostAnalysis, name: str) -> Iterator[PageSection]:
             ]
         rows.append(cells + (_budget_cells(configuration) if budget is not None else []))
     yield PageSection(
-        f"{name}: {count(made.volume)} tasks a month", [Table(titles, rows, words=(3, 6), minor=(3,))]
+        f"{name}: {count(analysis.volume)} tasks a month", [Table(titles, rows, words=(3, 6), minor=(3,))]
     )
 
 
@@ -205,8 +207,8 @@ def _budget_cells(configuration: ConfigurationCost) -> list[Cell]:
     ]
 
 
-def _prices(made: CostAnalysis, name: str) -> Iterator[PageSection]:
-    priced = [configuration for configuration in made.configurations if configuration.prices]
+def _prices(analysis: CostAnalysis, name: str) -> Iterator[PageSection]:
+    priced = [configuration for configuration in analysis.configurations if configuration.prices]
     if not priced:
         return
     rows = [
@@ -225,24 +227,24 @@ def _prices(made: CostAnalysis, name: str) -> Iterator[PageSection]:
     titles = ["Configuration", "Part", "Price", "Per task", "Share", "Task at −50 %", "Task at +50 %"]
     lines = [ListItem(sensitivity_text(configuration), title=configuration.name) for configuration in priced]
     blocks: list[Table | Points] = [Table(titles, rows, words=(1,), terminal=lines)]
-    if turning := [ListItem(break_even_text(point)) for point in select_break_even(made, 5)]:
+    if turning := [ListItem(break_even_text(point)) for point in select_break_even(analysis, 5)]:
         blocks.append(Points(turning))
     yield PageSection(f"{name}: if prices change", blocks)
 
 
-def _caches(made: CostAnalysis, name: str) -> Iterator[PageSection]:
+def _caches(analysis: CostAnalysis, name: str) -> Iterator[PageSection]:
     rows = [
         [
             Cell(configuration.name),
             Cell(percent(configuration.cache.cached_share)),
-            Cell(usd(configuration.cache.saved * made.volume)),
+            Cell(usd(configuration.cache.saved * analysis.volume)),
             Cell(
-                usd(configuration.cache.at_best_share * made.volume),
+                usd(configuration.cache.at_best_share * analysis.volume),
                 note=f"at {percent(configuration.cache.best_share)}",
             ),
-            Cell(usd(configuration.cache.at_most * made.volume)),
+            Cell(usd(configuration.cache.at_most * analysis.volume)),
         ]
-        for configuration in made.configurations
+        for configuration in analysis.configurations
         if configuration.cache is not None
     ]
     if rows:
@@ -256,10 +258,12 @@ def _caches(made: CostAnalysis, name: str) -> Iterator[PageSection]:
         )
 
 
-def _by_benchmark(made: CostAnalysis, name: str) -> Iterator[PageSection]:
+def _by_benchmark(analysis: CostAnalysis, name: str) -> Iterator[PageSection]:
     """Show the costs by benchmark, if there are several; the terminal leaves this section out."""
     if (
-        len({benchmark for configuration in made.configurations for benchmark in configuration.benchmarks})
+        len(
+            {benchmark for configuration in analysis.configurations for benchmark in configuration.benchmarks}
+        )
         < 2
     ):
         return
@@ -272,7 +276,7 @@ def _by_benchmark(made: CostAnalysis, name: str) -> Iterator[PageSection]:
             Cell(amount_text(cost.accuracy, is_share=True)),
             Cell(number_text(cost.performance_per_dollar)),
         ]
-        for configuration in made.configurations
+        for configuration in analysis.configurations
         for benchmark, cost in configuration.benchmarks.items()
     ]
     titles = [

@@ -59,10 +59,10 @@ def gate_markdown(gate: Gate) -> str:
 def _format_unchanged(gate: Gate) -> str:
     """What fails nothing, folded away, so that a comment on a pull request shows what changed and not what did not."""
     unsure, same = gate.select_by_verdict(Verdict.UNSURE), gate.select_by_verdict(Verdict.SAME)
-    shown = tuple(comparison for comparison in gate.comparisons if comparison.verdict is None)
-    counts = ((len(unsure), "unsure"), (len(same), "the same"), (len(shown), "not judged"))
+    unjudged = tuple(comparison for comparison in gate.comparisons if comparison.verdict is None)
+    counts = ((len(unsure), "unsure"), (len(same), "the same"), (len(unjudged), "not judged"))
     title = ", ".join(f"{number} {what}" for number, what in counts if number)
-    rows = (*unsure, *same, *shown)
+    rows = (*unsure, *same, *unjudged)
     if not rows:
         return ""
     questions = [f"- ❔ {text(question)}" for question in open_questions(gate)]
@@ -104,8 +104,8 @@ def _recipe(gate: Gate) -> str:
         _gate_command(gate),
     ]
     note = "p values are corrected over all comparisons (Holm); a change counts only beyond its tolerance."
-    told = [text(environment_line(run.environment)), text(rest_text(gate)), text(note)]
-    return "\n\n".join([format_code_block("\n".join(lines)), *filter(None, told)])
+    notes = [text(environment_line(run.environment)), text(rest_text(gate)), text(note)]
+    return "\n\n".join([format_code_block("\n".join(lines)), *filter(None, notes)])
 
 
 def _gate_command(gate: Gate) -> str:

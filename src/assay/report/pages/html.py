@@ -69,7 +69,7 @@ def environment() -> Environment:
     """Templates of every page. All values are untrusted: names, errors and logs come from whatever was measured."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    jinja = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -79,7 +79,7 @@ def environment() -> Environment:
         # template prints, which no template can forget.
         finalize=lambda value: make_visible(value) if type(value) is str else value,
     )
-    made.filters.update(
+    jinja.filters.update(
         seconds=seconds,
         size=size,
         count=count,
@@ -87,7 +87,7 @@ def environment() -> Environment:
         show=show,
         type_name=lambda block: type(block).__name__,
     )
-    made.globals.update(
+    jinja.globals.update(
         figures=figures,
         words=side_by_side,
         leading=leads,
@@ -96,7 +96,7 @@ def environment() -> Environment:
         # A file has no pages to link to; the server has, and says where.
         find_url=None,
     )
-    return made
+    return jinja
 
 
 def script_and_style() -> dict[str, Any]:
@@ -223,14 +223,14 @@ def _sections(report: Report, held: Sequence[Contest], gallery: Gallery) -> list
     ]
 
 
-def _axes(axes: Sequence[AxisEffect], drawn: Sequence[ChartPlace]) -> list[dict[str, Any]]:
+def _axes(axes: Sequence[AxisEffect], places: Sequence[ChartPlace]) -> list[dict[str, Any]]:
     return [
         {
             "effect": effect,
             "figure": place,
             "points": list(zip(effect.values, effect.medians, effect.lows, effect.highs, strict=True)),
         }
-        for effect, place in zip(axes, drawn, strict=True)
+        for effect, place in zip(axes, places, strict=True)
     ]
 
 
@@ -239,14 +239,14 @@ def _find_simulated(report: Report) -> list[str]:
     made_up = [trial for trial in report.trials if trial.is_simulated]
     measured = [trial for trial in report.trials if not trial.is_simulated]
     agents = dict.fromkeys(trial.stored.trial.agent.name for trial in made_up) if measured else {}
-    told = [f"all figures of {', '.join(agents)}"] if agents else []
+    figures = [f"all figures of {', '.join(agents)}"] if agents else []
     metrics = dict.fromkeys(
         estimate.metric.name
         for trial in measured or made_up
         for estimate in trial.estimates
         if estimate.metric.kind is Kind.SIMULATED
     )
-    return [*told, *metrics]
+    return [*figures, *metrics]
 
 
 def _is_simulated(report: Report, held: Sequence[Contest], sections: Sequence[PageSection]) -> bool:

@@ -103,7 +103,7 @@ def _doubts(report: Report, contest: Contest) -> list[str]:
 
 def _build_missed(case: str, entry: ContestRow, tally: CaseTally, definition: Case | None) -> Missed:
     """A missed case for the table beneath a contest: what was answered, what was expected, and why that did not pass."""
-    told = tally.excerpt
+    excerpt = tally.excerpt
     return Missed(
         case=case,
         title=case_title(definition),
@@ -115,8 +115,8 @@ def _build_missed(case: str, entry: ContestRow, tally: CaseTally, definition: Ca
             if answer.output
         ),
         expected=expectation_text(definition, _TEXT),
-        why=as_text(told.why, _TEXT) if told else "",
-        outcome=told.outcome if told else "",
+        why=as_text(excerpt.why, _TEXT) if excerpt else "",
+        outcome=excerpt.outcome if excerpt else "",
     )
 
 

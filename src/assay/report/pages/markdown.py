@@ -92,8 +92,10 @@ def _leads(report: Report) -> str:
     if lead is None:
         return ""
     held = [contest for contest in contests(report) if contest.is_simulated == lead.is_simulated]
-    each = [(contest, lead_of(report, contest.benchmark, is_simulated=lead.is_simulated)) for contest in held]
-    lines = [f"- {text(title_with_id(contest))}: {text(verdict_text(own))}" for contest, own in each if own]
+    leads = [
+        (contest, lead_of(report, contest.benchmark, is_simulated=lead.is_simulated)) for contest in held
+    ]
+    lines = [f"- {text(title_with_id(contest))}: {text(verdict_text(own))}" for contest, own in leads if own]
     whole = f"**{text(verdict_text(lead))}.** {text(figures_text(lead))} {text(reason_text(lead))}"
     return "\n".join([whole, "", *lines]) if len(lines) > 1 else whole
 
@@ -128,8 +130,8 @@ def sweep_summary(report: Report, folders: Sequence[str]) -> str:
 def _head(report: Report) -> str:
     run = report.run
     lines = [f"# {text(run.name)}", _run_line(report)]
-    if told := question_text(report):
-        lines.append(f"**{text(told)}**")
+    if question := question_text(report):
+        lines.append(f"**{text(question)}**")
     if run.notes:
         lines.append("> " + text(run.notes))
     return "\n\n".join(lines)
@@ -155,8 +157,8 @@ def _run_line(report: Report) -> str:
 
 def _warnings(doubts: Sequence[Doubt], *, names_trials: bool = False) -> str:
     """Below the heading of a trial its name would only be repeated."""
-    shown = doubts if names_trials else [replace(doubt, trial=None) for doubt in doubts]
-    return "\n".join(f"> ⚠ {text(str(doubt))}  " for doubt in shown)
+    listed = doubts if names_trials else [replace(doubt, trial=None) for doubt in doubts]
+    return "\n".join(f"> ⚠ {text(str(doubt))}  " for doubt in listed)
 
 
 def _summary(report: Report) -> str:
@@ -199,8 +201,8 @@ def _axis(effect: AxisEffect) -> str:
         )
     ]
     head = f"## {text(effect.metric.name)} by {text(effect.axis)}"
-    shown = table((text(effect.axis), "Median [interval]", ""), rows, right=(1,))
-    return "\n\n".join(part for part in (head, shown, text(effect_text(effect))) if part)
+    medians = table((text(effect.axis), "Median [interval]", ""), rows, right=(1,))
+    return "\n\n".join(part for part in (head, medians, text(effect_text(effect))) if part)
 
 
 def _best(report: Report) -> list[str]:

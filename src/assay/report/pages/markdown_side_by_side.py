@@ -71,7 +71,7 @@ def _outcomes(contest: Contest) -> str:
             text(format_marked_label(entry, contest)),
             *(count(number) for _, number in outcome_numbers(contest, entry)),
             format_solved_cases(entry.ratings),
-            *(told for _, told in tries_texts(contest, entry)),
+            *(cell for _, cell in tries_texts(contest, entry)),
         )
         for entry in contest.entries
     ]
@@ -79,10 +79,10 @@ def _outcomes(contest: Contest) -> str:
 
 
 def _figures(contest: Contest) -> str:
-    shown = figures_of(contest)
-    names = ("Agent", *(_title(figure) for figure in shown))
+    figures = figures_of(contest)
+    names = ("Agent", *(_title(figure) for figure in figures))
     rows = [
-        (text(format_marked_label(entry, contest)), *(text(figure.text(entry)) for figure in shown))
+        (text(format_marked_label(entry, contest)), *(text(figure.text(entry)) for figure in figures))
         for entry in contest.entries
     ]
     return table(names, rows, right=range(1, len(names)))

@@ -110,7 +110,7 @@ def page_html(page: Page) -> str:
     from assay.report.pages.html import chart_parts, environment, script_and_style
     from assay.report.pages.html_side_by_side import Gallery
 
-    shown, others = split_warnings(page.warnings)
+    major, others = split_warnings(page.warnings)
     gallery = Gallery()
     places = {id(chart): gallery.hang(chart) for section in page.sections for chart in section.charts()}
     common = script_and_style()
@@ -118,7 +118,7 @@ def page_html(page: Page) -> str:
     context: Mapping[str, object] = {
         **common,
         "page": page,
-        "shown_warnings": shown,
+        "shown_warnings": major,
         "other_warnings": others,
         "hang": lambda chart: places[id(chart)],
         "parts": parts,
@@ -164,6 +164,12 @@ def _format_table(section_table: Table) -> str:
     rows = []
     for row in section_table.rows:
         texts = [text(cell.text if cell.rating is None else rating_text(cell.rating)) for cell in row]
-        rows.append([f"{shown} {text(cell.note)}".strip() for shown, cell in zip(texts, row, strict=True)])
-    drawn = table([text(title) for title in titles], rows, right)
-    return f"{drawn}\n\n{text(section_table.caption.text)}" if section_table.caption is not None else drawn
+        rows.append(
+            [f"{cell_text} {text(cell.note)}".strip() for cell_text, cell in zip(texts, row, strict=True)]
+        )
+    table_text = table([text(title) for title in titles], rows, right)
+    return (
+        f"{table_text}\n\n{text(section_table.caption.text)}"
+        if section_table.caption is not None
+        else table_text
+    )

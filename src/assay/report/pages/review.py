@@ -20,8 +20,10 @@ def agreement_section(agreements: Sequence[Agreement]) -> PageSection:
     """Each scorer on each benchmark with labels; the score of all scorers together comes first."""
     title = "Agreement with the scorers"
     if not agreements:
-        told = "No answer has a label yet. After the first labels, this shows how reliable each scorer is."
-        return PageSection(title, finding=told, anchor="agreement")
+        sentence = (
+            "No answer has a label yet. After the first labels, this shows how reliable each scorer is."
+        )
+        return PageSection(title, finding=sentence, anchor="agreement")
     rows = [
         [
             Cell(agreement.scorer or "all scorers together", note=agreement.benchmark),

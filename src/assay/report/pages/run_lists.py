@@ -81,9 +81,9 @@ def rating_cell(rating: Rating | None) -> Cell:
 
 
 def ok_cell(statuses: Mapping[str, int]) -> Cell:
-    made, ok = sum(statuses.values()), statuses.get(Status.OK.value, 0)
-    tone = "" if ok == made else "bad" if not ok else "warn"
-    return Cell(f"{count(ok)} of {count(made)}", tone=tone)
+    executed, ok = sum(statuses.values()), statuses.get(Status.OK.value, 0)
+    tone = "" if ok == executed else "bad" if not ok else "warn"
+    return Cell(f"{count(ok)} of {count(executed)}", tone=tone)
 
 
 def executions_table(
@@ -104,7 +104,7 @@ def _execution_row(
     stored: StoredTrial, seq: int, execution: Execution, pass_mark: float | None
 ) -> list[Cell]:
     measured = execution.measurements
-    told = why(execution) if execution.status is not Status.OK else as_text(execution.output, _TEXT)
+    detail = why(execution) if execution.status is not Status.OK else as_text(execution.output, _TEXT)
     return [
         Cell(f"#{seq}", ref=f"trials/{stored.id}/executions/{seq}", sort=seq),
         Cell(execution.case or NOTHING),
@@ -115,7 +115,7 @@ def _execution_row(
         _build_figure_cell(measured.get("seconds"), seconds),
         _build_figure_cell(measured.get("tokens"), count),
         _build_figure_cell(measured.get("usd"), usd),
-        Cell(told[:_TEXT], is_output=bool(told)),
+        Cell(detail[:_TEXT], is_output=bool(detail)),
     ]
 
 

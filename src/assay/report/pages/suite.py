@@ -59,12 +59,12 @@ def rows(suite: Suite) -> list[tuple[str, ...]]:
 
 def _dataset(dataset: Mapping[str, object]) -> str:
     """The facts about the cases, but their number, which has a column of its own."""
-    told = [
+    facts_of_cases = [
         str(value) if name in ("complexity", "data_source") else f"{name}: {value}"
         for name, value in dataset.items()
         if name != "size"
     ]
-    return ", ".join(told) or "–"
+    return ", ".join(facts_of_cases) or "–"
 
 
 def print_suite(suite: Suite, now: datetime, console: Console) -> None:
@@ -73,12 +73,12 @@ def print_suite(suite: Suite, now: datetime, console: Console) -> None:
     for title, value in facts(suite, now):
         console.print(bullet(f"{title}:", value, "dim"))
     console.print()
-    shown = new_table(tight=True)
+    benchmark_table = new_table(tight=True)
     for title in COLUMNS:
-        shown.add_column(title, overflow="fold")
+        benchmark_table.add_column(title, overflow="fold")
     for row in rows(suite):
-        shown.add_row(*map(literal, row))
-    console.print(shown)
+        benchmark_table.add_row(*map(literal, row))
+    console.print(benchmark_table)
     for benchmark in suite.benchmarks:
         if benchmark.description:
             console.print(bullet(f"{benchmark.id}:", benchmark.description, "dim"))
@@ -88,7 +88,7 @@ def suite_section(suite: Suite, started: datetime) -> str:
     """The suite in Markdown, for the report of a run that began then."""
     lines = [f"- {text(title)}: {text(value)}" for title, value in facts(suite, started)]
     cells = [tuple(map(text, row)) for row in rows(suite)]
-    told = [
+    descriptions = [
         f"- {text(benchmark.name)}: {text(benchmark.description)}"
         for benchmark in suite.benchmarks
         if benchmark.description
@@ -97,6 +97,6 @@ def suite_section(suite: Suite, started: datetime) -> str:
         f"## Suite {text(suite.title or suite.name)}",
         "\n".join(lines),
         table(COLUMNS, cells, right=(3,)),
-        "\n".join(told),
+        "\n".join(descriptions),
     ]
     return "\n\n".join(part for part in parts if part)

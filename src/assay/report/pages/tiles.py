@@ -24,7 +24,7 @@ def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
             return [*found, _completion(report), _caution(report)]
     if held:
         return [*_build_contest_tiles(held), _completion(report), _caution(report)]
-    shown = [
+    estimates = [
         (label, e)
         for label, t in zip(labels(report), report.trials, strict=True)
         if (e := figures.leading(t))
@@ -34,7 +34,7 @@ def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
         # The quickest of several things that do different work is no finding.
         findings = [Tile("benchmarks", count(len(benchmarks)), format_count(len(report.trials), "trial"))]
     else:
-        findings = _build_trial_tiles(shown[0][1]) if len(shown) == 1 else list(_several(shown))
+        findings = _build_trial_tiles(estimates[0][1]) if len(estimates) == 1 else list(_several(estimates))
     return [*findings, _completion(report), _caution(report)]
 
 
@@ -55,16 +55,16 @@ def _kind(estimate: Estimate) -> str:
     return "" if estimate.metric.kind is Kind.MEASURED else f"{estimate.metric.kind.value} "
 
 
-def _several(shown: Sequence[tuple[str, Estimate]]) -> Iterator[Tile]:
+def _several(estimates: Sequence[tuple[str, Estimate]]) -> Iterator[Tile]:
     """Key figures of several trials by one metric: the best, the worst, and how far they are apart.
 
     None if they lead with different metrics.
     """
-    metrics = {estimate.metric for _, estimate in shown}
+    metrics = {estimate.metric for _, estimate in estimates}
     if len(metrics) != 1:
         return
     metric = metrics.pop()
-    ranked = sorted(shown, key=lambda pair: pair[1].median, reverse=metric.better is Better.HIGHER)
+    ranked = sorted(estimates, key=lambda pair: pair[1].median, reverse=metric.better is Better.HIGHER)
     best, worst = ranked[0], ranked[-1]
     words = ("lowest", "highest") if metric.better is not Better.HIGHER else ("highest", "lowest")
     yield Tile(f"{words[0]} {_kind(best[1])}{metric.name}", figures.with_interval(best[1]), best[0])
@@ -85,10 +85,12 @@ def _separation(ranked: Sequence[tuple[str, Estimate]]) -> str:
 
 def _completion(report: Report) -> Tile:
     ok = sum(trial.ok for trial in report.trials)
-    made = sum(figures.total(trial) for trial in report.trials)
+    executed = sum(figures.total(trial) for trial in report.trials)
     # Rounded down: a single failure among many must not read as all.
     share = (
-        f"{significant(math.floor(1000 * ok / made) / 10)} % of {count(made)}" if made else "no executions"
+        f"{significant(math.floor(1000 * ok / executed) / 10)} % of {count(executed)}"
+        if executed
+        else "no executions"
     )
     return Tile("executions ok", count(ok), share)
 
@@ -107,12 +109,14 @@ def _build_contest_tiles(held: Sequence[Contest]) -> Iterator[Tile]:
     agents = dict.fromkeys(
         entry.trial.stored.trial.agent.name for contest in real for entry in contest.entries
     )
-    asked = sum(max(entry.ratings.cases for entry in contest.entries) for contest in real)
+    cases = sum(max(entry.ratings.cases for entry in contest.entries) for contest in real)
     solved = sum(entry.ratings.solved for contest in real for entry in contest.entries)
-    done = sum(entry.ratings.cases for contest in real for entry in contest.entries)
+    asked_cases = sum(entry.ratings.cases for contest in real for entry in contest.entries)
     yield Tile("agents", count(len(agents)), ", ".join(agents))
-    yield Tile("cases", count(asked), f"in {count(len(real))} benchmarks")
-    yield Tile("cases solved", f"{significant(100 * solved / done) if done else 0} %", "of all cases")
+    yield Tile("cases", count(cases), f"in {count(len(real))} benchmarks")
+    yield Tile(
+        "cases solved", f"{significant(100 * solved / asked_cases) if asked_cases else 0} %", "of all cases"
+    )
 
 
 def _leaders(contest: Contest) -> Iterator[Tile]:

@@ -47,8 +47,8 @@ def list_agents(
     worse = Counter(regression.agent for regression in store.open_regressions())
     suites = find_registered_suites(context.settings, store).values()
     of_suites = {name: suite.name for suite in suites for name in suite.agents}
-    every = sorted({*registered, *of_suites, *stored}, key=str.casefold)
-    names = [name for name in every if q.casefold() in name.casefold()]
+    all_names = sorted({*registered, *of_suites, *stored}, key=str.casefold)
+    names = [name for name in all_names if q.casefold() in name.casefold()]
     rows = []
     for name in names[(page - 1) * _AGENTS : page * _AGENTS]:
         use, found = registered.get(name), stored.get(name)
@@ -77,18 +77,18 @@ def list_agents(
         "Latest run",
     ]
     sections = [PageSection("All agents", [Table(titles, rows, words=(1, 2, 6, 7))])] if rows else []
-    asked = {"q": q} if q else {}
-    facts = [format_count(len(every), "agent"), f"{count(len(registered))} registered"]
+    query = {"q": q} if q else {}
+    facts = [format_count(len(all_names), "agent"), f"{count(len(registered))} registered"]
     return show_page(
         request,
         Page("Agents", "agents", facts, "", False, [], sections),
         "Agents",
         "agents.html.j2",
         q=q,
-        following=f"/ui/agents?{urlencode({**asked, 'page': page + 1})}"
+        following=f"/ui/agents?{urlencode({**query, 'page': page + 1})}"
         if len(names) > page * _AGENTS
         else "",
-        first=f"/ui/agents?{urlencode(asked)}" if page > 1 else "",
+        first=f"/ui/agents?{urlencode(query)}" if page > 1 else "",
     )
 
 
@@ -112,10 +112,10 @@ def show_agent(request: Request, context: Context, name: Name, suite: Name | Non
     found = store.regressions(name)
     still_open = [regression for regression in found if regression.counts]
     newest = sorted(trials, key=lambda trial: trial.started, reverse=True)
-    tried = list(dict.fromkeys(trial.suite for trial in newest))
-    chosen = [suite] if suite else tried[:_SUITES]
-    shown = [trial for trial in newest if trial.suite in chosen]
-    sections = results_sections(shown, store.ratings([trial.trial_id for trial in shown]))
+    tried_suites = list(dict.fromkeys(trial.suite for trial in newest))
+    chosen = [suite] if suite else tried_suites[:_SUITES]
+    listed = [trial for trial in newest if trial.suite in chosen]
+    sections = results_sections(listed, store.ratings([trial.trial_id for trial in listed]))
     if still_open:
         sections.insert(
             0, PageSection("Open regressions", [regressions_table(still_open)], anchor="regressions")
@@ -129,7 +129,7 @@ def show_agent(request: Request, context: Context, name: Name, suite: Name | Non
         "registered" if use else f"defined by {runnable[0]}" if runnable else "not registered here",
     ]
     tiles = [
-        Tile("suites with results", count(len(tried)), format_count(len(trials), "benchmark")),
+        Tile("suites with results", count(len(tried_suites)), format_count(len(trials), "benchmark")),
         Tile("open regressions", count(len(still_open)), f"{count(len(found))} found in all"),
         Tile("latest run", f"{runs[0].started:%Y-%m-%d}" if runs else "never", runs[0].name if runs else ""),
     ]
@@ -141,8 +141,8 @@ def show_agent(request: Request, context: Context, name: Name, suite: Name | Non
         agent=name,
         tiles=tiles,
         runnable=runnable,
-        tried=tried,
-        others=[other for other in tried if other not in chosen],
+        tried=tried_suites,
+        others=[other for other in tried_suites if other not in chosen],
         links={
             "Timeline": f"/ui/timeline?{urlencode({'agent': name})}",
             "Cost": f"/ui/cost?{urlencode({'agent': name})}",
@@ -164,10 +164,10 @@ def run_suite(
     given = {"repetitions": repetitions, "limit": limit}
     configuration = {key: value for key, value in given.items() if value}
     try:
-        asked = RunRequestBody.model_validate(
+        body = RunRequestBody.model_validate(
             {"agent_id": agent, "suite_id": suite, "configuration": configuration}
         )
     except ValidationError as error:
-        told = [f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors()]
-        raise PlanError("; ".join(told)) from None
-    return RedirectResponse(find_url(f"runs/{submit_run(context, asked).id}"), 303)
+        messages = [f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors()]
+        raise PlanError("; ".join(messages)) from None
+    return RedirectResponse(find_url(f"runs/{submit_run(context, body).id}"), 303)

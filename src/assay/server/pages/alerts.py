@@ -48,16 +48,16 @@ def show_alerts(
         True if state == "open" else None,
     )
     found = store.regression_page(chosen, skip, _AT_ONCE + 1, by_severity=True)
-    shown = found[:_AT_ONCE]
+    regressions = found[:_AT_ONCE]
 
     def address(place: int) -> str:
-        asked = {"severity": severity, "state": "" if state == "open" else state, "agent": agent}
-        return write_address("/ui/alerts", **asked, suite=suite, skip=place)
+        query = {"severity": severity, "state": "" if state == "open" else state, "agent": agent}
+        return write_address("/ui/alerts", **query, suite=suite, skip=place)
 
     page = Page(
         "Alerts",
         "alerts",
-        [] if skip or len(found) > _AT_ONCE else [f"{format_count(sum(regression.severity is level for regression in shown), f'{level} regression')}" for level in _ORDER if any(regression.severity is level for regression in shown)],
+        [] if skip or len(found) > _AT_ONCE else [f"{format_count(sum(regression.severity is level for regression in regressions), f'{level} regression')}" for level in _ORDER if any(regression.severity is level for regression in regressions)],
         "",
         False,
         [],
@@ -69,8 +69,8 @@ def show_alerts(
         "Alerts",
         "alerts.html.j2",
         controls=_controls(store, severity, state, agent, suite),
-        regressions=shown,
-        changes=store.regression_changes([regression.id for regression in shown]),
+        regressions=regressions,
+        changes=store.regression_changes([regression.id for regression in regressions]),
         states=list(RegressionState),
         tones=SEVERITY_TONES,
         describe_impact=impact_text,

@@ -49,9 +49,9 @@ def show_leaderboard(
     ]
     known = [name for name, kind in categories.items() if category in (None, kind)]
     # A board of each of many suites would be a page that nobody reads, and takes long to compute.
-    shown = suite or (known[0] if len(known) > _MOST_BOARDS else None)
+    board = suite or (known[0] if len(known) > _MOST_BOARDS else None)
     options = {"category": category, "metric": ranked_by, "limit": limit}
-    page, notice = show_prepared(context, "Leaderboard", AnalysisQuestion("leaderboard", shown, options))
+    page, notice = show_prepared(context, "Leaderboard", AnalysisQuestion("leaderboard", board, options))
     return show_page(request, page, "Leaderboard", controls=controls, computing=notice)
 
 
@@ -66,8 +66,8 @@ def show_radar(
     store = context.store
     suites = list(store.categories())
     chosen = suite or next(iter(suites), None)
-    drawn = {"drawn": agent} if agent else {}
-    page, notice = show_prepared(context, "Five dimensions", AnalysisQuestion("radar", chosen, drawn))
+    options = {"drawn": agent} if agent else {}
+    page, notice = show_prepared(context, "Five dimensions", AnalysisQuestion("radar", chosen, options))
     controls = [
         choose_one("suite", "Suite", chosen, suites),
         choose_several("agent", "Agents", agent, store.agents_on(chosen) if chosen else []),
@@ -88,14 +88,17 @@ def show_timeline(
     newest = store.newest_trials(suite=next(iter(store.categories()), "")) if agent is None else []
     chosen = agent or next((trial.agent for trial in newest), agents[0] if agents else "")
     suites = store.suites_of(chosen)
-    tone, shown = "", suite or next(iter(suites), "")
+    tone, chosen_suite = "", suite or next(iter(suites), "")
     try:
-        timeline = read_timeline(context, chosen, shown or None)
+        timeline = read_timeline(context, chosen, chosen_suite or None)
         page = timeline_page(timeline)
         tone = "bad" if any(regression.counts for regression in timeline.regressions) else ""
     except AssayError as error:
         page = explain("Timeline", error)
-    controls = [choose_one("agent", "Agent", chosen, agents), choose_one("suite", "Suite", shown, suites)]
+    controls = [
+        choose_one("agent", "Agent", chosen, agents),
+        choose_one("suite", "Suite", chosen_suite, suites),
+    ]
     return show_page(request, page, "Timeline", controls=controls, verdict_tone=tone)
 
 

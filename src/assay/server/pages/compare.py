@@ -60,9 +60,9 @@ def show_comparison(
 ) -> Response:
     """One agent: its versions over time. Two sides head to head, with their answers; several in all pairs, or over time."""
     store = context.store
-    asked = list(dict.fromkeys(ref for ref in (a, b, c, d, e, f, g, h) if ref))
-    refs = asked or _suggest(store, suite)
-    shown = ComparedSides(Page("", "", [], "", False, [], []))
+    named = list(dict.fromkeys(ref for ref in (a, b, c, d, e, f, g, h) if ref))
+    refs = named or _suggest(store, suite)
+    compared = ComparedSides(Page("", "", [], "", False, [], []))
     try:
         if not refs:
             raise PlanError(
@@ -75,13 +75,15 @@ def show_comparison(
         stamps = [store.fingerprint(side.run_id) for side in found if side.is_run or suite is None]
         sides = [side.ref for side in found]
         key = ("compare", view, *sides, suite, *stamps)
-        shown = context.keep(key, suite, lambda: _compare(store, sides, suite, is_over_time=view == "time"))
-        page = shown.page
+        compared = context.keep(
+            key, suite, lambda: _compare(store, sides, suite, is_over_time=view == "time")
+        )
+        page = compared.page
     except AssayError as error:
         page = explain("Compare", error)
     return show_page(
         request, page, "Compare", "compare.html.j2", controls=_controls(store, refs, suite, view),
-        answers=shown.answers, links=[(text, _write_answers_address(*pair)) for text, pair in shown.links],
+        answers=compared.answers, links=[(text, _write_answers_address(*pair)) for text, pair in compared.links],
     )  # fmt: skip
 
 

@@ -37,8 +37,8 @@ def choose_one(
 def choose_several(name: str, label: str, values: Sequence[str], options: Iterable[str]) -> Control:
     """A choice of any number of names, behind a line that says how many they are."""
     names = list(dict.fromkeys([*options, *values]))
-    shown = f"{len(values)} of {len(names)} chosen" if values else "the best"
-    return Control(name, label, shown, _SEVERAL, [(option, option) for option in names], values=values)
+    summary = f"{len(values)} of {len(names)} chosen" if values else "the best"
+    return Control(name, label, summary, _SEVERAL, [(option, option) for option in names], values=values)
 
 
 def choose_number(name: str, label: str, value: int, low: int, high: int) -> Control:

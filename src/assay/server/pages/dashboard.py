@@ -115,7 +115,7 @@ def _read_board(
 
 def _find_pages(choice: DashboardChoice, drawn: Sequence[str]) -> dict[str, str]:
     """The page that each component has of its own, for what is chosen."""
-    asked: dict[str, tuple[str, dict[str, object]]] = {
+    pages: dict[str, tuple[str, dict[str, object]]] = {
         "leaderboard": ("leaderboard", {"suite": choice.suite}),
         "radar": ("radar", {"suite": choice.suite, "agent": drawn}),
         "timeline": ("timeline", {"agent": choice.a, "suite": choice.suite}),
@@ -124,7 +124,7 @@ def _find_pages(choice: DashboardChoice, drawn: Sequence[str]) -> dict[str, str]
         "stress": ("stress", {"agent": choice.a}),
         "alerts": ("alerts", {}),
     }
-    return {name: write_address(f"/ui/{page}", **query) for name, (page, query) in asked.items()}
+    return {name: write_address(f"/ui/{page}", **query) for name, (page, query) in pages.items()}
 
 
 def choose(
@@ -154,8 +154,8 @@ def _timeline(context: ServerContext, choice: DashboardChoice) -> tuple[PageSect
         assert answer.timeline is not None
         page = timeline_page(with_regressions(context.store, answer.timeline), _CHARTS)
         if not page.sections:
-            told = f"'{choice.a}' has one run on this suite. A second one begins its history."
-            return PageSection(title, finding=told, anchor=anchor)
+            sentence = f"'{choice.a}' has one run on this suite. A second one begins its history."
+            return PageSection(title, finding=sentence, anchor=anchor)
         return PageSection(title, page.sections, ", ".join(page.facts), page.verdict, anchor=anchor)
 
     question = AnalysisQuestion("timeline", choice.suite, {"agent": choice.a})
@@ -207,8 +207,8 @@ def _costs(page: Page, notice: str) -> PageSection:
         return PageSection(title, finding=page.verdict or notice, anchor=anchor)
     first = page.sections[0]
     # The picture is what it takes here; the page of its own has the table, which is wide.
-    drawn = [block for block in first.blocks if isinstance(block, Charts)]
-    return replace(first, title=title, anchor=anchor, blocks=drawn or first.blocks)
+    charts = [block for block in first.blocks if isinstance(block, Charts)]
+    return replace(first, title=title, anchor=anchor, blocks=charts or first.blocks)
 
 
 def _stress(context: ServerContext, choice: DashboardChoice) -> PageSection:
@@ -224,8 +224,8 @@ def _stress(context: ServerContext, choice: DashboardChoice) -> PageSection:
 
     run_ids = context.store.find_runs_of(STRESS, choice.a, 1)
     if not run_ids:
-        told = f"'{choice.a}' has not been stressed yet: {shell_command('stress', choice.a)} --quick"
-        return PageSection(title, finding=told, anchor=anchor)
+        sentence = f"'{choice.a}' has not been stressed yet: {shell_command('stress', choice.a)} --quick"
+        return PageSection(title, finding=sentence, anchor=anchor)
     try:
         return context.keep_of_run(("stress", choice.a), run_ids[0], build)
     except StoreError:

@@ -68,7 +68,7 @@ def list_executions(
     run, stored = _find_trial(store, trial_id, run_id)
     chosen = ExecutionFilter(trial_id, status, case, phase)
     found = store.execution_page(chosen, after, _ROWS + 1)
-    asked = {
+    query = {
         key: value
         for key, value in (("case", case), ("status", status), ("phase", phase))
         if value is not None
@@ -79,7 +79,7 @@ def list_executions(
         table = executions_table(stored, found[:_ROWS], _pass_mark(_find_benchmark(store, run, stored)))
         sections.append(PageSection("Executions", [table], "in the order of storing", anchor="executions"))
     place = f"/ui/runs/{run.id}/trials/{trial_id}"
-    following = f"{place}?{urlencode({**asked, 'after': found[_ROWS - 1][0]})}" if len(found) > _ROWS else ""
+    following = f"{place}?{urlencode({**query, 'after': found[_ROWS - 1][0]})}" if len(found) > _ROWS else ""
     page = Page(stored.trial.name, "trial", _trial_facts(run, stored), "", False, [], sections)
     return show_page(
         request,
@@ -97,8 +97,8 @@ def list_executions(
         phases=[known.value for known in Phase],
         cases=stored.trial.cases[:500],
         following=following,
-        first=f"{place}?{urlencode(asked)}" if after is not None else "",
-        is_filtered=bool(asked),
+        first=f"{place}?{urlencode(query)}" if after is not None else "",
+        is_filtered=bool(query),
     )
 
 
@@ -186,21 +186,21 @@ def _facts(run: Run, stored: StoredTrial, execution: Execution) -> list[str]:
 def _tiles(execution: Execution) -> list[Tile]:
     measured = execution.measurements
     loops = f"one call of {count(execution.loops)}" if execution.loops > 1 else ""
-    shown = [
+    figures = [
         ("score", measured.get("score"), significant, "0 to 1"),
         ("time", measured.get("seconds"), seconds, loops),
         ("first token", measured.get("ttft"), seconds, ""),
         ("tokens", measured.get("tokens"), count, "input and output"),
         ("cost", measured.get("usd"), lambda value: show(value, "usd") if value else "free", ""),
     ]
-    return [Tile(name, form(value), note) for name, value, form, note in shown if value is not None]
+    return [Tile(name, form(value), note) for name, value, form, note in figures if value is not None]
 
 
 def _texts(execution: Execution, case: Case | None) -> list[tuple[str, str]]:
     """What was asked and answered, in full as far as it is stored; scores have a table of their own."""
     given = [("input", input_text(case, _TEXT)), ("expected", expectation_text(case, _TEXT))]
-    made = [pair for pair in describe_execution(execution, _TEXT, _LOG) if pair[0] != "scores"]
-    return [(name, text) for name, text in (*given, *made) if text]
+    described = [pair for pair in describe_execution(execution, _TEXT, _LOG) if pair[0] != "scores"]
+    return [(name, text) for name, text in (*given, *described) if text]
 
 
 def _sections(run: Run, execution: Execution, case: Case | None) -> list[PageSection]:

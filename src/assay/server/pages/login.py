@@ -40,9 +40,14 @@ def log_in(
     now = datetime.now(UTC)
     found = context.store.find_key(key.strip())
     if found is None or not found.is_valid(now):
-        told = "This key was revoked or has expired." if found else "There is no such key."
+        problem = "This key was revoked or has expired." if found else "There is no such key."
         return render(
-            "login.html.j2", 401, caller=None, active="login", next=find_local_path(following), problem=told
+            "login.html.j2",
+            401,
+            caller=None,
+            active="login",
+            next=find_local_path(following),
+            problem=problem,
         )
     expires = min(now + SESSION, found.expires or now + SESSION)
     session = context.store.create_session(found, expires, now)

@@ -56,8 +56,8 @@ def show_coverage(
     _check_names(ages, suite, agent)
     names, build = _choose_rows(ages, only, by, suite, agent)
     start = names.index(after) + 1 if after in names else 0
-    shown, asked = names[start : start + _ROWS], {"only": only, "suite": suite, "agent": agent}
-    asked["by"] = by if by != "suite" else None
+    page_names, query = names[start : start + _ROWS], {"only": only, "suite": suite, "agent": agent}
+    query["by"] = by if by != "suite" else None
     page = Page(
         "Coverage",
         "coverage",
@@ -68,16 +68,16 @@ def show_coverage(
         "",
         False,
         [],
-        [build(shown)] if shown and ages.suites else [],
+        [build(page_names)] if page_names and ages.suites else [],
     )
     return show_page(
         request, page, "Coverage", "coverage.html.j2",
         controls=_build_controls(ages, only, by, suite, agent),
         is_filtered=only is not None,
         list_pager=Pager(
-            write_address("/ui/coverage", **asked) if start else "",
-            write_address("/ui/coverage", **asked, after=shown[-1]) if start + _ROWS < len(names) else "",
-            f"{start + 1:,} to {start + len(shown):,} of {len(names):,}",
+            write_address("/ui/coverage", **query) if start else "",
+            write_address("/ui/coverage", **query, after=page_names[-1]) if start + _ROWS < len(names) else "",
+            f"{start + 1:,} to {start + len(page_names):,} of {len(names):,}",
         ),
     )  # fmt: skip
 
@@ -96,14 +96,14 @@ def _choose_rows(
         title, kind = (f"Agents on {suite}", "agent") if suite else (f"Suites of {agent}", "suite")
         cells = ages.list_by_need(suite, agent)
         found = [name for name, age in cells.items() if only in (None, find_coverage_state(age))]
-        return found, lambda shown: covered_section(title, kind, [(name, cells[name]) for name in shown])
+        return found, lambda names: covered_section(title, kind, [(name, cells[name]) for name in names])
     if len(ages.suites) <= _COLUMNS:
         found = [known_agent for known_agent in ages.agents if only in (None, *ages.list_states(known_agent))]
-        return found, lambda shown: coverage_section(ages, shown)
+        return found, lambda names: coverage_section(ages, names)
     counted = ages.counts_by_suite if by == "suite" else ages.count_by_agent()
     rows = {row.name: row for row in counted if only is None or getattr(row, only)}
     number = len(ages.agents) if by == "suite" else len(ages.suites)
-    return list(rows), lambda shown: coverage_counts_section([rows[name] for name in shown], by, number)
+    return list(rows), lambda names: coverage_counts_section([rows[name] for name in names], by, number)
 
 
 def _build_controls(

@@ -52,12 +52,12 @@ def list_runs(
     store = context.store
     chosen = {"name": name, "agent": agent, "tag": tag, "state": state.value if state else None}
     found = store.runs(limit=_ROWS + 1, before=before, **chosen)
-    shown = found[:_ROWS]
-    asked = {key: value for key, value in chosen.items() if value}
+    runs = found[:_ROWS]
+    query = {key: value for key, value in chosen.items() if value}
     sections = [] if before else [section for section in [_queue(context)] if section]
-    if shown:
-        sections.append(PageSection("Stored runs", [runs_table(shown)], _describe(asked), anchor="runs"))
-    following = urlencode({**asked, "before": shown[-1].id}) if len(found) > _ROWS else ""
+    if runs:
+        sections.append(PageSection("Stored runs", [runs_table(runs)], _describe(query), anchor="runs"))
+    following = urlencode({**query, "before": runs[-1].id}) if len(found) > _ROWS else ""
     page = Page("Runs", "runs", [], "", False, [], sections)
     return show_page(
         request,
@@ -68,13 +68,13 @@ def list_runs(
         states=[known.value for known in RunState],
         suites=list(store.categories()),
         following=f"/ui/runs?{following}" if following else "",
-        first=f"/ui/runs?{urlencode(asked)}" if before else "",
-        is_filtered=bool(asked),
+        first=f"/ui/runs?{urlencode(query)}" if before else "",
+        is_filtered=bool(query),
     )
 
 
-def _describe(asked: Mapping[str, str]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in asked.items()) or "the newest first"
+def _describe(query: Mapping[str, str]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in query.items()) or "the newest first"
 
 
 def _queue(context: ServerContext) -> PageSection | None:
@@ -120,9 +120,9 @@ async def show_analysis(request: Request, context: Context, run_id: Name) -> Res
     """The run with all intervals, charts and findings; it may take a while."""
     store = context.store
     run = await run_sync(store.run, run_id)
-    made = await context.analyses.wait_for(store, run.id)
+    analysis = await context.analyses.wait_for(store, run.id)
     status = await run_sync(read_status, store, run.id)
-    return await run_sync(_show_result, request, store, status, run, made)
+    return await run_sync(_show_result, request, store, status, run, analysis)
 
 
 def _find_run(store: Store, run_id: str) -> Run | None:
@@ -158,12 +158,12 @@ def _show_result(
     made = status["progress"]["done"]
     if analysis is None:
         statuses = store.count_statuses(run.id)
-        shown = replace(run, trials=run.trials[:_TRIALS])
-        ratings = store.ratings([stored.id for stored in shown.trials])
-        left_out = len(run.trials) - len(shown.trials)
+        listed = replace(run, trials=run.trials[:_TRIALS])
+        ratings = store.ratings([stored.id for stored in listed.trials])
+        left_out = len(run.trials) - len(listed.trials)
         notes = [f"{format_count(left_out, 'more trial')} in the analysis"] if left_out else []
         sections = [
-            PageSection("Trials", [trials_table(shown, statuses, ratings)], notes=notes, anchor="trials")
+            PageSection("Trials", [trials_table(listed, statuses, ratings)], notes=notes, anchor="trials")
         ]
         tiles = _tiles(run, statuses)
     else:
@@ -201,13 +201,13 @@ def _find_outcome(status: Mapping[str, Any], analysis: Analysis | None, state: R
 def _facts(status: Mapping[str, Any], run: Run | None) -> list[str]:
     if run is None:
         return [f"run {status['run_id']}", f"agent {', '.join(status['agent_ids'])}"]
-    took = (run.ended - run.started).total_seconds() if run.ended else None
+    duration = (run.ended - run.started).total_seconds() if run.ended else None
     return [
         f"run {run.id}",
         *([f"suite {run.suite.name} {run.suite.version}".strip()] if run.suite else []),
         *([run.label] if run.label else []),
         when(run.started),
-        *([f"took {seconds(took)}"] if took is not None and status["is_over"] else []),
+        *([f"took {seconds(duration)}"] if duration is not None and status["is_over"] else []),
         *([text] if (text := budget_text(run)) else []),
         f"seed {run.seed}",
         *([", ".join(run.tags)] if run.tags else []),
@@ -215,12 +215,12 @@ def _facts(status: Mapping[str, Any], run: Run | None) -> list[str]:
 
 
 def _tiles(run: Run, statuses: Mapping[int, Mapping[str, int]]) -> list[Tile]:
-    made = sum(sum(found.values()) for found in statuses.values())
+    executed = sum(sum(found.values()) for found in statuses.values())
     ok = sum(found.get(Status.OK.value, 0) for found in statuses.values())
     agents = dict.fromkeys(stored.trial.agent.name for stored in run.trials)
     benchmarks = dict.fromkeys(stored.trial.benchmark for stored in run.trials if stored.trial.benchmark)
     named = ", ".join([*agents][:4]) + (" …" if len(agents) > 4 else "")
-    share = f"{significant(100 * ok / made)} % of {count(made)} measured" if made else NOTHING
+    share = f"{significant(100 * ok / executed)} % of {count(executed)} measured" if executed else NOTHING
     return [
         Tile("agents", count(len(agents)), named),
         Tile("trials", count(len(run.trials)), format_count(len(benchmarks), "benchmark")),

@@ -155,12 +155,12 @@ def _read_results(context: ServerContext, suite: str, benchmark: str) -> Benchma
     return context.keep(("difficulties", suite, benchmark), suite, read)
 
 
-def _find_benchmark(suite: Suite, asked: str | None) -> Benchmark | None:
+def _find_benchmark(suite: Suite, benchmark_id: str | None) -> Benchmark | None:
     """The one that was asked for, or else the first with cases; None if no benchmark has any."""
-    found = next((benchmark for benchmark in suite.benchmarks if benchmark.id == asked), None)
-    if asked is not None and found is None:
+    found = next((benchmark for benchmark in suite.benchmarks if benchmark.id == benchmark_id), None)
+    if benchmark_id is not None and found is None:
         known = [benchmark.id for benchmark in suite.benchmarks]
-        raise LookupFailed(no_such(asked, f"benchmarks of '{suite.name}'", known))
+        raise LookupFailed(no_such(benchmark_id, f"benchmarks of '{suite.name}'", known))
     return found or next((benchmark for benchmark in suite.benchmarks if benchmark.cases), None)
 
 
@@ -179,11 +179,11 @@ def _tiles(
         by_all = sum(difficulty.passed == difficulty.agents for difficulty in difficulties)
         by_none = sum((difficulty.solved.value or 0.0) == 0.0 for difficulty in difficulties)
         flaky = sum(difficulty.flaky > 0 for difficulty in difficulties)
-        asked = f"of {count(len(difficulties))} asked of {chosen.id}"
+        note = f"of {count(len(difficulties))} asked of {chosen.id}"
         tiles += [
-            Tile("cases that all agents pass", count(by_all), asked),
-            Tile("cases that no agent passes", count(by_none), asked),
-            Tile("flaky cases", count(flaky), f"{percent(flaky / len(difficulties))} {asked}"),
+            Tile("cases that all agents pass", count(by_all), note),
+            Tile("cases that no agent passes", count(by_none), note),
+            Tile("flaky cases", count(flaky), f"{percent(flaky / len(difficulties))} {note}"),
         ]
     return tiles
 
@@ -200,13 +200,13 @@ def _cases_section(
     suite: Suite, benchmark: Benchmark, difficulties: Sequence[CaseDifficulty], page: int
 ) -> PageSection:
     """A page of the cases with how many agents solve them; without results only what the suite says."""
-    shown = slice((page - 1) * _CASES, page * _CASES)
+    page_slice = slice((page - 1) * _CASES, page * _CASES)
     defined = {case.id: case for case in benchmark.cases}
     title, anchor = f"Cases of {benchmark.id}", "cases"
     if difficulties:
         return PageSection(
             title,
-            [difficulty_table(suite.name, benchmark.id, defined, difficulties[shown])],
+            [difficulty_table(suite.name, benchmark.id, defined, difficulties[page_slice])],
             "the hardest first; newest result of each measured agent",
             notes=[
                 "Solved: the mean share of repetitions that passed, with its 95 % interval over agents.",
@@ -218,10 +218,10 @@ def _cases_section(
         return PageSection(title, finding="This benchmark has no cases: it measures code.", anchor=anchor)
     rows = [
         [Cell(case.id, note=case_title(case)), Cell(", ".join(case.tags) or NOTHING, tone="quiet")]
-        for case in list(defined.values())[shown]
+        for case in list(defined.values())[page_slice]
     ]
-    told = "No agent has results on these cases yet, so their difficulty is unknown."
-    return PageSection(title, [Table(["Case", "Tags"], rows, words=(1,))], finding=told, anchor=anchor)
+    sentence = "No agent has results on these cases yet, so their difficulty is unknown."
+    return PageSection(title, [Table(["Case", "Tags"], rows, words=(1,))], finding=sentence, anchor=anchor)
 
 
 @router.get("/ui/cases", openapi_extra=READ_PAGE)
@@ -240,17 +240,17 @@ def show_case(
     assert defined is not None
     definition = next((candidate for candidate in defined.cases if candidate.id == case), None)
     trials = store.newest_trials(suite=suite, benchmark=benchmark)
-    shown = trials[(page - 1) * _AGENTS : page * _AGENTS]
+    listed = trials[(page - 1) * _AGENTS : page * _AGENTS]
     answers = {
         trial.trial_id: store.execution_page(
             ExecutionFilter(trial.trial_id, case=case, phase=Phase.MEASURED), None, _REPETITIONS
         )
-        for trial in shown
+        for trial in listed
     }
     if definition is None and not any(answers.values()):
         raise HTTPException(404, f"There is no case '{case}' in benchmark '{benchmark}' of suite '{suite}'.")
     pass_mark = defined.rubric.pass_mark if defined.expects_scores else None
-    table = _answers_table(shown, answers, pass_mark)
+    table = _answers_table(listed, answers, pass_mark)
     sections = [PageSection("Answers", [table], "of the newest trial of each agent", anchor="answers")]
     place = {"suite": suite, "benchmark": benchmark, "case": case}
     following = f"/ui/cases?{urlencode({**place, 'page': page + 1})}" if len(trials) > page * _AGENTS else ""
@@ -305,7 +305,7 @@ def _answers_table(
     for trial in trials:
         for seq, execution in answers[trial.trial_id]:
             measured = execution.measurements
-            score, took = measured.get("score"), measured.get("seconds")
+            score, duration = measured.get("score"), measured.get("seconds")
             rows.append(
                 [
                     Cell(trial.agent, ref=f"agents/{trial.agent}"),
@@ -315,7 +315,10 @@ def _answers_table(
                         NOTHING if score is None else significant(score),
                         sort=-1.0 if score is None else score,
                     ),
-                    Cell(NOTHING if took is None else seconds(took), sort=-1.0 if took is None else took),
+                    Cell(
+                        NOTHING if duration is None else seconds(duration),
+                        sort=-1.0 if duration is None else duration,
+                    ),
                     Cell(
                         as_text(execution.output, _ANSWER) or NOTHING, is_output=execution.output is not None
                     ),

@@ -180,9 +180,9 @@ def _calls(turn: SimTurn) -> Iterator[dict[str, Any]]:
 
 
 def _usage(turn: SimTurn) -> str:
-    asked, said = turn.ask.input_tokens, turn.reply.output_tokens
+    input_tokens, output_tokens = turn.ask.input_tokens, turn.reply.output_tokens
     return (
-        f'{{"{USAGE.input}":{asked},"{USAGE.output}":{said},"total_tokens":{asked + said},'
+        f'{{"{USAGE.input}":{input_tokens},"{USAGE.output}":{output_tokens},"total_tokens":{input_tokens + output_tokens},'
         f'"prompt_tokens_details":{{"{USAGE.cached}":{turn.cached}}},"completion_tokens_details":{{"reasoning_tokens":0}}}}'
     )
 

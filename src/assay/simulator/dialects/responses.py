@@ -137,7 +137,7 @@ def _part(turn: SimTurn) -> dict[str, object]:
 
 def _response(turn: SimTurn, status: str) -> dict[str, object]:
     """The whole answer, as it stands by itself and at the end of a stream."""
-    given, said = turn.ask.input_tokens, turn.reply.output_tokens
+    input_tokens, output_tokens = turn.ask.input_tokens, turn.reply.output_tokens
     return {
         "id": _id(turn),
         "object": "response",
@@ -147,10 +147,10 @@ def _response(turn: SimTurn, status: str) -> dict[str, object]:
         "model": turn.ask.model,
         "output": [{**_item(turn), "content": [_part(turn)]}],
         "usage": {
-            "input_tokens": given,
+            "input_tokens": input_tokens,
             "input_tokens_details": {"cached_tokens": turn.cached},
-            "output_tokens": said,
+            "output_tokens": output_tokens,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": given + said,
+            "total_tokens": input_tokens + output_tokens,
         },
     }

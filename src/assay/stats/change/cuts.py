@@ -119,13 +119,13 @@ def _propose_by_blocks(series: Array, price: float, report: Progress) -> Proposa
 def _propose(series: Array, partition: Partition, price: float) -> Proposal:
     """Cuts at the plain price, of which those are firm that also appear at the price for noise whose neighbours are alike."""
     cuts = partition.cuts(price)
-    alike = likeness(residuals(series, cuts))
-    if not cuts or alike <= LIKE:
-        return Proposal(tuple(cuts), frozenset(cuts), inflation(alike))
-    firm = partition.cuts(price * inflation(alike))
+    correlation = likeness(residuals(series, cuts))
+    if not cuts or correlation <= LIKE:
+        return Proposal(tuple(cuts), frozenset(cuts), inflation(correlation))
+    firm = partition.cuts(price * inflation(correlation))
     loose = [cut for cut in cuts if all(abs(cut - other) >= SHORTEST for other in firm)]
-    alike = likeness(residuals(series, firm))
-    return Proposal(tuple(sorted([*firm, *loose])), frozenset(firm), inflation(alike))
+    correlation = likeness(residuals(series, firm))
+    return Proposal(tuple(sorted([*firm, *loose])), frozenset(firm), inflation(correlation))
 
 
 def refine_cuts(series: Array, proposal: Proposal) -> Proposal:

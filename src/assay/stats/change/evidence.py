@@ -135,9 +135,9 @@ def likeness(rest: Array) -> float:
     return min(_MOST_ALIKE, max(0.0, float(tame[1:] @ tame[:-1]) / float(tame @ tame)))
 
 
-def inflation(alike: float) -> float:
+def inflation(correlation: float) -> float:
     """Compute by how much correlated neighbours raise the variance of a level, to first order.
 
     For lag-1 correlation r it is (1 + r) ÷ (1 − r).
     """
-    return (1 + alike) / (1 - alike)
+    return (1 + correlation) / (1 - correlation)

@@ -101,11 +101,11 @@ def _best_last_cuts(sums: Array, penalty: float) -> NDArray[np.intp]:
     costs = np.full(n + 1, np.inf)
     costs[0] = -penalty
     last = np.zeros(n + 1, dtype=np.intp)
-    alike, scratch = np.empty((_ROWS, n + 1)), np.empty((SHORTEST, n + 1))
+    likenesses, scratch = np.empty((_ROWS, n + 1)), np.empty((SHORTEST, n + 1))
     shares = 1.0 / np.maximum(np.arange(n, -_ROWS - 1, -1, dtype=np.float64), 1.0)
     for first in range(SHORTEST, n + 1, _ROWS):
         block = ends[first : first + _ROWS]
-        rows = alike[: len(block), : first + len(block)]
+        rows = likenesses[: len(block), : first + len(block)]
         width = max(1, _PRODUCT // block.size)
         for left in range(0, rows.shape[1], width):
             right = min(left + width, rows.shape[1])
@@ -118,14 +118,14 @@ def _best_last_cuts(sums: Array, penalty: float) -> NDArray[np.intp]:
 
 
 def _judge(
-    end: int, alike: Array, scratch: Array, costs: Array, last: NDArray[np.intp], penalty: float
+    end: int, likenesses: Array, scratch: Array, costs: Array, last: NDArray[np.intp], penalty: float
 ) -> None:
     """Best starts for the ends from `end` on; `costs` counts from the length, so what is added is minus the likeness."""
-    ends = slice(end, end + len(alike))
-    totals = np.subtract(costs[:end], alike[:, :end], out=scratch[: len(alike), :end])
-    totals[:, end - SHORTEST + 1 :] += _TOO_NEAR[: len(alike)]
+    ends = slice(end, end + len(likenesses))
+    totals = np.subtract(costs[:end], likenesses[:, :end], out=scratch[: len(likenesses), :end])
+    totals[:, end - SHORTEST + 1 :] += _TOO_NEAR[: len(likenesses)]
     last[ends] = np.argmin(totals, axis=1)
-    costs[ends] = totals[np.arange(len(alike)), last[ends]] + penalty
+    costs[ends] = totals[np.arange(len(likenesses)), last[ends]] + penalty
 
 
 def _sides(sums: Array) -> tuple[Array, Array]:

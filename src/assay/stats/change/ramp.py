@@ -181,21 +181,21 @@ def _certainty(rising: Array, rise: float) -> tuple[float, float, float]:
     rest = points - np.median(slopes) * times
     # The line makes neighbours look less alike than they are, by about 1/n.
     raw = likeness(rest - np.median(rest))
-    alike = inflation(min(0.95, raw + (1 + 4 * raw) / n) if raw > 0 else 0.0)
-    reach = quantile(0.975) * math.sqrt(n * (n - 1) * (2 * n + 5) / 18 * alike)
+    variance_inflation = inflation(min(0.95, raw + (1 + 4 * raw) / n) if raw > 0 else 0.0)
+    reach = quantile(0.975) * math.sqrt(n * (n - 1) * (2 * n + 5) / 18 * variance_inflation)
     low, high = (round((slopes.size + sign * reach) / 2) for sign in (-1, 1))
     return (
         min(rise, float(slopes[max(0, low)])),
         max(rise, float(slopes[min(slopes.size - 1, high)])),
-        _trend_p(points, alike),
+        _trend_p(points, variance_inflation),
     )
 
 
-def _trend_p(points: Array, alike: float) -> float:
+def _trend_p(points: Array, variance_inflation: float) -> float:
     """Never below the chance that all points are in order, which no statistic can be more certain than."""
     n, drift = points.size, trend(points)
     rho = 0.0 if drift is None else drift.rho
-    t = abs(rho) * math.sqrt((n - 2) / max(1 - rho * rho, 1e-12) / alike)
+    t = abs(rho) * math.sqrt((n - 2) / max(1 - rho * rho, 1e-12) / variance_inflation)
     in_order = 2 * math.exp(-math.lgamma(n + 1))
     return min(1.0, max(2 * t_tail(t, n - 2), in_order))
 

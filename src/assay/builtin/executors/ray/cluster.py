@@ -70,8 +70,8 @@ class Node:
 
 def count_needs(resources: ResourceRequest | None) -> dict[str, float]:
     """What a job takes of its node, in Ray's names; one CPU where it asks for nothing."""
-    asked = resources or ResourceRequest()
-    return {"CPU": asked.cpu, "GPU": asked.gpu, **asked.custom}
+    request = resources or ResourceRequest()
+    return {"CPU": request.cpu, "GPU": request.gpu, **request.custom}
 
 
 class Cluster:

@@ -182,7 +182,7 @@ class Dispatch:
         self._has_limit = workers > 0
         self._cut = cut
         self._numbers = 0
-        self._drawn: SharedJob | None = None
+        self._shared_job: SharedJob | None = None
         """The job whose shares are being handed out."""
         self._waiting: list[WorkShare] = []
         """Shares that were lost with their node, and those that need a node that has no room now."""
@@ -193,7 +193,7 @@ class Dispatch:
 
     @property
     def is_over(self) -> bool:
-        return not (self._has_more or self._waiting or self._drawn or self.fleet.count_at_work())
+        return not (self._has_more or self._waiting or self._shared_job or self.fleet.count_at_work())
 
     def hand_out(self) -> Generator[Batch, None, Job | None]:
         """Send work to every free slot; returns a job that must run inline once nothing else does, else None."""
@@ -235,12 +235,12 @@ class Dispatch:
             while (
                 node.free_slots >= 1 and self._inline is None and len(self._waiting) < max(1, self._workers)
             ):
-                drawn = self._next_share(node.name)
-                if drawn is None:
+                share = self._next_share(node.name)
+                if share is None:
                     return self._match_waiting(nodes)
-                if (taker := self._round_nodes.choose(drawn, [node, *nodes], self._may_tear)) is not None:
-                    return drawn, taker
-                self._waiting.append(drawn)
+                if (taker := self._round_nodes.choose(share, [node, *nodes], self._may_tear)) is not None:
+                    return share, taker
+                self._waiting.append(share)
         return self._match_waiting(nodes) if self._cut > 1 and self._may_tear else None
 
     @property
@@ -274,28 +274,28 @@ class Dispatch:
                 self._waiting.remove(share)
                 return share
         while len(self._waiting) < MOST_HELD and all(share.is_like(ending) for share in self._waiting):
-            if (drawn := self._next_share(node)) is None:
+            if (following := self._next_share(node)) is None:
                 return None
-            if drawn.is_like(ending) and self._round_nodes.is_wanted(drawn, node):
-                return drawn
-            self._waiting.append(drawn)
+            if following.is_like(ending) and self._round_nodes.is_wanted(following, node):
+                return following
+            self._waiting.append(following)
         return None
 
     def _next_share(self, node: str) -> WorkShare | None:
         """The next piece of work for a node: of the job at hand, or of another one."""
         while self._inline is None:
-            if self._drawn is not None and (job := self._drawn.next_share()) is not None:
+            if self._shared_job is not None and (job := self._shared_job.next_share()) is not None:
                 self._numbers += 1
-                return WorkShare(self._numbers, job, self._drawn)
-            self._drawn = None
-            drawn = self._queues.draw(node)
-            self._has_more = drawn is not None
-            if drawn is None:
+                return WorkShare(self._numbers, job, self._shared_job)
+            self._shared_job = None
+            next_job = self._queues.draw(node)
+            self._has_more = next_job is not None
+            if next_job is None:
                 return None
-            if drawn.isolation is Isolation.INLINE:
-                self._inline = drawn
+            if next_job.isolation is Isolation.INLINE:
+                self._inline = next_job
             else:
-                self._drawn = SharedJob(drawn, self._cut)
+                self._shared_job = SharedJob(next_job, self._cut)
         return None
 
     def collect(self, seconds: float) -> Iterator[Batch]:
@@ -381,8 +381,8 @@ def _take_results(node: RemoteNode, results: NodeResults) -> Iterator[Batch]:
         if (share := node.in_flight.get(number)) is not None:
             yield from share.take_lines(lines)
     for number in results.done:
-        if (done := node.remove(number)) is not None:
-            yield from done.finish()
+        if (ended_share := node.remove(number)) is not None:
+            yield from ended_share.finish()
 
 
 def find_address(options: Mapping[str, Any]) -> str | None:

@@ -56,7 +56,7 @@ class RemoteNode:
     in_flight: dict[int, WorkShare] = field(default_factory=dict)
     pending: Any = None
     """The call of `collect` that is under way."""
-    asked: float = 0.0
+    asked_at: float = 0.0
     """When it was called."""
     waited: dict[Any, float] = field(default_factory=dict)
     """Each call under way, of `collect` or `start`, and how many seconds it has been waited for."""
@@ -128,7 +128,7 @@ class RemoteNode:
 
     def listen(self) -> None:
         if self.pending is None:
-            self.pending, self.asked = self.actor.collect.remote(COLLECT_SECONDS), monotonic()
+            self.pending, self.asked_at = self.actor.collect.remote(COLLECT_SECONDS), monotonic()
             self.waited[self.pending] = 0.0
 
 
@@ -256,9 +256,9 @@ class Fleet:
     def _admit(self, starting: _StartingActor) -> Iterator[Batch]:
         import ray
 
-        done, _ = ray.wait([starting.ready], timeout=0)
+        ready, _ = ray.wait([starting.ready], timeout=0)
         node = starting.node
-        if not done and monotonic() - starting.since < START_SECONDS:
+        if not ready and monotonic() - starting.since < START_SECONDS:
             return
         self._starting.remove(starting)
         try:
@@ -299,16 +299,16 @@ class Fleet:
         import ray
 
         self._wait_for_answers(seconds)
-        nodes = sorted((node for node in self.nodes.values() if node.waited), key=lambda node: node.asked)
+        nodes = sorted((node for node in self.nodes.values() if node.waited), key=lambda node: node.asked_at)
         calls = [call for node in nodes for call in node.waited]
-        done = set(ray.wait(calls, num_returns=len(calls), timeout=0)[0]) if calls else set()
+        finished_calls = set(ray.wait(calls, num_returns=len(calls), timeout=0)[0]) if calls else set()
         now = monotonic()
         passed, self._last_turn = min(now - self._last_turn, _MOST_WATCHED), now
         for node in nodes:
-            if why := _find_failure(node, done, passed):
+            if why := _find_failure(node, finished_calls, passed):
                 self.drop(node, why)
                 yield node, None
-        answered = [node for node in nodes if node.pending in done and not node.problem]
+        answered = [node for node in nodes if node.pending in finished_calls and not node.problem]
         for node in answered[:MOST_AT_ONCE]:
             yield node, self._read(node)
 
@@ -357,9 +357,11 @@ class Fleet:
         nodes = list(self.nodes.values())
         calls = {node.pending: node for node in nodes if node.pending is not None}
         calls |= {node.actor.stop.remote(is_graceful): node for node in nodes}
-        done = set(ray.wait(list(calls), num_returns=len(calls), timeout=STOP_SECONDS)[0]) if calls else set()
-        silent = {node.name for call, node in calls.items() if call not in done}
-        for call in [call for call in calls if call in done]:
+        finished_calls = (
+            set(ray.wait(list(calls), num_returns=len(calls), timeout=STOP_SECONDS)[0]) if calls else set()
+        )
+        silent = {node.name for call, node in calls.items() if call not in finished_calls}
+        for call in [call for call in calls if call in finished_calls]:
             try:
                 yield calls[call], ray.get(call, timeout=STOP_SECONDS)
             except Exception as error:
@@ -378,12 +380,12 @@ class Fleet:
             self._cluster.disconnect()
 
 
-def _find_failure(node: RemoteNode, done: set[Any], passed: float) -> str:
+def _find_failure(node: RemoteNode, finished_calls: set[Any], passed: float) -> str:
     """Why a node is lost: a call has been waited for too long, or orders did not reach it; else empty."""
     import ray
 
     for call in list(node.waited):
-        if call not in done:
+        if call not in finished_calls:
             node.waited[call] += passed
             if node.waited[call] > ANSWER_SECONDS:
                 return f"it has not answered for {ANSWER_SECONDS:.0f} s"

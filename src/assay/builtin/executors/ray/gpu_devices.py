@@ -31,17 +31,17 @@ class GpuDevices:
             self._taken[number] = self._taken[after]
             return tuple(self._taken[after])
         # The fullest that has room comes first, so that whole devices stay free.
-        each = min(amount, 1.0)
+        per_device = min(amount, 1.0)
         fitting = sorted(
-            (name for name, free in self._free.items() if free >= each - 1e-9),
+            (name for name, free in self._free.items() if free >= per_device - 1e-9),
             key=lambda name: self._free[name],
         )
         wanted = fitting[: max(1, round(amount))]
         if len(wanted) < max(1, round(amount)):
             return tuple(self._free)
-        self._taken[number] = dict.fromkeys(wanted, each)
+        self._taken[number] = dict.fromkeys(wanted, per_device)
         for name in wanted:
-            self._free[name] -= each
+            self._free[name] -= per_device
         return tuple(wanted)
 
     def release(self, number: int) -> None:

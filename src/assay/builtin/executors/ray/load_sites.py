@@ -59,25 +59,27 @@ class RaySite:
 
         here = find_versions()
         try:
-            there = ray.get(self._versions, timeout=START_SECONDS)
+            installed = ray.get(self._versions, timeout=START_SECONDS)
         except Exception as error:
             raise PlanError(
                 f"The load generator on '{self.node}' could not start: {describe_failure(error)}."
             ) from None
-        if others := [name for name, version in here.items() if there.get(name) != version]:
-            mine, its = (", ".join(f"{name} {of.get(name)}" for name in others) for of in (here, there))
+        if others := [name for name, version in here.items() if installed.get(name) != version]:
+            own_versions, node_versions = (
+                ", ".join(f"{name} {of.get(name)}" for name in others) for of in (here, installed)
+            )
             raise PlanError(
-                f"The node '{self.node}' has {its}, but this machine has {mine}. Install the same versions on every node, "
+                f"The node '{self.node}' has {node_versions}, but this machine has {own_versions}. Install the same versions on every node, "
                 "or choose fewer generators."
             )
 
     def request(self, method: str, *arguments: object) -> Future[Any]:
         answer: Future[Any] = Future()
 
-        def pass_on(done: Future[Any]) -> None:
-            error = done.exception()
+        def pass_on(future: Future[Any]) -> None:
+            error = future.exception()
             if error is None:
-                answer.set_result(done.result())
+                answer.set_result(future.result())
             else:
                 answer.set_exception(SiteLost(describe_failure(error)))  # type: ignore[arg-type]
 

@@ -94,8 +94,10 @@ class NodeWorker:
         """
         installed = find_versions()
         if others := [name for name, version in versions.items() if installed[name] != version]:
-            mine, its = (", ".join(f"{name} {of[name]}" for name in others) for of in (installed, versions))
-            raise RuntimeError(f"it has {mine}, but the run uses {its}")
+            own_versions, driver_versions = (
+                ", ".join(f"{name} {of[name]}" for name in others) for of in (installed, versions)
+            )
+            raise RuntimeError(f"it has {own_versions}, but the run uses {driver_versions}")
         os.environ.update(variables)
         known_secrets().learn_environment(os.environ)
         files, trials = Path(self._folder, "files"), Path(self._folder, "trials")
@@ -182,10 +184,10 @@ class NodeWorker:
         with self._changed:
             self._lines += lines
             self._waiting += sum(len(line) for _, line in lines)
-            done = [number for number in before if number not in pool.numbers]
-            for number in done:
+            ended_workers = [number for number in before if number not in pool.numbers]
+            for number in ended_workers:
                 self._devices.release(number)
-            self._done += done
+            self._done += ended_workers
             if lines or self._done:
                 self._changed.notify_all()
             self._changed.wait_for(lambda: self._waiting < MOST_WAITING or self._ending)

@@ -41,12 +41,12 @@ def _check_node(node: Node, here: Mapping[str, Any]) -> dict[str, Any]:
         for _ in range(_READINGS):
             sent = time()
             found = ray.get(ask.remote(), timeout=ANSWER_SECONDS)
-            took = time() - sent
-            readings.append((took, found["time"] - (sent + took / 2), found))
+            round_trip = time() - sent
+            readings.append((round_trip, found["time"] - (sent + round_trip / 2), found))
     except Exception as error:
         return {**known, "ok": False, "problems": [describe_failure(error)]}
     # The fastest of the answers bounds the error of the offset best: it is at most half of the time that the answer took (Cristian 1989).
-    took, offset, found = min(readings, key=lambda reading: reading[0])
+    round_trip, offset, found = min(readings, key=lambda reading: reading[0])
     problems = [
         f"it has {name} {found[name]}, but this machine has {here[name]}"
         for name in ("assay", "python", "ray")
@@ -55,8 +55,8 @@ def _check_node(node: Node, here: Mapping[str, Any]) -> dict[str, Any]:
     missing = sorted(set(here["packages"]) - set(found["packages"]))
     if missing:
         problems.append(f"packages are missing there: {', '.join(missing)}")
-    if abs(offset) > MOST_OFFSET + took / 2:
-        problems.append(f"its clock is {offset:+.2f} s off (± {took / 2:.2f} s)")
+    if abs(offset) > MOST_OFFSET + round_trip / 2:
+        problems.append(f"its clock is {offset:+.2f} s off (± {round_trip / 2:.2f} s)")
     versions = {name: found[name] for name in ("assay", "python", "ray")}
-    clock = {"clock_offset_s": offset, "clock_error_s": took / 2}
+    clock = {"clock_offset_s": offset, "clock_error_s": round_trip / 2}
     return {**known, "ok": not problems, **versions, **clock, "problems": problems}

@@ -94,9 +94,9 @@ class WorkShare:
 
     def is_like(self, other: WorkShare) -> bool:
         """Whether it is one of several, and needs the same of its node."""
-        mine, its = self.job, other.job
-        is_part = len(mine.cases) < len(self.whole.job.cases)
-        return is_part and (mine.concurrency, mine.resources) == (its.concurrency, its.resources)
+        job, other_job = self.job, other.job
+        is_part = len(job.cases) < len(self.whole.job.cases)
+        return is_part and (job.concurrency, job.resources) == (other_job.concurrency, other_job.resources)
 
     def take_lines(self, lines: bytes) -> Iterator[Batch]:
         """The batches that a node sent, without an execution that has arrived before."""

@@ -172,19 +172,19 @@ class ConcurrentConversations(ConversationBenchmark):
     def measure(self, context: ExperimentContext) -> tuple[float, list[float]]:
         job = self.talk_async if self.is_async else self.talk
         params = self.params
-        seconds, done = time_call(run_concurrently, self, job, params.conversations, params.concurrency)
-        context.read_back(concurrency=done.width if params.conversations >= params.concurrency else None)
-        return seconds, [turn for times in done.results for turn in times]
+        seconds, outcome = time_call(run_concurrently, self, job, params.conversations, params.concurrency)
+        context.read_back(concurrency=outcome.width if params.conversations >= params.concurrency else None)
+        return seconds, [turn for times in outcome.results for turn in times]
 
     def read_figures(self, result: tuple[float, list[float]]) -> Mapping[str, Any]:
         from assay.stats.summary import percentile
         from assay.stats.tails import is_enough
 
         seconds, times = result
-        told = [q for q in (50, 95, 99) if is_enough(len(times), q)]
+        percentiles = [q for q in (50, 95, 99) if is_enough(len(times), q)]
         return {
             "conversations_per_second": self.params.conversations / seconds,
-            **{f"turn_p{q}_seconds": percentile(times, q) for q in told},
+            **{f"turn_p{q}_seconds": percentile(times, q) for q in percentiles},
         }
 
 
@@ -195,11 +195,11 @@ class BatchProcessing(ConversationBenchmark):
     workload_params: ClassVar[Sequence[str]] = ("items",)
 
     def measure(self, context: ExperimentContext) -> Concurrency:
-        done = run_concurrently(
+        outcome = run_concurrently(
             self, self._ask_async if self.is_async else self._ask, self.params.items, self.params.width
         )
-        context.read_back(width=done.width if self.params.items >= self.params.width else None)
-        return done
+        context.read_back(width=outcome.width if self.params.items >= self.params.width else None)
+        return outcome
 
     def _ask(self, number: int) -> float:
         return time_call(self.ask, OPENINGS[number % len(OPENINGS)])[0]
@@ -211,10 +211,10 @@ class BatchProcessing(ConversationBenchmark):
         return perf_counter() - began
 
     def execute_once(self, context: ExperimentContext) -> Any:
-        seconds, done = time_call(super().execute_once, context)
-        if not isinstance(done, Concurrency):
-            return done
-        mean = sum(done.results) / len(done.results)
+        seconds, outcome = time_call(super().execute_once, context)
+        if not isinstance(outcome, Concurrency):
+            return outcome
+        mean = sum(outcome.results) / len(outcome.results)
         return {"items_per_second": self.params.items / seconds, "item_seconds": mean}
 
 

@@ -537,9 +537,9 @@ class RewardComputation(PartBenchmark):
                 number % 2 == 0,
                 [
                     message
-                    for asked, fit, unfit in prompts.JUDGED
+                    for question, fit, unfit in prompts.JUDGED
                     for message in (
-                        {"role": "user", "content": asked},
+                        {"role": "user", "content": question},
                         {"role": "assistant", "content": unfit if number % 2 else fit},
                     )
                 ],

@@ -225,10 +225,10 @@ class PartBenchmark(AgentBenchmark):
             )
         if self.part != "memory" and inspect.isclass(self.subject):
             self.subject = self.subject()
-        made = self.subject() if self.part == "memory" else self.subject
-        if not isinstance(made, self.protocol):
+        subject = self.subject() if self.part == "memory" else self.subject
+        if not isinstance(subject, self.protocol):
             wanted = [name for name in vars(self.protocol) if not name.startswith("_")]
-            missing = ", ".join(name for name in wanted if not hasattr(made, name))
+            missing = ", ".join(name for name in wanted if not hasattr(subject, name))
             raise BadAgent(
                 f"'{self.params.target or self.part}' is not a {self.protocol.__name__}: it has no {missing}."
             )

@@ -73,33 +73,33 @@ class NativeTrainer:
 
     def show_samples(self) -> list[list[str]]:
         prompts = self._task.prompts[:: max(1, len(self._task.prompts) // _SHOWN)][:_SHOWN]
-        drawn = [
+        sampled = [
             (prompt, sample_answers(self.policy, self._task, prompt, 1, self._chance)) for prompt in prompts
         ]
-        return [self._task.describe(prompt, made.answers[0]) for prompt, made in drawn]
+        return [self._task.describe(prompt, sample.answers[0]) for prompt, sample in sampled]
 
     def roll_out(self, prompt: tuple[int, ...], episode: int = 0) -> Rollout:
-        made = sample_answers(self.policy, self._task, prompt, self._group_size, self._chance)
-        rewards = [self._task.reward(prompt, answer) for answer in made.answers]
+        sample = sample_answers(self.policy, self._task, prompt, self._group_size, self._chance)
+        rewards = [self._task.reward(prompt, answer) for answer in sample.answers]
         check_rewards(rewards, episode)
-        rows = np.arange(len(made.tokens))
-        old, reference = self.policy.forward(made.contexts), self._reference.forward(made.contexts)
+        rows = np.arange(len(sample.tokens))
+        old, reference = self.policy.forward(sample.contexts), self._reference.forward(sample.contexts)
         return Rollout(
-            made.contexts,
-            made.tokens,
-            made.sequence,
+            sample.contexts,
+            sample.tokens,
+            sample.sequence,
             np.array(rewards),
-            old.logp[rows, made.tokens],
+            old.logp[rows, sample.tokens],
             old.values,
-            reference.logp[rows, made.tokens],
+            reference.logp[rows, sample.tokens],
         )
 
     def _learn(self, rollout: Rollout, episode: int) -> None:
         rows = np.arange(len(rollout.tokens))
         for _ in range(self._recipe.steps):
-            made = self.policy.forward(rollout.contexts)
-            loss = self._recipe.objective(rollout, made.logp[rows, rollout.tokens], made.values)
-            gradient = self.policy.backward(made, rollout.tokens, loss.by_logp, loss.by_value)
+            activations = self.policy.forward(rollout.contexts)
+            loss = self._recipe.objective(rollout, activations.logp[rows, rollout.tokens], activations.values)
+            gradient = self.policy.backward(activations, rollout.tokens, loss.by_logp, loss.by_value)
             if not (np.isfinite(loss.value) and np.isfinite(gradient).all()):
                 raise DivergenceError(
                     f"the loss of episode {episode} is {loss.value}, or its gradient is not finite"

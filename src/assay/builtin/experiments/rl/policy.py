@@ -75,25 +75,25 @@ class Policy:
         return Activations(contexts, inputs, hidden, logp, hidden @ part["value"] + part["value_bias"][0])
 
     def backward(
-        self, made: Activations, tokens: Ints, by_logp: Floats, by_value: Floats | None = None
+        self, activations: Activations, tokens: Ints, by_logp: Floats, by_value: Floats | None = None
     ) -> Floats:
         """The gradient of a loss, from its derivatives by the log-probability of each row's token and by each row's value."""
         part, gradient = self._split(self.vector), np.zeros_like(self.vector)
         into = self._split(gradient)
-        by_logits = -np.exp(made.logp) * by_logp[:, None]
+        by_logits = -np.exp(activations.logp) * by_logp[:, None]
         by_logits[np.arange(len(tokens)), tokens] += by_logp
         by_hidden = by_logits @ part["output"].T
-        into["output"][:] = made.hidden.T @ by_logits
+        into["output"][:] = activations.hidden.T @ by_logits
         into["output_bias"][:] = by_logits.sum(axis=0)
         if by_value is not None:
             by_hidden += np.outer(by_value, part["value"])
-            into["value"][:] = made.hidden.T @ by_value
+            into["value"][:] = activations.hidden.T @ by_value
             into["value_bias"][:] = by_value.sum()
-        by_sum = by_hidden * (1.0 - made.hidden**2)
-        into["hidden"][:] = made.inputs.T @ by_sum
+        by_sum = by_hidden * (1.0 - activations.hidden**2)
+        into["hidden"][:] = activations.inputs.T @ by_sum
         into["bias"][:] = by_sum.sum(axis=0)
-        by_inputs = (by_sum @ part["hidden"].T).reshape(*made.contexts.shape, EMBEDDING)
-        np.add.at(into["embedding"], made.contexts, by_inputs)
+        by_inputs = (by_sum @ part["hidden"].T).reshape(*activations.contexts.shape, EMBEDDING)
+        np.add.at(into["embedding"], activations.contexts, by_inputs)
         return gradient
 
 

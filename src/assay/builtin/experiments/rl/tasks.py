@@ -118,18 +118,18 @@ class CustomerService:
         The question, the preparation and the resolution count in this order only: who resolves before asking guesses.
         Tact is to say only what the scenario needs, each once, and to have resolved it.
         """
-        said = [self.vocabulary[token] for token in answer]
+        words = [self.vocabulary[token] for token in answer]
         question, resolution = SCENARIOS[self.vocabulary[prompt[0]]][1:]
         steps = (question, "look_up", resolution)
-        met, place = ["greeting"] if said[0] == "greet" else [], -1
+        met, place = ["greeting"] if words[0] == "greet" else [], -1
         for item, step in zip(("question", "preparation", "resolution"), steps, strict=True):
-            if step not in said[place + 1 :]:
+            if step not in words[place + 1 :]:
                 break
-            place = said.index(step, place + 1)
+            place = words.index(step, place + 1)
             met.append(item)
         if answer[-1] == self.end:
             met.append("closing")
-        if "resolution" in met and len(set(said)) == len(said) and set(said) <= {"greet", "close", *steps}:
+        if "resolution" in met and len(set(words)) == len(words) and set(words) <= {"greet", "close", *steps}:
             met.append("tact")
         return met
 

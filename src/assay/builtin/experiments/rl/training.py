@@ -103,23 +103,23 @@ def run_training(
     trainer: Trainer, budget: TrainingBudget, report_progress: Callable[[str], None]
 ) -> Training:
     """Train to the end of the budget, or until it diverges, which is a result as well."""
-    made = Training(budget, trainer.untrained_reward)
-    every = max(1, min(_FIRST_PROGRESS, budget.episodes // _PROGRESS_STEPS))
+    training = Training(budget, trainer.untrained_reward)
+    interval = max(1, min(_FIRST_PROGRESS, budget.episodes // _PROGRESS_STEPS))
 
     def record(reward: float) -> None:
         if not math.isfinite(reward):
-            raise DivergenceError(f"the reward of episode {len(made.rewards) + 1} is {reward}")
-        made.rewards.append(reward)
-        if len(made.rewards) % every == 0:
-            recent = fmean(made.rewards[-budget.window :])
-            report_progress(f"episode {len(made.rewards)} of {budget.episodes}, reward {recent:.2f}")
+            raise DivergenceError(f"the reward of episode {len(training.rewards) + 1} is {reward}")
+        training.rewards.append(reward)
+        if len(training.rewards) % interval == 0:
+            recent = fmean(training.rewards[-budget.window :])
+            report_progress(f"episode {len(training.rewards)} of {budget.episodes}, reward {recent:.2f}")
 
     try:
         trainer.train(budget.episodes, record)
-        made.samples = trainer.show_samples()
+        training.samples = trainer.show_samples()
     except DivergenceError as fault:
-        made.fault = str(fault)
-    return made
+        training.fault = str(fault)
+    return training
 
 
 def check_rewards(rewards: Sequence[float], episode: int) -> None:

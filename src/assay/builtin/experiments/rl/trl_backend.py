@@ -152,12 +152,12 @@ class LanguageModelTrainer:
                 self._train_grpo(episodes, record, folder)
 
     def show_samples(self) -> list[list[str]]:
-        shown = []
+        samples = []
         for text, prompt in list(self._prompts.items())[:5]:
             answer = self._answer(text, 1)[0]
             tokens = read_answer(self._task, answer)
-            shown.append(self._task.describe(prompt, tokens) if tokens else [f"{text}: {answer}"])
-        return shown
+            samples.append(self._task.describe(prompt, tokens) if tokens else [f"{text}: {answer}"])
+        return samples
 
     def _train_grpo(self, episodes: int, record: Record, folder: str) -> None:
         """One group for one prompt is a generation; GSPO is GRPO with one ratio for each sequence, and without a reference."""
@@ -238,13 +238,13 @@ class LanguageModelTrainer:
     def _answer(self, prompt: str, size: int) -> list[str]:
         import torch
 
-        asked = self._tokenizer([prompt] * size, return_tensors="pt")
+        inputs = self._tokenizer([prompt] * size, return_tensors="pt")
         with torch.no_grad():
-            made = self._model.generate(
-                input_ids=asked["input_ids"], attention_mask=asked["attention_mask"], do_sample=True, top_k=0,
+            generated = self._model.generate(
+                input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], do_sample=True, top_k=0,
                 max_new_tokens=self._most, pad_token_id=self._tokenizer.pad_token_id,
             )  # fmt: skip
-        new = made[:, asked["input_ids"].shape[1] :]
+        new = generated[:, inputs["input_ids"].shape[1] :]
         return self._decode(new.tolist())
 
     def _decode(self, answers: Sequence[Sequence[int]]) -> list[str]:

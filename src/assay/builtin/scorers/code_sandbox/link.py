@@ -256,9 +256,11 @@ class Link:
         if name not in _CONSTRUCTED:
             raise ValueError(f"{name} is not plain data")
         module, _, kind = name.rpartition(".")
-        made = getattr(__import__(module), kind)
+        kind_class = getattr(__import__(module), kind)
         function = _CONSTRUCTED[name][1]
-        return (getattr(made, function) if function else made)(*(self.decode(part) for part in parts))
+        return (getattr(kind_class, function) if function else kind_class)(
+            *(self.decode(part) for part in parts)
+        )
 
     def _decode_named(self, content: Any) -> Any:
         from collections import namedtuple
@@ -316,11 +318,11 @@ class Link:
     def _encode_exception(self, error: BaseException) -> Any:
         """An exception as [class, args, text, number]; it never raises, whatever the exception's own methods do."""
         try:
-            shown = str(error)[:1000]
+            text = str(error)[:1000]
             return [
                 self._describe(type(error)),
                 [self.encode(arg) for arg in error.args],
-                shown,
+                text,
                 self._export(error),
             ]
         except BaseException:
@@ -328,7 +330,7 @@ class Link:
 
     def _exception(self, content: Any) -> Exception:
         """The exception to raise here; what is no Exception there, such as SystemExit, becomes a RuntimeError."""
-        description, args, shown, number = content
+        description, args, text, number = content
         kind = self._class(description)
         if not isinstance(kind, type) or not issubclass(kind, Exception):
             return RuntimeError(f"{getattr(kind, '__name__', 'an exit')} was raised")
@@ -336,7 +338,7 @@ class Link:
             error: Exception = kind(*(self.decode(arg) for arg in args))
         except Exception:
             error = kind.__new__(kind)
-        error.__dict__.update(_shown=str(shown), _standin_link=self, _standin_number=number)
+        error.__dict__.update(_shown=str(text), _standin_link=self, _standin_number=number)
         return error
 
 

@@ -63,10 +63,10 @@ class StandInClass(type):
         if "_place" not in cls.__dict__:
             raise TypeError("a class of the tests cannot extend a class of the code under judgement")
         link, number = cls.__dict__["_place"]
-        made = link.ask("call", number, *args, **options)
-        if number in link.named_classes and type(made) is cls:
-            object.__setattr__(made, "_standin_is_made", True)
-        return made
+        instance = link.ask("call", number, *args, **options)
+        if number in link.named_classes and type(instance) is cls:
+            object.__setattr__(instance, "_standin_is_made", True)
+        return instance
 
     def __getattr__(cls, name: str) -> Any:
         if "_place" not in cls.__dict__ or (name.startswith("__") and name.endswith("__")):
@@ -152,9 +152,11 @@ class StandIn:
 
 def make_class(name: str, parents: tuple[Any, ...], special: list[str], place: tuple[Link, int]) -> type:
     members = {method: _special_method(method) for method in special if method in FORWARDED}
-    made = StandInClass(name, parents or (StandIn,), {"__slots__": (), "__doc__": _Doc(), **members})
-    type.__setattr__(made, "_place", place)
-    return made
+    stand_in_class = StandInClass(
+        name, parents or (StandIn,), {"__slots__": (), "__doc__": _Doc(), **members}
+    )
+    type.__setattr__(stand_in_class, "_place", place)
+    return stand_in_class
 
 
 class _Doc:
@@ -167,11 +169,11 @@ class _Doc:
 
 def make_stand_in(kind: Any, link: Link, number: int) -> Any:
     # Past `__setattr__`, which sends every attribute to the other process.
-    made = object.__new__(kind)
-    object.__setattr__(made, "_standin_link", link)
-    object.__setattr__(made, "_standin_number", number)
-    object.__setattr__(made, "_standin_is_made", False)
-    return made
+    stand_in = object.__new__(kind)
+    object.__setattr__(stand_in, "_standin_link", link)
+    object.__setattr__(stand_in, "_standin_number", number)
+    object.__setattr__(stand_in, "_standin_is_made", False)
+    return stand_in
 
 
 def number_of(value: Any) -> Any:
