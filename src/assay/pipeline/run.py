@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 Watch = Callable[[Batch], None]
-_MOMENT = 0.02
+_MOMENT = 0.002
 GC_THRESHOLD = (700, 10, 10)
 """As Python has it: inline executions are measured with it, whatever the command line has set."""
 
