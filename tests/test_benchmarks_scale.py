@@ -90,3 +90,10 @@ def test_the_time_between_two_executions_keeps_slots_from_the_next(simulator: An
     found = simulator.simulate(cluster, costs, 5_000)
     assert found.rate == pytest.approx(80, rel=0.01)
     assert simulator.find_limit(cluster, costs) == ("slots", 80)
+
+
+def test_placing_a_share_is_measured_with_the_dispatch_of_the_executor(
+    benchmarks: Callable[[str], Any],
+) -> None:
+    pytest.importorskip("ray", reason="to enable: pip install 'assay-bench[ray]'")
+    assert benchmarks("scale.placement").measure_placing(3, shares=10) > 0

@@ -1,6 +1,6 @@
 """What the driver of a run costs for each case and each batch, and whether the simulator predicts runs from that.
 
-Measured with the local executor and PostgreSQL: trivial cases at the margin give the cost of a case, batches of different sizes
+Measured with the local executor and PostgreSQL: the rate of trivial cases gives the cost of a case, batches of different sizes
 through the store that of a batch. The prediction is held against runs whose cases wait.
 """
 
@@ -18,14 +18,14 @@ from scale.rows import TIMINGS, begin_run, build_batches, make_database, postgre
 from scale.simulator import Cluster, Costs, simulate
 
 WAIT = 0.1
-SLOTS = (8, 64, 512)
+SLOTS = (8, 64, 512, 2_048)
 PER_SLOT = 40
-CASES = (2_000, 12_000)
+CASES = 12_000
 
 
 def measure(quick: bool) -> list[Result]:
     rounds = 1 if quick else 3
-    small, large = (500, 2_000) if quick else CASES
+    cases = 2_000 if quick else CASES
     with postgres() as server:
         url = make_database(server, "driver")
         batch = _measure_batch(url)
@@ -34,7 +34,7 @@ def measure(quick: bool) -> list[Result]:
         turns: list[float] = []
         points: dict[int, list[float]] = {slots: [] for slots in SLOTS}
         for _ in range(rounds):
-            costs.append(_measure_case(url, small, large))
+            costs.append(_measure_case(url, cases))
             # What one slot takes beyond the wait.
             turns.append(max(0.0, 1 / _measure_waiting(url, 1) - WAIT))
             for slots, rates in points.items():
@@ -83,28 +83,33 @@ def _run_suite(folder: Path, url: str, cases: int, agent: str, *options: str) ->
     return ended((ASSAY, "run", "suite.json", *options, "--db", url, "--json", "-q"), folder)
 
 
-def _measure_case(url: str, small: int, large: int) -> float:
-    """Seconds that one more trivial case takes, stored in PostgreSQL."""
+def _measure_case(url: str, cases: int) -> float:
+    """Seconds from one trivial case to the next, stored in PostgreSQL, while a run goes on; its start and its end come on top."""
     with fresh_folder() as folder:
-        few, many = (_run_suite(folder, url, cases, "echo").seconds for cases in (small, large))
-    tell(f"  a case costs {1e6 * (many - few) / (large - small):.0f} µs")
-    return (many - few) / (large - small)
+        done = _run_suite(folder, url, cases, "echo")
+    began = _read_starts(url, done)
+    tell(f"  a case costs {1e6 * (max(began) - min(began)) / (cases - 1):.0f} µs")
+    return (max(began) - min(began)) / (cases - 1)
 
 
 def _measure_waiting(url: str, slots: int) -> float:
     """Cases a second when each waits, from the first that began to the last that ended: the start of processes is no part of it."""
     with fresh_folder() as folder:
         done = _run_suite(folder, url, slots * PER_SLOT, "brief", "--concurrency", str(slots))
-    with Store.open(url) as store:
-        (trial,) = store.run(json.loads(done.stdout)["run_id"]).trials
-        began = [execution.started for execution in store.executions(trial.id)]
+    began = _read_starts(url, done)
     rate = len(began) / (max(began) + WAIT - min(began))
     tell(f"  {slots} slots: {rate:.1f} cases a second")
     return rate
 
 
+def _read_starts(url: str, done: Ended) -> list[float]:
+    with Store.open(url) as store:
+        (trial,) = store.run(json.loads(done.stdout)["run_id"]).trials
+        return [execution.started for execution in store.executions(trial.id)]
+
+
 def _judge_cost(costs: list[float], batch: float, turns: list[float]) -> Result:
-    promise = Promise("driver-cost", "Cost of one more trivial case, local executor, PostgreSQL", Bound.AT_MOST, 1e-3, "s")  # fmt: skip
+    promise = Promise("driver-cost", "Cost of one more trivial case during a run, local executor, PostgreSQL", Bound.AT_MOST, 1e-3, "s")  # fmt: skip
     told = f"A batch costs {1e3 * batch:.2f} ms beyond its executions, most of it the commit."
     ours = figure(costs)
     return Result(

@@ -24,8 +24,9 @@ class _Placing(Dispatch):
 
     def _next_share(self, node: str) -> WorkShare:
         self._numbers += 1
-        job = SimpleNamespace(resources=None, concurrency=1)
-        return cast("WorkShare", SimpleNamespace(number=self._numbers, job=job, after=0))
+        job = SimpleNamespace(resources=None, concurrency=1, trial=0, process=self._numbers, cases=())
+        whole = SimpleNamespace(job=job)
+        return cast("WorkShare", SimpleNamespace(number=self._numbers, job=job, whole=whole, after=0))
 
 
 def measure_placing(nodes: int, shares: int = SHARES) -> float:
