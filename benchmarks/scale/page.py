@@ -34,7 +34,7 @@ READING = """\
 - **Writers**: batches of 500 executions with one metric each, as runs of code experiments store them, go through the store into PostgreSQL with its default
   settings; each of several writers is a process. Server and writers share the machine. Four writers must either store twice as much as one or use at least 95 %
   of the CPU time that other programs and waiting for the disk leave, which then is the limit. Both are measured; the CPU time includes every process of PostgreSQL.
-  The remark says how many cores that was; on a busy machine the share says little.
+  The remark says how many cores were left; on a busy machine the share says little.
 - **Copies**: wall time of the whole command, including its verification. The target for executions with one metric is 50,000 a second. Executions of a suite, with 8
   metrics and an output, are nine rows each: `assay db copy` copies fewer than 50,000 of them a second, and so does the bare driver, which only stores rows
   from memory in one transaction. The target for them is a share of the driver's rate.
