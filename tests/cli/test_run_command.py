@@ -184,7 +184,7 @@ def test_a_run_whose_report_cannot_be_written_is_stored_and_named(
     done = project("run", "spec.yaml", "--out", "here", "--report", "md")
 
     (run,) = project("runs", "list", "--json").json
-    assert f"assay report {run['id']} --out FOLDER" in done.refusal
+    assert f"assay report {run['id']} --format md --out FOLDER" in done.refusal
     assert "report.md': No space left on device" in done.refusal
     wording(done.refusal.replace(run["id"], "RUN"), near="stored")
 

@@ -18,6 +18,7 @@ from tests.command import Assay, AssayInline
 from assay import __version__ as assay_version
 from assay.builtin.executors.ray import node_check
 from assay.builtin.executors.ray.cluster import connect
+from assay.builtin.executors.ray.package import _outside
 from assay.builtin.executors.ray.software import describe_software
 from assay.model import Status
 from assay.store.store import Store
@@ -183,6 +184,10 @@ def test_a_file_of_the_working_folder_that_a_param_names_is_refused_unless_that_
     words = ("run", "code/bench.py", "--executor", "ray", "--set", "file=table.csv")
 
     assert "'read' needs 'table.csv'" in assay_inline(*words).refusal
+
+
+def test_a_param_that_is_too_long_for_the_name_of_a_file_is_no_file(tmp_path: Path) -> None:
+    assert list(_outside({"prompt": "a" * 300, "other": f"b/{'c' * 300}"}, tmp_path, ())) == []
 
 
 def test_a_run_that_needs_no_file_of_the_working_folder_sends_none(assay_inline: AssayInline) -> None:

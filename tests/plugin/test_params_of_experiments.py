@@ -25,6 +25,10 @@ class Parts(BaseModel):
     is_whole: bool = True
 
 
+class Height(BaseModel, extra="forbid"):
+    height: int = 1
+
+
 class Typed(Experiment):
     class Params(BaseModel):
         size: int = Field(10, ge=1, description="How many.")
@@ -99,6 +103,14 @@ def test_arguments_beyond_the_named_ones_are_taken_where_a_constructor_takes_the
 )
 def test_a_wrong_param_is_reported_in_plain_words(params: dict[str, Any], message: str) -> None:
     assert told(Typed, **params) == [message]
+
+
+def test_a_wrong_item_within_one_of_several_models_is_named_without_that_model() -> None:
+    class Either(Experiment):
+        class Params(BaseModel):
+            parts: Parts | Height = Parts()
+
+    assert told(Either, parts={"sizes": "x"}) == ["parts 'sizes' must be a list, not 'x'."]
 
 
 def test_each_wrong_item_of_a_param_is_reported_by_itself() -> None:

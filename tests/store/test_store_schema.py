@@ -22,6 +22,7 @@ from tests.store.examples import ENVIRONMENT, NOON, batch, begin, elaborate_plan
 from assay.errors import NewerSchema, StoreAway, StoreError
 from assay.model import RunState
 from assay.store import schema
+from assay.store.address import read_address
 from assay.store.revisions import REVISIONS, will_open
 from assay.store.store import Store, upgrade
 
@@ -127,6 +128,20 @@ def test_an_older_schema_is_refused_until_it_is_upgraded(url: str, old: str) -> 
     assert upgrade(url) == (old, REVISIONS[-1])
     with Store.open(url) as store:
         assert store.info()["revision"] == REVISIONS[-1]
+
+
+@pytest.mark.parametrize(
+    ("url", "is_whole"),
+    [
+        ("sqlite:///x.db", True),
+        ("postgresql://me@host/db", True),
+        ("postgresql://me:secret@host/db", False),
+        ("postgresql://host/db?password=secret", False),
+    ],
+)
+def test_an_address_can_be_pasted_only_where_it_has_no_password(url: str, is_whole: bool) -> None:
+    address = read_address(url)
+    assert (address.has_nothing_hidden, "secret" in address.shown) == (is_whole, False)
 
 
 def test_upgrading_what_is_new_changes_nothing(url: str) -> None:

@@ -96,8 +96,9 @@ def _history(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> Co
 
 
 def gate(run: str | Path = "last", **options: Unpack[GateOptions]) -> GateResult:
-    """Check a run against a baseline; `passed` says whether there is no evidence that anything got worse.
+    """Check a run against a baseline.
 
+    `passed` says whether all results are there, all requirements are met and nothing got worse as far as the data shows.
     Returns the document of `assay gate --json`. `tolerance` is a share for all metrics, or a mapping of metrics to shares.
     `max_lost` is the number of cases that may be lost, `require` the limits that every trial must meet.
     With `rerun_baseline`, both sides are run again, interleaved in one new run, and that run is judged.

@@ -132,7 +132,7 @@ class GateResult(DocumentResult):
 
     @property
     def passed(self) -> bool:
-        """Whether there is no evidence that anything got worse than the baseline."""
+        """Whether all results are there, all requirements are met and nothing got worse as far as the data shows."""
         return bool(self["passed"])
 
 

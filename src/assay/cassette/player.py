@@ -70,7 +70,7 @@ class Player:
             return exchanges[turn]
         if exchanges and self._is_lenient:
             return exchanges[-1]
-        self.misses.append(self._describe_miss(method, path, body, len(exchanges)))
+        self.misses.append(self._describe_miss(method, path, body, len(exchanges), turn + 1))
         return None
 
     def _find_recorded_key(self, method: str, path: str, body: Any) -> str:
@@ -90,10 +90,10 @@ class Player:
             return json.dumps([path.rsplit("/", 1)[-1], " ".join(prompt_of(body).split()).casefold()])
         return json.dumps([method, path, _essence(body)], sort_keys=True)
 
-    def _describe_miss(self, method: str, path: str, body: Any, recorded: int) -> str:
+    def _describe_miss(self, method: str, path: str, body: Any, recorded: int, requested: int) -> str:
         if recorded:
             times = "once" if recorded == 1 else f"{recorded} times"
-            return f"{method} {path} was requested {recorded + 1} times but recorded only {times}: {_short(prompt_of(body))}"
+            return f"{method} {path} was requested {requested} times but recorded only {times}: {_short(prompt_of(body))}"
 
         def likeness(exchange: RecordedExchange) -> float:
             is_same_path = exchange.path == path

@@ -20,6 +20,7 @@ from assay.cli.output import echo
 from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common, label_option
 from assay.model.codec import to_plain
+from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.errors import Mistake
@@ -436,9 +437,8 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
     try:
         files = reporting.write_reports(report, reporters, folder) if reporters else []
     except OSError:
-        session.say(
-            f"The run is stored. Write its reports to another folder: assay report {run_id} --out FOLDER"
-        )
+        again = shell_command("report", run_id, options=["--format", ",".join(reporters), "--out", "FOLDER"])
+        session.say(f"The run is stored. Write its reports to another folder: {again}")
         raise
     if session.is_json:
         session.emit(finished_run_document(report, files))

@@ -307,14 +307,15 @@ class HttpServer:
         self._on_request, self._on_client_gone, self._common = on_request, on_gone, common
         self._answers_half_closed = answers_half_closed
         self._server: asyncio.Server | None = None
-        self._is_closed = False
+        self._end_connection: Callable[[ServerConnection], None] | None = None
+        """How those that still come are ended once the server is closed."""
         self.connections: set[ServerConnection] = set()
 
     async def listen(
         self, host: str = "127.0.0.1", port: int = 0, *, sock: socket.socket | None = None, backlog: int = 100
     ) -> int:
         """Start listening, on `sock` if there is one; returns the port."""
-        self._is_closed = False
+        self._end_connection = None
         loop = asyncio.get_running_loop()
         if sock is not None:
             self._server = await loop.create_server(self._admit, sock=sock, backlog=backlog)
@@ -333,8 +334,8 @@ class HttpServer:
     def _admit(self) -> ServerConnection:
         connection = self.connect()
         self.connections.add(connection)
-        if self._is_closed:  # since the loop accepted it, one round ago
-            connection.close()
+        if self._end_connection is not None:  # closed since the loop accepted it, one round ago
+            self._end_connection(connection)
         return connection
 
     def forget(self, connection: ServerConnection) -> None:
@@ -344,7 +345,7 @@ class HttpServer:
 
     def close(self, *, resets: bool = False) -> None:
         """Stop listening, and close every connection or reset it."""
-        self._is_closed = True
+        self._end_connection = ServerConnection.reset if resets else ServerConnection.close
         if self._server is not None:
             loop = asyncio.get_running_loop()
             for listener in self._server.sockets:
@@ -354,10 +355,7 @@ class HttpServer:
             loop.call_soon(self._server.close)
             self._server = None
         for connection in list(self.connections):
-            if resets:
-                connection.reset()
-            else:
-                connection.close()
+            self._end_connection(connection)
 
 
 class TaskServer(HttpServer):

@@ -153,6 +153,7 @@ class FaultProxy:
     async def _vanish(self) -> None:
         """Reset all connections instead of closing them: a server that is gone does not close them properly."""
         self._server.close(resets=True)
+        await asyncio.sleep(0)  # the port is closed one round later
 
     def admit(self, connection: _ThrottledConnection) -> None:
         self._connections += 1

@@ -397,11 +397,16 @@ def _distinguish(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _name_differences(trial: Trial, namesakes: Sequence[Trial]) -> str:
+    different = {
+        name: value
+        for name, value in trial.params.items()
+        if any(other.params.get(name) != value for other in namesakes)
+    }
+    # An agent that is defined in place is called by its name.
     label = _label(
         {
-            name: value
-            for name, value in trial.params.items()
-            if any(other.params.get(name) != value for other in namesakes)
+            name: value.get("name", value) if isinstance(value, Mapping) else value
+            for name, value in different.items()
         }
     )
     if not label:

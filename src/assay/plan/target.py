@@ -148,7 +148,7 @@ def _plan_by_kind(request: RunRequest, settings: Settings, registry: Registry) -
     near_team = did_you_mean(target, builtin_teams())
     message = no_such(target, "experiments, specs and suites", known)
     hint = f" {near_team}" if near_team and "Did you mean" not in message else ""
-    raise LookupFailed(f"{message}{hint} A file name must end in .yaml, .json or .py.")
+    raise LookupFailed(f"{message}{hint} A file name must end in .yaml, .yml, .json or .py.")
 
 
 def _plan_document(

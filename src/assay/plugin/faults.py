@@ -41,8 +41,10 @@ def group_by_place(error: ValidationError, value: Any) -> dict[tuple[str | int, 
 def _find_place(location: tuple[str | int, ...], value: Any) -> tuple[str | int, ...]:
     """Pydantic names the branch of a union in a location; the value has no such key."""
     place: list[str | int] = []
-    for part in location:
-        if isinstance(value, Mapping) and (part in value or not _BRANCH.match(str(part))):
+    for depth, part in enumerate(location, start=1):
+        # A key that is missing is the last part; a branch may be named after a model.
+        is_missing = depth == len(location) and not _BRANCH.match(str(part))
+        if isinstance(value, Mapping) and (part in value or is_missing):
             place.append(part)
             value = value.get(part)
         elif isinstance(value, list) and isinstance(part, int):
@@ -53,6 +55,8 @@ def _find_place(location: tuple[str | int, ...], value: Any) -> tuple[str | int,
 
 def problem_and_hint(faults: list[Any], known: Iterable[str] = ()) -> tuple[str, str]:
     """One sentence for all faults of one value: the branches of a union each have their own."""
+    # The other branches of a union may not have the key at all.
+    faults = [fault for fault in faults if fault["type"] != "extra_forbidden"] or faults
     first = faults[0]
     value = first.get("input")
     if first["type"] == "missing":

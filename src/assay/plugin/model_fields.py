@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from threading import RLock
 from typing import Any, get_args
 
 from pydantic import AliasChoices, BaseModel, ConfigDict
 
 _PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
+_building = RLock()
+"""The variable belongs to the whole process: one thread at a time sets it."""
 
 
 class OwnModel(BaseModel):
@@ -23,14 +26,15 @@ class OwnModel(BaseModel):
 
     @classmethod
     def model_rebuild(cls, **options: Any) -> bool | None:
-        before = os.environ.get(_PLUGINS)
-        os.environ[_PLUGINS] = "__all__"
-        try:
-            return super().model_rebuild(**options)
-        finally:
-            del os.environ[_PLUGINS]
-            if before is not None:
-                os.environ[_PLUGINS] = before
+        with _building:
+            before = os.environ.get(_PLUGINS)
+            os.environ[_PLUGINS] = "__all__"
+            try:
+                return super().model_rebuild(**options)
+            finally:
+                del os.environ[_PLUGINS]
+                if before is not None:
+                    os.environ[_PLUGINS] = before
 
 
 def names_of(section: type[BaseModel], field: str) -> tuple[str, ...]:

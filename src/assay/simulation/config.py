@@ -126,6 +126,7 @@ class SimulationConfig(BaseModel):
         others = self.model_dump(exclude={f"{kind}_agents" for kind in KINDS})
         # All kinds at once: one by one, they might not fit into the world together with what the others were.
         self.__dict__.update(type(self)(num_agents=total, **others).__dict__)
+        self.model_fields_set.update(f"{kind}_agents" for kind in KINDS)
 
     @property
     def agents_by_kind(self) -> tuple[int, int, int]:

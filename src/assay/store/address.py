@@ -41,6 +41,11 @@ class Address:
         return visible.render_as_string(hide_password=True)
 
     @property
+    def has_nothing_hidden(self) -> bool:
+        """Whether `shown` opens the database: it has no password that is hidden."""
+        return not self.url.password and "password" not in self.url.query
+
+    @property
     def place(self) -> str:
         return str(self.file) if self.file else self.shown
 

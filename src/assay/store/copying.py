@@ -250,6 +250,8 @@ class _Copy:
 
     def _refuse_other_contents(self, target: sa.Connection) -> None:
         """Refuse a target with other contents than an earlier copy of this source, before anything is written."""
+        for run_id in target.scalars(sa.select(tables.leases.c.run_id)).all():
+            leases.refuse_if_held(target, run_id, f"'{self._address.shown}' cannot be written meanwhile.")
         for table in (*self._others, tables.trials):
             if strange := find_other_rows(self._source, target, table):
                 raise StoreError(

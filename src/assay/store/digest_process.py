@@ -56,8 +56,10 @@ def _answer(url: str) -> None:
                 found = read_digests(connection, first, last)
         except sa.exc.DBAPIError:  # The copy will see it when it reads for itself.
             return
+        reply = f"{json.dumps(list(found.items()))}\n".encode()
         with contextlib.suppress(BrokenPipeError):  # The copy was killed, which ends the loop.
-            os.write(1, f"{json.dumps(list(found.items()))}\n".encode())
+            while reply:  # A pipe takes a part of a long reply where a signal comes in between.
+                reply = reply[os.write(1, reply) :]
 
 
 if __name__ == "__main__":

@@ -339,9 +339,11 @@ def _choose_wal(cursor: sa.engine.interfaces.DBAPICursor) -> None:
 def _unfit(found: str, address: Address) -> StoreError:
     """The message for a schema of another version: an older one can be upgraded, a newer one cannot be read at all."""
     if found in REVISIONS:
+        # With a password the URL cannot be shown, so the settings have to give it again.
+        options = ["--db", address.shown] if address.has_nothing_hidden else []
         return StoreError(
             f"'{address.place}' has the schema {found}, this Assay needs {HEAD}. "
-            f"Upgrade it: {shell_command('db upgrade', options=['--db', address.shown])}"
+            f"Upgrade it: {shell_command('db upgrade', options=options)}"
         )
     return NewerSchema(
         f"'{address.place}' was written by a later version of Assay (schema {found}, this one knows up to {HEAD}). "

@@ -186,7 +186,7 @@ def _describe_unsolved(contest: Contest) -> Iterator[str]:
     rows = case_rows(contest)
     missed = [row.case for row in rows if len(list(row.find_misses(contest))) == len(contest.entries)]
     if missed:
-        subject = "the agent" if len(contest.entries) == 1 else "every agent"
+        subject = "the agent did not solve" if len(contest.entries) == 1 else "no agent solved"
         tries = contest.most_tries
         how = f", by the mean score of {count(tries)} repetitions" if tries > 1 else ""
-        yield f"{subject} failed {count(len(missed))} of {count(len(rows))} cases{how}: {format_first_names(missed, _NAMED)}"
+        yield f"{subject} {count(len(missed))} of {count(len(rows))} cases{how}: {format_first_names(missed, _NAMED)}"

@@ -15,6 +15,7 @@ import secrets
 import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -258,6 +259,9 @@ def _stop_listening_to_hung_head(address: str) -> None:
     try:
         _connect_to(address)
     except TimeoutError:
+        # The listeners hold this event and end at it, should the head ever answer; those of the next connection get another.
+        worker.global_worker.threads_stopped.set()
+        worker.global_worker.threads_stopped = threading.Event()
         for name in ("gcs_error_subscriber", "gcs_log_subscriber", "listener_thread", "logger_thread"):
             if hasattr(worker.global_worker, name):
                 delattr(worker.global_worker, name)

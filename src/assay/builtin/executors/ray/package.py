@@ -166,14 +166,23 @@ def _outside(value: Any, folder: Path, roots: Sequence[str]) -> Iterator[str]:
         place = os.path.realpath(folder / text.partition(".py:")[0])
         root = next((root for root in roots if _is_within(place, root)), None)
         if root is not None:
-            is_missing = Path(place).exists() and _is_left_out(place[len(root) :])
+            is_missing = _exists(place) and _is_left_out(place[len(root) :])
         else:
-            is_there = Path(place).exists() or Path(f"{place}.py").exists()
+            is_there = _exists(place) or _exists(f"{place}.py")
             # A word that is also the name of a folder here, say, is no path; the name of a file with its extension is.
-            is_path = os.sep in text or (bool(Path(text).suffix) and Path(place).is_file())
-            is_missing = is_path and is_there and not _is_installed(place)
+            is_missing = is_there and not _is_installed(place)
+            if os.sep not in text:
+                is_missing = is_missing and bool(Path(text).suffix) and Path(place).is_file()
         if is_missing:
             yield text
+
+
+def _exists(place: str) -> bool:
+    """False for a text that is too long for a name, such as a prompt, where the system refuses to look."""
+    try:
+        return Path(place).exists()
+    except OSError:
+        return False
 
 
 def _texts_of(value: Any) -> Iterator[str]:
