@@ -90,7 +90,9 @@ def test_a_head_that_hangs_counts_as_one_that_is_gone_and_leaving_it_waits_for_n
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.1)
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
     monkeypatch.setattr(ray, "shutdown", shutdown)
-    monkeypatch.setattr(worker, "global_worker", SimpleNamespace(listener_thread=Endless()))
+    ends = threading.Event()
+    connection = SimpleNamespace(listener_thread=Endless(), threads_stopped=ends)
+    monkeypatch.setattr(worker, "global_worker", connection)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         context = SimpleNamespace(gcs_address=address)
@@ -99,3 +101,5 @@ def test_a_head_that_hangs_counts_as_one_that_is_gone_and_leaving_it_waits_for_n
         with pytest.raises(HeadUnreachable, match="timed out"):
             connected.nodes()
         connected.close()
+    # What listens to the head ends if it ever answers; what listens to another head afterwards does not.
+    assert (ends.is_set(), connection.threads_stopped.is_set()) == (True, False)
