@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.cluster.conftest import SimulatedCluster
-from tests.command import AssayInline
+from tests.command import Assay, AssayInline
 from tests.load.faulty import ANSWER, always, faulty, until
 from tests.wording import Wording
 
@@ -98,6 +99,16 @@ def test_a_node_that_dies_ends_the_load(ray_cluster: SimulatedCluster, second_no
     assert not found.is_valid
     # What the others sent until it was noticed is not part of the load that was asked for.
     assert found.throughput.value == pytest.approx(100, rel=0.15)
+
+
+def test_without_an_address_all_generators_share_this_machine(assay: Assay) -> None:
+    with faulty(always(ANSWER)) as server:
+        words = ("--executor", "ray", "--generators", "2", "--rate", "100", "--requests", "21", "--json")
+        done = assay("load", server.url, *words)
+    found = json.loads(done.out)
+    assert found["requests_completed"] == 21
+    assert sorted(one["requests_sent"] for one in found["generators"]) == [10, 11]
+    assert len({one["node"] for one in found["generators"]}) == 2
 
 
 def test_more_generators_than_nodes_are_refused(

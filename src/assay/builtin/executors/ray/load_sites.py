@@ -41,13 +41,13 @@ class SiteHost:
 
 
 class RaySite:
-    """One node with its generator."""
+    """A generator on a node, and what results call that node."""
 
-    def __init__(self, cluster: Cluster, node: Node, factory: Callable[[], object]) -> None:
+    def __init__(self, cluster: Cluster, node: Node, name: str, factory: Callable[[], object]) -> None:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        self.node = node.name
+        self.node = name
         place = NodeAffinitySchedulingStrategy(node.id, soft=False)
         settings = choose_actor_settings(cluster)
         self._actor = ray.remote(SiteHost).options(**settings, scheduling_strategy=place).remote(factory)
@@ -96,17 +96,26 @@ class RaySite:
 def open_sites(
     cluster: Cluster, generators: int | None, factory: Callable[[], object]
 ) -> Iterator[Sequence[GeneratorSite]]:
-    """A site on each of so many nodes of the cluster, or on all that have a CPU; the connection is given up at the end."""
+    """A site on each of so many nodes of the cluster, or on all that have a CPU; the connection is given up at the end.
+
+    A cluster that was started here is one machine, whose cores all generators share, as they do without Ray.
+    """
     sites: list[RaySite] = []
     try:
-        nodes = [node for node in cluster.nodes() if node.slots > 0]
+        nodes = sorted((node for node in cluster.nodes() if node.slots > 0), key=lambda node: node.name)
         wanted = len(nodes) if generators is None else generators
-        if not 0 < wanted <= len(nodes):
-            raise PlanError(_explain_shortage(cluster, wanted, len(nodes)))
-        chosen = sorted(nodes, key=lambda node: node.name)[:wanted]
-        _log.warning("Load generators run on Ray: %s.", ", ".join(node.name for node in chosen))
-        for node in chosen:
-            sites.append(RaySite(cluster, node, factory))
+        if nodes and cluster.is_started_here and wanted > len(nodes):
+            chosen = {f"{nodes[0].name} #{number}": nodes[0] for number in range(1, wanted + 1)}
+        elif 0 < wanted <= len(nodes):
+            chosen = {node.name: node for node in nodes[:wanted]}
+        else:
+            raise PlanError(
+                f"{wanted} load generators need {wanted} nodes, one each, but the Ray cluster at {cluster.address} has "
+                f"{len(nodes)}. Use --workers to send from several processes of each node."
+            )
+        _log.warning("Load generators run on Ray: %s.", ", ".join(chosen))
+        for name, node in chosen.items():
+            sites.append(RaySite(cluster, node, name, factory))
         for site in sites:
             site.check_versions()
         yield sites
@@ -114,13 +123,3 @@ def open_sites(
         for site in sites:
             site.close()
         cluster.close()
-
-
-def _explain_shortage(cluster: Cluster, wanted: int, nodes: int) -> str:
-    there_are = f"the Ray cluster at {cluster.address} has {nodes}"
-    if cluster.is_started_here:
-        there_are = "no address of a Ray cluster was given, so there is only this machine"
-    return (
-        f"{wanted} load generators need {wanted} nodes, one each, but {there_are}. "
-        "Use --workers to send from several processes of each node."
-    )
