@@ -119,18 +119,15 @@ class MemoryPressure:
         known = sorted((*steps, *probes), key=lambda step: -step.load)
         smallest = min((step.load for step in known if step.is_held), default=None)
         broken = _find_broken(known, smallest)
+        stretches = [step.stretch for step in steps]
         return build_finding(
             self,
             bench,
-            [step.stretch for step in steps],
+            stretches,
             HandledLoad(1 / self.steps[-1], 1 / smallest if smallest else 0.0, PRESSURE),
-            self._too_little(broken, steps, free.most)
-            if broken is not None
-            else find_calm_breach([step.stretch for step in steps]),
+            self._too_little(broken, steps, free.most) if broken else find_calm_breach(stretches),
             lasted=self.seconds * len(steps),
-            shown=next(
-                (step.stretch for step in reversed(steps) if step.stretch.completed), steps[-1].stretch
-            ),
+            shown=next((stretch for stretch in reversed(stretches) if stretch.completed), stretches[-1]),
             recovery=watch_recovery(bench, self.recovery_seconds),
             judgements=[_judge_smallest(smallest, free.most), *_judge_crashes(bench, broken)],
             probes=[step.stretch for step in probes],
@@ -140,9 +137,7 @@ class MemoryPressure:
                 )
                 for step in known
             ],
-            bands=build_step_bands(
-                [size(step.load * free.most) for step in steps], [step.stretch for step in steps]
-            ),
+            bands=build_step_bands([size(step.load * free.most) for step in steps], stretches),
         )
 
     def _too_little(self, broken: _Step, steps: Sequence[_Step], working_set: int) -> Breach:
