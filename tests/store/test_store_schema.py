@@ -316,29 +316,33 @@ def test_a_reader_and_a_writer_go_on_during_an_upgrade(postgres: Postgres) -> No
     """From the schema before the newest; neither meets an error, and nothing that was written is lost."""
     url, before = postgres.empty(), REVISIONS[-2]
     _build(url, before)
-    is_over = threading.Event()
+    is_over, have_begun = threading.Event(), threading.Barrier(3, timeout=60)
 
     def repeat(statement: str) -> int:
-        """How often it was carried out until the upgrade was over."""
-        done = 0
+        """How often it was carried out: once before the upgrade, and from then on until once after it."""
+        done, is_last = 0, False
         with _engine(url).connect() as connection:
-            while not is_over.is_set():
+            while not is_last:
+                is_last = is_over.is_set()
                 connection.exec_driver_sql(statement)
                 connection.commit()
                 done += 1
+                if done == 1:
+                    have_begun.wait()
         return done
 
     with ThreadPoolExecutor(2) as beside:
         read = beside.submit(repeat, "SELECT COUNT(*) FROM trials JOIN executions ON trial_id = trials.id")
         insert = "INSERT INTO environments (facts, vcs, doubts) VALUES ('{}', '{}', '[]')"
         written = beside.submit(repeat, insert)
+        have_begun.wait()
         try:
             assert upgrade(url) == (before, REVISIONS[-1])
         finally:
             is_over.set()
-        assert read.result() > 0
+        assert read.result() > 1
         with Store.open(url) as store, store._engine.connect() as connection:
-            assert connection.scalar(sa.text("SELECT COUNT(*) FROM environments")) == written.result() > 0
+            assert connection.scalar(sa.text("SELECT COUNT(*) FROM environments")) == written.result() > 1
 
 
 @pytest.mark.postgres
