@@ -350,8 +350,7 @@ class HttpServer:
             loop = asyncio.get_running_loop()
             for listener in self._server.sockets:
                 loop.remove_reader(listener.fileno())
-            # A round later: until Python 3.12, a connection that asyncio has accepted but not yet made would stay open
-            # (CPython issue 109564).
+            # A round later: asyncio would leave a connection open that it has accepted but not yet made (CPython issue 109564).
             loop.call_soon(self._server.close)
             self._server = None
         for connection in list(self.connections):
