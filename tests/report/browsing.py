@@ -34,6 +34,12 @@ class Opened:
             figure.locator("svg").wait_for(timeout=20_000)
 
 
+def follow(link: Any) -> None:
+    """Click what leads to another page, and wait until that page stands: a click alone returns before it has one."""
+    with link.page.expect_navigation():
+        link.click()
+
+
 class Pages:
     """Pages of a browser for the tests of a file. Each has a profile of its own; a test gets them as good as new.
 

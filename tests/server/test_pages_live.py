@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
 import pytest
 from tests.command import Assay
+from tests.report.browsing import follow
 from tests.server.browsing import PATIENCE
 from tests.server.browsing import browser as browser
 from tests.server.browsing import visit as visit
@@ -35,8 +35,8 @@ def test_a_run_started_in_the_browser_is_followed_until_its_results_are_there(vi
     assert "no results yet" in shown.text
     shown.page.get_by_label("Repetitions").fill("1")
     shown.page.get_by_label("First cases only").fill("8")
-    shown.page.get_by_role("button", name="Run").click()
-    shown.page.wait_for_url(re.compile("/ui/runs/"))
+    follow(shown.page.get_by_role("button", name="Run"))
+    assert "/ui/runs/" in shown.page.url
     shown.page.evaluate("window.isSamePage = true")
     advanced = "document.querySelector('#live progress')?.value > 0.3 && window.isSamePage"
     shown.wait_until(advanced)
@@ -82,8 +82,8 @@ def test_a_key_that_may_only_read_sees_no_forms_that_act(visit, project):
     with serving(project) as service:
         shown = visit(service, "/ui/agents/good")
         shown.page.get_by_label("Key").fill(key)
-        shown.page.get_by_role("button", name="Log in").click()
-        shown.page.wait_for_url("**/ui/agents/good")
+        follow(shown.page.get_by_role("button", name="Log in"))
+        assert shown.page.url.endswith("/ui/agents/good")
         assert shown.page.get_by_role("button", name="Run").count() == 0
         asked = "fetch('/ui/run', {method: 'POST', body: new URLSearchParams({agent: 'good', suite: 'desk'})}).then((answer) => answer.status)"
         assert shown.page.evaluate(asked) == 403

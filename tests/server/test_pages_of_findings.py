@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.command import Assay
+from tests.report.browsing import follow
 from tests.server.opened import OpenPage
 from tests.server.service import Service, serving
 
@@ -109,7 +110,7 @@ def test_two_runs_are_compared_with_their_answers_side_by_side(service: Service,
     newer, older = find_runs(service)
     opened = open_url(f"{service.url}/ui/compare?a={older}&b={newer}")
     page = opened.page
-    page.get_by_role("link", name="All answers: answers, changing").click()
+    follow(page.get_by_role("link", name="All answers: answers, changing"))
     assert page.locator("article.pair").count() == 10
     text = page.inner_text("main")
     assert "lower in 10" in " ".join(text.split())
@@ -126,10 +127,10 @@ def test_two_runs_are_compared_with_their_answers_side_by_side(service: Service,
 def test_cases_that_do_not_differ_can_be_paged_through(service: Service, open_url: OpenPage) -> None:
     newer, older = find_runs(service)
     page = open_url(f"{service.url}/ui/compare?a={older}&b={newer}").page
-    page.get_by_role("link", name="All answers: answers, changing").click()
+    follow(page.get_by_role("link", name="All answers: answers, changing"))
     seen: list[str] = page.locator("article.pair h3").all_inner_texts()
     while page.locator("a[rel=next]").count():
-        page.locator("a[rel=next]").click()
+        follow(page.locator("a[rel=next]"))
         seen += page.locator("article.pair h3").all_inner_texts()
     assert len(seen) == len(set(seen)) == 30
     page.select_option("select[name=only]", "higher")

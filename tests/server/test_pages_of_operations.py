@@ -8,6 +8,7 @@ from pathlib import Path
 from time import sleep
 
 import pytest
+from tests.report.browsing import follow
 from tests.server.opened import OpenPage
 from tests.server.service import Service, serving
 from tests.server.test_pages_of_findings import run_versions
@@ -69,8 +70,7 @@ def test_a_person_says_what_became_of_a_regression(
     page.locator("details.regression summary").first.click()
     page.locator("details.regression select[name=state]").first.select_option("investigating")
     page.locator("details.regression input[name=note]").first.fill(note)
-    page.get_by_role("button", name="Save").first.click()
-    page.wait_for_load_state()
+    follow(page.get_by_role("button", name="Save").first)
     # Back on the page as it was asked for, with the new state.
     assert "agent=changing" in page.url
     text = page.locator("details.regression").first.text_content()
@@ -159,11 +159,11 @@ def test_an_administrator_makes_and_revokes_keys(
         page = opened.page
         assert page.url.endswith("/login?next=%2Fui%2Fsettings")
         page.fill("#key", token)
-        page.get_by_role("button", name="Log in").click()
-        page.wait_for_url("**/ui/settings")
+        follow(page.get_by_role("button", name="Log in"))
+        assert page.url.endswith("/ui/settings")
         page.fill("input[name=name]", "<u>ci</u>")
         page.select_option("select[name=scope]", "run")
-        page.get_by_role("button", name="Create key").click()
+        follow(page.get_by_role("button", name="Create key"))
         made = page.inner_text("#new-key")
         assert made.startswith("assay_")
         answer = service.request("GET", "/runs", headers={"authorization": f"Bearer {made}"})
@@ -175,8 +175,7 @@ def test_an_administrator_makes_and_revokes_keys(
         assert "<u>ci</u>" in page.inner_text("#keys")
         page.on("dialog", lambda dialog: dialog.accept())
         row = page.locator("#keys tr", has_text="<u>ci</u>")
-        row.get_by_role("button", name="Revoke").click()
-        page.wait_for_load_state()
+        follow(row.get_by_role("button", name="Revoke"))
         assert "revoked" in page.locator("#keys tr", has_text="<u>ci</u>").inner_text()
         sleep(1.5)  # a server that knows the key may take a second to notice
         refused = service.request("GET", "/runs", headers={"authorization": f"Bearer {made}"})
@@ -195,8 +194,8 @@ def test_whoever_may_only_read_is_offered_nothing_to_change(
     with serving(folder) as service:
         page = open_url(f"{service.url}/login").page
         page.fill("#key", token)
-        page.get_by_role("button", name="Log in").click()
-        page.wait_for_url(f"{service.url}/")
+        follow(page.get_by_role("button", name="Log in"))
+        assert page.url == f"{service.url}/"
         for path in ("/ui/alerts", "/ui/review", "/ui/settings"):
             page.goto(service.url + path)
             assert page.locator("main form[method=post]").count() == 0, path
