@@ -799,22 +799,47 @@ def test_an_agent_without_a_part_leaves_that_benchmark_to_the_reference(assay_in
     assert "structured_output · stub" not in names
 
 
-@pytest.mark.parametrize(
-    ("setting", "told"),
-    [("target=agents.py:nothing", "nothing"), ("target=agents.py:slow", "StructuredParser")],
-)
-def test_a_target_that_is_no_part_fails_with_its_reason(
-    project: AssayInline, setting: str, told: str
-) -> None:
-    done = project("run", "structured_output", "--set", setting, *QUICK)
+def test_a_target_that_is_no_part_fails_with_its_reason(project: AssayInline) -> None:
+    done = project("run", "structured_output", "--set", "target=agents.py:slow", *QUICK)
     document = json.loads(done.out)
     assert (done.code, document["trials"][0]["counts"]) == (1, {"failed": 1})
-    assert told in str(document["warnings"])
+    assert "StructuredParser" in str(document["warnings"])
 
 
-def test_a_target_that_is_not_there_is_refused_before_the_run(project: AssayInline) -> None:
-    for setting in ("target=missing.py:Parser", "target=Parser", "items=0", "sise=3"):
-        assert project("run", "structured_output", "--set", setting).code == 2
+@pytest.mark.parametrize(
+    "target", ["missing.py:Parser", "Parser", "agents.py:nothing", "broken.py:Parser", "nowhere:Parser"]
+)
+def test_a_target_that_is_not_there_is_refused_before_the_run(project: AssayInline, target: str) -> None:
+    (project.folder / "broken.py").write_text("raise KeyError('no parser here')\n")
+    refused = project("run", "structured_output", "--set", f"target={target}")
+    assert refused.code == 2
+    assert "--set: target: " in refused.err
+
+
+@pytest.mark.parametrize("setting", ["items=0", "sise=3"])
+def test_sizes_that_make_no_sense_are_refused_before_the_run(project: AssayInline, setting: str) -> None:
+    assert project("run", "structured_output", "--set", setting).code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("agent_latency",),
+        ("reward_computation",),
+        ("workflow",),
+        ("load", "--set", "rate=5", "--set", "duration=1s"),
+    ],
+)
+def test_a_python_agent_without_its_function_is_refused_before_the_run(
+    project: AssayInline, words: tuple[str, ...]
+) -> None:
+    (project.folder / "ghosts.yaml").write_text(
+        "agents:\n  - {name: ghost, type: python, target: 'ghosts.py:answer'}\n"
+    )
+    (project.folder / "assay.toml").write_text("[assay]\nagents = ['ghosts.yaml']\n")
+    refused = project("run", *words, "--agent", "ghost")
+    assert refused.code == 2
+    assert "ghosts.py" in refused.err
 
 
 def test_the_reporter_writes_the_files_of_the_original_with_right_values(assay_inline: AssayInline) -> None:

@@ -110,6 +110,7 @@ def _with_registered_agents(plan: Plan, settings: Settings, registry: Registry) 
     from assay.plan.load import find_agent
 
     registered = registry.agents()
+    known: list[AgentUse] = []
 
     def define_agent(trial: Trial) -> Trial:
         name = trial.params.get(params[trial.experiment] or "")
@@ -117,10 +118,13 @@ def _with_registered_agents(plan: Plan, settings: Settings, registry: Registry) 
             return trial
         found = find_agent(name, settings, registered)
         if found is None or name not in registered:
+            known.extend([found.use] if found else [])
             return trial
         return replace(trial, params={**trial.params, "agent": asdict(found.use)})
 
-    return replace(plan, trials=tuple(map(define_agent, plan.trials)))
+    plan = replace(plan, trials=tuple(map(define_agent, plan.trials)))
+    _check_agents_and_scorers(known, None)
+    return plan
 
 
 def default_warmup(use: AgentUse) -> int:

@@ -149,6 +149,10 @@ class LoadExperiment(Experiment):
         """An agent becomes the target, with its definition, so that a worker needs to look up no name."""
         return {"target": use.name, "agent": to_plain(use)}
 
+    @staticmethod
+    def agents_in(params: Mapping[str, Any]) -> list[AgentUse]:
+        return [AgentUse(**params["agent"])] if params.get("agent") else []
+
     def setup(self, context: ExperimentContext) -> None:
         """Resolve the target and the dataset once; each execution then only puts the load."""
         self._generators = ExitStack()

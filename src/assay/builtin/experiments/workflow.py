@@ -155,6 +155,10 @@ class WorkflowExperiment(Experiment):
             str(given.get("name", _REFERENCE.name)), str(given.get("version", _REFERENCE.version))
         )
 
+    @staticmethod
+    def agents_in(params: Mapping[str, Any]) -> list[AgentUse]:
+        return [AgentUse(**params["agent"])] if params.get("agent") else []
+
     def setup(self, context: ExperimentContext) -> None:
         """Open the agent and make the files of the task, once for all executions."""
         params = self.params

@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, Field, field_validator
 
 from assay.builtin.experiments.components.scales import COMMON
+from assay.errors import AssayError
 from assay.execute.case_runner import check_usage
 from assay.model import AgentUse, AgentVersion, Answer, Better, Metric, Request
 from assay.model.codec import to_plain
@@ -91,6 +92,17 @@ class PartParams(AgentParams):
             raise ValueError(f"there is no file '{place}'")
         return f"{Path(place).resolve()}:{name}"
 
+    @field_validator("target")
+    @classmethod
+    def _load(cls, target: str | None) -> str | None:
+        """Refuse what cannot be loaded while the run is planned, and not in its first execution."""
+        try:
+            if target is not None:
+                find_object(target)
+        except (AssayError, BadAgent) as error:
+            raise ValueError(str(error)) from None
+        return target
+
 
 def read_use(given: Mapping[str, Any] | str | None) -> AgentUse:
     """The agent that a param stands for; keys of an inline definition that are none of ours are its options."""
@@ -126,6 +138,11 @@ class AgentBenchmark(Experiment):
     def agent_of(cls, params: Mapping[str, Any]) -> AgentVersion:
         use = read_use(params.get("agent"))
         return AgentVersion(use.name, use.version)
+
+    @staticmethod
+    def agents_in(params: Mapping[str, Any]) -> list[AgentUse]:
+        given = params.get("agent")
+        return [] if given is None else [read_use(given)]
 
     def setup(self, context: ExperimentContext) -> None:
         self.use = read_use(self.params.agent)
@@ -254,7 +271,12 @@ class PartBenchmark(AgentBenchmark):
 def find_object(target: str) -> Any:
     """What a `target` names; BadAgent where there is nothing of that name."""
     place, _, name = target.rpartition(":")
-    module = lookup.load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    try:
+        module = lookup.load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except AssayError:
+        raise
+    except Exception as error:
+        raise BadAgent(f"'{place}' cannot be imported: {type(error).__name__}: {error}") from None
     if not hasattr(module, name):
         raise BadAgent(f"'{place}' has no '{name}'.")
     return getattr(module, name)
