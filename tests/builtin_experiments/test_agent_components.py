@@ -825,7 +825,6 @@ def test_sizes_that_make_no_sense_are_refused_before_the_run(project: AssayInlin
     "words",
     [
         ("agent_latency",),
-        ("reward_computation",),
         ("workflow",),
         ("load", "--set", "rate=5", "--set", "duration=1s"),
     ],

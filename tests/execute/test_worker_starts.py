@@ -12,38 +12,39 @@ from tests.execute.conftest import Carry
 from tests.execute.running import Running
 
 from assay.builtin.executors import local
-from assay.execute.supervise import SupervisedWorker
+from assay.execute import supervise, worker_process
+from assay.execute.worker_process import WorkerProcess
 from assay.model import Status
 
 KILLING = """
 import sys
-import assay.builtin.executors.local as local
+import assay.execute.supervise as supervise
 
-class Killed(local.SupervisedWorker):
-    made = 0
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, **options)
-        if Killed.made in range({first}, {end}):
-            self._process.kill()
-        Killed.made += 1
+take, taken = supervise.take_process, []
 
-local.SupervisedWorker = Killed
+def take_process(*arguments):
+    taken.append(take(*arguments))
+    if len(taken) - 1 in range({first}, {end}):
+        taken[-1].process.kill()
+    return taken[-1]
+
+supervise.take_process = take_process
 from assay.cli.main import main
 main()
 """
 
 
 def kill_workers(monkeypatch: pytest.MonkeyPatch, which: range) -> None:
-    """Send SIGKILL to these workers, counted from 0, as soon as they are started."""
-    made: list[SupervisedWorker] = []
+    """Send SIGKILL to these workers, counted from 0, before they have an order that they could begin with."""
+    taken: list[WorkerProcess] = []
 
-    def start(*arguments: object, **options: object) -> SupervisedWorker:
-        made.append(SupervisedWorker(*arguments, **options))  # type: ignore[arg-type]
-        if len(made) - 1 in which:
-            made[-1]._process.kill()
-        return made[-1]
+    def take_process(*arguments: object) -> WorkerProcess:
+        taken.append(worker_process.take_process(*arguments))  # type: ignore[arg-type]
+        if len(taken) - 1 in which:
+            taken[-1].process.kill()
+        return taken[-1]
 
-    monkeypatch.setattr(local, "SupervisedWorker", start)
+    monkeypatch.setattr(supervise, "take_process", take_process)
 
 
 @pytest.mark.parametrize("which", [range(1), range(1, 3), range(2, 6)])

@@ -10,9 +10,11 @@ import atexit
 import errno
 import gc
 import io
+import os
 import sys
+import threading
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -136,13 +138,27 @@ def main(arguments: list[str] | None = None) -> None:
     prepare_streams()
     check_imports()
     code = _exit_code(arguments)
-    # Flushed here and not at exit, where Python would print a traceback for a pipe that is closed and change the exit code.
+    _flush()
+    if arguments is None and threading.active_count() == 1:
+        _end_process(code)
+    sys.exit(code)
+
+
+def _end_process(code: int) -> NoReturn:
+    """End without taking every module and object apart, which takes as long as some commands. Functions that were registered for the
+    end are called; a process with other threads ends Python's way."""
+    atexit._run_exitfuncs()
+    _flush()
+    os._exit(code)
+
+
+def _flush() -> None:
+    """Flush here and not at exit, where Python would print a traceback for a pipe that is closed and change the exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
             discard(stream)
-    sys.exit(code)
 
 
 def _exit_code(arguments: list[str] | None) -> int:

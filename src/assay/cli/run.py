@@ -223,8 +223,10 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
             store = open_store()
             _announce(session, plan, store)
             with watching(session, plan) as watch:
-                finished_run = running.run_plan(plan, store, watch)
-        return finish(session, store, finished_run.id, formats, options["out"])
+                run_id = running.run_plan(plan, store, watch).id
+        # The report reads what is stored; a plan of many cases takes as much memory as it needs.
+        del plan, watch
+        return finish(session, store, run_id, formats, options["out"])
 
 
 def _request(target: str, options: dict[str, Any], open_store: Callable[[], Store]) -> RunRequest:

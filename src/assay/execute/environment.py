@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from assay import __version__
-from assay.execute.noise import LOST_WHEN_NOISY, SPREAD_WHEN_NOISY, PaceSummary, clock_facts, probe
+from assay.execute.noise import (
+    LOST_WHEN_NOISY,
+    PROBE_SECONDS,
+    SPREAD_WHEN_NOISY,
+    PaceSummary,
+    clock_facts,
+    probe,
+)
 from assay.model import Environment
 from assay.units import percent, significant
 
@@ -27,8 +34,8 @@ _GIT_SECONDS = 2.0
 _LOAD_PER_CORE = 0.5
 
 
-def environment(folder: Path, *, packages: bool = True, probe_seconds: float = 0.06) -> Environment:
-    """All facts as of now; takes about a tenth of a second, most of it the noise probe."""
+def environment(folder: Path, *, packages: bool = True, probe_seconds: float = PROBE_SECONDS) -> Environment:
+    """All facts as of now; takes about a twentieth of a second, most of it the noise probe."""
     sources: dict[str, Callable[[], object]] = {
         "assay": lambda: __version__,
         "load": lambda: list(os.getloadavg()),

@@ -30,11 +30,13 @@ from assay.execute.subject import INTERRUPTED
 from assay.execute.teardown import can_run_alone, cleanup_job, has_teardown, teardown_job
 from assay.execute.wire import MalformedLine, decode_batches, encode_order
 from assay.execute.worker_channel import CANCEL, MANY, StatusReading, WorkerStage
-from assay.execute.worker_process import PIPE_BYTES, take_process
+from assay.execute.worker_process import take_process
 from assay.model import Batch, Job, Status
 from assay.units import signal_name, size
 
 _log = logging.getLogger(__name__)
+_READ_BYTES = 1 << 18
+"""Of results at a time. As objects, on their way to the database, they take ten times as much."""
 START_SECONDS = 60.0
 SETUP_SECONDS = 60.0
 """Setup and teardown may always take this long, and ten times the limit of an execution if that is longer."""
@@ -160,7 +162,7 @@ class SupervisedWorker:
         has_exited = self._process.poll() is not None
         for _ in range(4):
             try:
-                data = os.read(self.fd, PIPE_BYTES)
+                data = os.read(self.fd, _READ_BYTES)
             except BlockingIOError:
                 self.is_done = has_exited
                 break

@@ -100,6 +100,7 @@ def trial_report_of(
     )
     if report.ratings is not None and suite is not None:
         report = replace(report, scorer_failures=_scorer_failures(report, suite))
+    del table  # of many cases it is as large as what the estimates need
     return add_estimates(report, find_declared_metrics(stored), is_brief=is_brief)
 
 

@@ -157,13 +157,17 @@ def _execute_plan(
         remark_on_split_processes(active, plan, progress)
         placements = PlacementLog(active, progress)
         versions = AgentVersions(active, {index: len(cases) for index, cases in done_cases.items() if cases})
-        with _loading_ahead(plan):
+
+        def store_batches() -> None:
             is_stopped = lambda: active.interrupt() or spending.is_over  # noqa: E731
             for batch in carry_out(assignment, sampler, is_stopped, ended, spending, deciding):
                 # Stored first, shown second: what a user has seen on the screen is never lost.
                 active.add(placements.resolve_placements(versions.resolve_versions(batch)))
                 _log_troubles(plan, batch)
                 watch(batch)
+
+        with _loading_ahead(plan):
+            store_batches()
 
         def decide_state() -> RunState:
             if deciding is not None and deciding.is_over:

@@ -40,6 +40,10 @@ Origin = tuple[str, int | None, str]
 """File, line and key."""
 
 
+_NOTHING: dict[str, Any] = {}
+"""Of all cases without files or metadata, which may be very many."""
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenCase:
     """One case as written, before it is checked, and where: the file, the line if known, and the key within the document."""
@@ -214,9 +218,9 @@ def _case(row: Any, number: int, expected: Any, root: Path) -> Case:
         expected=expected if own_expected is None else own_expected,
         turns=tuple(_turn(turn, place, root) for place, turn in enumerate(turns, 1)) if turns else (),
         tools=read_tools(row["tools"]) if row.get("tools") else (),
-        files=_files(row["files"], root) if row.get("files") else {},
+        files=_files(row["files"], root) if row.get("files") else _NOTHING,
         tags=_tags(row["tags"]) if row.get("tags") else (),
-        metadata={key: value for key, value in row.items() if key not in _OWN},
+        metadata={key: value for key, value in row.items() if key not in _OWN} or _NOTHING,
     )
 
 

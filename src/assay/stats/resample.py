@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -41,18 +42,17 @@ class Resample:
     def __init__(self, names: Sequence[str], draws: int) -> None:
         # The same names give the same draws, so that a result does not change when it is computed again.
         seed = int.from_bytes(sha256("\0".join(names).encode("utf-8", "replace")).digest()[:8], "big")
-        chance = np.random.default_rng(seed)
+        chance = random.Random(seed)
         self._rows, size = len(names), min(len(names), MOST_ROWS)
-        order = chance.permutation(self._rows)
+        order = np.argsort(_draw_numbers(chance, self._rows), kind="stable")
         self._group = np.empty(self._rows, dtype=np.int64)
         self._group[order] = np.arange(self._rows) % max(size, 1)
         self._one_of_each = order[:size]
         # How often each row is in each draw: as small numbers, an eighth of the size of floats.
         self._weights = np.empty((draws, size), dtype=np.uint8)
         for block in self._blocks():
-            chosen = (
-                chance.integers(0, max(size, 1), size=block.shape) + size * np.arange(len(block))[:, None]
-            )
+            rows = (_draw_numbers(chance, block.size) * np.uint64(size)) >> np.uint64(32)
+            chosen = rows.astype(np.intp).reshape(block.shape) + size * np.arange(len(block))[:, None]
             block[:] = np.bincount(chosen.ravel(), minlength=block.size).reshape(block.shape)
 
     def _blocks(self) -> Iterator[NDArray[np.uint8]]:
@@ -121,6 +121,11 @@ class Resample:
         stop = int(coarse[block.max()])
         fine = _first_true(self._weigh(running[:, start:stop]) >= needed, stop - start)
         return np.asarray(start + fine, dtype=np.intp)
+
+
+def _draw_numbers(chance: random.Random, how_many: int) -> NDArray[np.uint64]:
+    """Draw from 0 to 2³² - 1. Not with `numpy.random`, which every process with a report would have to load: seven megabytes."""
+    return np.frombuffer(chance.randbytes(4 * how_many), dtype="<u4").astype(np.uint64)
 
 
 def _first_true(rows: NDArray[np.bool_], otherwise: int) -> NDArray[np.intp]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from sys import intern
 from typing import Any
 
 import sqlalchemy as sa
@@ -54,8 +55,9 @@ def read_case_table(connection: sa.Connection, trial_id: int, further: Iterable[
         .order_by(column.seq)
     )
     table: tuple[Any, ...] = (array("q"), [], [], [], [])
-    for chunk in columns(connection, query):
-        for whole, part in zip(table, chunk, strict=True):
+    for seq, case, repetition, status, process in columns(connection, query):
+        # The driver makes a new text of every status, of which there are few.
+        for whole, part in zip(table, (seq, case, repetition, map(intern, status), process), strict=True):
             whole.extend(part)
     seqs, cases, repetitions, statuses, processes = table
     stored = read_metrics(connection, trial_id)

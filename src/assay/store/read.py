@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 IS_OK_MEASURED = (executions.c.phase == Phase.MEASURED.value, executions.c.status == Status.OK.value)
 
-_CHUNK = 1000
+_CHUNK = 500
 
 Work = tuple[int, int, str]
 """Trial index, process and phase."""

@@ -16,16 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.analysis.comparison.nodes import MOST_OUT_OF_BALANCE, count_out_of_balance
-from assay.analysis.comparison.rounds import error_by_round, errors_between
-from assay.analysis.estimates.replication import FEWEST_ROUNDS
+from assay.analysis.comparison.rounds import errors_between
+from assay.analysis.comparison.weighted_ratings import round_deviations, round_error, shares, value_of
 from assay.model.dimension import DIMENSIONS
-from assay.model.rating import Ratings, has_solved_nothing
 from assay.model.standing import Contender, RankRange
 from assay.stats.correction import holm
 from assay.stats.means import FEW_INFORMATIVE
 from assay.stats.pairs import PairedRows, compare_rows
 from assay.stats.random_effects import ErrorPart, PairErrors, combine_p, half_width
-from assay.stats.sample import quantile
 from assay.stats.student_tails import t_tails
 from assay.stats.trimmed_rows import compare_trimmed_rows
 
@@ -49,27 +47,6 @@ def find_common_dimensions(contenders: Sequence[Contender]) -> tuple[str, ...]:
 
     shared = [name for name in DIMENSIONS if contenders and all(has(agent, name) for agent in contenders)]
     return tuple(name for name in shared if name != "speed" or len(kinds) == 1)
-
-
-def shares(ratings: Ratings, dimensions: Sequence[str]) -> dict[str, float]:
-    """The weights of these dimensions, scaled to a sum of 1; empty if all of them are 0.
-
-    An agent that solved nothing is rated by its accuracy alone, which is 0: being fast at it is no merit.
-    """
-    if "accuracy" in dimensions and has_solved_nothing(ratings.dimensions["accuracy"], ratings.weights):
-        return {"accuracy": 1.0}
-    weights = {name: ratings.weights[name] for name in dimensions if ratings.weights[name] > 0}
-    total = sum(weights.values())
-    return {name: weight / total for name, weight in weights.items()}
-
-
-def value_of(ratings: Ratings, dimensions: Sequence[str]) -> float | None:
-    """The weighted mean of these dimensions on one benchmark; None if one of them is unrated or all weights are 0."""
-    weights = shares(ratings, dimensions) if len(dimensions) > 1 else dict.fromkeys(dimensions, 1.0)
-    values = {name: ratings.dimensions[name].value for name in weights}
-    if not weights or any(value is None for value in values.values()):
-        return None
-    return sum(weight * (values[name] or 0.0) for name, weight in weights.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,46 +298,6 @@ class _Group:
                 ]
                 table[row, self._columns.of(ratings.names)] = np.sum(parts, axis=0)
         return table
-
-
-def round_deviations(
-    ratings: Ratings, dimensions: Sequence[str], *, is_log: bool = False
-) -> list[float | None] | None:
-    """By how much each round deviates in these dimensions together; a slow round is slow in all of them.
-
-    None with fewer than three rounds, and if nothing depends on the machine. With `is_log` the deviations of speed are on the
-    scale of its log odds.
-    """
-    weights = shares(ratings, dimensions) if len(dimensions) > 1 else dict.fromkeys(dimensions, 1.0)
-    parts = [(weight, ratings.by_round[name]) for name, weight in weights.items() if name in ratings.by_round]
-    if is_log and (value := ratings.dimensions["speed"].value) is not None and 0 < value < 1:
-        parts = [(weight / (value * (1 - value)), off) for weight, off in parts]
-    if not parts or any(sum(deviation is not None for deviation in off) < FEWEST_ROUNDS for _, off in parts):
-        return None
-    rounds = range(min(len(off) for _, off in parts))
-    return [
-        None
-        if any(off[number] is None for _, off in parts)
-        else sum(weight * (off[number] or 0.0) for weight, off in parts)
-        for number in rounds
-    ]
-
-
-def round_error(ratings: Ratings, dimensions: Sequence[str]) -> float:
-    """The error of these dimensions together by rounds, as the normal standard error whose interval is as wide as Student's.
-
-    0 if nothing depends on the machine, and with too few rounds to know.
-    """
-    offs = round_deviations(ratings, dimensions)
-    part = error_by_round(offs) if offs else None
-    return half_width([part]) / quantile(0.975) if part else 0.0
-
-
-def has_rounds(ratings: Ratings) -> bool:
-    """Whether there are enough rounds to know how much what depends on the machine varies."""
-    return all(
-        sum(deviation is not None for deviation in off) >= FEWEST_ROUNDS for off in ratings.by_round.values()
-    )
 
 
 def mean_errors(error_tables: Sequence[PairErrors], shared: Sequence[NDArray[np.bool_]]) -> PairErrors:

@@ -79,7 +79,7 @@ def _figures(metric: Metric, seen: Observed, level: float) -> Estimate:
     mean_low, mean_high = None, None
     if has_scores:
         # Wilson's interval, with as many observations as the repetitions of these cases are worth.
-        means = np.fromiter(seen.means.values(), dtype=np.float64)
+        means = seen.unit_means
         worth = effective_n(means, seen.values.size)
         mean_low, mean_high = wilson(float(means.mean()), worth, quantile((1 + level) / 2))
     return Estimate(

@@ -60,9 +60,14 @@ class Observed:
     @property
     def means(self) -> dict[int, float]:
         """The mean of each process or case. It is used for scores, whose median could only be 0 or 1."""
+        return dict(zip(find_groups(self.processes).names.tolist(), self.unit_means.tolist(), strict=True))
+
+    @property
+    def unit_means(self) -> Array:
+        """The same as an array, by the number of the process or case."""
         groups = find_groups(self.processes)
         sums = np.bincount(groups.codes, weights=self.values, minlength=groups.names.size)
-        return dict(zip(groups.names.tolist(), (sums / groups.counts).tolist(), strict=True))
+        return np.asarray(sums / groups.counts)
 
     @property
     def ranges(self) -> tuple[dict[int, float], dict[int, float]]:

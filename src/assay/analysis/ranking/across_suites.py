@@ -20,12 +20,10 @@ from assay.analysis.comparison.pairing import (
     find_common_dimensions,
     mean_errors,
     places,
-    round_deviations,
-    shares,
-    value_of,
     with_rounds,
 )
 from assay.analysis.comparison.rounds import errors_between
+from assay.analysis.comparison.weighted_ratings import round_deviations, shares, value_of
 from assay.model.rating import Rating, Ratings
 from assay.model.standing import Across, Contender, Overview
 from assay.stats.interquartile import draw_interquartile_means, interquartile_mean

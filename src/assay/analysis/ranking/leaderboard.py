@@ -19,11 +19,9 @@ from assay.analysis.comparison.pairing import (
     Pairings,
     certainly_better,
     find_common_dimensions,
-    has_rounds,
     places,
-    shares,
-    value_of,
 )
+from assay.analysis.comparison.weighted_ratings import has_rounds, shares, value_of
 from assay.analysis.ranking.ratings import combine_ratings
 from assay.model.dimension import DIMENSIONS
 from assay.model.rating import Rating

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.analysis.comparison.pairing import round_error
 from assay.analysis.comparison.rounds import error_by_round
+from assay.analysis.comparison.weighted_ratings import round_error
 from assay.analysis.estimates.case_costs import case_figures_of, usage_of
 from assay.analysis.estimates.case_results import CaseTotals, outcomes_of, tally_of
 from assay.analysis.ranking.case_ratings import EFFICIENCY, marks_of
