@@ -11,6 +11,7 @@ Resources lie anywhere within their cells. `nearest` shows each in its cell; `bi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Literal, get_args
@@ -19,6 +20,7 @@ import numpy as np
 
 from assay.errors import PlanError
 from assay.simulation.world import WALL, Array, World
+from assay.units import size
 
 CHANNELS = (
     "self_energy",
@@ -64,6 +66,18 @@ class PerceptionProfile:
     misses: int = 0
     stored_bytes: int = 0
     observations: int = 0
+
+
+def _make_views(agents: int, side: int) -> Array:
+    """Empty views of so many agents. PlanError where they do not fit into memory."""
+    shape = (agents, len(CHANNELS), side, side)
+    try:
+        return np.zeros(shape, dtype=np.float32)
+    except MemoryError:
+        raise PlanError(
+            f"The views of {agents:,} agents with a radius of {side // 2} take {size(4 * math.prod(shape))}, more memory than "
+            "there is. Use fewer agents or a smaller 'radius'."
+        ) from None
 
 
 class Perception:
@@ -140,7 +154,7 @@ class Perception:
         agents = self.world.agents
         chosen = np.arange(len(agents)) if places is None else places
         self._place_resources()
-        views = np.zeros((len(chosen), len(CHANNELS), self.side, self.side), dtype=np.float32)
+        views = _make_views(len(chosen), self.side)
         self._look(views, chosen)
         self.profile.observations += len(chosen)
         return Observation(self, views)
@@ -240,7 +254,7 @@ class Observation:
             profile.hits += self._size
             return self._dense
         began, side = perf_counter(), perception.side
-        views = np.zeros((self._size, len(CHANNELS), side, side), dtype=np.float32)
+        views = _make_views(self._size, side)
         views.reshape(self._size, len(CHANNELS) * side**2)[self._rows, self._places] = self._values
         perception.derive(views)
         profile.misses += self._size
