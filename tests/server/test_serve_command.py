@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.command import Assay
+from tests.command import Assay, heeding_signals
 from tests.server.service import Service, serving
 
 from assay.server.launch import is_loopback
@@ -42,7 +42,12 @@ main(["serve", "--port", "0"])
 
 def test_an_interrupt_before_the_server_has_begun_ends_it(project: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _INTERRUPTED_AT_ONCE], cwd=project, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", _INTERRUPTED_AT_ONCE],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=heeding_signals,
     )
     assert done.returncode in (-signal.SIGINT, 130), done.stderr
     assert "Traceback" not in done.stderr
