@@ -82,19 +82,35 @@ def run_confined(sandbox: Sandbox, program: Program, seconds: float) -> Confined
 
 @contextlib.contextmanager
 def _first_in_line() -> Iterator[None]:
-    """Give this thread the highest priority, where we may: that is as root, where the kernel counts no processes.
+    """Let this thread run before all others, where we may: that is as root, where the kernel counts no processes.
 
     A fork bomb doubles within milliseconds. If the thread that watches it had to wait for its turn among a hundred processes, there
     would be thousands by then, and nobody could end them any more.
     """
-    before = os.getpriority(os.PRIO_PROCESS, 0)
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    has_policies = hasattr(os, "sched_setscheduler")
+    policy = (os.sched_getscheduler(0), os.sched_getparam(0)) if has_policies else None
+    _put_first(0)
     try:
         yield
     finally:
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, before)
+            if policy is not None:
+                os.sched_setscheduler(0, *policy)
+            os.setpriority(os.PRIO_PROCESS, 0, nice)
+
+
+def _put_first(pid: int) -> None:
+    """Let a process, or for 0 this thread, run before all ordinary ones.
+
+    A nice value counts only within a session, and there it is one share among those of all processes, so it does not help against
+    thousands.
+    """
+    try:
+        os.sched_setscheduler(pid, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except (OSError, AttributeError):
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, pid, -20)
 
 
 class _Watch:
@@ -134,13 +150,12 @@ class _Watch:
     def _kill(self) -> None:
         """End the first process of the namespace before the one that we started.
 
-        It gets the highest priority, where we may give it: among a thousand processes of a fork bomb, it would take seconds until
-        it is its turn to die. The one that we started is stopped before: a shell would go on with its next command.
+        It is put first, where we may do that: among a thousand processes of a fork bomb, it would take seconds until it is its turn
+        to die. The one that we started is stopped before: a shell would go on with its next command.
         """
         kill(self._process.pid, signal.SIGSTOP)
         for first in find_children(self._process.pid):
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, first, -20)
+            _put_first(first)
             kill(first)
             self.killed.add(first)
         # Not by the method of Popen, which would wait for a process that has ended meanwhile, and `_wait` could not.
