@@ -82,12 +82,14 @@ def _compare(assay: AssayInline, metric: str) -> tuple[dict[str, Any], list[str]
 
 def test_every_node_carries_out_all_arms_round_by_round(assay_inline: AssayInline) -> None:
     assay_inline.write("work.py", WORK)
-    spec = {"experiment": "work", "load": ["work.py"], "sweep": {"size": [1, 2]}, "processes": 6,
+    spec = {"experiment": "work", "load": ["work.py"], "sweep": {"size": [1, 2]}, "processes": 12,
             "executor": f"{fake_cluster.__name__}:FakeCluster", "parallelism": 4}  # fmt: skip
     assay_inline.write("spec.json", json.dumps(spec))
     first, second = assay_inline("run", "spec.json", "--json").json["trials"]
 
-    assert first["nodes"] == second["nodes"]
+    torn = [number for number, node in first["nodes"].items() if second["nodes"][number] != node]
+    # When little work is left, a round is torn apart rather than a node left idle.
+    assert len(torn) <= 2
     assert set(first["nodes"].values()) == {"fast", "slow"}
 
 
