@@ -184,7 +184,7 @@ def test_an_agent_that_retries_hides_faults_from_its_user():
 
 
 def test_a_program_that_is_killed_is_there_again(tmp_path: Path):
-    found = FailureRecovery(seconds=0.5, rounds=1).run(real_bench("", base=10.0, use=program(tmp_path)))
+    found = FailureRecovery(seconds=1.5, rounds=1).run(real_bench("", base=10.0, use=program(tmp_path)))
     assert (found.load_asked, found.load_borne, found.unit) == (1.0, 1.0, "kills")
     assert found.breach is None
     assert found.recovery is not None
