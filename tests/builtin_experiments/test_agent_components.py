@@ -841,6 +841,36 @@ def test_a_python_agent_without_its_function_is_refused_before_the_run(
     assert "ghosts.py" in refused.err
 
 
+def test_an_agent_that_a_load_names_in_a_spec_is_made_before_the_run(project: AssayInline) -> None:
+    project.write("ghosts.yaml", "agents:\n  - {name: ghost, type: python, target: 'ghosts.py:answer'}\n")
+    project.write("assay.toml", "[assay]\nagents = ['ghosts.yaml']\n")
+    spec = "name: loads\nexperiments:\n  - {experiment: load, params: {target: ghost, rate: '5', duration: 1s}}\n"
+    project.write("loads.yaml", spec)
+    refused = project("run", "loads.yaml")
+    assert refused.code == 2
+    assert "ghosts.py" in refused.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("agent_latency",),
+        ("workflow",),
+        ("load", "--set", "target=x", "--set", "rate=5", "--set", "duration=1s"),
+    ],
+)
+@pytest.mark.parametrize(
+    "definition", ["{name: desk}", "{options: {}}", "{type: stub, colour: red}", "{type: nosuch}"]
+)
+def test_what_defines_no_agent_is_refused_before_the_run(
+    project: AssayInline, words: tuple[str, ...], definition: str
+) -> None:
+    refused = project("run", *words, "--set", f"agent={definition}")
+    assert refused.code == 2
+    assert "--set: agent: " in refused.err
+    assert "Traceback" not in refused.err
+
+
 def test_the_reporter_writes_the_files_of_the_original_with_right_values(assay_inline: AssayInline) -> None:
     words = (
         "--group",

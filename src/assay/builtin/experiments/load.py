@@ -19,6 +19,7 @@ from zlib import crc32
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model, field_validator
 
 from assay.analysis.load.judgement import judge_load
+from assay.builtin.experiments.agent_definition import AgentDefinition, read_definition
 from assay.errors import AssayError
 from assay.load.build import Data, build_prepared_load_for, check_division, spread_load
 from assay.load.options import LoadOption, LoadOptions, load_options
@@ -67,7 +68,7 @@ class LoadParams(BaseModel):
     # Its other fields are made from `LoadOptions` below.
     model_config = ConfigDict(extra="forbid")
 
-    agent: dict[str, Any] | None = Field(
+    agent: AgentDefinition | None = Field(
         None, description="Definition of the agent that is the target; `agents` and --agent set it."
     )
 
@@ -151,7 +152,7 @@ class LoadExperiment(Experiment):
 
     @staticmethod
     def agents_in(params: Mapping[str, Any]) -> list[AgentUse]:
-        return [AgentUse(**params["agent"])] if params.get("agent") else []
+        return [read_definition(params["agent"])] if params.get("agent") else []
 
     def setup(self, context: ExperimentContext) -> None:
         """Resolve the target and the dataset once; each execution then only puts the load."""
@@ -176,7 +177,7 @@ class LoadExperiment(Experiment):
         """The agent that is the target, and the files it needs; None where the target is a URL."""
         settings = find_settings(Path.cwd())
         if (definition := self.params.agent) is not None:
-            return AgentUse(**definition), load_project_files(settings)
+            return read_definition(definition), load_project_files(settings)
         agent = find_agent(target, settings)
         return (agent.use, agent.files) if agent is not None else (None, ())
 

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, Field, field_validator
 
 from assay.builtin.experiments import workflow_task
+from assay.builtin.experiments.agent_definition import AgentDefinition, read_definition
 from assay.builtin.experiments.workflow_figures import METRICS, compute_measurements, describe_failure
 from assay.builtin.experiments.workflow_plan import PlanFault, WorkflowPlan, read_plan
 from assay.builtin.experiments.workflow_run import (
@@ -76,7 +77,7 @@ class WorkflowParams(BaseModel):
     """A prompt and how its workflow is carried out."""
 
     prompt: str = Field(default=PROMPT, min_length=1, description="What the workflow is to do.")
-    agent: dict[str, Any] | None = Field(
+    agent: AgentDefinition | None = Field(
         default=None, description="Definition of the agent that plans; --agent sets it. Default: reference."
     )
     data: str | None = Field(
@@ -150,14 +151,12 @@ class WorkflowExperiment(Experiment):
 
     @staticmethod
     def agent_of(params: Mapping[str, Any]) -> AgentVersion:
-        given = params.get("agent") or {}
-        return AgentVersion(
-            str(given.get("name", _REFERENCE.name)), str(given.get("version", _REFERENCE.version))
-        )
+        use = read_definition(params["agent"]) if params.get("agent") else _REFERENCE
+        return AgentVersion(use.name, use.version)
 
     @staticmethod
     def agents_in(params: Mapping[str, Any]) -> list[AgentUse]:
-        return [AgentUse(**params["agent"])] if params.get("agent") else []
+        return [read_definition(params["agent"])] if params.get("agent") else []
 
     def setup(self, context: ExperimentContext) -> None:
         """Open the agent and make the files of the task, once for all executions."""
@@ -170,7 +169,7 @@ class WorkflowExperiment(Experiment):
             params.network,
             params.resume,
         )
-        self._use = _REFERENCE if params.agent is None else AgentUse(**params.agent)
+        self._use = _REFERENCE if params.agent is None else read_definition(params.agent)
         context.extras[_POOL] = self._pool = AgentPool()
         self._agent: Agent = self._pool.open(self._use)
         self._data = workflow_task.make_data(params.rows, params.data_seed) if params.data is None else None

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field, field_validator
 
+from assay.builtin.experiments.agent_definition import check_definition, read_definition
 from assay.builtin.experiments.components.scales import COMMON
 from assay.errors import AssayError
 from assay.execute.case_runner import check_usage
@@ -54,18 +55,11 @@ class AgentParams(BaseModel):
     @field_validator("agent")
     @classmethod
     def _check_agent(cls, agent: dict[str, Any] | str | None) -> dict[str, Any] | str | None:
-        try:
-            use = read_use(agent)
-        except BadAgent as error:
-            raise ValueError(str(error)) from None
-        except TypeError:
-            raise ValueError(
-                "needs 'name' and 'type' beside 'options', and may have 'version', 'price' and 'folder'"
-            ) from None
+        if isinstance(agent, dict):
+            return check_definition(agent)
+        use = read_use(agent)
         if problems := option_problems("agents", use.type, use.options):
-            hint = (
-                f" For an agent that is defined elsewhere: --agent {agent}" if isinstance(agent, str) else ""
-            )
+            hint = f" For an agent that is defined elsewhere: --agent {agent}"
             raise ValueError(" ".join(problem.text for problem in problems) + hint)
         return agent
 
@@ -105,20 +99,12 @@ class PartParams(AgentParams):
 
 
 def read_use(given: Mapping[str, Any] | str | None) -> AgentUse:
-    """The agent that a param stands for; keys of an inline definition that are none of ours are its options."""
-    if given is None or isinstance(given, str):
-        name = given or _REFERENCE
-        file = None if lookup.is_known("agents", name) else lookup.function_in_loaded_file(name)
-        return (
-            AgentUse(name, name) if file is None else AgentUse(name, "python", {"target": f"{file}:{name}"})
-        )
-    if "options" in given:
-        return AgentUse(**given)
-    own = {key: given[key] for key in ("name", "type", "version", "folder", "price") if key in given}
-    if "type" not in own:
-        raise BadAgent("The definition of an agent needs a 'type'.")
-    options = {key: value for key, value in given.items() if key not in own}
-    return AgentUse(**{"name": own["type"], **own, "options": options})
+    """The agent that a param stands for: by its definition, by name, or the reference."""
+    if isinstance(given, Mapping):
+        return read_definition(given)
+    name = given or _REFERENCE
+    file = None if lookup.is_known("agents", name) else lookup.function_in_loaded_file(name)
+    return AgentUse(name, name) if file is None else AgentUse(name, "python", {"target": f"{file}:{name}"})
 
 
 class AgentBenchmark(Experiment):
