@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.command import Assay
 from tests.wording import Wording
 
 HEAVY = ("numpy", "sqlalchemy", "rich", "pydantic", "alembic", "psutil", "jinja2", "vl_convert", "yaml")
@@ -164,3 +165,23 @@ def test_listing_imports_no_plug_in(tmp_path: Path) -> None:
     )
 
     assert done.stderr == "[]\n"
+
+
+LOADED = """\
+import atexit, threading, time
+{code}
+"""
+ENDINGS = {
+    "a function for the end": "atexit.register(lambda: open('ended', 'w').close())",
+    "a thread at work": "threading.Thread(target=lambda: (time.sleep(0.3), open('ended', 'w').close())).start()",
+}
+
+
+@pytest.mark.real_starts
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_what_loaded_code_leaves_for_the_end_of_the_process_happens(tmp_path: Path, ending: str) -> None:
+    (tmp_path / "mine.py").write_text(LOADED.format(code=ENDINGS[ending]))
+    done = Assay(tmp_path)("list", "--load", "mine.py", "--json")
+    assert done.code == 0
+    assert json.loads(done.out)
+    assert (tmp_path / "ended").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from time import monotonic, sleep
@@ -13,6 +14,7 @@ from tests.command import AssayInline
 
 from assay.builtin.sandboxes.bubblewrap import Bubblewrap
 from assay.errors import PlanError
+from assay.execute import confined_run
 from assay.execute.confined_run import ConfinedRun, run_confined
 from assay.plugin import lookup
 from assay.plugin.sandbox import Ceilings, Program, chosen_sandbox, find_sandbox
@@ -111,6 +113,37 @@ def test_a_program_that_takes_too_much_is_ended_with_all_its_processes(
     # On a busy machine so few processes may get to run that their time is up before there are too many.
     allowed = {"processes", "seconds"} if ended_for == "processes" else {ended_for}
     assert done.ended_for in allowed or (ended_for == "processes" and "fork" in done.errors)
+
+
+@pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no policies")
+def test_whoever_watches_a_program_is_an_ordinary_thread_again(tmp_path: Path) -> None:
+    def priority() -> tuple[int, int]:
+        return os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)
+
+    before = priority()
+    seen: list[tuple[int, int]] = []
+    look = confined_run._Watch._look
+
+    def look_and_tell(watch: confined_run._Watch) -> str:
+        seen.append(priority())
+        return look(watch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(confined_run._Watch, "_look", look_and_tell)
+        assert run_in(tmp_path, ["/bin/sh", "-c", "sleep 0.1"]).is_ok
+
+    assert seen
+    assert all(policy == os.SCHED_FIFO | os.SCHED_RESET_ON_FORK for policy, _ in seen) == (
+        os.geteuid() == 0 and can_be_first()
+    )
+    assert priority() == before
+
+
+def can_be_first() -> bool:
+    """Whether the system lets this user have a real-time policy at all; containers may take that from root."""
+    code = "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -7,8 +7,8 @@ the same core (`spread`), and single interruptions (`worst`). The first two deci
 The thresholds come from 60 probes in each state of a 2-core virtual machine. Quiet, none was called noisy: the spread
 reached 0.95, as a core that changes its pace twofold gives a spread of 1 at the most, and `lost` stayed below 0.1. With
 twice as many busy programs as cores all 60 were called noisy, by `lost`, which was 0.4 to 0.7. With one busy program for each
-core 1 to 3 of 60 were: recent kernels give a program that has just begun a processor at once. Those the load average tells.
-Probes of 30, 40 and 60 ms agree in all of this; a run begins with the shortest.
+core 1 to 3 of 60 were (59 when this was first measured); the load average tells of those. Probes of 20, 30, 40 and 60 ms agree in all
+of this.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Noise:
         return self.lost > LOST_WHEN_NOISY or self.spread > SPREAD_WHEN_NOISY
 
 
-PROBE_SECONDS = 0.03
+PROBE_SECONDS = 0.02
 
 
 def probe(

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from assay.pipeline.lifecycle import ActiveRun
     from assay.store.store import Store
 
-_PROBE_SECONDS = 0.02
-"""A load sees noise in its own lag, and the first request waits for this."""
-
 
 @dataclass(frozen=True, slots=True)
 class FinishedLoad:
@@ -77,7 +74,7 @@ def run_load(
     A load that the user interrupts is stored with the results until then. The run is begun in the store when the first requests are under way. If that fails, they are stopped.
     """
     clock = SteadyClock()
-    here = environment(Path.cwd(), probe_seconds=_PROBE_SECONDS)
+    here = environment(Path.cwd())
     results: list[LoadResult] = []
     loads = [replace(prepared.load, concurrency=level) for level in levels] or [prepared.load]
     with (

@@ -103,27 +103,28 @@ def _format_few_recorded(counts: Mapping[str, int], planned: int) -> str:
 
 
 def _with_registered_agents(plan: Plan, settings: Settings, registry: Registry) -> Plan:
-    """Agents that params name are known before anything runs; registered ones are defined for workers, which have no store."""
+    """Agents that params name can be made, or the run is refused; registered ones are defined for workers, which have no store."""
     params = {name: find_trait(name, "agent_name_param") for name in {t.experiment for t in plan.trials}}
     if not any(params.values()):
         return plan
     from assay.plan.load import find_agent
 
     registered = registry.agents()
-    known: list[AgentUse] = []
+    in_files: list[AgentUse] = []
 
     def define_agent(trial: Trial) -> Trial:
         name = trial.params.get(params[trial.experiment] or "")
         if not isinstance(name, str) or trial.params.get("agent") is not None:
             return trial
         found = find_agent(name, settings, registered)
-        if found is None or name not in registered:
-            known.extend([found.use] if found else [])
-            return trial
-        return replace(trial, params={**trial.params, "agent": asdict(found.use)})
+        if found is not None and name in registered:
+            return replace(trial, params={**trial.params, "agent": asdict(found.use)})
+        if found is not None:
+            in_files.append(found.use)
+        return trial
 
     plan = replace(plan, trials=tuple(map(define_agent, plan.trials)))
-    _check_agents_and_scorers(known, None)
+    _check_agents_and_scorers(in_files, None)
     return plan
 
 

@@ -159,6 +159,7 @@ def _execute_plan(
         versions = AgentVersions(active, {index: len(cases) for index, cases in done_cases.items() if cases})
 
         def store_batches() -> None:
+            # A function of its own, so that the last batch is gone before the results are rated: it may hold a thousand executions.
             is_stopped = lambda: active.interrupt() or spending.is_over  # noqa: E731
             for batch in carry_out(assignment, sampler, is_stopped, ended, spending, deciding):
                 # Stored first, shown second: what a user has seen on the screen is never lost.

@@ -276,5 +276,5 @@ def _hash_case(case: str) -> int:
 
 @lru_cache(maxsize=16)
 def _number_cases(joined: str) -> NDArray[np.int64]:
-    """The numbers of all cases of a benchmark, whose names are one text: kept apart, they would take ten times as much."""
+    """The numbers of the cases of a benchmark. Their names come as one text, which is small to keep; no name holds a NUL."""
     return np.array([_hash_case(case) for case in joined.split("\0")], dtype=np.int64)

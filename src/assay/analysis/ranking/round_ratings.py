@@ -2,7 +2,7 @@
 
 A round is one pass over all cases in one process. What the machine did in that minute moves all cases of the round alike
 and must not be mistaken for the agent's own speed, so ratings that depend on the machine have an error over rounds as well.
-`ratings.rate` stores the deviations in `Ratings.by_round`; `comparison/pairing.py` uses them to compare agents.
+`ratings.rate` stores the deviations in `Ratings.by_round`; `comparison/weighted_ratings.py` weighs them together.
 """
 
 from __future__ import annotations
