@@ -19,7 +19,7 @@ WEIGHTS = {"accuracy": 0.30, "speed": 0.20, "efficiency": 0.20, "cost": 0.15, "r
 def upgrade() -> None:
     _list_benchmarks(_benchmarks())
     _list_trials(_ratings())
-    for statement in standing_statements(revision, op.get_bind().dialect.name):
+    for statement in standing_statements(op.get_bind().dialect.name):
         op.execute(statement)
 
 

@@ -118,9 +118,9 @@ def _keep_totals() -> None:
         sa.Column("last_error", sa.Text),
     )
     dialect = op.get_bind().dialect.name
-    op.execute("DROP VIEW benchmark_executions")
+    op.execute("DROP VIEW IF EXISTS benchmark_executions")
     for name in ("live_trial_totals", "benchmark_executions"):
-        op.execute(view_statement(revision, dialect, name))
+        op.execute(view_statement(name, dialect))
     op.execute(
         "INSERT INTO trial_totals SELECT live.* FROM live_trial_totals AS live JOIN trials ON trials.id = live.trial_id "
         "JOIN runs ON runs.id = trials.run_id WHERE runs.state <> 'running'"
