@@ -69,9 +69,9 @@ def settle_alert(connection: sa.Connection, alert: Alert) -> None:
 
 
 def read_alerts(
-    connection: sa.Connection, before: int | None, limit: int, state: AlertState | None = None
+    connection: sa.Connection, before: int | None = None, limit: int = 100, state: AlertState | None = None
 ) -> list[Alert]:
-    """The newest first; only those with a smaller id than `before`."""
+    """Return the newest first; with `before`, only those with a smaller id."""
     query = sa.select(*_FIELDS).where(alerts.c.workspace_id == workspace_of(connection))
     if before is not None:
         query = query.where(alerts.c.id < before)

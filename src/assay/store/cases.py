@@ -33,7 +33,10 @@ Judgement = tuple[int, Mapping[str, float], Mapping[str, object] | None]
 
 
 def read_done(connection: sa.Connection, run_id: str) -> dict[int, Done]:
-    """What is stored of each trial of a suite, by its index in the plan: a run that is resumed leaves it out."""
+    """Trial index to what is stored of it, for trials that put an agent through cases, which end in any order.
+
+    A run that is resumed leaves it out.
+    """
     of_suite = sa.or_(trials.c.suite != "", trials.c.agent_use.is_not(None))
     query = sa.select(trials.c.position, trials.c.id).where(trials.c.run_id == run_id, of_suite)
     column = executions.c
@@ -47,7 +50,7 @@ def read_done(connection: sa.Connection, run_id: str) -> dict[int, Done]:
 
 
 def read_case_table(connection: sa.Connection, trial_id: int, further: Iterable[str] = ()) -> CaseTable:
-    """The measured executions of a trial with all metrics that ratings need, its scores, and `further` metrics."""
+    """The measured executions of a trial as they were stored, with its scores, all metrics that ratings need, and `further` ones."""
     column = executions.c
     query = (
         sa.select(column.seq, column.case_id, column.repetition, column.status, column.process)
@@ -74,7 +77,10 @@ def _is_score(metric: str) -> bool:
 
 
 def read_judging(connection: sa.Connection, trial_id: int) -> Judging | None:
-    """What judges used, summed over the executions of every phase; None for a figure that one judged execution lacks."""
+    """What judges used, summed over the executions of every phase; None if no judge was asked.
+
+    A figure that one judged execution lacks is None.
+    """
     column = measurements.c
     query = (
         sa.select(column.metric, sa.func.count(), sa.func.sum(column.value))

@@ -156,8 +156,8 @@ def _read_names(connection: sa.Connection, agent: str, column: sa.ColumnElement[
     return list(connection.scalars(query.group_by(column).order_by(newest)))
 
 
-def count_agents(connection: sa.Connection, suite: str | None) -> int:
-    """Agents with trials of a suite, or of any."""
+def count_agents(connection: sa.Connection, suite: str | None = None) -> int:
+    """Count the agents with trials of a suite, or of any suite."""
     chosen = trials.c.suite != "" if suite is None else trials.c.suite == suite
     has_trials = sa.exists().where(trials.c.agent_id == agents.c.id, chosen)
     counted = sa.select(sa.func.count(agents.c.name.distinct())).where(_is_own(connection), has_trials)
@@ -179,7 +179,7 @@ _MOST_FIGURES = 10_000
 
 
 def read_past_figures(connection: sa.Connection, trial: Trial) -> PastFigures | None:
-    """The figures of the latest trial of the same agent and benchmark; one with the same params is preferred."""
+    """The figures of the latest trial of the same agent and benchmark, if any; one with the same params is preferred."""
     query = (
         sa.select(trials.c.id, trials.c.run_id, trials.c.params)
         .join(runs, runs.c.id == trials.c.run_id)

@@ -73,9 +73,9 @@ def write_labels(connection: sa.Connection, given: Iterable[Label]) -> list[Labe
 
 
 def read_labels(
-    connection: sa.Connection, chosen: LabelFilter, before: int | None, limit: int
+    connection: sa.Connection, chosen: LabelFilter, before: int | None = None, limit: int = 100
 ) -> list[Label]:
-    """The newest first; only those with a smaller id than `before`."""
+    """Return the newest first; with `before`, only those with a smaller id."""
     columns = [column.label(name) for name, column in _COLUMNS.items()]
     query = (
         sa.select(*columns)

@@ -49,6 +49,7 @@ def _group_trials(*keys: sa.Column[Any]) -> sa.Subquery:
 
 
 def read_agent_overviews(connection: sa.Connection) -> list[AgentOverview]:
+    """Return every agent with results, by name."""
     groups = _group_trials(trials.c.agent_id, trials.c.suite)
     query = (
         sa.select(
@@ -68,6 +69,7 @@ def read_agent_overviews(connection: sa.Connection) -> list[AgentOverview]:
 
 
 def read_suite_overviews(connection: sa.Connection) -> list[SuiteOverview]:
+    """Return every suite with results, by name."""
     within = workspace_of(connection)
     of_agents, of_runs = (
         _group_trials(trials.c.suite, trials.c.agent_id),
@@ -94,7 +96,11 @@ def read_suite_overviews(connection: sa.Connection) -> list[SuiteOverview]:
 
 
 def read_newest_trials(
-    connection: sa.Connection, agent: str | None, suite: str | None, benchmark: str | None = None
+    connection: sa.Connection,
+    *,
+    agent: str | None = None,
+    suite: str | None = None,
+    benchmark: str | None = None,
 ) -> list[TrialSummary]:
     """The newest trial of an agent, or of each agent, on each benchmark, whether or not it has a result."""
     query = rank_by_age().where(is_own(connection), trials.c.suite != "", trials.c.started.is_not(None))
@@ -113,7 +119,7 @@ def read_newest_trials(
 
 
 def count_statuses(connection: sa.Connection, run_id: str) -> dict[int, Mapping[str, int]]:
-    """Trial id to its measured executions by status."""
+    """Count the measured executions of each trial of a run by status."""
     query = (
         sa.select(executions.c.trial_id, executions.c.status, sa.func.count())
         .join(trials, trials.c.id == executions.c.trial_id)
@@ -145,9 +151,9 @@ def find_trial_run(connection: sa.Connection, trial_id: int) -> str | None:
 
 
 def find_profiled_runs(
-    connection: sa.Connection, tag: str, agent: str | None, limit: int, before: str | None = None
+    connection: sa.Connection, tag: str, agent: str | None = None, limit: int = 20, before: str | None = None
 ) -> list[str]:
-    """The newest runs with this tag, and with a trial of this agent if one is given."""
+    """The ids of the newest runs with this tag, and with a trial of this agent if one is given."""
     query = sa.select(runs.c.id).join(tags, tags.c.run_id == runs.c.id)
     query = query.where(is_own(connection), tags.c.tag == tag, *is_older(connection, before))
     if agent is not None:

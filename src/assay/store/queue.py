@@ -42,6 +42,7 @@ def add(connection: sa.Connection, queued: QueuedRun) -> None:
 
 
 def read(connection: sa.Connection, run_id: str) -> QueuedRun | None:
+    """Return a run of the queue; None if the run was not requested over the API."""
     query = _queued.where(_is_own(connection), queued_runs.c.id == run_id)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else from_plain(QueuedRun, dict(row))
@@ -53,7 +54,7 @@ def read_open(connection: sa.Connection) -> list[QueuedRun]:
 
 
 def read_all_open(connection: sa.Connection) -> list[QueuedRun]:
-    """Return the open runs of all workspaces."""
+    """Return the open runs of all workspaces, because a server runs all of them."""
     return _read_open(connection, sa.true())
 
 
@@ -137,9 +138,9 @@ def _release(connection: sa.Connection, run_ids: Collection[str]) -> None:
 
 
 def settle(
-    connection: sa.Connection, run_id: str, state: QueueState, error: str, owner: Owner | None = None
+    connection: sa.Connection, run_id: str, state: QueueState, error: str = "", owner: Owner | None = None
 ) -> None:
-    """The run has come to its end; says an owner, only if it has claimed the run."""
+    """Store the final state of a queued run. With an owner, only if that owner has claimed the run."""
     chosen = queued_runs.c.id == run_id, queued_runs.c.state.in_(_CLAIMED)
     if owner is None or _lock_claims(connection, [run_id], owner):
         values = {"state": state.value, "error": error, "owner": None}

@@ -106,6 +106,7 @@ def read_counts(connection: sa.Connection, trial_id: int) -> dict[str, int]:
 def read_series(connection: sa.Connection, trial_id: int) -> dict[str, Series]:
     # Two plain scans put together here: a join is at the mercy of PostgreSQL's planner, which does not know yet how many rows
     # a run that has just ended has, and may try every pair of them.
+    """Return each metric of the ok measured executions as columns, in the order in which they were stored."""
     kept = OkMeasured(connection, trial_id)
     series = {metric: kept.series(connection, metric) for metric in read_metrics(connection, trial_id)}
     return {metric: columns for metric, columns in series.items() if columns.values}
@@ -175,7 +176,8 @@ def columns(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequen
     return (tuple(zip(*chunk, strict=True)) for chunk in fetch_rows(connection, query))
 
 
-def read_failures(connection: sa.Connection, trial_id: int, limit: int) -> tuple[Execution, ...]:
+def read_failures(connection: sa.Connection, trial_id: int, limit: int = 50) -> tuple[Execution, ...]:
+    """Return the first executions of a trial that were not ok, of any phase."""
     query = _executions(trial_id).where(executions.c.status != Status.OK.value).limit(limit)
     return _with_measurements(connection, trial_id, connection.execute(query).all())
 

@@ -112,6 +112,7 @@ def read_outdated(connection: sa.Connection) -> list[tuple[str, int]]:
 
 
 def read_references(connection: sa.Connection, suite: str) -> list[Reference]:
+    """Return the references of every rated definition of the suite."""
     own = _TABLE.workspace_id == workspace_of(connection)
     query = sa.select(rating_references).where(own, _TABLE.suite == suite)
     ordered = query.order_by(_TABLE.benchmark, _TABLE.simulated, _TABLE.quantity)
@@ -132,7 +133,7 @@ def read_trial_references(connection: sa.Connection, trial_id: int) -> dict[str,
 
 
 def write_references(connection: sa.Connection, references: Iterable[Reference]) -> None:
-    """A chosen reference replaces any other, a first one only a partial one: two runs may end at the same moment."""
+    """Store references: a chosen one replaces any other, a first one only a partial one, since two runs may end at the same moment."""
     for reference in references:
         row = {
             "workspace_id": workspace_of(connection),

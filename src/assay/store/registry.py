@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -100,6 +100,7 @@ def register_agents(connection: sa.Connection, uses: Iterable[AgentUse]) -> None
 
 
 def read_registered_agents(connection: sa.Connection) -> dict[str, AgentUse]:
+    """Return the registered agents by name."""
     registered = agents.c.workspace_id == workspace_of(connection), agents.c.definition.is_not(None)
     query = sa.select(agents.c.definition).where(*registered).order_by(agents.c.name)
     found = [from_plain(AgentUse, definition) for definition in connection.scalars(query)]
@@ -157,9 +158,9 @@ def _list_benchmarks(connection: sa.Connection, suite_id: int, suite: Suite) -> 
         connection.execute(benchmarks.insert(), listed)
 
 
-def register_suite(connection: sa.Connection, suite: Suite, now: datetime) -> None:
+def register_suite(connection: sa.Connection, suite: Suite, now: datetime | None = None) -> None:
     """Make this definition the registered one of its name; the one before stays only while a run refers to it."""
-    kept = keep_suite(connection, suite, now)
+    kept = keep_suite(connection, suite, now or datetime.now(UTC))
     named = sa.and_(_is_own(connection), suites.c.name == suite.name)
     connection.execute(suites.update().where(named).values(registered=suites.c.id == kept))
     delete_unused_suites(connection, named)
@@ -180,6 +181,7 @@ def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
 
 
 def read_registered_suites(connection: sa.Connection) -> list[SuiteRef]:
+    """Return the registered suites by name."""
     column = suites.c
     query = sa.select(column.name, column.version, column.category, column.hash)
     registered = query.where(_is_own(connection), column.registered).order_by(column.name)
@@ -187,6 +189,7 @@ def read_registered_suites(connection: sa.Connection) -> list[SuiteRef]:
 
 
 def read_registered_suite(connection: sa.Connection, name: str) -> Suite:
+    """Return the registered suite of this name with its benchmarks and cases."""
     query = sa.select(suites.c.definition).where(
         _is_own(connection), suites.c.registered, suites.c.name == name
     )
@@ -198,7 +201,7 @@ def read_registered_suite(connection: sa.Connection, name: str) -> Suite:
 
 
 def latest_suite(connection: sa.Connection, name: str) -> Suite | None:
-    """The definition that the latest run of the suite was made with."""
+    """Return the suite as its latest run used it, with its benchmarks and cases; None if it never ran."""
     query = sa.select(suites.c.definition).join(runs).where(_is_own(connection), suites.c.name == name)
     definition = connection.scalar(query.order_by(*newest_first).limit(1))
     return definition and from_plain(Suite, definition)

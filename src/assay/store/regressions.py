@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -50,8 +50,8 @@ def read_regressions(
 def read_regression_page(
     connection: sa.Connection,
     chosen: RegressionFilter,
-    skip: int,
-    limit: int,
+    skip: int = 0,
+    limit: int = 100,
     *,
     by_severity: bool = False,
 ) -> list[Regression]:
@@ -105,8 +105,8 @@ def mark(
     agent: str,
     ref: str,
     state: RegressionState,
-    note: str | None,
-    when: datetime,
+    note: str | None = None,
+    now: datetime | None = None,
     author: str = "",
 ) -> Regression:
     """Set the state of a regression, by its id or the start of it; an empty note clears the old one, None keeps it."""
@@ -116,13 +116,14 @@ def mark(
         raise LookupFailed(f"'{ref}' matches {', '.join(chosen)}. Give more of the id.")
     if not chosen:
         raise LookupFailed(no_such(ref, f"regressions of '{agent}'", known))
-    values = {"state": state.value, "changed": when, "is_marked": True}
+    now = now or datetime.now(UTC)
+    values = {"state": state.value, "changed": now, "is_marked": True}
     if note is not None:
         values["note"] = note
     marking = regressions.update().where(_is_own(connection), regressions.c.id == chosen[0])
     connection.execute(marking.values(values))
     marked = next(found for found in read_regressions(connection, agent) if found.id == chosen[0])
-    row = {"workspace_id": workspace_of(connection), "regression": marked.id, "at": when, "author": author}
+    row = {"workspace_id": workspace_of(connection), "regression": marked.id, "at": now, "author": author}
     connection.execute(regression_changes.insert(), {**row, "state": state.value, "note": marked.note})
     return marked
 

@@ -68,13 +68,15 @@ class TrialSummary:
 
 def read_runs(
     connection: sa.Connection,
-    limit: int | None,
-    tag: str | None,
-    name: str | None,
+    *,
+    limit: int | None = 20,
+    tag: str | None = None,
+    name: str | None = None,
     before: str | None = None,
     state: str | None = None,
     agent: str | None = None,
 ) -> list[RunSummary]:
+    """Return runs, the newest first; with `before`, only runs that started before the run with this id."""
     query = _summaries().where(is_own(connection), *is_older(connection, before)).limit(limit)
     if tag is not None:
         query = query.where(runs.c.id.in_(sa.select(tags.c.run_id).where(tags.c.tag == tag)))
@@ -187,9 +189,13 @@ def _read_causes(connection: sa.Connection, trial_ids: Sequence[int]) -> list[tu
 
 
 def find_runs_of(
-    connection: sa.Connection, experiment: str, agent: str | None, limit: int, before: str | None = None
+    connection: sa.Connection,
+    experiment: str,
+    agent: str | None = None,
+    limit: int = 20,
+    before: str | None = None,
 ) -> list[str]:
-    """The newest runs with a trial of this experiment, and of this agent if one is given."""
+    """The ids of the newest runs with a trial of this experiment, and of this agent if one is given."""
     query = sa.select(runs.c.id).join(trials, trials.c.run_id == runs.c.id)
     query = query.where(is_own(connection), trials.c.experiment == experiment, *is_older(connection, before))
     if agent is not None:
@@ -199,9 +205,9 @@ def find_runs_of(
 
 
 def read_latest_trials(
-    connection: sa.Connection, suite: str | None, since: datetime | None
+    connection: sa.Connection, *, suite: str | None = None, since: datetime | None = None
 ) -> list[TrialSummary]:
-    """The latest trial with a result of each agent on each benchmark."""
+    """The latest trial with a result of each agent on each benchmark; `since` is of the start of its run."""
     # With a limit rather than EXISTS, which PostgreSQL may turn into a scan of every execution that there is.
     column = executions.c
     ok = sa.select(column.seq).where(column.trial_id == trials.c.id).where(*IS_OK_MEASURED).limit(1)

@@ -35,7 +35,7 @@ def is_own_baseline(connection: sa.Connection) -> sa.ColumnElement[bool]:
 
 
 def read_baselines(connection: sa.Connection) -> dict[str, str]:
-    """Name to run id."""
+    """Return the run ids of the baselines by name."""
     query = sa.select(baselines.c.name, baselines.c.run_id).where(is_own_baseline(connection))
     return {row.name: row.run_id for row in connection.execute(query.order_by(baselines.c.name))}
 

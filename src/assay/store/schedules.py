@@ -23,6 +23,7 @@ _RUN = [scheduled_runs.c[name] for name in ScheduledRun.__dataclass_fields__]
 
 
 def read_schedules(connection: sa.Connection) -> dict[str, SuiteSchedule]:
+    """Return the schedules that a server has seen, by suite."""
     query = sa.select(*_SCHEDULE).where(schedules.c.workspace_id == workspace_of(connection))
     return {
         row["suite"]: from_plain(SuiteSchedule, dict(row)) for row in connection.execute(query).mappings()

@@ -37,6 +37,7 @@ class CoverageCell:
 
 
 def search(connection: sa.Connection, text: str, limit: int) -> SearchResult:
+    """Find agents, suites, runs and cases whose names contain the text, at most `limit` of each."""
     arguments = connection, text, limit
     return SearchResult(
         find_agents(*arguments), find_suites(*arguments), find_runs(*arguments), find_cases(*arguments)

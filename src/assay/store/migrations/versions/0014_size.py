@@ -18,4 +18,4 @@ def upgrade() -> None:
         return
     for table in ("executions", "measurements"):
         op.drop_constraint(f"fk_{table}_trial_id", table)
-    op.get_bind().exec_driver_sql(row_trigger_statement(revision))
+    op.get_bind().exec_driver_sql(row_trigger_statement())
