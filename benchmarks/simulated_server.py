@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from urllib.parse import urlsplit
 
-from assay.load.engine import carry_out, order_for
+from assay.load.engine import generate_load, order_for
 from assay.load.request import LoadPrompt, requests_for, target_of
 from assay.model.load import Arrivals, Load
 
@@ -66,7 +66,7 @@ def punctuality(url: str, *, ttft: float, itl: float, rate: float, seconds: floa
     target = target_of(f"{url}/v1", "sim-llm", streams=True)
     requests = requests_for(target, [LoadPrompt("Say something.")], None)
     load = Load(Arrivals.CONSTANT, stages=((total, rate, rate),), seconds=total)
-    tally = carry_out(load, order_for(target, requests), lambda progress, so_far: None)
+    tally = generate_load(load, order_for(target, requests), lambda progress, so_far: None)
     seen = tally.between(_WARM_UP, total).times
     first, gaps = seen["ttft_from_send"], seen["itl"]
     return Punctuality(
