@@ -186,13 +186,13 @@ def _start_workers_early(options: LoadOptions) -> Iterator[PreparedLoad | None]:
     """
     from assay.load.build import build_prepared_load
     from assay.load.engine import workers_of
-    from assay.load.warm_workers import start_ahead
+    from assay.load.warm_workers import start_workers_ahead
 
     if not options.target.startswith(("http://", "https://")) or options.dataset is not None:
         yield None
         return
     prepared = build_prepared_load(options)
-    with start_ahead(0 if options.executor or options.generators else workers_of(prepared.load)):
+    with start_workers_ahead(0 if options.executor or options.generators else workers_of(prepared.load)):
         yield prepared
 
 

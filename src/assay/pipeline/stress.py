@@ -1,6 +1,6 @@
 """A stress test: measure the agent at a base rate, then run each scenario and store its finding.
 
-`measure_baseline` finds the rate that the agent handles comfortably, and its latency, errors and score at that rate; they
+`measure_base_rate` finds the rate that the agent handles comfortably, and its latency, errors and score at that rate; they
 give the load and the objective of the scenarios. `run_scenarios` runs the scenarios one after the other. Each is a trial
 with one execution, whose output has the finding of the scenario and the setting, so that a report and a resumption need
 nothing but the store. Between scenarios the agent gets time to recover (`pipeline.recovery`).
@@ -20,7 +20,7 @@ from assay.execute.environment import environment
 from assay.execute.signals import interruptible
 from assay.load.build import LoadOptions
 from assay.load.failures import failures_in
-from assay.load.stress.baseline import (
+from assay.load.stress.base_rate import (
     ENOUGH,
     comfortable,
     derive_objective,
@@ -159,7 +159,7 @@ def run_stress(
     subject = subject_of(options.load, settings, store)
     sizes = sizes or options.sizes
     with interruptible() as interrupt:
-        start = measure_baseline(options, subject, sizes, interrupt, observer)
+        start = measure_base_rate(options, subject, sizes, interrupt, observer)
         plan = plan_stress(options, chosen, subject.use)
         with open_run(plan, store, interrupt, environment(Path.cwd())) as active:
             findings = run_scenarios(active, dict(enumerate(chosen)), start, observer, sizes.settle)
@@ -257,7 +257,7 @@ class Start:
         return f"{subject.options.dataset}, pass mark {' or '.join(map(significant, marks))}"
 
 
-def measure_baseline(
+def measure_base_rate(
     options: StressOptions,
     subject: StressSubject,
     sizes: Sizes,

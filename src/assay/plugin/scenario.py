@@ -188,6 +188,6 @@ class Scenario(Protocol):
 
     def not_for(self, bench: Bench) -> str:
         """Why it does not apply to this agent; "" where it does."""
-        ...
+        return ""
 
     def run(self, bench: Bench) -> ScenarioFinding: ...

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from assay.model.load import Arrivals, Distribution, Load
 from assay.model.stress import Sample, ScenarioFinding, ScenarioJudgement, Stretch
-from assay.plugin import Bench, HandledLoad, build_finding, compute_delivered_rate
+from assay.plugin import Bench, HandledLoad, Scenario, build_finding, compute_delivered_rate
 from assay.plugin.scenario_baseline import NOISE
 from assay.stats.line import FittedLine, fit_line
 from assay.stats.verdicts import wilson
@@ -30,7 +30,7 @@ _MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class SustainedLoad:
+class SustainedLoad(Scenario):
     """The comfortable rate for long: does anything creep?"""
 
     name: ClassVar[str] = "sustained_load"
@@ -40,9 +40,6 @@ class SustainedLoad:
     @classmethod
     def quick(cls) -> SustainedLoad:
         return cls(seconds=10.0)
-
-    def not_for(self, bench: Bench) -> str:
-        return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
         # No recovery is watched: nothing was pressed. What counts is whether the end is like the beginning.
