@@ -17,8 +17,7 @@ from assay.builtin.findings.algorithm_summary import (
 )
 from assay.model import Doubt, TrialReport
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, Table, Tile
-from assay.plugin import Finding
-from assay.report.documents.result import plain
+from assay.plugin import Finding, to_json_data
 from assay.report.figures import NOTHING
 from assay.units import and_list, count, format_count, percent, seconds, significant, size
 
@@ -121,7 +120,7 @@ class AlgorithmResults(Finding):
         return {name: params[name] for name in ("algorithm", "backend", "task") if name in params}
 
     def document(self) -> Mapping[str, Any]:
-        return {"algorithms": [plain(contest_document(contest)) for contest in self.contests]}
+        return {"algorithms": [to_json_data(contest_document(contest)) for contest in self.contests]}
 
     def sections(self, *, with_charts: bool) -> Sequence[PageSection]:
         return [

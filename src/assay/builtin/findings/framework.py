@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 from assay.analysis.comparison.compare import compare_trials
 from assay.model import Comparison, Execution, Phase, Status, TrialReport
 from assay.model.page import Cell, PageSection, Table, Tile
-from assay.plugin import Finding
-from assay.report.documents.result import plain
+from assay.plugin import Finding, to_json_data
 from assay.report.figures import NOTHING
 from assay.units import and_list, count, seconds, size
 
@@ -129,7 +128,7 @@ class FrameworkResults(Finding):
             for other, found in self.comparisons()
         ]  # fmt: skip
         results = [framework.document() for framework in self.frameworks]
-        return {"frameworks": plain({"results": results, "comparisons": compared})}
+        return {"frameworks": to_json_data({"results": results, "comparisons": compared})}
 
     def sections(self, *, with_charts: bool) -> Sequence[PageSection]:
         left_out = [f for f in self.frameworks if not f.is_measured]

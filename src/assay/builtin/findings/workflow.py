@@ -15,8 +15,7 @@ from assay.builtin.findings.workflow_summary import (
 )
 from assay.model import Comparison, Doubt, Status, TrialReport
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, Table, Tile
-from assay.plugin import Finding
-from assay.report.documents.result import plain
+from assay.plugin import Finding, to_json_data
 from assay.report.figures import NOTHING, ratio_text, with_interval
 from assay.units import format_count, percent, significant, size, usd
 
@@ -63,8 +62,8 @@ class WorkflowResults(Finding):
     def document(self) -> Mapping[str, Any]:
         return {
             "workflow": {
-                "models": {model.label: plain(model.document()) for model in self.models},
-                "comparison": plain(find_best(self.models)),
+                "models": {model.label: to_json_data(model.document()) for model in self.models},
+                "comparison": to_json_data(find_best(self.models)),
             }
         }
 

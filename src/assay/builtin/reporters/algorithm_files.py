@@ -8,8 +8,7 @@ from pathlib import Path
 from assay.builtin.findings.algorithm import AlgorithmResults, contest_document
 from assay.errors import ReportError
 from assay.model import Report
-from assay.plugin import write_private
-from assay.report.documents.result import plain, strict_json
+from assay.plugin import format_strict_json, to_json_data, write_private
 from assay.report.pages.page import section_markdown
 
 
@@ -39,6 +38,6 @@ class AlgorithmFiles:
         }
         sections = [section_markdown(section) for section in found.sections(with_charts=False)]
         data, page = folder / "algorithm_comparison.json", folder / "algorithm_comparison.md"
-        write_private(data, strict_json(plain(document), indent=2) + "\n")
+        write_private(data, format_strict_json(to_json_data(document), indent=2) + "\n")
         write_private(page, "# Algorithm comparison\n\n" + "\n\n".join(sections) + "\n")
         return [data, page]

@@ -17,9 +17,7 @@ from assay.builtin.reporters.serving_pages import comparison_page, run_page
 from assay.builtin.reporters.serving_sides import Pair, PairedExecutions, Side, pairs, rounds
 from assay.errors import ReportError
 from assay.model import Execution, Report
-from assay.plugin import make_folder, write_private
-from assay.report.documents.file_names import safe_name
-from assay.report.documents.result import plain, strict_json
+from assay.plugin import format_strict_json, make_folder, safe_name, to_json_data, write_private
 
 _SHORT = {
     "num_gpu": "gpu",
@@ -61,7 +59,7 @@ class _Files:
             for side, execution in pair.of(self.pair)
         }
         return [
-            self._file("data/metrics.json", strict_json(plain(document), indent=2) + "\n"),
+            self._file("data/metrics.json", format_strict_json(to_json_data(document), indent=2) + "\n"),
             self._file("reports/comparison_report.md", comparison_page(self.report, self.pair, pairs)),
             *(self._file(name, page) for name, page in pages.items()),
         ]

@@ -16,9 +16,14 @@ from assay.builtin.findings.team_text import team_document
 from assay.errors import ReportError
 from assay.model import Report, Verdict
 from assay.model.team import Round, Stint, TeamFinding, Teammate
-from assay.plugin import make_folder, write_private
-from assay.report.documents.file_names import distinct_names, safe_name
-from assay.report.documents.result import plain, strict_json
+from assay.plugin import (
+    distinct_names,
+    format_strict_json,
+    make_folder,
+    safe_name,
+    to_json_data,
+    write_private,
+)
 from assay.report.pages.markdown_escape import table, text
 from assay.report.pages.page import section_markdown
 from assay.units import seconds, significant
@@ -84,8 +89,8 @@ def _agent(team: TeamFinding, team_round: Round, agent: Teammate) -> dict[str, A
             "label": name,
             "model": agent.model or options.get("model"),
             "base_url": options.get("base_url"),
-            "options": plain(options.get("params", {})),
-            "prompt": plain(prompts[0] if len(prompts) == 1 else prompts),
+            "options": to_json_data(options.get("params", {})),
+            "prompt": to_json_data(prompts[0] if len(prompts) == 1 else prompts),
             "cases": [stint.case for stint in work],
         },
         "execution_time_s": _find_end(work),
@@ -99,7 +104,7 @@ def _agent(team: TeamFinding, team_round: Round, agent: Teammate) -> dict[str, A
             "ttft_ms": _ttft_ms(work),
             "sequential_throughput_tokens_per_sec": _throughput(_select_stints(team_round.sequential, name)),
             "sequential_ttft_ms": _ttft_ms(_select_stints(team_round.sequential, name)),
-            "answers": plain(team_round.answers.get(name, {})),
+            "answers": to_json_data(team_round.answers.get(name, {})),
         },
     }
 
@@ -191,7 +196,7 @@ def _summary(team: TeamFinding) -> dict[str, Any]:
                 "note": _SEED,
             },
         },
-        "findings": plain(team_document(team)),
+        "findings": to_json_data(team_document(team)),
     }
 
 
@@ -235,7 +240,7 @@ def _format_measure(value: float | None, unit: str) -> str:
 
 
 def _json(path: Path, document: Any) -> Path:
-    return _text(path, strict_json(plain(document), indent=2) + "\n")
+    return _text(path, format_strict_json(to_json_data(document), indent=2) + "\n")
 
 
 def _text(path: Path, content: str) -> Path:

@@ -17,10 +17,9 @@ from assay.builtin.findings.workflow_charts import build_charts
 from assay.builtin.findings.workflow_summary import ModelSummary
 from assay.errors import ReportError
 from assay.model import Execution, Report, Status
-from assay.plugin import write_private
+from assay.plugin import format_strict_json, to_json_data, write_private
 from assay.report.charts.renderer import Drawing, draw
 from assay.report.charts.vega import apply_theme
-from assay.report.documents.result import plain, strict_json
 
 
 class WorkflowFiles:
@@ -48,7 +47,7 @@ class WorkflowFiles:
         }
         files = [folder / f"{kind}_{name}.json" for kind in documents]
         for path, document in zip(files, documents.values(), strict=True):
-            write_private(path, strict_json(plain(document), indent=2) + "\n")
+            write_private(path, format_strict_json(to_json_data(document), indent=2) + "\n")
         table = folder / f"data_{name}.csv"
         write_private(table, _table(models))
         return [*files, table, *plots]
