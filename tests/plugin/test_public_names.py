@@ -23,6 +23,8 @@ from assay.plugin import (
     Reporter,
     Scorer,
     ScorerHooks,
+    charts,
+    figures,
 )
 
 PUBLIC = vars(assay.plugin)["__all__"]
@@ -34,8 +36,8 @@ CONTRACTS = {
     "experiment": (Experiment, ExperimentHooks, MeasuredFunction),
     "reporter": (Reporter,),
 }
-OURS_ALONE = {"lookup", "SESSION", "find_function", "VARIABLE", "NOISE"}
-"""How our own agent, executor and scenario work inside: functions of `assay.evaluate`, the operator's choice of a sandbox, a threshold."""
+PUBLIC_MODULES = (charts, figures)
+"""They are imported from as modules: alone, names such as `dot` would say little."""
 CONTRACTS["member"] = (
     *(contract for kind in CONTRACTS.values() for contract in kind),
     Instrument,
@@ -67,7 +69,7 @@ def test_our_plug_ins_use_only_names_that_anybody_may_import() -> None:
     }
 
     assert "Judged" in used
-    assert used - set(PUBLIC) == OURS_ALONE
+    assert used - set(PUBLIC) - {name for module in PUBLIC_MODULES for name in vars(module)} == set()
 
 
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:

@@ -19,6 +19,7 @@ from tests.suites.project import numbers, suite
 from tests.wording import Wording
 
 from assay.analysis.load.stress import scenario_of, score_of, stress_finding
+from assay.builtin.findings import stress_charts as charts
 from assay.builtin.scenarios.concurrent_requests import ConcurrentRequests
 from assay.builtin.scenarios.failure_recovery import FailureRecovery
 from assay.builtin.scenarios.high_load import HighLoad
@@ -40,7 +41,6 @@ from assay.model.stress import Correctness, ScenarioFinding, Scored, Stretch, st
 from assay.pipeline.stress import Sizes, StressObserver, StressOptions, run_stress
 from assay.plugin.json_data import to_json_data
 from assay.plugin.scenario_outcome import compute_correctness, judge_quality
-from assay.report.charts import stress as charts
 from assay.report.stress import columns, rows, setting_text, stress_document
 from assay.spec.settings import find_settings
 from assay.stats.resilience import right_among, worth

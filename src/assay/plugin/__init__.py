@@ -61,7 +61,11 @@ if TYPE_CHECKING:  # `as` tells a type checker that the name is public
     from assay.plugin.judge_usage import add_judge_usage as add_judge_usage
     from assay.plugin.judge_usage import compute_judge_usage as compute_judge_usage
     from assay.plugin.lookup import find as find
+    from assay.plugin.lookup import find_file_of_function as find_file_of_function
+    from assay.plugin.lookup import importing as importing
+    from assay.plugin.lookup import is_known as is_known
     from assay.plugin.lookup import known as known
+    from assay.plugin.lookup import load_file as load_file
     from assay.plugin.lookup import register as register
     from assay.plugin.lookup import register_experiment as register_experiment
     from assay.plugin.node_queues import NodeQueues as NodeQueues
@@ -73,7 +77,9 @@ if TYPE_CHECKING:  # `as` tells a type checker that the name is public
     from assay.plugin.prices import Price as Price
     from assay.plugin.private_files import make_folder as make_folder
     from assay.plugin.private_files import write_private as write_private
+    from assay.plugin.process_memory import peak_memory as peak_memory
     from assay.plugin.reporter import Reporter as Reporter
+    from assay.plugin.sandbox import SANDBOX_VARIABLE as SANDBOX_VARIABLE
     from assay.plugin.sandbox import UNCONFINED as UNCONFINED
     from assay.plugin.sandbox import Ceilings as Ceilings
     from assay.plugin.sandbox import Program as Program
@@ -83,6 +89,7 @@ if TYPE_CHECKING:  # `as` tells a type checker that the name is public
     from assay.plugin.scenario import Bench as Bench
     from assay.plugin.scenario import Scenario as Scenario
     from assay.plugin.scenario import ScenarioSubject as ScenarioSubject
+    from assay.plugin.scenario_baseline import NOISE_SECONDS as NOISE_SECONDS
     from assay.plugin.scenario_baseline import calm_load as calm_load
     from assay.plugin.scenario_baseline import find_recovery_time as find_recovery_time
     from assay.plugin.scenario_outcome import HandledLoad as HandledLoad
@@ -112,9 +119,13 @@ if TYPE_CHECKING:  # `as` tells a type checker that the name is public
     from assay.plugin.scorers import compute_weighted_score as compute_weighted_score
     from assay.plugin.scorers import example_of as example_of
     from assay.plugin.scorers import make_scorer as make_scorer
+    from assay.plugin.session import SESSION as SESSION
+    from assay.plugin.session import find_session_function as find_session_function
     from assay.plugin.spans import SpanCollector as SpanCollector
     from assay.plugin.spans import usage_of_spans as usage_of_spans
     from assay.plugin.steady_clock import SteadyClock as SteadyClock
+    from assay.plugin.radar import Corner as Corner
+    from assay.plugin.radar import draw_radar as draw_radar
 
 _NAMES = {
     "agent": "Agent AgentError AgentHooks BadAgent InvalidAnswer LOG_ENDS",
@@ -134,23 +145,26 @@ _NAMES = {
     "json_path": "value_at",
     "judge_retries": "is_judging report_judge_retry",
     "judge_usage": "add_judge_usage compute_judge_usage",
-    "lookup": "find known register register_experiment",
+    "lookup": "find known register register_experiment load_file importing is_known find_file_of_function",
     "node_queues": "NodeQueues",
     "options": "option_problems",
     "outcome": "Outcome split_result",
     "output": "printing_to_stderr",
     "prices": "Cost Price",
     "private_files": "make_folder write_private",
+    "process_memory": "peak_memory",
+    "radar": "Corner draw_radar",
     "reporter": "Reporter",
-    "sandbox": "Ceilings Program Sandbox find_sandbox UNCONFINED python_path",
+    "sandbox": "Ceilings Program Sandbox find_sandbox UNCONFINED python_path SANDBOX_VARIABLE",
     "scenario": "Bench Scenario ScenarioSubject",
-    "scenario_baseline": "calm_load find_recovery_time",
+    "scenario_baseline": "calm_load find_recovery_time NOISE_SECONDS",
     "scenario_outcome": "HandledLoad Pressure Recovery build_finding build_load_point build_step_bands compute_begins "
     "compute_completion_rate compute_correctness compute_delivered_rate compute_scenario_time "
     "fails_as_in_calm find_calm_breach find_frequent_error find_late_breach is_answered judge_quality "
     "make_text plan_pressure watch_recovery",
     "scorer": "Judged Judgement Scorer ScorerHooks",
     "scorers": "compute_weighted_score example_of make_scorer",
+    "session": "SESSION find_session_function",
     "spans": "SpanCollector usage_of_spans",
     "steady_clock": "SteadyClock",
 }

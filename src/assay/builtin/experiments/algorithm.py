@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from assay.builtin.experiments.rl.tasks import TASKS
 from assay.builtin.experiments.rl.training import Trainer, Training, TrainingBudget, run_training
 from assay.errors import no_such
-from assay.execute.resource_usage import peak_memory
 from assay.model import Better, Metric
+from assay.plugin import peak_memory
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.plugin.outcome import Outcome
 

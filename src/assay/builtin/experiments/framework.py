@@ -21,8 +21,8 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from assay.builtin.experiments.rl.probes import PROBES, probe_features
 from assay.errors import LookupFailed, no_such
-from assay.execute.resource_usage import peak_memory
 from assay.model import Better, Metric
+from assay.plugin import peak_memory
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.plugin.outcome import Outcome
 

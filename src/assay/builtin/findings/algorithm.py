@@ -18,7 +18,7 @@ from assay.builtin.findings.algorithm_summary import (
 from assay.model import Doubt, TrialReport
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, Table, Tile
 from assay.plugin import Finding, to_json_data
-from assay.report.figures import NOTHING
+from assay.plugin.figures import NOTHING
 from assay.units import and_list, count, format_count, percent, seconds, significant, size
 
 _SHOWN_LINES = 12

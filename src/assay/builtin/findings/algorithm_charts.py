@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from assay.builtin.findings.algorithm_summary import AlgorithmSummary, SeedComparison
-from assay.report.charts.vega import Chart, Spec, agent_colour, build_name_axis, draw, frame, numeric, whisker
+from assay.plugin.charts import Chart, Spec, agent_colour, build_name_axis, draw, frame, numeric, whisker
 from assay.stats.learning_curve import smooth
 from assay.stats.run_scores import build_band, estimate_profile
 

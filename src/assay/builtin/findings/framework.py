@@ -11,7 +11,7 @@ from assay.analysis.comparison.compare import compare_trials
 from assay.model import Comparison, Execution, Phase, Status, TrialReport
 from assay.model.page import Cell, PageSection, Table, Tile
 from assay.plugin import Finding, to_json_data
-from assay.report.figures import NOTHING
+from assay.plugin.figures import NOTHING
 from assay.units import and_list, count, seconds, size
 
 NOT_MEASURED = "not measured"

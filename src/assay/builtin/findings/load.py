@@ -145,7 +145,7 @@ class LoadResults(Finding):
         )
         charts = []
         if with_charts:
-            from assay.report.charts.load_times import charts_of
+            from assay.builtin.findings.load_times import charts_of
 
             charts = [Charts(charts_of(load, place + 1, is_brief=is_brief), is_single=False)]
         # Of a single load the headline has them.

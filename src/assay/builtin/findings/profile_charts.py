@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from assay.model.profile import FlameFrame, Profile
-from assay.report.charts.vega import Chart, Spec, frame
-from assay.report.figures import scale_for
+from assay.plugin.charts import Chart, Spec, frame
+from assay.plugin.figures import scale_for
 from assay.units import percent, seconds
 
 _WIDTH = 620

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from assay.model import Estimate, Metric
-from assay.report.charts.vega import Chart, Spec, axis_scale, dot, frame, nominal, numeric, quantity, whisker
-from assay.report.figures import scale_for, with_interval
+from assay.plugin.charts import Chart, Spec, axis_scale, dot, frame, nominal, numeric, quantity, whisker
+from assay.plugin.figures import scale_for, with_interval
 
 if TYPE_CHECKING:
     from assay.builtin.findings.scaling import SizeSeries

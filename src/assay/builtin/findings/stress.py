@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from assay.analysis.load.stress import drop_estimate_doubts, stress_findings
-from assay.analysis.load.team import mark_simulated
 from assay.model import TrialReport
 from assay.model.figure import format_span
 from assay.model.load_verdict import LoadVerdict
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, RunOutcome, Table, Tile
+from assay.model.report import mark_simulated
 from assay.model.stress import ErrorDetail, ScenarioFinding, ScenarioScore, StressFinding
 from assay.plugin import Finding
 from assay.report import stress as words
@@ -65,7 +65,7 @@ class StressResults(Finding):
         if details := finding.calm_errors.details:
             blocks.append(PageSection("Errors at the base rate", [_error_table(details)]))
         if with_charts:
-            from assay.report.charts.stress import stress_charts
+            from assay.builtin.findings.stress_charts import stress_charts
 
             blocks.append(Charts(stress_charts(finding)))
         if finding.scores:
@@ -124,7 +124,7 @@ def _scenario(found: ScenarioFinding, score: ScenarioScore | None, *, with_chart
     items = [ListItem(text, _TONES[mark]) for mark, text in words.notes(found, score, with_details=False)]
     charts = []
     if with_charts:
-        from assay.report.charts.stress_timelines import scenario_charts
+        from assay.builtin.findings.stress_timelines import scenario_charts
 
         charts = [Charts(scenario_charts(found), is_single=False)]
     errors = [_error_table(found.details)] if found.details else []

@@ -1,6 +1,6 @@
 """The finding of `team`: what agents gained by working at the same time, what it cost each of them, and who worked when.
 
-Each team was measured in pairs of legs, sequential and concurrent, which `assay.analysis.load.team` compares.
+Each team was measured in pairs of legs, sequential and concurrent, which `assay.builtin.findings.team_pairs` compares.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from assay.analysis.load.team import is_team, mark_simulated, team_findings, without_unit_doubts
+from assay.builtin.findings.team_pairs import is_team, team_findings, without_unit_doubts
 from assay.builtin.findings.team_text import (
     AGENT_COLUMNS,
     agent_row,
@@ -28,6 +28,7 @@ from assay.builtin.findings.team_text import (
 )
 from assay.model import Doubt, TrialReport, Verdict
 from assay.model.page import Bar, Cell, Charts, Lane, PageSection, Table, Tile, Timeline
+from assay.model.report import mark_simulated
 from assay.model.team import Round, Stint, TeamFinding, options_asked
 from assay.plugin import Finding
 from assay.units import seconds

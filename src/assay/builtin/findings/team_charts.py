@@ -11,8 +11,8 @@ import numpy as np
 
 from assay.builtin.findings.team_text import times_text, typical_round
 from assay.model.team import Round, Stint, TeamFinding
-from assay.report.charts.vega import Chart, Spec, build_name_axis, dot, frame, quantity, whisker
-from assay.report.figures import scale_for
+from assay.plugin.charts import Chart, Spec, build_name_axis, dot, frame, quantity, whisker
+from assay.plugin.figures import scale_for
 
 
 def speedup_charts(teams: Sequence[TeamFinding]) -> list[Chart]:

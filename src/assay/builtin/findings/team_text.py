@@ -13,7 +13,7 @@ from assay.model.codec import to_plain
 from assay.model.figure import Figure
 from assay.model.precision import TOLERANCE
 from assay.model.team import Contention, Round, TeamFinding, Teammate
-from assay.report.figures import NOTHING, interval_text
+from assay.plugin.figures import NOTHING, interval_text
 from assay.units import count, percent, seconds
 
 

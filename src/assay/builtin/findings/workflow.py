@@ -16,7 +16,7 @@ from assay.builtin.findings.workflow_summary import (
 from assay.model import Comparison, Doubt, Status, TrialReport
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, Table, Tile
 from assay.plugin import Finding, to_json_data
-from assay.report.figures import NOTHING, ratio_text, with_interval
+from assay.plugin.figures import NOTHING, ratio_text, with_interval
 from assay.units import format_count, percent, significant, size, usd
 
 _MOST_FAILURES = 8

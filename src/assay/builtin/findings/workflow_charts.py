@@ -13,9 +13,9 @@ import numpy as np
 
 from assay.builtin.findings.workflow_summary import ModelSummary
 from assay.model import Status
-from assay.report.charts.radar import Corner, draw_radar
-from assay.report.charts.vega import Chart, Spec, agent_colour, build_name_axis, dot, frame, quantity, whisker
-from assay.report.figures import scale_for
+from assay.plugin.charts import Chart, Spec, agent_colour, build_name_axis, dot, frame, quantity, whisker
+from assay.plugin.figures import scale_for
+from assay.plugin.radar import Corner, draw_radar
 from assay.units import percent, seconds, size
 
 _RESUME = {

@@ -15,7 +15,7 @@ from assay.errors import ReportError
 from assay.model import Estimate, Report, TrialReport
 from assay.model.page import Cell, PageSection, Table
 from assay.plugin import format_strict_json, make_folder, to_json_data, write_private
-from assay.report.figures import NOTHING
+from assay.plugin.figures import NOTHING
 from assay.report.findings import finding_sections
 from assay.report.pages.page import Page, page_html
 from assay.report.warnings import run_warnings

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from assay.builtin.scenarios.bisection import probe_between
-from assay.load.stress.memory_limit import bound_options, data_bytes, is_enforced
+from assay.builtin.scenarios.memory_limit import bound_options, data_bytes, is_enforced
 from assay.load.stress.resources import find_agent_processes
 from assay.model.bottleneck import MOST_ERRORS
 from assay.model.load import Arrivals, Load, Objective

@@ -9,7 +9,7 @@ from assay.builtin.scorers.options import option_error, threshold
 from assay.builtin.scorers.text_normalization import best_likeness, first_alternative
 from assay.errors import MissingExtra
 from assay.model import Case
-from assay.plugin import Judged, Judgement, lookup
+from assay.plugin import Judged, Judgement, find
 
 Model = Callable[[Sequence[str]], Sequence[Any]]
 """Texts in, a vector for each out."""
@@ -79,7 +79,7 @@ def _minilm() -> Model:
 def _find_own_model(model: object) -> Model:
     if not isinstance(model, str) or ":" not in model:
         raise option_error("embedding", "model", f"must be minilm or module:function, not {model!r}.")
-    found: Model = lookup.find("scorers", model)
+    found: Model = find("scorers", model)
     if not callable(found):
         raise option_error("embedding", "model", f"names '{model}', which cannot be called.")
     return found

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from assay.model.cost import ConfigurationCost, CostAnalysis, FrontStatus
-from assay.report.charts.vega import Chart, Spec, frame, is_wide, label_points, quantity
+from assay.plugin.charts import Chart, Spec, frame, is_wide, quantity
+from assay.report.charts.vega import label_points
 from assay.report.cost import amount_text
 
 _DRAWN, _LABELLED = 60, 20

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from assay.report.charts.vega import Chart, Spec, frame, nominal, numeric, tip
+from assay.plugin.charts import Chart, Spec, frame, nominal, numeric, tip
 from assay.report.stored_loads import StoredLoad
 
 _FEWEST_LEVELS = 3

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.model import AxisEffect, Estimate, Report, Series, TrialReport
-from assay.report.charts.vega import (
+from assay.plugin.charts import (
     Chart,
     Spec,
     Values,
@@ -29,11 +29,12 @@ from assay.report.charts.vega import (
     nominal,
     numeric,
     quantity,
-    short,
     tip,
     whisker,
 )
-from assay.report.figures import UnitScale, interval_text, leading, scale_for, with_interval
+from assay.plugin.figures import UnitScale, interval_text, scale_for, with_interval
+from assay.report.charts.vega import short
+from assay.report.figures import leading
 from assay.units import show
 
 POINTS = 2000

@@ -8,22 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from assay.report.cases import CaseRow, CaseTally
-from assay.report.charts.radar import radar
-from assay.report.charts.vega import (
+from assay.plugin.charts import (
     Chart,
     Spec,
     agent_colour,
     build_name_axis,
     draw,
     frame,
-    label_points,
     nominal,
     numeric,
     quantity,
     tip,
 )
-from assay.report.figures import scale_for
+from assay.plugin.figures import scale_for
+from assay.report.cases import CaseRow, CaseTally
+from assay.report.charts.radar import radar
+from assay.report.charts.vega import label_points
 from assay.report.side_by_side import (
     OUTCOMES,
     UNKNOWN,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.report.charts.vega import Chart, Spec, frame
+from assay.plugin.charts import Chart, Spec, frame
+from assay.plugin.figures import scale_for
 from assay.report.execution_texts import ShownSpan
-from assay.report.figures import scale_for
 from assay.units import seconds
 
 _MOST = 60

@@ -9,8 +9,8 @@ import numpy as np
 
 from assay.model.metric import Better
 from assay.model.regression import MetricHistory, Shift
-from assay.report.charts.vega import Chart, Spec, Values, draw, frame, nominal, quantity
-from assay.report.figures import UnitScale, scale_for
+from assay.plugin.charts import Chart, Spec, Values, draw, frame, nominal, quantity
+from assay.plugin.figures import UnitScale, scale_for
 from assay.units import show
 
 _TICKS = 12

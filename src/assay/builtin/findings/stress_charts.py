@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from assay.model.figure import Figure
 from assay.model.stress import StressFinding
-from assay.report.charts.vega import Chart, Spec, frame, nominal, numeric
+from assay.plugin.charts import Chart, Spec, frame, nominal, numeric
 
 _FACTORS = (
     ("sustained", "unbroken, or load sustained"),
