@@ -78,6 +78,8 @@ if TYPE_CHECKING:  # `as` tells a type checker that the name is public
     from assay.plugin.private_files import make_folder as make_folder
     from assay.plugin.private_files import write_private as write_private
     from assay.plugin.process_memory import peak_memory as peak_memory
+    from assay.plugin.radar import Corner as Corner
+    from assay.plugin.radar import draw_radar as draw_radar
     from assay.plugin.reporter import Reporter as Reporter
     from assay.plugin.sandbox import SANDBOX_VARIABLE as SANDBOX_VARIABLE
     from assay.plugin.sandbox import UNCONFINED as UNCONFINED
@@ -124,8 +126,6 @@ if TYPE_CHECKING:  # `as` tells a type checker that the name is public
     from assay.plugin.spans import SpanCollector as SpanCollector
     from assay.plugin.spans import usage_of_spans as usage_of_spans
     from assay.plugin.steady_clock import SteadyClock as SteadyClock
-    from assay.plugin.radar import Corner as Corner
-    from assay.plugin.radar import draw_radar as draw_radar
 
 _NAMES = {
     "agent": "Agent AgentError AgentHooks BadAgent InvalidAnswer LOG_ENDS",

@@ -27,7 +27,7 @@ from assay.builtin.experiments.agent_definition import check_definition, read_de
 from assay.builtin.experiments.components.scales import COMMON
 from assay.errors import AssayError
 from assay.execute.case_runner import check_usage
-from assay.model import AgentUse, AgentVersion, Answer, Better, Metric, Request
+from assay.model import AgentUse, AgentVersion, Answer, Request
 from assay.model.codec import to_plain
 from assay.plugin import find, find_file_of_function, is_known, load_file
 from assay.plugin.agent import Agent, BadAgent, InvalidAnswer
@@ -272,12 +272,6 @@ def time_call(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any
     began = perf_counter()
     result = function(*arguments)
     return perf_counter() - began, result
-
-
-def describe_metrics(*metrics: Metric, **shares: str) -> dict[str, Metric]:
-    """Declared metrics by name; shares by their name and whether higher or lower is better."""
-    found = {metric.name: metric for metric in metrics}
-    return found | {name: Metric(name, "share", Better(better)) for name, better in shares.items()}
 
 
 @dataclass(frozen=True, slots=True)
