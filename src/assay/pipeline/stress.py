@@ -8,6 +8,7 @@ nothing but the store. Between scenarios the agent gets time to recover (`pipeli
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
@@ -69,17 +70,6 @@ from assay.spec.settings import Settings
 from assay.store.store import Store
 from assay.units import significant
 
-ORDER = (
-    "high_load",
-    "sustained_load",
-    "spike_load",
-    "memory_pressure",
-    "concurrent_requests",
-    "large_inputs",
-    "rate_limiting",
-    "failure_recovery",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class StressOptions:
@@ -133,13 +123,11 @@ class StressObserver:
 
 
 def scenarios_named(names: Sequence[str], is_quick: bool) -> list[Scenario]:
-    """The scenarios of these names, each once, or all: built-in ones in `ORDER`, then those of plug-ins."""
-    known = lookup.known("scenarios")
-    wanted = list(dict.fromkeys(names)) or [
-        *(name for name in ORDER if name in known),
-        *sorted(set(known) - set(ORDER)),
-    ]
+    """The scenarios of these names, each once; or all, by their `order` and then by name."""
+    wanted = dict.fromkeys(names or lookup.known("scenarios"))
     members = [lookup.find("scenarios", name) for name in wanted]
+    if not names:
+        members.sort(key=lambda member: getattr(member, "order", math.inf))
     return [member.quick() if is_quick else member() for member in members]
 
 

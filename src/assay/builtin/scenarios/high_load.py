@@ -31,6 +31,7 @@ class HighLoad:
     """
 
     name: ClassVar[str] = "high_load"
+    order: ClassVar[int] = 1
 
     concurrency: int = 100
     """In flight at least; as many more as answers that are just in time need at that rate."""

@@ -48,6 +48,7 @@ class MemoryPressure:
     worked and the first that did not, the gap is halved."""
 
     name: ClassVar[str] = "memory_pressure"
+    order: ClassVar[int] = 4
 
     steps: tuple[float, ...] = (4.0, 3.0, 2.0, 1.5, 1.25, 1.0)
     """Of the working set: the memory that is left."""

@@ -35,6 +35,7 @@ class SpikeLoad:
     """
 
     name: ClassVar[str] = "spike_load"
+    order: ClassVar[int] = 3
 
     before: float = 60.0
     spike: float = 30.0

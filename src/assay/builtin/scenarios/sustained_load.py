@@ -33,6 +33,7 @@ class SustainedLoad:
     """The comfortable rate for long: does anything creep?"""
 
     name: ClassVar[str] = "sustained_load"
+    order: ClassVar[int] = 2
 
     seconds: float = 1800.0
 
