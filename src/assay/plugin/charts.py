@@ -46,13 +46,8 @@ def quantity(field: str, title: str, values: Values) -> Spec:
     It need not begin at 0. What is drawn along it are positions with intervals, not bars, whose lengths would lie.
     """
     wide = is_wide(values)
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": title or "value",
-        "scale": {**axis_scale(wide=wide), "padding": 8},
-        "axis": {"values": _log_ticks(values), "format": _NUMBER} if wide else {"tickCount": 5},
-    }
+    axis = {"values": _log_ticks(values), "format": _NUMBER} if wide else {"tickCount": 5}
+    return numeric(field, title=title or "value", scale={**axis_scale(wide=wide), "padding": 8}, axis=axis)
 
 
 def axis_scale(*, wide: bool) -> Spec:
@@ -82,9 +77,18 @@ def draw(rows: Sequence[Any], mark: Spec, encoding: Spec) -> Spec:
     return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
 
 
+def between(along: str, channel: Spec, low: str = "low", high: str = "high") -> Spec:
+    """The channels of a mark that reaches from one field to another along an axis."""
+    return {along: {**channel, "field": low}, f"{along}2": {"field": high}}
+
+
 def whisker(along: str, encoding: Spec) -> Spec:
-    """An interval as a line. Its name lets tests and pages find it among the layers."""
-    return {"mark": {"type": "rule", "style": "whisker"}, "encoding": encoding, "name": f"interval_{along}"}
+    """An interval from `low` to `high` as a line. Its name lets tests and pages find it among the layers."""
+    return {
+        "mark": {"type": "rule", "style": "whisker"},
+        "encoding": {**encoding, **between(along, encoding[along])},
+        "name": f"interval_{along}",
+    }
 
 
 def dot(encoding: Spec, *, small: bool = False) -> Spec:
@@ -93,16 +97,24 @@ def dot(encoding: Spec, *, small: bool = False) -> Spec:
 
 
 def tip(field: str, title: str) -> Spec:
-    return {"field": field, "type": "quantitative", "title": title, "format": _NUMBER}
+    return numeric(field, title=title, format=_NUMBER)
 
 
-def build_name_axis() -> Spec:
-    return {"field": "trial", "type": "nominal", "sort": None, "title": None, "axis": {"grid": False}}
+def build_tips(*fields: str, **titles: str) -> list[Spec]:
+    """What the pointer shows: fields by their names, then fields with titles of their own."""
+    named = {field: field for field in fields} | titles
+    return [{"field": field, "title": title} for field, title in named.items()]
+
+
+def build_name_axis(label_limit: int | None = None) -> Spec:
+    """A lane for each trial, whose name may be `label_limit` pixels long."""
+    limit = {} if label_limit is None else {"labelLimit": label_limit}
+    return nominal("trial", sort=None, title=None, axis={"grid": False, **limit})
 
 
 def agent_colour(legend: Spec | None) -> Spec:
     """The same colour for an agent in every chart of a contest."""
-    return {"field": "trial", "type": "nominal", "sort": None, "legend": legend}
+    return nominal("trial", sort=None, legend=legend)
 
 
 def is_wide(values: Values) -> bool:

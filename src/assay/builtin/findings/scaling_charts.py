@@ -60,6 +60,7 @@ def _growth(series: Sequence[SizeSeries], metric: Metric, *, is_cut: bool) -> Sp
     colour = nominal("index", sort=None, legend={"title": None, "orient": "bottom", "columns": 2})
     common = {
         "x": x,
+        "y": y,
         "color": colour,
         "tooltip": [{"field": "index"}, {"field": "text", "title": metric.name}],
     }
@@ -69,8 +70,8 @@ def _growth(series: Sequence[SizeSeries], metric: Metric, *, is_cut: bool) -> Sp
         "height": 240,
         "data": {"values": rows},
         "layer": [
-            {"mark": {"type": "line", "style": "thread"}, "encoding": {**common, "y": y}},
-            whisker("y", {**common, "y": {**y, "field": "low"}, "y2": {"field": "high"}}),
-            dot({**common, "y": y}),
+            {"mark": {"type": "line", "style": "thread"}, "encoding": common},
+            whisker("y", common),
+            dot(common),
         ],
     }

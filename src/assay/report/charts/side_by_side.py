@@ -12,7 +12,9 @@ from assay.plugin.charts import (
     Chart,
     Spec,
     agent_colour,
+    between,
     build_name_axis,
+    build_tips,
     draw,
     frame,
     nominal,
@@ -120,25 +122,14 @@ def _marks(x: Spec, y: Spec) -> list[Spec]:
 
     Agents of unknown cost are diamonds, so that unknown does not look cheap.
     """
-    tips = [
-        {"field": "trial", "title": "agent"},
-        {"field": "accuracy", "title": "accuracy"},
-        {"field": "seconds", "title": "median time"},
-        {"field": "cost", "title": "cost per solved case"},
-    ]
+    tips = build_tips(trial="agent", accuracy="accuracy", seconds="median time", cost="cost per solved case")
     colour = agent_colour(None)
     line = {"type": "rule", "style": "reach"}
     size = numeric("usd", scale={"domainMin": 0, "range": [110, 800]}, legend=None)
     shape = nominal("known", scale={"domain": [True, False], "range": ["circle", "diamond"]}, legend=None)
     return [
-        {
-            "mark": line,
-            "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour},
-        },
-        {
-            "mark": line,
-            "encoding": {"x": x, "y": {**y, "field": "from"}, "y2": {"field": "to"}, "color": colour},
-        },
+        {"mark": line, "encoding": {**between("x", x), "y": y, "color": colour}},
+        {"mark": line, "encoding": {"x": x, **between("y", y, "from", "to"), "color": colour}},
         {
             "mark": {"type": "point", "style": "place", "filled": True},
             "encoding": {"x": x, "y": y, "color": colour, "size": size, "shape": shape, "tooltip": tips},
