@@ -126,6 +126,8 @@ if TYPE_CHECKING:  # `as` tells a type checker that the name is public
     from assay.plugin.spans import SpanCollector as SpanCollector
     from assay.plugin.spans import usage_of_spans as usage_of_spans
     from assay.plugin.steady_clock import SteadyClock as SteadyClock
+    from assay.plugin.tables import Column as Column
+    from assay.plugin.tables import build_table as build_table
 
 _NAMES = {
     "agent": "Agent AgentError AgentHooks BadAgent InvalidAnswer LOG_ENDS",
@@ -167,6 +169,7 @@ _NAMES = {
     "session": "SESSION find_session_function",
     "spans": "SpanCollector usage_of_spans",
     "steady_clock": "SteadyClock",
+    "tables": "Column build_table",
 }
 
 _PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}

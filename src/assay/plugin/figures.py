@@ -6,13 +6,15 @@ Values come in seconds, bytes and usd; a unit that suits their size is chosen he
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from assay.model import Comparison, Estimate
 from assay.units import SIZES, TIMES, Steps, format_signed, show, significant, step_for
 
 NOTHING = "–"
+T = TypeVar("T")
 
 _STEPS: Mapping[str, Steps] = {"s": TIMES, "bytes": SIZES, "share": ((0.01, "%"),)}
 _LONG_TIMES: Steps = ((3600, "h"), (60, "min"))
@@ -43,6 +45,15 @@ def scale_for(unit: str, magnitude: float) -> UnitScale:
         return UnitScale(*next((step for step in steps if step[0] == 1), steps[-1]))
     long = [step for step in _LONG_TIMES if unit == "s" and abs(magnitude) >= _TURN[step[1]]]
     return UnitScale(*long[0]) if long else UnitScale(*step_for(magnitude, steps))
+
+
+def format_known(value: T | None, text: Callable[[T], str]) -> str:
+    """The text of a value that may be unknown.
+
+    >>> format_known(0.25, percent), format_known(None, percent)
+    ('25 %', '–')
+    """
+    return NOTHING if value is None else text(value)
 
 
 def with_interval(estimate: Estimate) -> str:

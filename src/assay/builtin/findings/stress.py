@@ -16,7 +16,8 @@ from assay.model.load_verdict import LoadVerdict
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, RunOutcome, Table, Tile
 from assay.model.report import mark_simulated
 from assay.model.stress import ErrorDetail, ScenarioFinding, ScenarioScore, StressFinding
-from assay.plugin import Finding
+from assay.plugin import Column, Finding, build_table
+from assay.plugin.figures import format_known
 from assay.report import stress as words
 from assay.units import format_count, significant
 
@@ -138,19 +139,22 @@ def _error_table(details: Sequence[ErrorDetail]) -> Table:
         if detail.stderr:
             end = " ⏎ ".join(words.stderr_text(detail).splitlines())
             lines.append(ListItem(f"its standard error ends: {end}"))
-    return Table(
-        ("Error", "Times", "Message", "Exit code", "Standard error ends"),
-        [
-            (
-                Cell(error.kind),
-                Cell(str(error.count)),
-                Cell(f"{error.message} ({error.place})" if error.place else error.message, is_output=True),
-                Cell("–" if error.exit_code is None else str(error.exit_code)),
-                Cell(error.stderr.strip() or "–", is_output=bool(error.stderr.strip())),
-            )
-            for error in details
-        ],
-        words=(2, 4),
+
+    def message(error: ErrorDetail) -> Cell:
+        place = f" ({error.place})" if error.place else ""
+        return Cell(f"{error.message}{place}", is_output=True)
+
+    def stderr(error: ErrorDetail) -> Cell | None:
+        text = error.stderr.strip()
+        return Cell(text, is_output=True) if text else None
+
+    return build_table(
+        details,
+        Column("Error", lambda error: error.kind),
+        Column("Times", lambda error: str(error.count)),
+        Column("Message", message, is_words=True),
+        Column("Exit code", lambda error: format_known(error.exit_code, str)),
+        Column("Standard error ends", stderr, is_words=True),
         terminal=lines,
     )
 
