@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from assay.model.estimate import Comparison, Estimate, Verdict
     from assay.model.execution import Artifact, Batch, Execution, Phase, Placement, Status
     from assay.model.job import ExecutionRange, Job
-    from assay.model.metric import Better, Kind, Metric, metric_named
+    from assay.model.metric import Better, Kind, Metric, describe_metrics, metric_named
     from assay.model.plan import AgentVersion, Order, Plan, Question, Ruling, Trial
     from assay.model.rating import CaseTable, Rating, Ratings
     from assay.model.report import AxisEffect, BestPoint, Doubt, Report, Series, TrialReport
@@ -101,6 +101,7 @@ __all__ = [
     "Until",
     "Usage",
     "Verdict",
+    "describe_metrics",
     "metric_named",
 ]
 
@@ -111,7 +112,7 @@ _NAMES = {
     "estimate": "Comparison Estimate Verdict",
     "execution": "Artifact Batch Execution Phase Placement Status",
     "job": "ExecutionRange Job",
-    "metric": "Better Kind Metric metric_named",
+    "metric": "Better Kind Metric describe_metrics metric_named",
     "plan": "AgentVersion Order Plan Question Ruling Trial",
     "rating": "CaseTable Rating Ratings",
     "report": "AxisEffect BestPoint Doubt Report Series TrialReport",

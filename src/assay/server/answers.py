@@ -21,7 +21,7 @@ from assay.errors import (
     Unlike,
 )
 from assay.model.redaction import known_secrets
-from assay.report.documents.result import plain, strict_json
+from assay.plugin.json_data import format_strict_json, to_json_data
 
 RETRY_SECONDS = 5
 _STATUSES: tuple[tuple[type[AssayError], int], ...] = (
@@ -81,10 +81,10 @@ class ErrorAnswer(BaseModel):
 
 def respond(document: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A document as `--json` prints it: strict JSON, with known secrets redacted."""
-    content = plain(document)
-    written = strict_json(content)
+    content = to_json_data(document)
+    written = format_strict_json(content)
     if known_secrets().may_be_in(written) and (cleaned := known_secrets().redact(content)) is not content:
-        written = strict_json(cleaned)
+        written = format_strict_json(cleaned)
     return Response(written.encode(errors="replace"), status, headers, "application/json")
 
 

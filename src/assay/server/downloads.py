@@ -17,7 +17,7 @@ from assay.errors import LookupFailed
 from assay.model import Artifact
 from assay.model.redaction import redact
 from assay.pipeline.report import report_of, write_reports
-from assay.report.documents.file_names import safe_name
+from assay.plugin.file_names import safe_name
 from assay.server.access import READ
 from assay.server.answers import describe_errors, respond
 from assay.server.context import Context

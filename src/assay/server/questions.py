@@ -21,9 +21,9 @@ from assay.pipeline.compare import compare_refs
 from assay.pipeline.cost import analyse_stored_costs
 from assay.pipeline.leaderboard import filter_of, matrices, overview
 from assay.pipeline.timeline import timeline_of
+from assay.plugin.json_data import format_strict_json, to_json_data
 from assay.report.charts.radar import draw_standings
 from assay.report.documents.cost import cost_document
-from assay.report.documents.result import plain, strict_json
 from assay.report.pages.board import board_sections, leaderboard_page, matrix_page
 from assay.report.pages.comparison import comparison_page
 from assay.report.pages.cost import cost_page
@@ -47,7 +47,7 @@ class AnalysisQuestion:
 
     @property
     def key(self) -> str:
-        return strict_json([self.kind, self.suite, dict(self.options)])
+        return format_strict_json([self.kind, self.suite, dict(self.options)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def price_document(
     store: Store, suite: str | None, *, agents: Sequence[str] = (), volume: int = 1000
 ) -> PreparedAnswer:
     found = analyse_stored_costs(store, agents, suite, Workload(volume))
-    return PreparedAnswer(document=strict_json(plain(cost_document(found))))
+    return PreparedAnswer(document=format_strict_json(to_json_data(cost_document(found))))
 
 
 def trace(store: Store, suite: str | None, *, agent: str) -> PreparedAnswer:

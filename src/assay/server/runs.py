@@ -14,8 +14,8 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from assay.model import RunState
+from assay.plugin.json_data import format_strict_json, to_json_data
 from assay.report.documents.answers import runs_document
-from assay.report.documents.result import plain, strict_json
 from assay.server.access import READ, RUN
 from assay.server.answers import describe_errors, respond
 from assay.server.context import Context, RequestCaller, caller_of
@@ -117,7 +117,7 @@ async def _events(caller: RequestCaller, run_id: str, status: dict[str, object])
     """Send the status whenever it changes, until the run is over or the key of the request has expired."""
     sent, context, checked = "", caller.context, monotonic()
     while True:
-        written = strict_json(plain(status))
+        written = format_strict_json(to_json_data(status))
         # A comment keeps the connection alive, and finds out whether anybody listens.
         yield f"event: status\ndata: {written}\n\n" if written != sent else ":\n\n"
         sent = written

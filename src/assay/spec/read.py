@@ -19,8 +19,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay.errors import Mistake, SpecError, known_names
-from assay.plugin.faults import group_by_place, problem_and_hint
 from assay.plugin.model_fields import find_siblings
+from assay.plugin.validation_messages import group_by_place, problem_and_hint
 from assay.spec.document import Document, Place, read_document
 from assay.spec.schema import (
     ENTRY_KEYS,

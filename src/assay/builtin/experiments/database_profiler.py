@@ -24,7 +24,7 @@ from assay.builtin.experiments.pragma_profile import (
     rows,
 )
 from assay.builtin.experiments.scratch_folder import SqliteExperiment
-from assay.model import Better, Metric
+from assay.model import Better, Metric, describe_metrics
 from assay.plugin.experiment import ExperimentContext
 from assay.simulation.pragmas import ProfileName, is_on_disk, settings_of, size_of
 
@@ -64,14 +64,14 @@ class DatabaseProfiler(SqliteExperiment):
         "batch_sizes": "batch_size",
         "pragma_profiles": "pragma_profile",
     }
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        "operation_seconds": Metric("operation_seconds", "s", Better.LOWER),
-        "rows_per_second": Metric("rows_per_second", "1/s", Better.HIGHER),
-        "seconds_per_commit": Metric("seconds_per_commit", "s"),
-        "persist_seconds": Metric("persist_seconds", "s", Better.LOWER),
-        "commits": Metric("commits"),
-        "database_bytes": Metric("database_bytes", "bytes"),
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        Metric("operation_seconds", "s", Better.LOWER),
+        Metric("rows_per_second", "1/s", Better.HIGHER),
+        Metric("seconds_per_commit", "s"),
+        Metric("persist_seconds", "s", Better.LOWER),
+        Metric("commits"),
+        Metric("database_bytes", "bytes"),
+    )
 
     time_metric: ClassVar[str] = "operation_seconds"
 

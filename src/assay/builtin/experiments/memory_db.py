@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from assay.builtin.experiments.scratch_folder import ScratchExperiment
 from assay.builtin.experiments.simulation_params import Count, Several, WorldParams
-from assay.model import Better, Kind, Metric
+from assay.model import Better, Kind, Metric, describe_metrics
 from assay.plugin.experiment import ExperimentContext
 from assay.simulation.config import MODES, Mode
 from assay.simulation.pragmas import ProfileName
@@ -97,19 +97,17 @@ class MemoryDb(ScratchExperiment):
         "initial_resources",
         "num_steps",
     )
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        "disk_time": Metric("disk_time", "s", Better.LOWER),
-        "memory_time": Metric("memory_time", "s", Better.LOWER),
-        "memory_persist_time": Metric("memory_persist_time", "s", Better.LOWER),
-        "disk_to_memory_speedup": Metric("disk_to_memory_speedup", "", Better.HIGHER, Kind.DERIVED),
-        "disk_to_memory_persist_speedup": Metric(
-            "disk_to_memory_persist_speedup", "", Better.HIGHER, Kind.DERIVED
-        ),
-        "simulation_seconds": Metric("simulation_seconds", "s", Better.LOWER),
-        "rows_per_second": Metric("rows_per_second", "1/s", Better.HIGHER),
-        "rows_written": Metric("rows_written"),
-        "commits": Metric("commits"),
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        Metric("disk_time", "s", Better.LOWER),
+        Metric("memory_time", "s", Better.LOWER),
+        Metric("memory_persist_time", "s", Better.LOWER),
+        Metric("disk_to_memory_speedup", "", Better.HIGHER, Kind.DERIVED),
+        Metric("disk_to_memory_persist_speedup", "", Better.HIGHER, Kind.DERIVED),
+        Metric("simulation_seconds", "s", Better.LOWER),
+        Metric("rows_per_second", "1/s", Better.HIGHER),
+        Metric("rows_written"),
+        Metric("commits"),
+    )
 
     params: MemoryDbParams
 

@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.builtin.experiments.scratch_folder import SqliteExperiment
-from assay.model import Better, Metric
+from assay.model import Better, Metric, describe_metrics
 from assay.plugin.experiment import ExperimentContext
 from assay.simulation.pragmas import ProfileName, apply_profile, settings_of, size_of
 
@@ -84,13 +84,13 @@ class PragmaProfile(SqliteExperiment):
     workload_params: ClassVar[Sequence[str]] = ("workload", "num_records", "db_size_mb")
     list_params: ClassVar[Mapping[str, str]] = {"profiles": "profile", "workloads": "workload"}
 
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        "operations_per_second": Metric("operations_per_second", "1/s", Better.HIGHER),
-        "workload_seconds": Metric("workload_seconds", "s", Better.LOWER),
-        "operations": Metric("operations"),
-        "rows_written": Metric("rows_written"),
-        "database_bytes": Metric("database_bytes", "bytes"),
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        Metric("operations_per_second", "1/s", Better.HIGHER),
+        Metric("workload_seconds", "s", Better.LOWER),
+        Metric("operations"),
+        Metric("rows_written"),
+        Metric("database_bytes", "bytes"),
+    )
 
     time_metric: ClassVar[str] = "workload_seconds"
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from assay.builtin.experiments.scratch_folder import ScratchExperiment
 from assay.builtin.experiments.simulation_params import Count, WorldParams
 from assay.builtin.instruments.sampling import Row, Sampler, Samples
-from assay.model import Better, Kind, Metric
+from assay.model import Better, Kind, Metric, describe_metrics
 from assay.plugin.experiment import ExperimentContext
 from assay.simulation.run import SimulationResult, simulate
 
@@ -53,25 +53,25 @@ class SystemProfiler(ScratchExperiment):
 
     Params = SystemProfilerParams
     workload_params: ClassVar[Sequence[str]] = ("width", "height", "num_agents", "initial_resources", "steps")
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        "duration": Metric("duration", "s", Better.LOWER),
-        "steps_per_second": Metric("steps_per_second", "1/s", Better.HIGHER),
-        "agent_steps_per_second": Metric("agent_steps_per_second", "1/s", Better.HIGHER),
-        "avg_step_time": Metric("avg_step_time", "s", Better.LOWER),
-        "final_agent_count": Metric("final_agent_count"),
-        "cpu_percent": Metric("cpu_percent", "%"),
-        "cpu_percent_max": Metric("cpu_percent_max", "%"),
-        "memory_before_mb": Metric("memory_before_mb", "MB"),
-        "memory_after_mb": Metric("memory_after_mb", "MB"),
-        "memory_peak_mb": Metric("memory_peak_mb", "MB", Better.LOWER),
-        "memory_growth_mb": Metric("memory_growth_mb", "MB", Better.LOWER),
-        "memory_per_agent_kb": Metric("memory_per_agent_kb", "kB", Better.LOWER, Kind.DERIVED),
-        "disk_read_bytes": Metric("disk_read_bytes", "bytes", Better.LOWER),
-        "disk_write_bytes": Metric("disk_write_bytes", "bytes", Better.LOWER),
-        "machine_network_bytes": Metric("machine_network_bytes", "bytes"),
-        "samples": Metric("samples"),
-        "sampling_percent": Metric("sampling_percent", "%", Better.LOWER),
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        Metric("duration", "s", Better.LOWER),
+        Metric("steps_per_second", "1/s", Better.HIGHER),
+        Metric("agent_steps_per_second", "1/s", Better.HIGHER),
+        Metric("avg_step_time", "s", Better.LOWER),
+        Metric("final_agent_count"),
+        Metric("cpu_percent", "%"),
+        Metric("cpu_percent_max", "%"),
+        Metric("memory_before_mb", "MB"),
+        Metric("memory_after_mb", "MB"),
+        Metric("memory_peak_mb", "MB", Better.LOWER),
+        Metric("memory_growth_mb", "MB", Better.LOWER),
+        Metric("memory_per_agent_kb", "kB", Better.LOWER, Kind.DERIVED),
+        Metric("disk_read_bytes", "bytes", Better.LOWER),
+        Metric("disk_write_bytes", "bytes", Better.LOWER),
+        Metric("machine_network_bytes", "bytes"),
+        Metric("samples"),
+        Metric("sampling_percent", "%", Better.LOWER),
+    )
 
     params: SystemProfilerParams
 

@@ -42,6 +42,7 @@ class ConcurrentRequests(Scenario):
     break? Between the last level that held and the first that broke, the gap is halved."""
 
     name: ClassVar[str] = "concurrent_requests"
+    order: ClassVar[int] = 5
 
     levels: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
     seconds: float = 30.0

@@ -32,6 +32,7 @@ class HighLoad(Scenario):
     """
 
     name: ClassVar[str] = "high_load"
+    order: ClassVar[int] = 1
 
     concurrency: int = 100
     """In flight at least; as many more as answers that are just in time need at that rate."""

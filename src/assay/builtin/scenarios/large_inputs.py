@@ -36,6 +36,7 @@ class LargeInputs:
     halving the gap."""
 
     name: ClassVar[str] = "large_inputs"
+    order: ClassVar[int] = 6
 
     sizes: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
     each: int = 20

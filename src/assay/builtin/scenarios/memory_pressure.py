@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from assay.builtin.scenarios.memory_limit import bound_options, data_bytes, is_enforced
 from assay.builtin.scenarios.steps import Step, build_steps_finding, climb, judge_step, probe_gap
-from assay.load.stress.memory_limit import bound_options, data_bytes, is_enforced
 from assay.load.stress.resources import find_agent_processes
 from assay.model.bottleneck import MOST_ERRORS
 from assay.model.load import Arrivals, Load, Objective
@@ -41,6 +41,7 @@ class MemoryPressure:
     worked and the first that did not, the gap is halved."""
 
     name: ClassVar[str] = "memory_pressure"
+    order: ClassVar[int] = 4
 
     steps: tuple[float, ...] = (4.0, 3.0, 2.0, 1.5, 1.25, 1.0)
     """Of the working set: the memory that is left."""

@@ -36,6 +36,7 @@ class SpikeLoad(Scenario):
     """
 
     name: ClassVar[str] = "spike_load"
+    order: ClassVar[int] = 3
 
     before: float = 60.0
     spike: float = 30.0

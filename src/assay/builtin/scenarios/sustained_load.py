@@ -13,8 +13,7 @@ from typing import ClassVar
 
 from assay.model.load import Arrivals, Distribution, Load
 from assay.model.stress import Sample, ScenarioFinding, ScenarioJudgement, Stretch
-from assay.plugin import Bench, HandledLoad, Scenario, build_finding, compute_delivered_rate
-from assay.plugin.scenario_baseline import NOISE
+from assay.plugin import NOISE_SECONDS, Bench, HandledLoad, Scenario, build_finding, compute_delivered_rate
 from assay.stats.line import FittedLine, fit_line
 from assay.stats.verdicts import wilson
 from assay.units import percent, seconds, size
@@ -34,6 +33,7 @@ class SustainedLoad(Scenario):
     """The comfortable rate for long: does anything creep?"""
 
     name: ClassVar[str] = "sustained_load"
+    order: ClassVar[int] = 2
 
     seconds: float = 1800.0
 
@@ -79,7 +79,7 @@ def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> Scenar
         return None
     # A slope may be certain and still be felt by nobody: latency has to end above what it is at the base rate now and then.
     last = [latency for at, latency in medians if at >= _LAST * length]
-    is_felt = bool(last) and median(last) > max(calm.p95, calm.p50 + NOISE)
+    is_felt = bool(last) and median(last) > max(calm.p95, calm.p50 + NOISE_SECONDS)
     return _drift("latency_drift", "Latency", line, length, "s", seconds, is_felt)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from assay.builtin.scorers.options import option_error
 from assay.builtin.scorers.similarity import Similarity
 from assay.errors import MissingExtra
-from assay.plugin import lookup
+from assay.plugin import find
 
 Model = Callable[[Sequence[str]], Sequence[Any]]
 """Texts in, a vector for each out."""
@@ -71,7 +71,7 @@ def _minilm() -> Model:
 def _find_own_model(model: object) -> Model:
     if not isinstance(model, str) or ":" not in model:
         raise option_error("embedding", "model", f"must be minilm or module:function, not {model!r}.")
-    found: Model = lookup.find("scorers", model)
+    found: Model = find("scorers", model)
     if not callable(found):
         raise option_error("embedding", "model", f"names '{model}', which cannot be called.")
     return found
