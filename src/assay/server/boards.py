@@ -28,7 +28,7 @@ from assay.errors import LookupFailed, no_such
 from assay.model.board import BoardKey, StoredBoard
 from assay.pipeline.boards import compute_boards, find_boards
 from assay.server.answers import respond
-from assay.server.recent import KeptByState
+from assay.server.cache import KeptByState
 from assay.store.store import Store
 
 _log = logging.getLogger(__name__)
