@@ -10,14 +10,14 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli.session import Command
+
 if TYPE_CHECKING:
     from assay.errors import Mistake
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 EXECUTOR = "executor."
 """Begins the keys of --set that are settings of the executor."""

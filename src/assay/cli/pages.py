@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from assay.cli.options import Command, shared_option
+from assay.cli.options import shared_option
 from assay.cli.output import echo
-from assay.cli.session import Session
+from assay.cli.session import Command, Session
 
 if TYPE_CHECKING:
     from assay.report.pages.page import Page

@@ -14,9 +14,8 @@ from typing import Any
 
 import click
 
-from assay.cli.options import Command
 from assay.cli.output import echo
-from assay.cli.session import Session, common
+from assay.cli.session import Command, Session, common
 from assay.simulator.options import SimOptions
 
 _DURATION = re.compile(r"(\d*\.?\d+(?:e-?\d+)?)\s*(us|ms|s|m)")

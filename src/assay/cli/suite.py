@@ -112,7 +112,7 @@ def list_suites(session: Session, only_due: bool) -> None:
 
 def _print_due(session: Session) -> None:
     """The names of suites that are due, one a line and nothing else, for `xargs` and schedulers."""
-    from assay.pipeline.due_suites import find_due_suites
+    from assay.pipeline.schedules import find_due_suites
 
     with session.store() as store:
         names = find_due_suites(store, session.settings)

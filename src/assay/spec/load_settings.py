@@ -90,7 +90,8 @@ def abort_conditions_of(text: str) -> tuple[Objective, ...]:
     for condition in conditions:
         if instead := _NOT_WHILE_IT_RUNS.get(condition.metric):
             raise _wrong(
-                "--abort-on", f"'{condition.metric}' is not available while a load runs: use {instead} instead."
+                "--abort-on",
+                f"'{condition.metric}' is not available while a load runs: use {instead} instead.",
             )
     return conditions
 

@@ -61,6 +61,14 @@ def write_address(path: str, **query: object) -> str:
     return f"{path}?{urlencode(kept, doseq=True)}" if kept else path
 
 
+def page_links(path: str, page: int, *, has_more: bool, anchor: str = "", **query: object) -> dict[str, str]:
+    """The addresses of the first page of a list and of the following one; empty where there is none."""
+    return {
+        "first": write_address(path, **query) + anchor if page > 1 else "",
+        "following": write_address(path, **query, page=page + 1) + anchor if has_more else "",
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Pager:
     """Links to the parts of a list before and after the one that is shown; empty where there is none."""
