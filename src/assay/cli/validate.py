@@ -35,13 +35,8 @@ def validate(session: Session, files: tuple[str, ...]) -> int:
     fine, mistakes = _check_files(session, files)
     warnings = [warning for checked in fine.values() for warning in checked.warnings]
     if session.is_json:
-        session.emit(
-            {
-                "valid": not mistakes,
-                "mistakes": [asdict(mistake) for mistake in mistakes],
-                "warnings": [asdict(warning) for warning in warnings],
-            }
-        )
+        listed = {"mistakes": list(map(asdict, mistakes)), "warnings": list(map(asdict, warnings))}
+        session.emit({"valid": not mistakes, **listed})
         return 2 if mistakes else 0
     for file, checked in fine.items() if not session.is_quiet else ():
         echo(f"{file}: valid, {checked.summary}")

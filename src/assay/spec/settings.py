@@ -10,7 +10,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -24,6 +24,22 @@ from assay.spec.files import match_files
 FILE = "assay.toml"
 _MOST_BYTES = 2**20
 DB_RETRY = 60.0
+_KEYS = {
+    "assay": {"db", "db_retry", "workspace", "load", "agents", "suites"},
+    "server": {
+        "host",
+        "port",
+        "max_runs",
+        "max_queue",
+        "sync_seconds",
+        "agent_options",
+        "rate",
+        "webhook",
+        "timezone",
+    },
+}
+_LEAST_1 = {"max_runs": 2, "max_queue": 100, "rate": 100}
+"""Settings that are whole numbers, 1 or more, with their defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +110,7 @@ def find_settings(start: Path, environment: Mapping[str, str] = os.environ) -> S
     lists = {name: tuple(own.get(name, ())) for name in ("load", "agents", "suites")}
     retry = float(own.get("db_retry", DB_RETRY))
     workspace = environment.get("ASSAY_WORKSPACE") or own.get("workspace")
-    executors = {name: keys for name, keys in table.items() if name not in _RULES}
+    executors = {name: keys for name, keys in table.items() if name not in _KEYS}
     return Settings(home, db, retry, workspace, server=table.get("server", {}), executors=executors, **lists)
 
 
@@ -127,11 +143,11 @@ def _text(path: Path) -> str:
 def _mistakes(path: Path, text: str, table: dict[str, Any]) -> Iterator[Mistake]:
     """Every mistake of the file at once. An unknown key is one, because a misspelt setting would silently have no effect."""
     for section, keys in table.items():
-        if section not in _RULES and isinstance(keys, dict) and section in lookup.known("executors"):
+        if section not in _KEYS and isinstance(keys, dict) and section in lookup.known("executors"):
             continue
-        if section not in _RULES or not isinstance(keys, dict):
+        if section not in _KEYS or not isinstance(keys, dict):
             line = _line(text, section)
-            hint = f"{did_you_mean(section, _RULES)} Settings go under [assay], [server] or the name of an executor.".strip()
+            hint = f"{did_you_mean(section, _KEYS)} Settings go under [assay], [server] or the name of an executor.".strip()
             yield Mistake(str(path), line, section, "is not a section of the settings.", hint)
             continue
         for key, value in keys.items():
@@ -142,27 +158,33 @@ def _mistakes(path: Path, text: str, table: dict[str, Any]) -> Iterator[Mistake]
 
 def _problem(section: str, key: str, value: Any) -> tuple[str, str]:
     """What is wrong with one setting and a hint; both are empty where nothing is."""
-    rules = _RULES[section]
-    if key not in rules:
-        return "is not a setting.", known_names(key, sorted(rules))
-    is_right, expected, example = rules[key]
-    return ("", "") if is_right(value) else (f"must be {expected}.", f"Write: {example}")
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _is_url(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith(("http://", "https://", "${"))
-
-
-def _is_seconds(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    known = _KEYS[section]
+    if key not in known:
+        return "is not a setting.", known_names(key, sorted(known))
+    is_list_of_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if key in ("load", "agents", "suites") and not is_list_of_texts:
+        return "must be a list of strings.", 'Write: ["experiments/*.py"]'
+    if key == "agent_options" and not is_list_of_texts:
+        return "must be a list of strings, the options that requests may set.", 'Write: ["temperature"]'
+    if key == "db" and not isinstance(value, str):
+        return "must be text, the URL of a database.", 'Write: "sqlite:///.assay/assay.db"'
+    if key == "workspace" and not (isinstance(value, str) and value):
+        return "must be text, the name of a workspace.", 'Write: "default"'
+    if key == "db_retry" and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
+        return "must be a number of seconds, 0 or more.", "Write: 60"
+    if key == "host" and not (isinstance(value, str) and value):
+        return "must be text, the address to listen on.", 'Write: "127.0.0.1"'
+    if key == "port" and not _is_whole(value, 1, 65535):
+        return "must be a whole number from 1 to 65535.", "Write: 8765"
+    if key in _LEAST_1 and not _is_whole(value, 1):
+        return "must be a whole number of at least 1.", f"Write: {_LEAST_1[key]}"
+    if key == "sync_seconds" and not _is_whole(value, 0, 3600):
+        return "must be a whole number of seconds, 0 to 3600.", "Write: 60"
+    if key == "webhook" and not (isinstance(value, str) and value.startswith(("http://", "https://", "${"))):
+        return "must be a URL, or a variable that holds one.", 'Write: "${ALERT_URL}"'
+    if key == "timezone" and not _is_zone(value):
+        return "must be the name of a time zone.", 'Write: "Europe/Berlin"'
+    return "", ""
 
 
 def _is_zone(value: Any) -> bool:
@@ -176,48 +198,6 @@ def _is_zone(value: Any) -> bool:
 
 def _is_whole(value: Any, least: int, most: float = math.inf) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def _is_count(value: Any) -> bool:
-    return _is_whole(value, 1)
-
-
-_FILES = (_is_texts, "a list of strings", '["experiments/*.py"]')
-_Rule = tuple[Callable[[Any], bool], str, str]
-_RULES: Mapping[str, Mapping[str, _Rule]] = {
-    "assay": {
-        "db": (
-            lambda value: isinstance(value, str),
-            "text, the URL of a database",
-            '"sqlite:///.assay/assay.db"',
-        ),
-        "db_retry": (_is_seconds, "a number of seconds, 0 or more", "60"),
-        "workspace": (_is_text, "text, the name of a workspace", '"default"'),
-        "load": _FILES,
-        "agents": _FILES,
-        "suites": _FILES,
-    },
-    "server": {
-        "host": (_is_text, "text, the address to listen on", '"127.0.0.1"'),
-        "port": (lambda value: _is_whole(value, 1, 65535), "a whole number from 1 to 65535", "8765"),
-        "max_runs": (_is_count, "a whole number of at least 1", "2"),
-        "max_queue": (_is_count, "a whole number of at least 1", "100"),
-        "rate": (_is_count, "a whole number of at least 1", "100"),
-        "sync_seconds": (
-            lambda value: _is_whole(value, 0, 3600),
-            "a whole number of seconds, 0 to 3600",
-            "60",
-        ),
-        "agent_options": (
-            _is_texts,
-            "a list of strings, the options that requests may set",
-            '["temperature"]',
-        ),
-        "webhook": (_is_url, "a URL, or a variable that holds one", '"${ALERT_URL}"'),
-        "timezone": (_is_zone, "the name of a time zone", '"Europe/Berlin"'),
-    },
-}
-"""By section and key: whether a value is right, what it must be, and an example."""
 
 
 def _line(text: str, key: str, section: str | None = None) -> int | None:

@@ -633,14 +633,11 @@ def _iterations(section: BenchmarkSection) -> Iterations:
 def _limits(section: BenchmarkSection) -> Limits:
     """The limits from `limits` or, for keys that it lacks, from `constraints`."""
     limits, other = section.limits, section.constraints or ConstraintsSection.model_validate({})
-    instead = {
-        "seconds": other.time_limit_ms and other.time_limit_ms / 1000,
-        "memory_mb": other.memory_limit_mb,
-        "tokens": other.token_limit,
-        "usd": other.cost_limit_usd,
-    }
-    return limits.model_copy(
-        update={key: value for key, value in instead.items() if getattr(limits, key) is None}
+    return LimitsSection.model_construct(
+        seconds=limits.seconds or (other.time_limit_ms / 1000 if other.time_limit_ms else None),
+        memory_mb=limits.memory_mb or other.memory_limit_mb,
+        tokens=limits.tokens or other.token_limit,
+        usd=limits.usd or other.cost_limit_usd,
     ).to_noun()
 
 
