@@ -21,7 +21,7 @@ from assay.server.access import READ_PAGE, RUN_PAGE
 from assay.server.benchmarks import RunRequestBody, submit_run
 from assay.server.context import Context
 from assay.server.html import find_url
-from assay.server.pages.controls import page_links, write_address
+from assay.server.pages.controls import choose_word, page_links, write_address
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
 from assay.units import count, format_count
@@ -84,6 +84,7 @@ def list_agents(
         "Agents",
         "agents.html.j2",
         q=q,
+        controls=[choose_word("q", "Name contains", q)],
         **page_links("/ui/agents", page, has_more=len(names) > page * _AGENTS, q=q),
     )
 

@@ -18,7 +18,7 @@ from assay.report.pages.page import Page
 from assay.report.pages.run_lists import executions_table, ok_cell, outcome_cell
 from assay.server.access import READ_PAGE
 from assay.server.context import Context
-from assay.server.pages.controls import write_address
+from assay.server.pages.controls import choose_one, choose_word, write_address
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
 from assay.server.results import TrialId
@@ -69,7 +69,7 @@ def list_executions(
     chosen = ExecutionFilter(trial_id, status, case, phase)
     found = store.execution_page(chosen, after, _ROWS + 1)
     query = {"case": case, "status": status, "phase": phase}
-    statuses = store.counts(trial_id)
+    statuses, cases = store.counts(trial_id), stored.trial.cases[:500]
     sections = []
     if found:
         table = executions_table(stored, found[:_ROWS], _pass_mark(_find_benchmark(store, run, stored)))
@@ -86,12 +86,15 @@ def list_executions(
         trial=stored,
         run=run,
         place=place,
-        case=case or "",
-        chosen_status=status,
-        phase=phase,
-        statuses=[known.value for known in Status],
-        phases=[known.value for known in Phase],
-        cases=stored.trial.cases[:500],
+        controls=[
+            *(
+                [choose_word("case", "Case", case, [(known, known) for known in cases], "all")]
+                if cases
+                else []
+            ),
+            choose_one("status", "Status", status, Status, none="any"),
+            choose_one("phase", "Phase", phase, Phase, none="any"),
+        ],
         following=following,
         first=write_address(place, **query) if after is not None else "",
         is_filtered=any(query.values()),

@@ -13,6 +13,7 @@ from assay.report.pages.page import Page
 from assay.server.access import READ_PAGE
 from assay.server.context import Context, ServerContext
 from assay.server.findings import FINDERS, FindRuns
+from assay.server.pages.controls import choose_word
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
 
@@ -90,6 +91,7 @@ def _show(request: Request, context: ServerContext, kind: RunKind, agent: str | 
         "kind.html.j2",
         kind=kind,
         agent=agent or "",
+        controls=[choose_word("agent", "Agent or address", agent, placeholder="all")],
         newest=run_ids[0] if run_ids else "",
     )
 

@@ -22,7 +22,7 @@ from assay.server.access import READ_PAGE, RUN_PAGE
 from assay.server.analyses import Analysis
 from assay.server.context import Context, ServerContext
 from assay.server.html import find_url
-from assay.server.pages.controls import write_address
+from assay.server.pages.controls import choose_one, choose_word, write_address
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
 from assay.server.run_status import read_status
@@ -63,9 +63,14 @@ def list_runs(
         page,
         "Runs",
         "runs.html.j2",
-        chosen=chosen,
-        states=[known.value for known in RunState],
-        suites=list(store.categories()),
+        controls=[
+            choose_word(
+                "name", "Suite or spec", name, [(suite, suite) for suite in store.categories()], "all"
+            ),
+            choose_word("agent", "Agent", agent, placeholder="all"),
+            choose_word("tag", "Tag", tag, placeholder="any"),
+            choose_one("state", "State", state, RunState, none="any"),
+        ],
         following=write_address("/ui/runs", **query, before=runs[-1].id) if len(found) > _ROWS else "",
         first=write_address("/ui/runs", **query) if before else "",
         is_filtered=bool(query),
