@@ -31,11 +31,11 @@ from assay.model.rating import Rating
 from assay.pipeline.ratings import rate_trials
 from assay.report.pages.page import Page, page_from_plain
 from assay.server.analyst import Analyst
+from assay.server.cache import KeptByState
 from assay.server.context import CALLER, BeingComputed, Contexts, Prepared, RequestCaller, ServerContext
 from assay.server.pages.dashboard import show_dashboard
 from assay.server.questions import AnalysisQuestion, _shorten, answer_from_plain, answer_question
 from assay.server.queue import RunQueue
-from assay.server.recent import KeptByState
 from assay.spec.settings import Settings
 from assay.store.store import Store
 

@@ -114,6 +114,16 @@ def describe_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
+def describe_route(needed: dict[str, Any], model: Any, summary: str, *errors: int) -> dict[str, Any]:
+    """Describe a route for OpenAPI: the scope that it needs, the document that it answers with, and its errors."""
+    return {
+        "openapi_extra": needed,
+        "response_model": model,
+        "summary": summary,
+        "responses": describe_errors(*errors),
+    }
+
+
 def find_status(error: AssayError) -> int:
     return next(status for kind, status in _STATUSES if isinstance(error, kind))
 

@@ -20,7 +20,7 @@ from assay.model.standing import Boards
 from assay.pipeline.compare import compare_refs
 from assay.pipeline.cost import analyse_stored_costs
 from assay.pipeline.leaderboard import filter_of, matrices, overview
-from assay.pipeline.timeline import timeline_of
+from assay.pipeline.regressions import timeline_of
 from assay.plugin.json_data import format_strict_json, to_json_data
 from assay.report.charts.radar import draw_standings
 from assay.report.documents.cost import cost_document

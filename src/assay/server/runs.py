@@ -17,7 +17,7 @@ from assay.model import RunState
 from assay.plugin.json_data import format_strict_json, to_json_data
 from assay.report.documents.answers import runs_document
 from assay.server.access import READ, RUN
-from assay.server.answers import describe_errors, respond
+from assay.server.answers import describe_errors, describe_route, respond
 from assay.server.context import Context, RequestCaller, caller_of
 from assay.server.parameters import Name
 from assay.server.run_status import RunStatus, read_status
@@ -50,9 +50,7 @@ class RunPage(BaseModel):
     next_cursor: str | None
 
 
-@router.get(
-    "", openapi_extra=READ, response_model=RunPage, responses=describe_errors(404), summary="Stored runs"
-)
+@router.get("", **describe_route(READ, RunPage, "Stored runs", 404))
 def list_runs(
     context: Context,
     tag: Name | None = None,
@@ -74,21 +72,13 @@ class QueueAnswer(BaseModel):
     queue: list[RunStatus]
 
 
-@router.get(
-    "/queue", openapi_extra=READ, response_model=QueueAnswer, summary="Runs that wait or are carried out"
-)
+@router.get("/queue", **describe_route(READ, QueueAnswer, "Runs that wait or are carried out"))
 def read_queue(context: Context) -> Response:
     found = [read_status(context.store, queued.id) for queued in context.store.queue()]
     return respond({"max_runs": context.max_runs, "queue": found})
 
 
-@router.get(
-    "/{run_id}",
-    openapi_extra=READ,
-    response_model=RunStatus,
-    responses=describe_errors(404),
-    summary="Status of a run",
-)
+@router.get("/{run_id}", **describe_route(READ, RunStatus, "Status of a run", 404))
 def read_run(context: Context, run_id: Name) -> Response:
     return respond(read_status(context.store, run_id))
 
@@ -138,13 +128,7 @@ def _has_valid_key(caller: RequestCaller) -> bool:
     return any(key.prefix == caller.key.prefix and key.is_valid(now) for key in known)
 
 
-@router.post(
-    "/{run_id}/cancel",
-    openapi_extra=RUN,
-    response_model=RunStatus,
-    responses=describe_errors(404),
-    summary="Cancel a run",
-)
+@router.post("/{run_id}/cancel", **describe_route(RUN, RunStatus, "Cancel a run", 404))
 def cancel_run(context: Context, run_id: Name) -> Response:
     """A run that waits is cancelled at once; one that is carried out ends soon, and what it has done is kept."""
     context.store.cancel_queued(run_id)
@@ -153,11 +137,7 @@ def cancel_run(context: Context, run_id: Name) -> Response:
 
 
 @router.post(
-    "/{run_id}/resume",
-    openapi_extra=RUN,
-    response_model=RunStatus,
-    responses=describe_errors(404),
-    summary="Resume a run that was cancelled or failed",
+    "/{run_id}/resume", **describe_route(RUN, RunStatus, "Resume a run that was cancelled or failed", 404)
 )
 def resume_run(context: Context, run_id: Name) -> Response:
     """The run waits again, and then does only what is missing. A run that is complete stays as it is."""

@@ -64,7 +64,7 @@ def bisect_load(
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScenarioStep:
     """All that was asked with one size of load, in a regular step or in a probe between two; of two stretches the first counts."""
 
     load: float
@@ -79,7 +79,7 @@ class Step:
         return self.stretches[0]
 
 
-S = TypeVar("S", bound=Step)
+S = TypeVar("S", bound=ScenarioStep)
 
 
 def judge_step(

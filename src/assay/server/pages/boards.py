@@ -11,7 +11,7 @@ from fastapi import Query, Request, Response
 from assay.errors import AssayError, StoreError
 from assay.model.regression import AgentTimeline
 from assay.pipeline.leaderboard import METRICS
-from assay.pipeline.timeline import timeline_of
+from assay.pipeline.regressions import timeline_of
 from assay.report.pages.page import Page
 from assay.report.pages.timeline import timeline_page
 from assay.server.access import READ_PAGE
