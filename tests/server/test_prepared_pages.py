@@ -160,7 +160,7 @@ def test_a_page_of_every_block_is_the_same_after_its_way_through_a_pipe() -> Non
         PageSection("Inner", [Points([ListItem("within")])]),
     ]
     page = Page(
-        "Title", "board", ["fact"], "yes", True, ["why"], [PageSection("Outer", blocks, anchor="outer")]
+        "Title", "board", ["fact"], [PageSection("Outer", blocks, anchor="outer")], "yes", True, ["why"]
     )
     data = json.loads(to_json({"page": page, "agents": ["a"], "document": ""}))
     assert to_json(page_from_plain(data["page"])) == to_json(page)

@@ -99,7 +99,7 @@ def show_board(store: Store, suite: str | None, *, drawn: Sequence[str] = ()) ->
     # Points of a sweep cannot be named as agents.
     names = [row.contender.agent for row in _rows(board) if "[" not in row.contender.agent]
     sections = [_build_leaderboard(board), _build_radar(board, list(drawn) or names[:_DRAWN])]
-    return PreparedAnswer(Page(board.suite, "dashboard", _facts(board), "", False, [], sections), names)
+    return PreparedAnswer(Page(board.suite, "dashboard", _facts(board), sections), names)
 
 
 def show_radar(store: Store, suite: str | None, *, drawn: Sequence[str] = ()) -> PreparedAnswer:

@@ -138,9 +138,6 @@ def _build_page(report: Report, results: Sequence[Mapping[str, Any]]) -> Page:
         title=run.label or run.name,
         kind="benchmark_results",
         facts=[f"run {run.id}", run.started.strftime("%Y-%m-%d %H:%M UTC")],
-        verdict="",
-        is_certain=True,
-        reasons=(),
         sections=[
             PageSection("Benchmarks", [Table(titles, rows, caption=caption)]),
             *finding_sections(report, with_charts=True),

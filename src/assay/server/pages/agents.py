@@ -80,7 +80,7 @@ def list_agents(
     facts = [format_count(len(all_names), "agent"), f"{count(len(registered))} registered"]
     return show_page(
         request,
-        Page("Agents", "agents", facts, "", False, [], sections),
+        Page("Agents", "agents", facts, sections),
         "Agents",
         "agents.html.j2",
         q=q,
@@ -132,7 +132,7 @@ def show_agent(request: Request, context: Context, name: Name, suite: Name | Non
     ]
     return show_page(
         request,
-        Page(name, "agent", facts, "", False, [], sections),
+        Page(name, "agent", facts, sections),
         "Agents",
         "agent.html.j2",
         agent=name,

@@ -130,7 +130,7 @@ def show_prepared(context: ServerContext, title: str, question: AnalysisQuestion
     try:
         found = context.prepare(question)
     except BeingComputed:
-        return Page(title, "explanation", [], "", False, [], []), COMPUTING
+        return Page(title, "explanation"), COMPUTING
     except AssayError as error:
         return explain(title, error), ""
     assert found.answer.page is not None
@@ -167,4 +167,4 @@ def explain(title: str, error: AssayError) -> Page:
     """
     if isinstance(error, StoreError):
         raise error
-    return Page(title, "explanation", [], str(error), False, [], [])
+    return Page(title, "explanation", verdict=str(error))

@@ -76,7 +76,7 @@ def list_executions(
         sections.append(PageSection("Executions", [table], "in the order of storing", anchor="executions"))
     place = f"/ui/runs/{run.id}/trials/{trial_id}"
     following = write_address(place, **query, after=found[_ROWS - 1][0]) if len(found) > _ROWS else ""
-    page = Page(stored.trial.name, "trial", _trial_facts(run, stored), "", False, [], sections)
+    page = Page(stored.trial.name, "trial", _trial_facts(run, stored), sections)
     return show_page(
         request,
         page,
@@ -147,9 +147,6 @@ def show_execution(request: Request, context: Context, trial_id: TrialId, seq: S
         f"{execution.case or stored.trial.name} #{seq}",
         "execution",
         _facts(run, stored, execution),
-        "",
-        False,
-        [],
         _sections(run, execution, case),
     )
     outcome = outcome_cell(execution, _pass_mark(benchmark))

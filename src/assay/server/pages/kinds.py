@@ -86,7 +86,7 @@ def _show(request: Request, context: ServerContext, kind: RunKind, agent: str | 
         sections = [PageSection("Latest runs", [Table(titles, rows, words=(1, 2, 3, 4))], kind.about)]
     return show_page(
         request,
-        Page(kind.title, kind.path, [], "", False, [], sections),
+        Page(kind.title, kind.path, [], sections),
         kind.title,
         "kind.html.j2",
         kind=kind,

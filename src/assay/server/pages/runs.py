@@ -57,7 +57,7 @@ def list_runs(
     sections = [] if before else [section for section in [_queue(context)] if section]
     if runs:
         sections.append(PageSection("Stored runs", [runs_table(runs)], _describe(query), anchor="runs"))
-    page = Page("Runs", "runs", [], "", False, [], sections)
+    page = Page("Runs", "runs", [], sections)
     return show_page(
         request,
         page,
@@ -140,7 +140,7 @@ def _find_run(store: Store, run_id: str) -> Run | None:
 def _show_status(request: Request, store: Store, status: Mapping[str, Any], run: Run | None) -> Response:
     """A run that waits, goes on, or came to nothing."""
     title = run.name if run else str(status["suite_id"])
-    page = Page(title, "run", _facts(status, run), "", False, [], [])
+    page = Page(title, "run", _facts(status, run))
     tone = _OPEN_TONES.get(status["status"], "bad" if status["is_over"] else "")
     chip = RunOutcome(str(status["status"]).replace("_", " "), tone)
     return show_page(
@@ -173,7 +173,7 @@ def _show_result(
     else:
         sections, tiles = [], []
     state = RunState.INTERRUPTED if status["status"] == RunState.INTERRUPTED else run.state
-    page = Page(run.name, "run", _facts(status, run), "", False, [], sections)
+    page = Page(run.name, "run", _facts(status, run), sections)
     return show_page(
         request,
         page,

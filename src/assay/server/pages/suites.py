@@ -70,7 +70,7 @@ def list_suites(request: Request, context: Context) -> Response:
     titles = ["Suite", "Category", "Can be run", "Agents", "Runs", "Latest run"]
     sections = [PageSection("All suites", [Table(titles, rows, words=(1, 2, 5))])] if rows else []
     facts = [format_count(len(rows), "suite"), f"{count(len(registered))} registered"]
-    page = Page("Suites", "suites", facts, "", False, [], sections)
+    page = Page("Suites", "suites", facts, sections)
     return show_page(request, page, "Suites", "suites.html.j2")
 
 
@@ -114,7 +114,7 @@ def show_suite(
     facts = [f"{title}: {value}" for title, value in suite_texts.facts(suite, now) if title != "Description"]
     return show_page(
         request,
-        Page(suite.title or suite.name, "suite", facts, "", False, [], sections),
+        Page(suite.title or suite.name, "suite", facts, sections),
         "Suites",
         "suite_page.html.j2",
         suite=suite,
@@ -255,15 +255,7 @@ def show_case(
     sections = [PageSection("Answers", [table], "of the newest trial of each agent", anchor="answers")]
     return show_page(
         request,
-        Page(
-            case,
-            "case",
-            _case_facts(suite, benchmark, definition),
-            "",
-            False,
-            [],
-            sections if table.rows else [],
-        ),
+        Page(case, "case", _case_facts(suite, benchmark, definition), sections if table.rows else []),
         "Suites",
         "case.html.j2",
         suite=suite,
