@@ -135,7 +135,9 @@ def test_what_cannot_be_profiled_is_refused(
     write_project(assay_inline)
     # Without the list of what there is, whole or shortened: tests of the same process may have registered more.
     refusal = re.sub(
-        r"suites \([^()]*\)\.( Did you mean '\w+'\?)?", "suites.", assay_inline("profile", *arguments).refusal
+        r"( Did you mean '\w+'\?)? Experiments, specs and suites: [^.]*\.",
+        "",
+        assay_inline("profile", *arguments).refusal,
     )
     wording(refusal)
 

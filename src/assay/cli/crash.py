@@ -55,7 +55,7 @@ def report_crash(error: BaseException, arguments: Sequence[str] | None) -> int:
 
 
 def _place(trace: TracebackType | None) -> str:
-    """The innermost line of ours, and the innermost of all where that is another's."""
+    """Return the innermost frame in Assay's code and, if different, the innermost frame overall."""
     import traceback
 
     # An error deep within a package says little about where the bug is; the line of ours that called it says more.

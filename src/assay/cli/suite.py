@@ -140,9 +140,9 @@ def _due_text(moment: datetime | None) -> str:
 @sandbox_option
 @common
 def check(session: Session, target: str) -> int:
-    """Check that the scorers of SUITE pass right answers and fail empty ones, and find uninformative cases. Exits with 1 if SUITE is unsound.
+    """Check that the scorers of SUITE pass correct answers and fail empty ones, and find uninformative cases. Exits with 1 if a check fails.
 
-    A right answer is derived from the expected output. If that is impossible, as with a pattern or tests, the case's
+    A correct answer is derived from the expected output. If that is impossible, as with a pattern or tests, the case's
     `solution` is used; a case without one is not checked.
     """
     from assay.pipeline import leaderboard as standing

@@ -172,7 +172,7 @@ def build_teardown_failure(job: Job, problem: str) -> Artifact:
 def build_skipped_teardown(job: Job, why: str) -> Artifact:
     """The note that neither the worker nor a new process ran the teardown, and how to have it run next time."""
     what = "cleanup" if job.is_cleanup else "teardown"
-    text = f"{what.title()} of process {job.process} did not run, because the process was ended: {why}."
+    text = f"{what.title()} of process {job.process} did not run because the process was stopped: {why}."
     if not (job.cleanup or can_run_alone(job)):
         text += " Declare teardown with @staticmethod, or give the spec a cleanup command, to have it run in a new process."
     return remark(job, what, text)

@@ -103,7 +103,7 @@ def temporary_checkout(repository: str, commit: str) -> Iterator[Checkout]:
     _remove_abandoned(repository)
     folder = str(Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")).resolve())
     try:
-        # Hooks of the user have nothing to do with a checkout that nobody works in.
+        # Hooks of the user have nothing to do with a checkout that no person works in.
         words = (
             "-c",
             f"core.hooksPath={os.devnull}",

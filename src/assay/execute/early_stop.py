@@ -40,9 +40,11 @@ class FailureLimit:
         self.failures += 1
         if self.reason is None:
             if self.limit_ends_it and execution.status in _OF_A_LIMIT:
-                self.reason = f"a limit was exceeded: {execution.error}"
+                self.reason = f"an execution hit a limit: {execution.error}"
             elif self.failures >= self.allowed:
-                self.reason = f"{self.failures} executions in a row were not ok, the last {execution.status}"
+                self.reason = (
+                    f"{self.failures} executions in a row were not ok; the last one: {execution.status}"
+                )
         return self.reason
 
 

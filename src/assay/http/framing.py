@@ -166,7 +166,7 @@ class ChunkedBody:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _read_line(self, data: bytes, at: int) -> int:
-        """Read a line, or as much of it as there is; returns the position in the data to go on from."""
+        """Read a line, or as much of it as there is; returns the position in the data to continue from."""
         newline = data.find(b"\n", at)
         self._line += data[at:] if newline < 0 else data[at:newline]
         if len(self._line) > _MAX_LINE:

@@ -200,7 +200,7 @@ def _decoder(hint: Any) -> Convert | None:
     """How plain data becomes a value of an annotated type; the mirror of `_encoder`, with checks.
 
     The order of the questions follows from the annotations: a union and a container are known by their origin, and only
-    what has none is a class. Sequences of plain values stay lists, since nobody changes what was decoded.
+    what has none is a class. Sequences of plain values stay lists, since decoded data is never changed.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in _UNIONS:

@@ -67,7 +67,7 @@ class Question:
     """Pairs at the most: processes of a code experiment, cases of a suite."""
     min: int = 10
     ruling: Ruling | None = None
-    """None while the run goes on."""
+    """None while the run is in progress."""
 
     @property
     def is_decided(self) -> bool:
@@ -158,7 +158,7 @@ class Plan:
     suite: Suite | None = None
     budget: Budget = field(default_factory=Budget)
     question: Question | None = None
-    """What ends the run; None where it is carried out whole."""
+    """What ends the run; None where it is executed whole."""
     label: str = ""
     """What the user calls this run; lists and reports show it beside the name."""
     checkouts: Mapping[int, Checkout] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A run as the store knows it: a plan that was carried out, or is being carried out, with its state and its environment."""
+"""A run as the store knows it: a plan that was executed, or is being executed, with its state and its environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.model.plan import Question, Trial
 from assay.model.settings import Budget
 
 RERUN_TAG = "gate-rerun"
-"""Of runs that `assay gate --rerun-baseline` makes: both sides in one run, so neither a baseline nor `last`."""
+"""Tag of runs that `assay gate --rerun-baseline` makes: both sides in one run, so neither a baseline nor `last`."""
 
 
 class RunState(StrEnum):

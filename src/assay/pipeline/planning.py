@@ -98,7 +98,7 @@ def _format_few_recorded(counts: Mapping[str, int], planned: int) -> str:
     answers = "answer" if fewest == most == 1 else "answers"
     return (
         f"{many} recorded {answers} for {of_cases}, fewer than the {planned} repetitions asked for: "
-        "a case is repeated only as often as answers are recorded"
+        "a case has at most as many repetitions as recorded answers"
     )
 
 

@@ -255,7 +255,7 @@ def _experiment_files(trial: Trial) -> list[Path] | None:
         return []
     if file is not None and find_repository(file.resolve().parent) and not is_tracked(file.resolve()):
         raise PlanError(
-            f"'{file}' is in a git repository but not tracked, so nobody knows whether it has changed since it was "
+            f"'{file}' is in a git repository but not tracked, so Assay cannot tell whether it changed since it was "
             "measured. Commit it, run it again, and set that run as the baseline."
         )
     return [] if file is None else [file.resolve()]
@@ -317,6 +317,6 @@ def _refuse_failed(pairs: Sequence[tuple[TrialReport, TrialReport]], baseline: R
         if index in worked and not trial.ok:
             where = f" from commit {plan.checkouts[index].commit[:10]}" if index in plan.checkouts else ""
             raise PlanError(
-                f"{trial.name}: not one execution{where} was ok, though the baseline worked. "
+                f"{trial.name}: no execution{where} succeeded, although the baseline worked. "
                 f"See why: assay show {baseline.run.id}"
             )

@@ -1,6 +1,6 @@
 """Carries out a plan: plan → execute → store.
 
-`run_plan` begins a run and `resume` goes on with one that was cut short; both end in `_execute_plan`, the main loop, which
+`run_plan` begins a run and `resume` continues an interrupted one; both end in `_execute_plan`, the main loop, which
 takes batches of results from the runner (`execute.runner.carry_out`), stores each, and shows it to whoever watches. Loads
 and stress tests have loops of their own; all of them share `lifecycle`.
 """
@@ -245,8 +245,7 @@ def _refuse_secrets(plan: Plan) -> None:
                     origin = known.origin_of_secret_in(json.dumps({name: value}, default=str))
                     raise PlanError(
                         f"{holder}: '{redact(name)}' holds {f'the value of {origin!r}' if origin else 'a secret'}, "
-                        "and what is written there is stored. Write ${NAME} instead, or, if it is no secret, "
-                        "rename the variable."
+                        "and this value would be stored. Use ${NAME} instead or, if it is not a secret, rename the variable."
                     )
 
 

@@ -148,7 +148,7 @@ def _pairs(current: Chosen, against: Against) -> tuple[Pairs, list[Doubt]]:
     for label, trial in current.items():
         other = against.trials.get(label)
         if other is None:
-            doubts.append(Doubt("unmatched", f"{label} has no counterpart in {against.told}."))
+            doubts.append(Doubt("unmatched", f"{label} has no matching trial in {against.told}."))
         elif reason := unlikeness(other, trial):
             doubts.append(Doubt("unlike", f"{label} is not compared with {against.told}: {reason}."))
         else:

@@ -79,7 +79,7 @@ class Registry:
     agents: Callable[[], Mapping[str, AgentUse]] = dict
     suite: Callable[[str], Suite | None] = lambda name: None
     default_warmup: Callable[[AgentUse], int] = lambda use: SUITE_ITERATIONS.warmup
-    """Warm-ups of an agent where nobody said how many: it depends on where the agent is and what it costs."""
+    """Warm-ups of an agent where the number is not set: it depends on where the agent is and what it costs."""
 
 
 def plan_target(request: RunRequest, settings: Settings, registry: Registry) -> Plan:
@@ -224,7 +224,7 @@ def _plan_experiments(spec: Spec, request: RunRequest, settings: Settings, regis
 def _find_tested_agents(
     spec: Spec, request: RunRequest, settings: Settings, registry: Registry
 ) -> tuple[list[AgentUse], list[str]]:
-    """The agents that experiments are to test, none where nobody names any; and the Python files that they need."""
+    """The agents that experiments are to test, none where none are named; and the Python files that they need."""
     if not (request.agents or spec.run.agents):
         return [], []
     mistakes = list(spec.mistakes)
@@ -340,7 +340,7 @@ def suite_names(settings: Settings) -> list[str]:
 
 
 def suite_schedules(settings: Settings) -> dict[str, str | None]:
-    """Suite of the project to its schedule as written; None where it has none. Nobody has asked for the shipped ones."""
+    """Suite of the project to its schedule as written; None where it has none. The shipped ones are not included."""
     schedules: dict[str, str | None] = {}
     for file in settings.suite_files():
         value = read_document(file).value

@@ -316,13 +316,13 @@ def _doubts(stretches: Sequence[Stretch], bench: Bench) -> list[str]:
             f"The worker that runs the agent's code was held up for {seconds(latest)} {where} ({percent(busiest)} of a core): "
             "by that code, or by this machine."
             if is_in_worker
-            else f"This machine was at its limit {where} ({percent(busiest)} of a core, answers waited {seconds(latest)} "
+            else f"This machine was the bottleneck {where} ({percent(busiest)} of a core, answers waited {seconds(latest)} "
             "to be read): the agent may sustain more. Use --workers."
         )
     held_up = sum(stretch.held_up for stretch in stretches)
     if held_up:
         texts.append(
-            f"This machine delayed the load by {seconds(held_up)} in all; the figures include that delay."
+            f"This machine delayed the load by {seconds(held_up)} in total; the results include that delay."
         )
     unsent = sum(stretch.errors.get(kind, 0) for stretch in stretches for kind in OWN_LIMITS)
     if unsent:

@@ -115,7 +115,7 @@ def capacity_notes(document: Mapping[str, Any]) -> Iterator[str]:
         yield (
             "Confirmed: a lower rate was sustained, and a higher one was not."
             if document["confirmed"]
-            else "Not confirmed: that takes a lower rate that is sustained and a higher one that is not."
+            else "Not confirmed: confirmation needs one sustained rate below and one failing rate above."
         )
     if document["knee_concurrency"] is not None:
         yield (

@@ -190,14 +190,14 @@ def _sandbox_doubts(environment: Environment) -> list[Doubt]:
     if "none" not in str(environment.facts.get("sandbox") or "").split(", "):
         return []
     message = (
-        "Commands or code written by models ran without a sandbox (--sandbox none): they could read and change whatever this user can, "
+        "Model-written code or commands ran without a sandbox (--sandbox none): they could read and change anything this user can, "
         "and forge their scores."
     )
     return [
         Doubt(
             "sandbox",
             message,
-            "Install bubblewrap and run again, or judge the outputs again: assay rescore RUN",
+            "Install bubblewrap and run again, or rescore the outputs: assay rescore RUN",
         )
     ]
 

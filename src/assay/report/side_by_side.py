@@ -245,7 +245,9 @@ def rating_doubts(contest: Contest) -> list[str]:
             agents.setdefault(text, []).append(entry.label)
     sentences = [f"{_format_label_prefix(labels, contest)}{text}" for text, labels in agents.items()]
     if not contest.is_comparable:
-        sentences.append("overall ratings combine different dimensions here: compare the dimensions instead")
+        sentences.append(
+            "overall ratings are not comparable here, because agents are rated on different dimensions; compare single dimensions"
+        )
     return sentences
 
 
@@ -376,9 +378,7 @@ def spending_notes(contest: Contest) -> list[str]:
             _sum([part.tokens for part in judged]),
             _sum([part.usd for part in judged]),
         )
-        notes.append(
-            f"judging took {judging_text(judging)}, spent by the harness and not part of any agent's cost"
-        )
+        notes.append(f"judging took {judging_text(judging)}, paid by you, not part of any agent's cost")
     return notes
 
 

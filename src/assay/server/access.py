@@ -188,7 +188,7 @@ class AccessControl:
             if has_begun:
                 raise
             _log.exception("%s %s", scope["method"], make_line(scope["path"]))
-            text = "This is a fault of the server. See its log."
+            text = "Internal server error. See the server log."
             await RefusedRequest(500, text).answer(route)(scope, receive, send)
 
     def _check(

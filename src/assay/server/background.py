@@ -36,7 +36,7 @@ class BackgroundWork:
         self._contexts, self._webhook = contexts, webhook
         self._is_ending = Event()
         self._last_errors: dict[str, str] = {}
-        """What went wrong last, by what was done: a file that cannot be read stays so until somebody mends it."""
+        """What went wrong last, by what was done: a file that cannot be read stays so until somebody fixes it."""
         work: list[tuple[str, Work, float]] = [
             ("schedules", self._run_schedules, _SCHEDULE_SECONDS),
             ("stale agents", self._tell_stale_agents, _STALE_SECONDS),

@@ -37,7 +37,7 @@ FRESH_SECONDS = 1.0
 _FEW_RATED = 2_000
 """Up to so many rated trials, boards are computed in this process."""
 _FIRST_SECONDS = 20.0
-"""For the first board of all, before a request is told to come again."""
+"""Seconds a request waits for the very first board before it gets a 503."""
 _RETRY_SECONDS = 30.0
 """Before a process is started again after one that ended with an error."""
 _STEP_SECONDS = 0.25

@@ -44,7 +44,7 @@ class RunConfiguration(BaseModel):
     budget_tokens: Annotated[int, Field(ge=1, le=2**53)] | None = None
     options: dict[Name, _OptionValue] = Field(
         default={},
-        description="Options of the agent that the operator released: `agent_options` under [server].",
+        description="Agent options that the operator allows: `agent_options` under [server].",
     )
 
     def check(self, released: tuple[str, ...]) -> None:

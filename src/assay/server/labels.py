@@ -153,7 +153,7 @@ class AgreementList(BaseModel):
     "/agreement",
     openapi_extra=READ,
     response_model=AgreementList,
-    summary="How far scorers agree with people",
+    summary="How well scorers agree with people",
 )
 def read_agreement(
     context: Context, suite_id: Name | None = None, benchmark_id: Name | None = None

@@ -68,15 +68,13 @@ def list_runs(
 
 
 class QueueAnswer(BaseModel):
-    """Runs that wait or are carried out, in the order in which they were asked for."""
+    """Queued and running runs, in the order in which they were requested."""
 
     max_runs: int
     queue: list[RunStatus]
 
 
-@router.get(
-    "/queue", openapi_extra=READ, response_model=QueueAnswer, summary="Runs that wait or are carried out"
-)
+@router.get("/queue", openapi_extra=READ, response_model=QueueAnswer, summary="Queued and running runs")
 def read_queue(context: Context) -> Response:
     found = [read_status(context.store, queued.id) for queued in context.store.queue()]
     return respond({"max_runs": context.max_runs, "queue": found})
@@ -146,7 +144,7 @@ def _has_valid_key(caller: RequestCaller) -> bool:
     summary="Cancel a run",
 )
 def cancel_run(context: Context, run_id: Name) -> Response:
-    """A run that waits is cancelled at once; one that is carried out ends soon, and what it has done is kept."""
+    """A queued run is cancelled at once; a running one stops soon, and its finished executions are kept."""
     context.store.cancel_queued(run_id)
     context.queue.wake()
     return respond(read_status(context.store, run_id))

@@ -41,7 +41,7 @@ class Recommendation:
     num_steps: int
     """Its steps."""
     verdict: str
-    """Of memory with a copy at the end against the file: better, worse, same or unsure."""
+    """Verdict on memory with a copy at the end against the file: better, worse, same or unsure."""
     ratio: float
     """Its time relative to that of the file: 0.9 is 10 % less."""
     low: float

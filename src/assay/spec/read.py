@@ -161,7 +161,7 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_chan
         entry = _validate_model(ExperimentEntry, keys, place, mistakes)
         if entry is not None:
             entries.append(LocatedEntry(entry, place))
-    # Planning goes on with defaults in the place of what is wrong, and adds the mistakes that it finds. Nothing is run.
+    # Planning continues with defaults in the place of what is wrong, and adds the mistakes that it finds. Nothing is run.
     run = run or RunSection.model_validate({})
     return Spec(
         run, tuple(entries), _build_stored_source(source, own_changes), folder, origin, tuple(mistakes)
@@ -227,7 +227,7 @@ def _only(value: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
 
 def _unknown_keys(value: Mapping[str, Any], known: Collection[str], origin: KeyOrigin) -> list[Mistake]:
     return [
-        origin.mistake((key,), "is not a key of a spec.", known_names(key, known))
+        origin.mistake((key,), "is an unknown key.", known_names(key, known))
         for key in value
         if key not in known
     ]
@@ -295,7 +295,7 @@ def validate_model(
     """An instance of a pydantic model, as far as the value allows.
 
     Every error is added to `mistakes` with the line of its key. If keys are wrong, they are left out and the rest is validated again,
-    so that the caller can go on and find further mistakes; None if a required key is among them.
+    so that the caller can continue and find further mistakes; None if a required key is among them.
     """
     return _validate_model(model, value, KeyOrigin(document, prefix), mistakes)
 

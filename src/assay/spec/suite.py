@@ -29,7 +29,7 @@ from pydantic import (
     model_validator,
 )
 
-from assay.errors import Mistake, SpecError, did_you_mean
+from assay.errors import Mistake, SpecError, did_you_mean, no_such
 from assay.model import Benchmark, Case, Cleanup, InstrumentUse, Iterations, Limits, Rubric, ScorerUse, Suite
 from assay.model.suite import ASK, SUITE_ITERATIONS
 from assay.model.tool import read_tools
@@ -130,7 +130,7 @@ class DatasetSection(BaseModel):
     def _check_own_keys(self) -> DatasetSection:
         for key, value in (self.model_extra or {}).items():
             if near := did_you_mean(key, type(self).model_fields):
-                raise ValueError(f"'{key}' is not a key of a dataset. {near}")
+                raise ValueError(f"'{key}' is an unknown key. {near}")
             if not isinstance(value, str | int | float | bool):
                 raise ValueError(f"'{key}' must be text, a number, true or false.")
         return self
@@ -335,9 +335,7 @@ class SuiteFile(Section):
     output_dir: str | None = Field(
         None, description="Folder for the JSON result and the Markdown report.", examples=["results"]
     )
-    concurrency: PositiveInt = Field(
-        1, description="Cases that an agent is asked at the same time.", examples=[8]
-    )
+    concurrency: PositiveInt = Field(1, description="Maximum concurrent cases per agent.", examples=[8])
     order: Literal["interleaved", "sequential"] = Field(
         "interleaved", description="Order of the trials.", examples=["sequential"]
     )
@@ -379,7 +377,7 @@ class SuiteSpec(Section):
         examples=[{"warmup": 1, "measured": 3}],
     )
     concurrency: PositiveInt | None = Field(
-        None, description="Cases that an agent is asked at the same time.", examples=[8]
+        None, description="Maximum concurrent cases per agent.", examples=[8]
     )
     isolation: Literal["process", "inline"] = Field(
         "process", description="In a supervised worker process, or in the runner itself.", examples=["inline"]
@@ -518,8 +516,8 @@ def _baseline_mistakes(
         seen.add(known.agent_id)
         for name in known.scores:
             if name not in ids:
-                problem = f"There is no benchmark '{name}' in this suite ({', '.join(ids)})."
-                yield document.mistake((*place, "scores", name), problem, did_you_mean(name, ids))
+                problem = no_such(name, "benchmarks of this suite", ids)
+                yield document.mistake((*place, "scores", name), problem)
 
 
 def _requirement_mistakes(
@@ -622,7 +620,7 @@ def _check_misplaced_keys(section: BenchmarkSection, document: Document, place: 
 
 
 def _iterations(section: BenchmarkSection) -> Iterations:
-    """Repetitions by their two names, and the defaults of suites for what nobody wrote."""
+    """Repetitions by their two names, and the defaults of suites for what is not set."""
     own, default = section.iterations or SuiteIterationsSection.model_validate({}), SUITE_ITERATIONS
     return Iterations(
         warmup=default.warmup if own.warmup is None else own.warmup,

@@ -172,7 +172,7 @@ def _only(value: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
 
 def _unknown(value: Mapping[str, Any], known: frozenset[str], origin: KeyOrigin) -> list[Mistake]:
     return [
-        origin.mistake((key,), "is not a key of a team.", known_names(key, sorted(known)))
+        origin.mistake((key,), "is an unknown key.", known_names(key, sorted(known)))
         for key in value
         if key not in known
     ]

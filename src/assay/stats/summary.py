@@ -20,7 +20,7 @@ from assay.stats.sample import Array, finite, grown, magnitude, order_by_group, 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Of an empty sample everything but `n` is nan."""
+    """Summary of a sample; for an empty one, everything but `n` is nan."""
 
     n: int
     mean: float = nan

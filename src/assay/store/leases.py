@@ -142,7 +142,7 @@ def renew(
     holder = "another process" if row is None else _name(_owner(row))
     raise LeaseLost(
         f"Run '{lease.run_id}' was taken over by {holder}. "
-        "This process stopped; what it had stored by then is kept."
+        "This process stopped. Everything it stored before is kept."
     )
 
 

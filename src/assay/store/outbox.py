@@ -168,7 +168,7 @@ class Outbox:
         self._has_spilled = False  # this process writes nothing more
         raise type(error)(
             f"{error} Results that could not be stored are kept in '{self._file}'. "
-            f"Store them and go on: assay run --resume {self._lease.run_id}"
+            f"To store them and continue: assay run --resume {self._lease.run_id}"
         )
 
 

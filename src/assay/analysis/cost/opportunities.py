@@ -75,7 +75,7 @@ def find_opportunities(table: CostTable) -> tuple[SavingOpportunity, ...]:
 
 
 def suggest_switch(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
-    """The cheapest configuration that certainly costs less and keeps the quality."""
+    """The cheapest configuration that costs significantly less and keeps the quality."""
     certain = table.relations
     for j in table.find_cheaper(i):
         if not (certain.cheaper[i, j] and certain.not_worse[i, j]):

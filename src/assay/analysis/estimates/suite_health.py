@@ -1,6 +1,6 @@
 """Checks whether a suite can tell agents apart.
 
-A right answer must pass, an empty one must not, and cases must differ. Cases that all agents pass or all agents fail carry
+A correct answer must pass, an empty one must not, and cases must differ. Cases that all agents pass or all agents fail carry
 no information; only the results of several agents can show that. `assay suite check` prints the faults, and the severe ones
 make it fail.
 """

@@ -191,7 +191,7 @@ def _check_unanswered_generators(result: LoadResult, load: Load) -> str | None:
 
 def _check_rate(result: LoadResult, load: Load) -> str | None:
     offered = result.offered_rate
-    # Of a few requests one more or less is many percent.
+    # With few requests one more or less is many percent.
     if (
         offered
         and result.achieved_rate

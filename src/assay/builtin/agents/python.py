@@ -94,7 +94,7 @@ class Python:
 
     Args:
         target: The function, as file.py:function (counted from the folder of the file that defines the agent) or module:function.
-        params: Values for the further parameters of the function, by name.
+        params: Values for the function's other parameters, by name.
 
     Example:
         - {name: fast, type: python, target: "agents.py:fast"}

@@ -61,7 +61,7 @@ class ServingParams(BaseModel):
     model: str = Field(min_length=1, description="Name of the model, as the server knows it.")
     prompt: str = Field(default=PROMPT, min_length=1, description="The question.")
     system: str | None = Field(default=None, description="Instructions before the question.")
-    max_tokens: int = Field(default=128, ge=1, description="Most tokens that the model may answer with.")
+    max_tokens: int = Field(default=128, ge=1, description="Maximum tokens per answer.")
     start: Literal["warm", "cold"] = Field(
         default="warm", description="cold: the model is unloaded before each execution (Ollama only)."
     )

@@ -93,13 +93,13 @@ class WorkflowParams(BaseModel):
         default=list(FORBIDDEN), description="Tools that no command may use; such a step fails."
     )
     min_steps: int = Field(default=1, ge=1, description="Fewest steps of a good plan.")
-    max_steps: int = Field(default=20, ge=1, description="Most steps of a good plan.")
+    max_steps: int = Field(default=20, ge=1, description="Maximum steps of a good plan.")
     step_seconds: float = Field(default=60.0, gt=0, description="Time limit of one step.")
     memory_mb: float = Field(
         default=1024.0, ge=16, description="Memory limit of all processes of a step together."
     )
     processes: int = Field(default=128, ge=4, description="Limit on the processes of one step.")
-    file_mb: float = Field(default=256.0, gt=0, description="The largest file that a step may write.")
+    file_mb: float = Field(default=256.0, gt=0, description="Maximum size of a file that a step writes.")
     network: bool = Field(default=False, description="Whether steps have access to the network.")
     interrupt: bool = Field(default=True, description="Whether the workflow is also interrupted and resumed.")
     resume: Literal["checkpoint", "outputs"] = Field(

@@ -167,7 +167,7 @@ class WorkflowRun:
         if run.code != 0:
             errors = " ".join(run.errors.split())[-_MOST_MESSAGE:] or "it printed no error"
             code = "unknown_tool" if run.code == 127 else _find_sign(run.errors) or "exit"
-            return code, f"ended with exit code {run.code}: {errors}"
+            return code, f"exited with code {run.code}: {errors}"
         if missing := [
             name for name in step.outputs if not (self.folder / name).is_dir() and not self._find_file(name)
         ]:

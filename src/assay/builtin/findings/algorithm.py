@@ -203,7 +203,7 @@ def describe_contest(contest: AlgorithmContest) -> tuple[str, str]:
     """The answer in sentences, and its tone."""
     first, behind = contest.find_ahead()
     unlearnt = [a.name for a in contest.rank() if not a.has_learnt]
-    end = f" Not proven to have learnt anything: {and_list(unlearnt)}." if unlearnt else ""
+    end = f" No significant improvement over the untrained policy: {and_list(unlearnt)}." if unlearnt else ""
     if len(contest.algorithms) == 1:
         return (
             f"{first.name} reaches a final reward of {reward_text(first)}.{end}",

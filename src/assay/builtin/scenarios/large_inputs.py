@@ -216,7 +216,7 @@ def refusal(known: Sequence[Try]) -> list[ScenarioJudgement]:
         details and all(detail.exit_code is None for detail in details)
     )
     reason = f"{kind}: {details[0].message.splitlines()[0]}" if details else kind
-    how = "refused" if is_proper else "not refused but lost"
+    how = "rejected" if is_proper else "dropped instead of rejected"
     return [
         ScenarioJudgement(
             "refusal",

@@ -277,7 +277,7 @@ def _broken_by(stretch: Stretch, failed: str) -> tuple[str, str]:
 def _judge_smallest(step: float | None, working_set: int) -> ScenarioJudgement:
     if step is None:
         return ScenarioJudgement(
-            "smallest_memory", "The agent worked under none of the limits", is_fine=False
+            "smallest_memory", "The agent failed under every memory limit", is_fine=False
         )
     text = f"The agent works with {size(step * working_set)}, {significant(step)} × its working set of {size(working_set)}"
     return ScenarioJudgement("smallest_memory", text, step * working_set, unit="bytes")

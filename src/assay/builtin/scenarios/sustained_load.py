@@ -115,7 +115,7 @@ def _drift(
     value, low, high = (_MINUTE * end for end in (line.slope, line.low, line.high))
     is_certain = is_felt and line.level > 0 and line.low * length / line.level > _NOTABLE
     is_drift = line.low > 0 or line.high < 0
-    text = f"{what} {'changed' if is_drift else 'shows no certain drift: it changed'} by {format_value(value)} a minute"
+    text = f"{what} {'changed' if is_drift else 'shows no significant drift: it changed'} by {format_value(value)} a minute"
     return ScenarioJudgement(name, text, value, low, high, unit, not is_certain, is_criterion=True)
 
 

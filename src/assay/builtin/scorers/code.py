@@ -57,8 +57,8 @@ class Code:
     guarantees, and `--sandbox` for machines without bubblewrap.
 
     Args:
-        seconds: The most time that the tests of a case may take.
-        memory_mb: The most memory that the code may use.
+        seconds: Maximum seconds for the tests of a case.
+        memory_mb: Maximum memory of the code, in MB.
         partial: Whether the score is the share of tests that pass, instead of 0 or 1.
 
     Example:

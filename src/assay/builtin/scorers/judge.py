@@ -133,7 +133,7 @@ class _Hearing:
 
 
 class Judge:
-    """An agent as the judge: it is shown task, expected output, output and rubric, and gives marks on a scale.
+    """LLM as a judge: an agent sees the task, expected output, output and rubric, and scores it on a scale.
 
     A share of the outputs, chosen by hash, is judged twice, so that the judge's disagreement with itself is known
     (`judge_disagreement`). What judging costs is reported apart and is no part of the cost of the agent under test.
@@ -187,7 +187,7 @@ class Judge:
         return (self._use,)
 
     def example(self, expected: object, case: Case) -> None:
-        """Nobody knows what a judge gives full marks."""
+        """Return None: no output is known to get the full score from a judge."""
 
     def disagreement(self) -> float | None:
         """Mean absolute difference between two judgements of the same output; None before any was judged twice."""

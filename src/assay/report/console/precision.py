@@ -42,7 +42,8 @@ def print_noise(report: Report, floors: Sequence[NoiseFloor], console: Console) 
         console.print(literal("Noise floor: how much one round varies.", "dim"))
         console.print(
             literal(
-                "Claim above: smallest difference worth a claim. By …: share of the noise by source.", "dim"
+                "Claim above: the smallest difference you can claim. By …: share of the noise by source.",
+                "dim",
             )
         )
     for text in _remarks(report, floors):
@@ -133,7 +134,7 @@ def _number(number: int | None) -> str:
 
 
 def _meaning(needs: Sequence[Need]) -> Iterator[str]:
-    """What power means here and what the figures rest on: nobody should need the manual to read the table."""
+    """Explain the terms of the table: what power means here and what the figures rest on."""
     family = needs[0].family
     among = f", corrected for up to {family} comparisons in that command" if family > 1 else ""
     yield (

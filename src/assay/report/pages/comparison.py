@@ -61,13 +61,13 @@ def _verdict(found: Compared) -> str:
         return "; ".join(parts) or f"{single.a} and {single.b} are tied"
     if found.showdowns:
         won = [showdown.winner for showdown in found.showdowns if showdown.winner]
-        return f"{len(won)} of {len(found.showdowns)} agents certainly differ"
+        return f"{len(won)} of {len(found.showdowns)} pairs of agents differ{'s' * (len(won) == 1)} significantly"
     parts = [
         f"{verdict.value} in {names_text(list(dict.fromkeys(comparison.metric.name for comparison in comparisons)))}"
         for verdict in (Verdict.WORSE, Verdict.BETTER)
         if (comparisons := [comparison for comparison in found.comparisons if comparison.verdict is verdict])
     ]
-    return f"B is {', and '.join(parts)}" if parts else "B is not certainly better or worse than A"
+    return f"B is {', and '.join(parts)}" if parts else "B is not significantly better or worse than A"
 
 
 def _ratings(found: Showdown) -> PageSection:

@@ -141,7 +141,7 @@ def describe_age(found: Prepared) -> str:
     """What a page says whose figures are older than the results; empty where they are not."""
     if found.outdated_seconds is None:
         return ""
-    return f"There are newer results. These figures are {seconds(found.outdated_seconds)} old, and being computed again."
+    return f"Newer results exist. These are {seconds(found.outdated_seconds)} old and being recomputed."
 
 
 def read_timeline(context: ServerContext, agent: str, suite: str | None) -> AgentTimeline:

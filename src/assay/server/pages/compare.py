@@ -143,7 +143,7 @@ def _find_side(store: Store, ref: str, suite: str | None) -> ChosenSide:
     except RunNotFound:
         where = f" on '{suite}'" if suite else ""
         raise LookupFailed(
-            no_such(ref, f"runs, or agents with results{where}", store.agents_with_trials())
+            no_such(ref, f"runs and agents with results{where}", store.agents_with_trials())
         ) from None
 
 

@@ -44,7 +44,7 @@ def bandwidth(series: Array) -> float:
 
 
 class Partition:
-    """Of one series; the sums serve any number of penalties. `width` is gamma to the power of -1/2."""
+    """The partition of one series; the sums serve any number of penalties. `width` is gamma to the power of -1/2."""
 
     def __init__(self, series: Array, width: float | None = None) -> None:
         scale = bandwidth(series) if width is None else width
