@@ -93,7 +93,7 @@ def test_the_terminal_shows_phases_bottlenecks_and_what_sampling_cost(
     prepare(assay_inline, profile_quick)
     shown = assay_inline("show", "last")
     assert shown.code == 0
-    for part in ("Execution phases", "ask model", "Bottlenecks", "Utilization", "Sampling overhead"):
+    for part in ("Execution phases", "ask model", "Bottlenecks", "Utilisation", "Sampling overhead"):
         assert part in shown.out
 
 

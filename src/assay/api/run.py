@@ -87,7 +87,7 @@ def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunR
 def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> None:
     """Refuse keywords that mean nothing together; types were checked before, key by key.
 
-    A keyword is never ignored: whoever passes `limits` beside a suite believes that they hold.
+    A keyword is never ignored: a user who passes `limits` beside a suite believes that they hold.
     """
     if "resume" in given:
         if target is not None or given.keys() - _OF_RESUME:
@@ -268,7 +268,7 @@ def off_the_loop(act: Callable[[], T]) -> T:
         is_loop_running = False
     if not is_loop_running:
         return act()
-    # Only the main thread handles signals, so it does so here while the run goes on in the other one. Context variables are
+    # Only the main thread handles signals, so it does so here while the run continues in the other one. Context variables are
     # copied, as a library may have set its tracing in them.
     with interruptible(), ThreadPoolExecutor(1, thread_name_prefix="assay-run") as pool:
         acting = pool.submit(contextvars.copy_context().run, act)

@@ -47,7 +47,7 @@ def echo(*parts: str | Styled, err: bool = False) -> None:
 
 
 def use_color() -> bool | None:
-    """Say whether to use color; None leaves it to click, which colors terminals only.
+    """Say whether to use colour; None leaves it to click, which colours terminals only.
 
     NO_COLOR is a convention of many programs (no-color.org).
     """

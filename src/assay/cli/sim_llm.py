@@ -164,7 +164,7 @@ def sim_llm(session: Session, **given: Any) -> None:
 
     options = SimOptions(**given)
 
-    # Called once the server listens: with port 0 nobody knows the address before.
+    # Called once the server listens: with port 0 the address is not known before.
     def announce(url: str) -> None:
         if session.is_json:
             from assay.report.documents.answers import server_document

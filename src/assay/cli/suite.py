@@ -160,7 +160,7 @@ def check(session: Session, target: str) -> int:
             f" and {len(fault.cases) - 8} more" if len(fault.cases) > 8 else ""
         )
         echo(sign, f" {fault.benchmark}: {fault.message}: {cases}")
-    sound = "is sound: the right answers get 1.0, empty ones 0.0" if health.is_sound else "is not sound"
+    sound = "is sound: the correct answers get 1.0, empty ones 0.0" if health.is_sound else "is not sound"
     unchecked = f", {health.number_of_unchecked} not checked" if health.number_of_unchecked else ""
     echo(f"{health.suite} {sound} ({format_count(health.cases, 'case')}{unchecked}).")
     session.next(shell_command("run", str(target), options=["--agent", "NAME"]))

@@ -132,7 +132,7 @@ class _Ahead:
 def start_ahead(plan: Plan) -> Iterator[None]:
     """Start the first worker of a plan; if it is not taken by the end, it is ended.
 
-    Not on a single processor, which has nothing to gain, nor where another process does the work, or code of another commit.
+    Not on a single processor, which has nothing to gain, nor where another process does the work, or code of a different commit.
     """
     is_alone = len(os.sched_getaffinity(0)) < 2 if hasattr(os, "sched_getaffinity") else os.cpu_count() == 1
     is_elsewhere = plan.executor != "local" or any(

@@ -295,5 +295,5 @@ def status_of(head: MessageHead) -> tuple[int, str]:
     if line is None:
         raise FramingError(f"{head.start[:80]!r} is not a status line")
     if line[2] == "101":
-        raise FramingError("it switches to another protocol")
+        raise FramingError("it switches to a different protocol")
     return int(line[2]), line[1]

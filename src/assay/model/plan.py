@@ -162,7 +162,7 @@ class Plan:
     label: str = ""
     """What the user calls this run; lists and reports show it beside the name."""
     checkouts: Mapping[int, Checkout] = field(default_factory=dict)
-    """Trials, by index, that take their code from another commit; gone with the run, so not stored."""
+    """Trials, by index, that take their code from a different commit; gone with the run, so not stored."""
     remarks: Mapping[int, str] = field(default_factory=dict)
     """Index of a trial to what was found while planning it; shown beside its figures."""
 

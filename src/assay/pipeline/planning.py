@@ -136,7 +136,7 @@ def default_warmup(use: AgentUse) -> int:
     try:
         agent = make_agent(use)
     except AssayError:
-        return 0  # whoever makes the agents to check them says what is wrong
+        return 0  # the check of the agents says what is wrong
     is_remote = use.type == RECORDED or bool(getattr(agent, "is_remote", False))
     return 0 if is_remote or Price(use, agent).is_priced else SUITE_ITERATIONS.warmup
 

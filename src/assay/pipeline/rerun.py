@@ -184,7 +184,7 @@ def _place_of(trial: Trial, run: Run, side: str) -> Place | None:
     today, then = CodeState.of(_version_now(trial, folder), read_vcs(folder)), _code_then(trial, run)
     subject = f"'{trial.agent.name}'"
     # Uncommitted changes are nowhere but on disk. Only the current side may have them, and only if they are still there; even
-    # then nobody can tell whether they are the same ones, but the user has just made that run.
+    # then it is unknown whether they are the same ones, but the user has just made that run.
     if then.is_dirty and not (side == CURRENT and then == today):
         raise PlanError(
             f"{subject} of the {side} run '{run.id}' was measured with uncommitted changes "
@@ -240,7 +240,7 @@ def _source_files(trial: Trial) -> list[Path] | None:
 
 
 def _experiment_files(trial: Trial) -> list[Path] | None:
-    """The file of a code experiment; refuses installed code of another version and files git does not track."""
+    """The file of a code experiment; refuses installed code of a different version and files git does not track."""
     if distribution_of(trial.experiment) is not None:
         today = _version_now(trial, Path.cwd())
         if trial.agent.version != today:

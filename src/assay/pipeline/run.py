@@ -1,7 +1,7 @@
-"""Carries out a plan: plan → execute → store.
+"""Executes a plan: plan → execute → store.
 
 `run_plan` begins a run and `resume` continues an interrupted one; both end in `_execute_plan`, the main loop, which
-takes batches of results from the runner (`execute.runner.carry_out`), stores each, and shows it to whoever watches. Loads
+takes batches of results from the runner (`execute.runner.carry_out`), stores each, and shows it to the caller. Loads
 and stress tests have loops of their own; all of them share `lifecycle`.
 """
 
@@ -231,7 +231,7 @@ def _read_finished(active: ActiveRun, plan: Plan) -> Run:
 
 
 def _refuse_secrets(plan: Plan) -> None:
-    """What agents and experiments are made with is stored, and a run is carried out with what is stored: nothing may be redacted."""
+    """What agents and experiments are made with is stored, and a run is executed with what is stored: nothing may be redacted."""
     known = known_secrets()
     known.learn_environment(os.environ)
     for trial in plan.trials:

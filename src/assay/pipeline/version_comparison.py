@@ -96,7 +96,7 @@ def compare_against(
         report_on(store, [first for first, _ in pairs.values()]),
         report_on(store, [second for _, second in pairs.values()]),
     )
-    # One pair on another kind of machine is enough: all points form one family of tests, which is compared by one set of metrics.
+    # One pair on a different kind of machine is enough: all points form one family of tests, which is compared by one set of metrics.
     moved_house = ""
     for first, second in pairs.values():
         machine_before, machine_now = machine_of(first), machine_of(second)

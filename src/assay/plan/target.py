@@ -564,7 +564,7 @@ def _apply_request(options: SuiteOptions, request: RunRequest) -> SuiteOptions:
     if "processes" in changes:
         raise PlanError(
             f"'{request.target}' is a suite: --processes does not apply to it. Use --repetitions, or write "
-            "'processes' into benchmarks that run another experiment."
+            "'processes' into benchmarks that run a different experiment."
         )
     # Two ways to combine: what the request says once replaces what the file says, and what may be said several times is added
     # or laid over it key by key.

@@ -112,7 +112,7 @@ class AgentPool:
     """The open agents of one process, with the event loop they live on.
 
     Agents are made and opened when they are first asked for, and are closed together. Scorers that ask agents get the
-    pool of their process as the keyword `agent_pool`; whoever makes a pool closes it.
+    pool of their process as the keyword `agent_pool`; the process that makes a pool closes it.
     """
 
     def __init__(self) -> None:

@@ -98,7 +98,7 @@ class SiteLost(Exception):
 class GeneratorSite(Protocol):
     """A place where a load generator runs, such as a node of a cluster.
 
-    `request` calls a method of the generator there and returns at once. Calls of one site are carried out one after the other,
+    `request` calls a method of the generator there and returns at once. Calls of one site are executed one after the other,
     in their order. Arguments and results are plain data: numbers, text, bytes, and lists and mappings of them. The arguments
     may hold secrets, such as headers of requests: they are passed on in memory and are neither written to a file nor logged.
     The future raises `SiteLost` when the site is gone, else what the method raised.

@@ -24,7 +24,7 @@ _LIMITS = {"generator": "the load generator"}
 
 
 def step_text(step: Step) -> str:
-    """One line for whoever waits."""
+    """One line for users who wait for the search."""
     load = f"{significant(step.rate)}/s" if step.rate is not None else f"{step.concurrency} in flight"
     rate = significant(step.result.throughput.value)
     outcome = "ok" if not step.broken_by else f"{step.broken_by}: {step.why}"

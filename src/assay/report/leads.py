@@ -1,6 +1,6 @@
 """Who leads, in words: the same sentences in the terminal, in Markdown and in HTML.
 
-No sentence claims more than the evidence: "leads" is said only of an agent that is certainly ahead of all others, and agents that
+No sentence claims more than the evidence: "leads" is said only of an agent that is significantly ahead of all others, and agents that
 cannot be told apart are tied, whatever their figures are.
 """
 
@@ -130,7 +130,7 @@ def _group_text(group: Sequence[Standing]) -> str:
     names = _names(group)
     if len(names) == 1:
         return f"then {names[0]}"
-    # Of three agents the first may be better than the last, and the one between them apart from neither.
+    # With three agents the first may be better than the last, and the one between them apart from neither.
     is_tie = len({(row.best_rank, row.worst_rank) for row in group}) == 1
     return f"{names_text(names)} are {'tied' if is_tie else 'partly tied'}"
 

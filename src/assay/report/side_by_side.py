@@ -257,7 +257,7 @@ def _format_label_prefix(labels: Sequence[str], contest: Contest) -> str:
 
 
 def name_solved_cases(contest: Contest) -> str:
-    """Of several tries, a case counts by the share of them that passed: the sum of those is no count of cases."""
+    """With several tries, a case counts by the share of them that passed: the sum of those is not a count of cases."""
     return "solved on average" if contest.most_tries > 1 else "solved"
 
 
@@ -344,7 +344,7 @@ def figures_of(contest: Contest) -> list[FigureColumn]:
 
 
 def baseline_notes(contest: Contest) -> list[str]:
-    """How far agents are from the baseline, and what the benchmark leads with but nobody measured."""
+    """How far agents are from the baseline, and what the benchmark leads with but was not measured."""
     known = {entry.label: entry.trial.deviation for entry in contest.entries}
     sentences = [
         f"{label}: overall {deviation:+.1%} against the baseline".replace("%", " %")

@@ -76,7 +76,7 @@ def score_text(score: ScenarioScore) -> str:
 
 
 def rows(finding: StressFinding) -> list[tuple[str, ...]]:
-    """As `columns`, of each scenario that was carried out."""
+    """As `columns`, of each scenario that was executed."""
     by_name = {scenario.scenario: scenario for scenario in finding.scenarios}
     return [_row(by_name[score.scenario], score, bool(finding.judged_by)) for score in finding.scores]
 
@@ -214,7 +214,7 @@ def notes(
 
 
 def line(found: ScenarioFinding, score: ScenarioScore | None) -> str:
-    """Sum up a finished scenario in one line, for whoever waits for the test."""
+    """Sum up a finished scenario in one line, for users who wait for the test."""
     if found.skipped or score is None:
         return f"{found.scenario}: skipped, {found.skipped}"
     broke = f", broke ({found.breach.cause})" if found.breach is not None and found.is_broken else ""

@@ -92,7 +92,7 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """Why a request does not go on."""
+    """Why a request is refused."""
 
     status: int
     message: str
@@ -113,7 +113,7 @@ class AccessControl:
 
     `_check` decides before a request is read: a NUL and a body of the wrong type or size are refused; a
     public route only limits attempts; without any key only this machine is served; otherwise the key must
-    have the scope that the route demands, and its rate is limited. The body is read last, so that nobody
+    have the scope that the route demands, and its rate is limited. The body is read last, so that no client
     without a key can make the server read one.
 
     Every response gets the security headers, refusals and changes are noted in the log, and every request
@@ -194,7 +194,7 @@ class AccessControl:
     def _check(
         self, scope: Connection, route: BaseRoute | None
     ) -> tuple[RequestCaller, RefusedRequest | None]:
-        """Find out who makes a request, and why it is refused; the refusal is None if it may go on.
+        """Find out who makes a request, and why it is refused; the refusal is None if it is allowed.
 
         What costs nothing is checked first, and the key is looked up only if the route needs one. A
         refused key still names its workspace, so that the refusal is logged and counted there.

@@ -1,6 +1,6 @@
 """Sends slow analyses to a separate process, one at a time.
 
-A page that rests on the comparison of hundreds of agents takes seconds to compute. Nobody waits for it: until it is there, the page
+A page that rests on the comparison of hundreds of agents takes seconds to compute. No request waits for it: until it is there, the page
 shows the figures from before and says so, or that they are being computed.
 """
 

@@ -29,7 +29,7 @@ Work = Callable[[ServerContext], object]
 class BackgroundWork:
     """Threads that each do one thing again and again, for every workspace of the database.
 
-    While the database is away, they wait for it. Whatever goes wrong in one workspace, they go on with the next.
+    While the database is away, they wait for it. Whatever goes wrong in one workspace, they continue with the next.
     """
 
     def __init__(self, contexts: Contexts, webhook: Webhook | None) -> None:

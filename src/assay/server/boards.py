@@ -2,7 +2,7 @@
 
 A board is looked up again once a second at most, by the count of changes of its suites. With few results, what has changed is
 computed there and then. With many, a process of its own computes it and meanwhile the boards from before are shown, which the
-answer says: nobody waits but for the very first.
+answer says: requests wait for the very first board only.
 """
 
 from __future__ import annotations

@@ -295,7 +295,7 @@ Context = Annotated[ServerContext, Depends(_find_context)]
 
 
 def find_author(request: Request) -> str:
-    """The name of the key that a request was made with; without keys, whoever uses this machine."""
+    """The name of the key that a request was made with; without keys, the user of this machine."""
     key = caller_of(request).key
     return key.name if key else LOCAL
 

@@ -123,7 +123,7 @@ def recommend(
     if key in known:
         try:
             return replace(Recommendation(**known[key]), is_cached=True)
-        except TypeError:  # of another version of Assay
+        except TypeError:  # of a different version of Assay
             pass
     found = measure(num_agents, num_steps, log_folder, machine)
     _write_cache({**_read_cache(), key: asdict(found)})

@@ -182,7 +182,7 @@ class BenchmarkSection(Section):
     cases: str | list[Any] | None = Field(
         None,
         description="A file (.jsonl, .csv, .yaml, .json) or the cases themselves; see Case. Required for `ask`; for "
-        "another experiment, the `input` of a case is a mapping of params.",
+        "any other experiment, the `input` of a case is a mapping of params.",
         examples=["refunds.jsonl"],
     )
     expected_outputs: list[Any] | None = Field(

@@ -1,4 +1,4 @@
-"""Summarizes a sample: centre, spread, extremes, percentiles.
+"""Summarises a sample: centre, spread, extremes, percentiles.
 
 All of it takes values of any size: numbers are brought near 1 before they are squared or added, and percentiles never
 subtract two values, so neither very large nor very small values overflow.

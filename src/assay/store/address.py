@@ -87,7 +87,7 @@ def _sqlite(url: sa.URL) -> Address:
         file = Path(str(url.database)).expanduser().absolute()
     except (OSError, RuntimeError) as error:
         raise StoreError(
-            f"The path in the database URL cannot be used: {error}. Name another with --db"
+            f"The path in the database URL cannot be used: {error}. Use a different one with --db"
         ) from None
     if unknown := sorted(set(url.query) - _SQLITE_OPTIONS):
         raise StoreError(

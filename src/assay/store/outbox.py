@@ -156,7 +156,7 @@ class Outbox:
             return
 
     def _give_up(self, error: StoreError) -> NoReturn:
-        """The run ends; what could not be stored is in the file, for whoever resumes the run."""
+        """The run ends; what could not be stored is in the file, for the process that resumes the run."""
         executions = sum(len(batch.executions) for _, batch in self._waiting)
         if self._waiting:
             self._spill()

@@ -269,18 +269,18 @@ def _choice(found: Showdown, comparisons: Sequence[Comparison]) -> str:
     )
     if not any(ahead.values()) and (lost or won):
         return (
-            f"Neither is certainly better, but '{found.b}' lost {format_count(lost, 'case')} and won {count(won)}: "
+            f"Neither is significantly better, but '{found.b}' lost {format_count(lost, 'case')} and won {count(won)}: "
             "look at those before you choose."
         )
     if not any(ahead.values()):
         return (
-            f"No certain difference between '{found.a}' and '{found.b}'. "
+            f"No significant difference between '{found.a}' and '{found.b}'. "
             "Run more cases or repetitions, or choose the one that is easier to maintain."
         )
     parts = [f"'{who}' is better in {and_list(names)}" for who, names in ahead.items() if names]
     if len(parts) == 1:
-        return f"{parts[0]}; overall, neither is certainly better."
-    return f"Neither is certainly better overall: {'; '.join(parts)}. Choose by what matters to you."
+        return f"{parts[0]}; overall, neither is significantly better."
+    return f"Neither is significantly better overall: {'; '.join(parts)}. Choose by what matters to you."
 
 
 def _strengths(who: str, found: Showdown, comparisons: Sequence[Comparison]) -> list[str]:

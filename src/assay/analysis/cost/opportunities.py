@@ -81,7 +81,7 @@ def suggest_switch(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
         if not (certain.cheaper[i, j] and certain.not_worse[i, j]):
             continue
         agent, other, saved = table.costs[i].name, table.costs[j].name, certain.saving(i, j)
-        quality = "it is certainly better" if certain.better[i, j] else "it keeps the quality"
+        quality = "it is significantly better" if certain.better[i, j] else "it keeps the quality"
         yield SavingOpportunity(
             "switch",
             agent,

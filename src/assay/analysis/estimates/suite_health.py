@@ -39,9 +39,9 @@ def suite_health(suite: Suite, checks: Checks, history: Sequence[Tables]) -> Sui
 
 
 _MESSAGES = {
-    "oracle": "the right answer does not get the full score",
-    "unscored": "the right answer cannot be judged",
-    "unchecked": "not checked, because no right answer can be constructed; give the cases a `solution`",
+    "oracle": "the correct answer does not get the full score",
+    "unscored": "the correct answer cannot be judged",
+    "unchecked": "not checked, because no correct answer can be constructed; give the cases a `solution`",
 }
 
 

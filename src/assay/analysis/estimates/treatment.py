@@ -41,7 +41,7 @@ def select_compared_params(trial: TrialReport) -> Mapping[str, object]:
 
 
 def settings_not_taken(trial: TrialReport) -> list[str]:
-    """Params that were ignored: the thing under test reports another value. Each is a sentence; None requests nothing."""
+    """Params that were ignored: the thing under test reports a different value. Each is a sentence; None requests nothing."""
     applied = read_back(trial)
     return [
         f"The setting '{name}' was ignored: '{value}' was requested, but '{applied[name]}' is in effect."

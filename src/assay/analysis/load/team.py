@@ -383,7 +383,7 @@ def _check_skew(found: TeamFinding) -> Iterable[str]:
 
 
 def _check_work(pairs: _LegPairs) -> Iterable[str]:
-    """Answers of another length are other work; lengths that only vary from leg to leg are in the intervals already."""
+    """Answers of a different length are other work; lengths that only vary from leg to leg are in the intervals already."""
     tokens = pairs.both("output_tokens")
     if tokens is None or not (sum(tokens[0]) and sum(tokens[1])):
         return

@@ -253,7 +253,7 @@ class Command:
         self._release(polling, talk)
         if not isinstance(error, AgentError):
             return error
-        # Redacted before it is cut: nobody recognises half of a secret.
+        # Redacted before it is cut: half of a secret would not be recognised.
         words = redact(log)[-_LOG_IN_ERROR:].strip() if log else ""
         with_log = type(error)(f"{error}{LOG_ENDS}{words}" if words else str(error))
         with_log.exit_code, with_log.log = error.exit_code, words

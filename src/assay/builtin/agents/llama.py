@@ -80,7 +80,7 @@ class Llama:
         # More threads than free cores make it many times slower.
         settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = self._threads
         settings.verbosity = -1
-        # The engine listens on a port of this machine whether one wants it or not: nobody else knows this key.
+        # The engine listens on a port of this machine in any case: no other program knows this key.
         settings.api_keys = [token_hex(16)]
         try:
             self._server = engine.Server(settings)

@@ -187,7 +187,7 @@ def params_of(use: AgentUse) -> dict[str, Any]:
     found: dict[str, Any] = {
         "api": use.type,
         "url": url,
-        # Whoever defines an agent names its server.
+        # The definition of an agent names its server.
         "allow_host": [url.rstrip("/")] if isinstance(url, str) else [],
         "max_tokens": most,
         **{name: given.get(name) for name in ("model", "system", "keep_alive", "api_key", "headers")},

@@ -1,8 +1,8 @@
 """An agent plans a workflow for one prompt, and a sandbox executes it: how well it works, resumes, and what it costs.
 
-One execution: the agent is asked for a plan, the plan is carried out in an empty folder with the files of the task, and then
+One execution: the agent is asked for a plan, the plan is executed in an empty folder with the files of the task, and then
 once more in another folder, where it is interrupted at a point that the seed decides and resumed from its checkpoints.
-`workflow_plan` reads plans, `workflow_run` carries them out, `workflow_task` has the task that ships with Assay.
+`workflow_plan` reads plans, `workflow_run` executes them, `workflow_task` has the task that ships with Assay.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ Task: {prompt}"""
 
 
 class WorkflowParams(BaseModel):
-    """A prompt and how its workflow is carried out."""
+    """A prompt and how its workflow is executed."""
 
     prompt: str = Field(default=PROMPT, min_length=1, description="What the workflow is to do.")
     agent: AgentDefinition | None = Field(

@@ -90,7 +90,7 @@ class Interruption:
 
 @dataclass(frozen=True, slots=True)
 class RunRules:
-    """How steps are carried out."""
+    """How steps are executed."""
 
     sandbox: Sandbox
     step_seconds: float
@@ -262,7 +262,7 @@ def _find_sign(errors: str) -> str:
 
 
 def find_file(folder: Path, name: str) -> Path | None:
-    """A plain file within the folder; None for links that lead out of it, and for pipes, which would block whoever reads them."""
+    """A plain file within the folder; None for links that lead out of it, and for pipes, which would block the reader."""
     try:
         path = (folder / name).resolve(strict=True)
         is_plain = stat.S_ISREG(path.lstat().st_mode)

@@ -217,7 +217,7 @@ def describe_contest(contest: AlgorithmContest) -> tuple[str, str]:
         )
     if not behind:
         names = and_list([a.name for a in contest.rank()])
-        return f"{names} are tied: these seeds show no certain difference in final reward.{end}", "warn"
+        return f"{names} are tied: these seeds show no significant difference in final reward.{end}", "warn"
     worse = and_list([a.name for a in contest.rank() if a in behind])
     if tied_names:
         tied = and_list([first.name, *tied_names])

@@ -50,7 +50,7 @@ class MemoryPressure:
     name: ClassVar[str] = "memory_pressure"
 
     steps: tuple[float, ...] = (4.0, 3.0, 2.0, 1.5, 1.25, 1.0)
-    """Of the working set: the memory that is left."""
+    """The memory that is left, in multiples of the working set."""
     seconds: float = 20.0
     contexts: tuple[int, ...] = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000)
     """In tokens."""

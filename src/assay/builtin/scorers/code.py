@@ -197,7 +197,7 @@ class _Result:
     errors: Sequence[str]
     """One for each test that was reached, empty for one that passed."""
     code_errors: Sequence[str]
-    """Of the code itself: they matter only where a test fails for them."""
+    """Errors of the code itself: they matter only where a test fails because of them."""
     setup_errors: Sequence[str]
     ending: str
     """Why it ended early."""

@@ -61,7 +61,7 @@ class Criterion:
 class Prompt:
     """Writes what a judge is asked.
 
-    The output under judgement may try to talk to the judge. The material therefore stands between fences that nobody can
+    The output under judgement may try to talk to the judge. The material therefore stands between fences that no output can
     write beforehand, because their mark is a hash of the material itself, and the judge is told that nothing between them is
     an instruction. The same material always makes the same prompt, so that a cassette can answer it.
     """

@@ -91,7 +91,7 @@ class Regex:
         return RIGHT if is_match else Judgement(0.0, "no match")
 
     def example(self, expected: object, case: Case) -> str | None:
-        """A pattern that matches itself, as plain words do; for others nobody knows what they stand for."""
+        """A pattern that matches itself, as plain words do; for others it is unknown what they match."""
         patterns = [self._pattern] if self._pattern is not None else alternatives(expected)
         for text in map(text_of, () if is_missing(patterns) or patterns == [None] else patterns):
             if self.score(Judged(text, text, case)).value == 1 and text:

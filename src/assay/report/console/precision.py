@@ -125,7 +125,7 @@ def print_needs(needs: Sequence[Need], console: Console) -> None:
 
 
 def _forecast(need: Need, text: str | None) -> str:
-    """Of time or cost: there is none where no size is enough."""
+    """Format a forecast of time or cost: there is none where no size is enough."""
     return "–" if need.executions is None else text or "unknown"
 
 

@@ -57,7 +57,7 @@ _TRIALS, _FEW_METRICS, _FAILURES = 12, 8, 3
 """Rows in a summary."""
 
 _EFFECTS = 6
-"""Of axes and best points, as many lines as these."""
+"""Maximum lines of axes, and of best points."""
 _NAMED_UNASKED = 4
 """Metrics without a verdict that are named; of more only their number is."""
 

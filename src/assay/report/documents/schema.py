@@ -287,7 +287,7 @@ class TrialDocument(BaseModel):
         None, description="What each job needs of a machine, where the spec or the agent says so"
     )
     nodes: dict[str, str] | None = Field(
-        None, description="Of a cluster: number of each process to the node that carried it out"
+        None, description="Of a cluster: number of each process to the node that executed it"
     )
     instruments: list[InstrumentUseDocument] = Field(description="Instruments of the executions")
     status: Literal["ok", "failed"] = Field(description="`failed` when no measured execution was ok")

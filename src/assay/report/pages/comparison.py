@@ -75,7 +75,9 @@ def _ratings(found: Showdown) -> PageSection:
     for name, (a, b) in found.ratings.items():
         winner = found.winners.get(name)
         better = (
-            Cell(winner, tone="good") if winner else Cell("equal" if a == b else "not certain", tone="quiet")
+            Cell(winner, tone="good")
+            if winner
+            else Cell("equal" if a == b else "not significant", tone="quiet")
         )
         ends = found.intervals.get(name)
         apart = f" [{ends[0]:+.3f}, {ends[1]:+.3f}]" if ends else ""
@@ -122,7 +124,7 @@ def _row(comparison: Comparison) -> list[Cell]:
 
 
 def _build_verdict_cell(verdict: Verdict | None) -> Cell:
-    """A dash for a metric that nobody asked about: it is shown, and no part of the comparison."""
+    """A dash for a metric that was not requested: it is shown, but is not part of the comparison."""
     return Cell(NOTHING, tone="quiet") if verdict is None else Cell(verdict.value, tone=_TONES[verdict])
 
 
@@ -162,7 +164,7 @@ def history_page(courses: Sequence[Course], sides: Sequence[str]) -> Page:
         title=f"{sides[0]} to {sides[-1]}",
         kind="compare",
         facts=list(sides),
-        verdict=f"{len(changed)} of {len(courses)} metrics changed" if changed else "No certain change",
+        verdict=f"{len(changed)} of {len(courses)} metrics changed" if changed else "No significant change",
         is_certain=bool(changed),
         reasons=[f"{names_text(changes)}."] if changes else [],
         sections=[PageSection("Over time", [table], notes=steps)],

@@ -49,7 +49,7 @@ class TrainingBudget:
     episodes: int
     group_size: int
     threshold: float
-    """Of the highest reward, which is 1."""
+    """The threshold as a share of the highest reward, which is 1."""
     window: int
     """Episodes whose mean is compared with the threshold."""
 
