@@ -41,7 +41,7 @@ class Session:
     db_retry: float | None = None
     """Seconds that a run waits for a database that cannot be reached; None where the settings decide."""
     chosen_workspace: str | None = None
-    """The workspace of --workspace; None where the settings decide."""
+    """Of --workspace; None where the settings decide."""
     _redirection: contextlib.ExitStack | None = None
 
     @property
@@ -165,7 +165,7 @@ label_option = click.option(
     multiple=True,
     help="Label the run; may be repeated. All labels become tags of the run, and the first is its title in lists and reports.",
 )
-"""The option --label of the commands that make runs."""
+"""Of the commands that make runs."""
 
 
 def common(command: Command) -> Command:

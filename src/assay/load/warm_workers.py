@@ -22,7 +22,7 @@ def server_worker() -> subprocess.Popen[bytes]:
 
 @contextlib.contextmanager
 def start_ahead(workers: int) -> Iterator[None]:
-    """Start so many workers, for `server_worker` to take; those that are not taken by the end are stopped."""
+    """Start so many workers, for `server_worker` to take; those that nobody has taken by the end are stopped."""
     try:
         for _ in range(workers):
             _waiting.append(_start())

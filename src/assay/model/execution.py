@@ -160,4 +160,4 @@ class Batch:
     nodes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Name of a node to its environment as plain data, when it joins the run."""
     lost_nodes: tuple[str, ...] = ()
-    """Nodes that the run continues without; for the progress line, not stored."""
+    """Nodes that the run goes on without; for the progress line, not stored."""

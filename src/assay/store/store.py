@@ -3,7 +3,7 @@
 The SQL is in the modules beside this one: `write` and `read` for runs and executions, `cases` and `standings` for suites,
 `history` and `regressions` for agents over time, `references` and `registry` for what trials are rated by, `leases`, `outbox` and
 `spill` for writing safely, `schema` and `tables` for the database itself, `workspaces` for the part of it that a store sees. What a
-run can be begun and executed without is imported by the methods that need it.
+run can be begun and carried out without is imported by the methods that need it.
 """
 
 from __future__ import annotations
@@ -394,7 +394,7 @@ class Store:
         return writing.Ledger(ids, {trial_id: 0 if seq is None else seq + 1 for _, trial_id, seq in found})
 
     def reopen(self, run_id: str, owner: Owner | str, budget: Budget | None = None) -> Run:
-        """Takes a run over to continue it, unless another process holds its lease.
+        """Takes a run over to go on with it, unless another process holds its lease.
 
         Executions that are not settled go, so that they can be done again.
         """
@@ -434,7 +434,7 @@ class Store:
         for number, batch in found.batches if found else ():
             settled = tuple(execution for execution in batch.executions if execution.status.is_settled)
             if found and lease.previous_token not in found.tokens:
-                # Another process continued the run in between: all that can be said is which executions are missing.
+                # Somebody went on with the run in between: all that can be said is which executions are missing.
                 self._add(run_id, Batch(settled))
             elif number > lease.batches:
                 self._add(run_id, replace(batch, executions=settled))
@@ -488,7 +488,7 @@ class Store:
     def _finish(self, run_id: str, state: RunState, ended: datetime) -> None:
         """End a run in one transaction: renew the lease, which fails if it was lost, give it up, and store the state.
 
-        A run that this process does not own is ended only if no other process owns it.
+        A run that this process does not own is ended only if nobody else does.
         """
         lease = self._leases.get(run_id)
         with self._writer.begin() as connection:
@@ -525,7 +525,7 @@ class Store:
             return reading.read_run(connection, refs.resolve(connection, ref))
 
     def is_abandoned(self, run_id: str) -> bool:
-        """Whether no process continues a run that is stored as running: its process was killed."""
+        """Whether nobody carries on with a run that is stored as running: its process was killed."""
         with self._reading() as connection:
             refs.require(connection, run_id)
             return leases.is_abandoned(connection, run_id)
@@ -650,7 +650,7 @@ class Store:
             return reading.read_artifacts(connection, trial_id)
 
     def placements(self, trial_id: int) -> dict[int, str]:
-        """The node that executed each process; empty where the executor of the run has no nodes."""
+        """The node that carried out each process; empty where the executor of the run has no nodes."""
         with self._reading_trial(trial_id) as connection:
             return reading.read_placements(connection, trial_id)
 
@@ -721,7 +721,7 @@ class Store:
     def results(
         self, chosen: ResultFilter, before: int | None = None, limit: int = 100
     ) -> list[Mapping[str, Any]]:
-        """Trials under the column names of the performance specification, the newest first; `before` is the id to continue from."""
+        """Trials under the column names of the performance specification, the newest first; `before` is the id to go on from."""
         from assay.store import results
 
         with self._reading() as connection:
@@ -732,7 +732,7 @@ class Store:
     def execution_page(
         self, chosen: ExecutionFilter, after: int | None = None, limit: int = 100
     ) -> list[tuple[int, Execution]]:
-        """Executions of a trial with their numbers, in the order of storing; `after` is the number to continue from."""
+        """Executions of a trial with their numbers, in the order of storing; `after` is the number to go on from."""
         from assay.store import results
 
         with self._reading_trial(chosen.trial) as connection:
@@ -1068,7 +1068,7 @@ class Store:
             return queue.read(connection, run_id)
 
     def queue(self) -> list[QueuedRun]:
-        """Queued and running runs of the servers, in the order in which they were requested."""
+        """Runs that wait or are carried out for a server, in the order in which they were asked for."""
         with self._reading() as connection:
             return queue.read_open(connection)
 
@@ -1202,7 +1202,7 @@ class Store:
             return [alert for alert in raised if alerts.add_alert(connection, alert)]
 
     def claim_alert(self, now: datetime, until: datetime) -> Alert | None:
-        """Takes the alert that is due longest, so that no other server sends it before `until`; None if none is due."""
+        """Takes the alert that is due longest, so that nobody else sends it before `until`; None if none is due."""
         from assay.store import alerts
 
         with self._reading() as connection:

@@ -379,6 +379,6 @@ def certainly_better(found: Sequence[PairedRows], tables: Sequence[Floats] | Non
 
 
 def places(better: Better) -> list[RankRange]:
-    """The ranks that each agent may have: below all that are significantly better, above all that are significantly worse."""
+    """The ranks that each agent may have: below all who are certainly better, above all who are certainly worse."""
     number = len(better)
     return [RankRange(1 + int(better[:, n].sum()), number - int(better[n].sum())) for n in range(number)]

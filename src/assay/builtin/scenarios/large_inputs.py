@@ -73,7 +73,7 @@ class LargeInputs:
             # Ten times as much will hardly fare better, and may take the agent down for good.
             if not tries[-1].first.completed:
                 break
-        # If a size was asked twice, only the first load counts in the totals; the second is a probe.
+        # Of a size that was asked twice only the first load counts in the totals; the second is a probe.
         stretches = [attempt.first for attempt in tries]
         probes = self._bisect(bench, tries, objectives)
         # In the order of their sizes, whether they were steps or probes: so the first refused is the smallest.
@@ -173,7 +173,7 @@ def first_refused(known: Sequence[Try], objectives: Sequence[Objective], held: i
 
 def growth(known: Sequence[Try]) -> list[ScenarioJudgement]:
     """The slope of log latency over log size; a fault only where even its lower bound is above `_FASTER_THAN_INPUT`."""
-    # Only accepted sizes: a refusal is quick, whatever the size.
+    # Of accepted sizes only: a refusal is quick, whatever the size.
     points = [
         (attempt.size, latency)
         for attempt in known

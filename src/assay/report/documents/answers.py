@@ -90,17 +90,17 @@ def suite_registration_document(suite: Suite) -> dict[str, Any]:
 
 
 def project_document(folder: Path, files: Iterable[str], steps: Iterable[str]) -> dict[str, Any]:
-    """The document of `assay init` and `assay plugin new`: the files that they wrote into the folder, and the commands to try next."""
+    """Of `assay init` and `assay plugin new`: the files that they wrote into the folder, and the commands to try next."""
     return {"folder": str(folder), "files": list(files), "next": list(steps)}
 
 
 def server_document(url: str, pid: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The document of `assay sim-llm` and `assay serve`. It is printed as soon as the server listens, so that a script can wait for the line and use the URL."""
+    """Of `assay sim-llm` and `assay serve`. It is printed as soon as the server listens, so that a script can wait for the line and use the URL."""
     return {"url": url, "pid": pid, "options": dict(options)}
 
 
 def schema_document(what: str) -> dict[str, Any]:
-    """The document of `assay schema`: the schema of a result document, or of a kind of file that users write."""
+    """Of `assay schema`: the schema of a result document, or of a kind of file that users write."""
     if what == "result":
         from assay.report.documents.result import result_schema
 
@@ -158,7 +158,7 @@ def check_document(mistakes: Sequence[Mistake], warnings: Iterable[Mistake]) -> 
 
 
 def calls_document(cassette: Path, exit_code: int, **calls: object) -> dict[str, Any]:
-    """The document of `assay record` and `assay replay`; `calls` says what became of the calls."""
+    """Of `assay record` and `assay replay`; `calls` says what became of the calls."""
     return {"cassette": str(cassette), **calls, "exit_code": exit_code}
 
 
@@ -385,7 +385,7 @@ def preview_document(plan: Plan, forecast: Forecast, warnings: Sequence[Mapping[
 
 
 def _build_forecast_fields(found: Forecast | TrialForecast) -> dict[str, Any]:
-    """`expected_seconds` and `expected_usd` are null where they are unknown; `expected_basis` says why."""
+    """`expected_seconds` and `expected_usd` are null where nobody can tell; `expected_basis` says why."""
     return {
         "expected_seconds": found.seconds.value,
         "expected_usd": found.usd.value,

@@ -38,7 +38,7 @@ class Page:
     """What was looked at: runs, sides, dates."""
     verdict: str
     is_certain: bool
-    """Whether the verdict names a winner, or says that there is none."""
+    """Whether the verdict names a winner, or says that nobody can tell."""
     reasons: Sequence[str]
     sections: Sequence[PageSection]
     warnings: Sequence[Doubt] = ()
