@@ -4,7 +4,7 @@ Any other exception is a bug: `cli.main` shows its traceback and how to report i
 
 AssayError
 ├── SpecError        a file that says what to run is wrong; carries every mistake found in it
-├── LookupFailed     a name that nobody registered
+├── LookupFailed     a name that is not registered
 ├── MissingExtra     a name that needs an optional package
 ├── PlanError        the request contradicts itself, or names params that an experiment does not have
 │   └── OptionError  a function of the Python API has no such keyword; also a TypeError

@@ -107,7 +107,7 @@ def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> N
 
 
 def _run(target: str | None, given: Mapping[str, Any]) -> RunResult:
-    """Carry out the call: a new run, or the rest of an earlier one. The store is open only for the time of the call."""
+    """Execute the call: a new run, or the rest of an earlier one. The store is open only for the time of the call."""
     # A format that does not exist is refused before the run and not after an hour of it.
     settings = find_settings(Path.cwd())
     formats = as_list(given.get("report"))

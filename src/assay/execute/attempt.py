@@ -1,4 +1,4 @@
-"""Carries out one job: setup, executions, teardown.
+"""Executes one job: setup, executions, teardown.
 
 `attempt` is what an executor runs: in a worker process (`worker.py`), or inline in the runner. It is a generator of batches,
 so that every execution is reported as soon as it has ended and survives whatever happens to the next one. Jobs that put an
@@ -29,7 +29,7 @@ LogReader = Callable[[], str | None]
 def attempt(
     job: Job, status_block: StatusBlock | None = None, read_log: LogReader | None = None
 ) -> Iterator[Batch]:
-    """Carry out a job, yielding each execution as it ends; whatever happens, teardown runs.
+    """Execute a job, yielding each execution as it ends; whatever happens, teardown runs.
 
     `status_block` tells the supervisor what is going on; `read_log` returns what was printed since it was last called. Both are
     absent where the job runs inline. The last batch names the job as settled: without it the job counts as broken off.

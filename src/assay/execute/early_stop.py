@@ -15,7 +15,7 @@ DEFAULT_SECONDS = 600.0
 """How long an execution may take where the spec sets no limit."""
 FAILURES_IN_A_ROW = 3
 FAILURES_OF_AN_AGENT = 10
-"""An agent may fail at a few cases in a row; one that fails at so many does not work at all."""
+"""An agent may fail at a few cases in a row; one that fails at this many does not work at all."""
 
 _OF_A_LIMIT = (Status.TIMEOUT, Status.OVER_LIMIT)
 

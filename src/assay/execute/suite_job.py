@@ -38,7 +38,7 @@ BEAT_SECONDS = 0.2
 
 
 def run_suite_job(job: Job, status_block: StatusBlock, read_log: LogReader) -> Iterator[Batch]:
-    """Carry out a job of a suite, yielding executions as they end; whatever happens, the agent is closed.
+    """Execute a job of a suite, yielding executions as they end; whatever happens, the agent is closed.
 
     A worker in which a thread does not end stops early in the stage RENEWING, and the supervisor gives the rest of the job
     to a new process; the job is then not settled.

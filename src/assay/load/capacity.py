@@ -42,7 +42,7 @@ Probe = Callable[[Load], LoadResult]
 _GROWTH = 1.05
 """Times the throughput that twice as many in flight must bring to count as a gain."""
 _UNCHANGED = 1.3
-"""Up to so many times the latency with fewer in flight, requests did not wait for each other."""
+"""Up to this many times the latency with fewer in flight, requests did not wait for each other."""
 _MOST_POOR = 4
 """Doublings without a gain after which the climb ends, even if no longer latency shows that requests wait."""
 _PRECISE = 0.04
@@ -365,7 +365,7 @@ class Search:
     def _step(
         self, load: Load, at_once: int | None, rate: float | None, *, is_repeated: bool = False
     ) -> Step:
-        """Carry out one load, judge whether it broke the server, and write it down; one in which this machine was the limit is
+        """Run one load, judge whether it broke the server, and write it down; one in which this machine was the limit is
         repeated once.
         """
         result = self._probe(load)

@@ -179,7 +179,7 @@ def carry_out(
     watch_chunk: WatchChunk | None = None,
     once_begun: Callable[[], object] = lambda: None,
 ) -> Tally:
-    """Carry out one load with as many workers as it asks for, and return what they reported, added up.
+    """Run one load with as many workers as it asks for, and return what they reported, added up.
 
     Returns when every request has ended, or soon after `is_stopped` returns True, then with the results until then.
 

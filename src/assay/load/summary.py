@@ -36,7 +36,7 @@ _FAR = 4.0
 _CURVE_POINTS = 200
 _BINS = 40
 _WIDE = 20.0
-"""Times whose longest 0.1 % begin at more than so many times the shortest 1 % get a logarithmic scale."""
+"""Times whose longest 0.1 % begin at more than this many times the shortest 1 % get a logarithmic scale."""
 _SHORTEST = 1e-6
 
 

@@ -430,7 +430,7 @@ class LoadWorker:
         """Write down what became of a request; without a kind of error its reply is whole and is looked at.
 
         `at` is when the last bytes arrived, by the kernel, or 0 for what ended without an answer. The time since then, in which
-        they lay unread, is the row's `lag`: it shows whether this process was the bottleneck.
+        they waited to be read, is the row's `lag`: it shows whether this process was the bottleneck.
         """
         reply = channel.reply
         first = output = given = _NOT_KNOWN
@@ -576,7 +576,7 @@ class LoadWorker:
         return True
 
     def _go_on(self, conversations: Conversations, number: int, kind: str | None) -> None:
-        """Go on after an answer.
+        """Continue after an answer.
 
         The next turn of the session follows, if the request was answered and there is one. Otherwise a
         closed loop begins another session.

@@ -32,7 +32,7 @@ def is_busy(result: LoadResult) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LagTolerance:
-    """How long answers may lie unread on this machine: a share of a time that was measured, but at least 5 ms."""
+    """How long answers may wait to be read on this machine: a share of a time that was measured, but at least 5 ms."""
 
     share: float
     times: tuple[str, ...]

@@ -126,7 +126,7 @@ class Load:
 
     arrivals: Arrivals
     concurrency: int | None = None
-    """At most so many at a time; of a closed loop, always so many."""
+    """Maximum requests in flight; in a closed loop, always this many."""
     stages: tuple[tuple[float, float, float], ...] = ()
     """Seconds, and the rate at the beginning and at the end of them."""
     trace: Trace | None = None
@@ -213,7 +213,7 @@ class Moment:
     itl_p99: float | None = None
     schedule_delay_p99: float | None = None
     lag_p99: float | None = None
-    """Seconds that answers lay unread on this machine."""
+    """Seconds that answers waited to be read on this machine."""
     errors: Mapping[str, int] = field(default_factory=dict)
     """Requests that ended in it, by kind of error."""
     answered: int = 0

@@ -10,7 +10,7 @@ from assay.model.metric import SCORE_TOLERANCE, Metric, is_score
 TOLERANCE = 0.03
 """Processes of one and the same program differ by 2.4 to 3 % on an ordinary machine."""
 NOISE_FLOORS = 2
-"""On a machine that is known to be noisier, nothing within so many noise floors is claimed."""
+"""On a machine that is known to be noisier, nothing within this many noise floors is claimed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,9 @@ class RunState(StrEnum):
     COMPLETED = "completed"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
-    """Carried out to the end, but a trial has no ok execution."""
+    """Executed to the end, but a trial has no ok execution."""
     INCOMPLETE = "incomplete"
-    """Carried out to the end, but executions are missing, as where workers could not be started; it can be resumed."""
+    """Executed to the end, but executions are missing, as where workers could not be started; it can be resumed."""
     OVER_BUDGET = "over_budget"
     """Ended by the budget of the run; what was finished is kept."""
 

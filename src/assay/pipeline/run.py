@@ -69,7 +69,7 @@ def ignore_batch(_: Batch) -> None:
 
 
 def run_plan(plan: Plan, store: Store, watch: Watch = ignore_batch, *, run_id: str | None = None) -> Run:
-    """Carry out a plan from the beginning, under an id that is chosen unless it is given."""
+    """Execute a plan from the beginning, under an id that is chosen unless it is given."""
     _refuse_secrets(plan)
     # The clock starts before the environment is recorded, which takes a while: the run began when the user asked for it.
     clock = SteadyClock()
@@ -140,7 +140,7 @@ def _execute_plan(
     watch: Watch,
     spending: Spending,
 ) -> None:
-    """Carry out what `progress` does not have of the plan, store it, and finish the run.
+    """Execute what `progress` does not have of the plan, store it, and finish the run.
 
     The loop ends when all is done, or when the user, the budget or the plan's question has ended it. What is decided after the
     loop, it decides from what is stored.

@@ -19,7 +19,7 @@ from assay.units import format_count
 PAIRS = 60
 """Pairs of processes, where the spec gives no other number."""
 FEWEST = 10
-"""Before so many pairs nothing can be decided (`stats.sequence`)."""
+"""Pairs before which nothing can be decided (`stats.sequence`)."""
 TOLERANCE, TOLERANCE_OF_SCORES = 0.03, 0.01
 
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 Attempt = Callable[[Job], Iterator[Batch]]
-"""Carries out one job and yields what it made, batch by batch."""
+"""Executes one job and yields what it made, batch by batch."""
 
 
 @runtime_checkable
 class Executor(Protocol):
-    """Carries out jobs with up to `workers` workers at a time.
+    """Executes jobs with up to `workers` workers at a time.
 
     `map` draws a job only when a worker is free. It must not draw ahead, because the runner decides as late as possible whether a
     job is still wanted: a trial that failed too often, a budget that is used up or a question that is decided ends the supply.

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 FRESH_SECONDS = 1.0
 _FEW_RATED = 2_000
-"""Up to so many rated trials, boards are computed in this process."""
+"""Maximum rated trials for which boards are computed in this process."""
 _FIRST_SECONDS = 20.0
 """Seconds a request waits for the very first board before it gets a 503."""
 _RETRY_SECONDS = 30.0

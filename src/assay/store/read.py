@@ -184,7 +184,7 @@ Connect = Callable[[], AbstractContextManager[sa.Connection]]
 
 
 _DENSE = 4
-"""Up to so many executions for each one that is wanted, a range is read whole."""
+"""A range is read whole if it has at most this many executions for each one that is wanted."""
 
 
 class NumberedExecutions:

@@ -13,7 +13,7 @@ class Anthropic(PublicChatAgent):
 
     Args:
         base_url: Base URL, without /v1/messages. Default: ${ANTHROPIC_BASE_URL}, else Anthropic's own API.
-        api_key: Key of the server. Default: ${ANTHROPIC_API_KEY}; only Anthropic itself demands one.
+        api_key: Key of the server. Default: ${ANTHROPIC_API_KEY}; only Anthropic's own API requires one.
         params: Parameters of the request, sent as they are; `max_tokens` is 4096 unless this or the limits of the suite say otherwise.
 
     Example:

@@ -1,4 +1,4 @@
-"""Carries out a workflow plan in a sandbox, step by step, with checkpoints from which it can resume.
+"""Executes a workflow plan in a sandbox, step by step, with checkpoints from which it can resume.
 
 Everything that happens is an event: a small mapping with the time, what happened and to which step. Figures are computed from
 events, never from logs. Checkpoints are kept outside of the working folder, where no step can reach them.
@@ -115,7 +115,7 @@ class WorkflowRun:
     _began: float = field(default_factory=perf_counter)
 
     def run(self, interruption: Interruption | None = None) -> None:
-        """Carry out what is not complete yet; a step that fails ends only those that depend on it."""
+        """Execute what is not complete yet; a step that fails ends only those that depend on it."""
         complete = self._detect_complete()
         for step in self.plan.steps:
             if step.name in complete:

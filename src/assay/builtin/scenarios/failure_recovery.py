@@ -108,7 +108,7 @@ class FailureRecovery:
         )
 
     def _cut_off(self, bench: Bench) -> ScenarioFinding:
-        """Put a proxy before the server and impose the faults of the timetable on one load at a constant
+        """Put a proxy before the server and impose the faults of the schedule on one load at a constant
         rate.
 
         Requests carry marks, so that the proxy knows a request that is sent again from another with the

@@ -89,7 +89,7 @@ class StressBench:
         grace: float | None = None,
         limit: float | None = None,
     ) -> Stretch:
-        """Carry out one load and say what came of it; Interrupted where the user has stopped the test.
+        """Run one load and report its outcome; Interrupted where the user has stopped the test.
 
         `asked` takes the place of the agent's usual load, or `prompts` that of its prompts. `during` is called about ten
         times a second with the seconds so far. `limit` is the timeout of a request and `grace` how long answers are waited

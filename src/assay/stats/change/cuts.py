@@ -35,7 +35,7 @@ _LEAST_GAIN = 3.3
 _POINTS_PER_GAIN = 6.0
 _FAR_SIGMAS = 2.5
 _FAR_DEMAND = 2 / 3
-"""Autoregression seldom strays by so many sigma, so a shift as large that lasts needs only that share of the gain."""
+"""Sigmas by which autoregression seldom strays, and the share of the gain that a lasting shift of that size needs."""
 _EXCURSION_DEMAND = 1.3
 _LOOSE_DEMAND = 1.5
 """A shift that comes back, and one that the kernel finds only while cuts are cheap, need more."""
