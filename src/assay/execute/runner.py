@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FLUSH_SECONDS = 0.1
 FLUSH_EXECUTIONS = 2000
-"""A batch is passed on after this many seconds or executions, whichever comes first: each costs a transaction."""
+"""A batch is passed on after so many seconds or executions, whichever comes first: each costs a transaction."""
 _NEVER_NEGATIVE = frozenset(
     ("seconds", "cpu_seconds", "ttft", "usd", "tokens", "input_tokens", "output_tokens", "rss_max_bytes")
 )

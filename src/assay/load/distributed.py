@@ -158,7 +158,7 @@ class DistributedLoad:
         watch_chunk: WatchChunk | None,
         once_begun: Callable[[], object],
     ) -> Tally:
-        """Run a load as `engine.carry_out` does, but end it when a generator is lost."""
+        """Carry out a load as `engine.carry_out` does, but end it when a generator is lost."""
         tally = Tally(bounds, width=slice_width(self._load), think_seconds=self._load.think_seconds)
         try:
             self._hand_out({**order, **timetable_of(self._load)})
