@@ -226,7 +226,7 @@ def metrics_page() -> str:
         instrument = lookup.find("instruments", name)
         lines += _plug_in("instruments", name, "yaml", "", "##")
         if instrument.slows:
-            lines.append("Runs in executions of its own, because it slows what it watches.\n")
+            lines.append("Runs in separate executions, because it slows the code it measures.\n")
         lines += ["| metric | unit | better |", "|---|---|---|"]
         lines += [f"| `{m.name}` | {m.unit or '–'} | {m.better} |" for m in instrument.metrics.values()]
         lines.append("")

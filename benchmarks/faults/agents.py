@@ -345,7 +345,7 @@ _DEEDS = {"status": _status, "redirect": _redirect, "body": _body, "close": lamb
           "half": _half, "headers": _headers}  # fmt: skip
 PART = Part(
     "agents",
-    "A bad agent gets the status that fits, without impossible figures; the good agent beside it stays right.",
+    "A misbehaving agent gets the right status and no impossible values; a well-behaved agent in the same run is unaffected.",
     prepare,
     at_a_time=4,  # most of the time is spent waiting for limits
 )

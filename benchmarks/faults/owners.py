@@ -123,6 +123,6 @@ def _begun(work: Workload) -> subprocess.Popen[str]:
 
 PART = Part(
     "owners",
-    "Of several `--resume` of one run at most one goes on; a live run is neither taken over nor deleted.",
+    "Of several `--resume` of one run at most one continues; a live run is neither taken over nor deleted.",
     prepare,
 )

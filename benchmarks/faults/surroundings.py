@@ -116,6 +116,6 @@ def _check(name: str, words: Sequence[str], sample: Path, folder: Path) -> Outco
 
 PART = Part(
     "surroundings",
-    "In odd surroundings a command does its work or says in one message what prevents it; never a traceback.",
+    "In an unusual environment (full disk, closed streams, …) a command works or prints one clear message; never a traceback.",
     prepare,
 )

@@ -154,7 +154,7 @@ def describe_costs() -> list[str]:
         "| cost | measured |",
         "|---|---|",
         f"| one more trivial case, stored | {read('driver-cost')} |",
-        f"| on Ray, a trivial case beyond that, on another machine | {read('ray-cost', 'judged')} |",
+        f"| on Ray, a trivial case beyond that, on a different machine | {read('ray-cost', 'judged')} |",
         f"| a batch, beyond its executions | {1e3 * flat['values']['seconds of a batch'][0]:.2f} ms |",
         f"| a slot, between two executions | {1e3 * median(flat['values']['seconds of a turn']):.2f} ms |",
         f"| executions that one writer stores | {read('writer')} |",

@@ -4,7 +4,7 @@ Any other exception is a bug: `cli.main` shows its traceback and how to report i
 
 AssayError
 ├── SpecError        a file that says what to run is wrong; carries every mistake found in it
-├── LookupFailed     a name that nobody registered
+├── LookupFailed     a name that is not registered
 ├── MissingExtra     a name that needs an optional package
 ├── PlanError        the request contradicts itself, or names params that an experiment does not have
 │   └── OptionError  a function of the Python API has no such keyword; also a TypeError
@@ -23,6 +23,7 @@ AssayError
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -147,9 +148,11 @@ def no_such(wrong: str, kind: str, known: Iterable[str]) -> str:
     """The message for an unknown name, with the known names and a suggestion; of many names only the nearest are listed.
 
     >>> no_such("stubb", "agents", ["stub", "http"])
-    "There is no 'stubb' among the agents (http, stub). Did you mean 'stub'?"
-    >>> no_such("c7", "cases", [f"c{n}" for n in range(10, 99)])
-    "There is no 'c7' among the cases (c97, c87, c79, c78, c77 and 84 more). Did you mean 'c97'?"
+    "Unknown agent 'stubb'. Did you mean 'stub'? Agents: http, stub."
+    >>> no_such("x", "experiments, specs and suites", ["noop"])
+    "Unknown experiment, spec or suite 'x'. Experiments, specs and suites: noop."
+    >>> no_such("c7", "cases of the suite", [f"c{n}" for n in range(10, 99)])
+    "Unknown case 'c7'. Did you mean 'c97'? Cases of the suite: c97, c87, c79, c78, c77 and 84 more."
     """
     names = sorted(known)
     listed = ", ".join(names) or "none"
@@ -158,4 +161,7 @@ def no_such(wrong: str, kind: str, known: Iterable[str]) -> str:
 
         near = difflib.get_close_matches(wrong, names, n=5, cutoff=0.0)
         listed = f"{', '.join(near)} and {len(names) - len(near):,} more"
-    return f"There is no '{wrong}' among the {kind} ({listed}). {did_you_mean(wrong, names)}".strip()
+    nouns = re.split(" (?:of|on|that|with) ", kind)[0].replace(" and ", " or ")
+    singular = re.sub(r"s\b", "", re.sub(r"ies\b", "y", nouns))
+    hint = did_you_mean(wrong, names)
+    return f"Unknown {singular} '{wrong}'. {hint}{' ' if hint else ''}{kind[0].upper()}{kind[1:]}: {listed}."

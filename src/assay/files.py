@@ -1,7 +1,7 @@
 """Reads files that users name.
 
 A name may stand for a regular file, a pipe such as `<(command)`, or a device. Reading must neither wait for ever, as for a
-named pipe that nobody writes to, nor fill the memory, as for /dev/zero; so files are opened without blocking, and
+named pipe without a writer, nor fill the memory, as for /dev/zero; so files are opened without blocking, and
 everything but regular files has a limit of size and of silence.
 """
 
@@ -32,7 +32,7 @@ class UnreadableFile(AssayError):
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
     """The content of a file or a pipe, of at most `limit` bytes. Raises UnreadableFile with the reason if it cannot be read."""
     try:
-        # Without waiting: a named pipe that nobody writes to would otherwise hold us for ever.
+        # Without waiting: a named pipe without a writer would otherwise block for ever.
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
         raise UnreadableFile(path, "does not exist.") from None
@@ -67,7 +67,7 @@ def _read_all(number: int, path: Path, limit: int | None) -> bytes:
             continue
         if not piece:
             if not content and stat.S_ISFIFO(state.st_mode):
-                raise UnreadableFile(path, "is a pipe that nobody writes to.")
+                raise UnreadableFile(path, "is a pipe without a writer.")
             return bytes(content)
         content += piece
         if most is not None and len(content) > most:

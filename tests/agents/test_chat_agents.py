@@ -157,7 +157,7 @@ def test_a_file_too_large_for_a_message_or_a_pipe_is_refused_without_waiting(tmp
     with large.open("wb") as file:
         file.truncate(2**40)  # sparse: reading it would take all memory
     os.mkfifo(pipe)
-    for path, problem in ((large, "larger than 1 MiB"), (pipe, "nobody writes")):
+    for path, problem in ((large, "larger than 1 MiB"), (pipe, "without a writer")):
         with pytest.raises(AgentError, match=problem):
             chat_messages(Request("1", "Read.", files={"data": str(path)}), None)
 

@@ -149,7 +149,7 @@ def test_one_trial_is_shown_by_name_or_number(project: AssayInline, wording: Wor
             "noop"
         ]
     refusal = project("show", "--trial", "noo").refusal
-    assert all(name in refusal for name in ("'noo'", "(noop)", "'noop'"))
+    assert all(name in refusal for name in ("'noo'", "this run: noop.", "'noop'"))
     wording(refusal)
 
 
@@ -228,7 +228,7 @@ def test_a_format_that_does_not_exist_is_reported_with_the_known_ones(
     refusal = project("report", "--format", "pdf").refusal
     assert "'pdf'" in refusal
     assert ", csv, " in refusal
-    wording(refusal.partition("(")[0])
+    wording(refusal.partition(" Reporters:")[0])
     refusal = project("report", "--format", ",").refusal
     assert "--format" in refusal.splitlines()[-1]
     wording(refusal, near="--format")

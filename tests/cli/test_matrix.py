@@ -155,5 +155,5 @@ def test_a_suite_that_does_not_exist_is_reported_with_the_nearest(
 ) -> None:
     refusal = played("matrix", "--suite", "ss").refusal
     assert "'ss'" in refusal
-    assert "(s)" in refusal
+    assert "Suites with results: s." in refusal
     wording(refusal)

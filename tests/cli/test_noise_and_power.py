@@ -107,7 +107,7 @@ def test_an_agent_nobody_knows_is_reported_by_the_flag_that_named_it(
     refusal = assay_inline("noise", _suite(assay_inline), "--agent", "nobody").refusal
     assert "Error: --agent: " in refusal
     assert "'nobody'" in refusal
-    wording(refusal.partition("(")[0])
+    wording(refusal.partition(" Agents:")[0])
 
 
 def test_power_names_the_agents_there_are_instead_of_one_that_is_not(

@@ -169,7 +169,7 @@ def test_a_version_that_was_given_up_because_it_fails_is_the_latest(
 
 def test_one_failure_is_enough_where_nothing_works_any_more(assay_inline: AssayInline, past: Past) -> None:
     past.run("1")
-    _given_up(past, past.run("2", failed=30, only=1, state=RunState.FAILED), "the agent could not be opened")
+    _given_up(past, past.run("2", failed=30, only=1, state=RunState.FAILED), "the agent could not be started")
     report = found(assay_inline)
     (only,) = report["regressions"]
     assert (only["metric"], only["severity"], only["regression_percentage"]) == ("completed", "critical", 100)
@@ -471,9 +471,9 @@ def test_a_price_where_there_was_none_is_a_regression_without_a_percentage(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["desk-agnet"], ["'desk-agnet'", "(desk-agent)", "'desk-agent'"]),
+        (["desk-agnet"], ["'desk-agnet'", "results: desk-agent.", "'desk-agent'"]),
         ([AGENT, "--suite", "dask"], ["'dask'", "'desk-agent'", "'desk'"]),
-        ([AGENT, "--baseline-version", "9"], ["'9'", "'desk-agent'", "(1, 2)"]),
+        ([AGENT, "--baseline-version", "9"], ["'9'", "'desk-agent'", "ran: 1, 2."]),
         ([AGENT, "--baseline-version", "2"], ["'2'", "'desk-agent'"]),
         ([AGENT, "--baseline", "nope"], ["'nope'"]),
         ([AGENT, "--threshold", "lots"], ["--threshold", "'lots'"]),
@@ -496,7 +496,7 @@ def test_what_cannot_be_done_is_reported(
 def test_an_empty_store_has_no_agents(assay_inline: AssayInline, past: Past, wording: Wording) -> None:
     refusal = assay_inline("regressions", AGENT).refusal
     assert f"'{AGENT}'" in refusal
-    assert "(none)" in refusal
+    assert "none." in refusal
     wording(refusal)
 
 

@@ -83,7 +83,7 @@ def test_a_broken_limit_ends_its_trial_and_no_other(carry: Carry) -> None:
     [
         ("raise", Status.FAILED, "setup failed: ValueError: boom"),
         ("sys.exit", Status.FAILED, "setup failed: SystemExit"),
-        ("os._exit", Status.CRASHED, "exit code 3, during setup"),
+        ("os._exit", Status.CRASHED, "exited with code 3, during setup"),
         ("hang", Status.TIMEOUT, "took longer than 3 s, during setup"),
     ],
 )
@@ -118,7 +118,7 @@ def test_teardown_runs_whatever_happened_before(carry: Carry, tmp_path: Path, pa
     [
         ("raise", "ValueError: boom"),
         ("sys.exit", "sys.exit(4)"),
-        ("os._exit", "exit code 3"),
+        ("os._exit", "exited with code 3"),
         ("segfault", "SIGSEGV"),
         ("hang", "3 s"),
     ],

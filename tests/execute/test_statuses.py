@@ -33,7 +33,7 @@ def test_an_experiment_that_does_its_work_is_ok(carry: Carry) -> None:
         ("raise", Status.FAILED, "ValueError: boom"),
         ("raise a base exception", Status.FAILED, "CancelledError"),
         ("sys.exit", Status.FAILED, "sys.exit(4)"),
-        ("os._exit", Status.CRASHED, "exit code 3"),
+        ("os._exit", Status.CRASHED, "exited with code 3"),
         ("segfault", Status.CRASHED, "SIGSEGV"),
         ("real-time signal", Status.CRASHED, "signal 40"),
         ("kill itself", Status.CRASHED, "SIGKILL"),

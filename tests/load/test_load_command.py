@@ -207,7 +207,7 @@ REFUSED = [
     (["--duration", "soon"], "'soon'"),
     (["--timeout", "0"], "--timeout: "),
     (["--warmup", "10"], "--warmup"),
-    (["--warmup", "5s", "--stages", "1s@5,2s@9"], "5 s "),
+    (["--warmup", "5s", "--stages", "1s@5,2s@9"], "5 s"),
     (["--warmup", "5s", "--rate", "100", "--requests", "100"], "--warmup"),
     (["--requests", "0"], "--requests: "),
     (["--concurrency", "0"], "--concurrency: "),

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="files are impor
 FAULTS = {
     "hangs": ("while True: pass", "longer than 1 s"),
     "sleeps": ("import time; time.sleep(600)", "longer than 1 s"),
-    "leaves": ("import os; os._exit(0)", "exit code 0"),
-    "leaves_with_5": ("import os; os._exit(5)", "exit code 5"),
+    "leaves": ("import os; os._exit(0)", "with code 0"),
+    "leaves_with_5": ("import os; os._exit(5)", "with code 5"),
     "crashes": ("import os; os.kill(os.getpid(), 11)", "SIGSEGV"),
     "kills": ("import os; os.kill(0, 9)", "SIGKILL"),
     "floods": ("while True: print('x' * 10_000)", "10 MB"),

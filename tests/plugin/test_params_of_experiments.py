@@ -88,7 +88,7 @@ def test_arguments_beyond_the_named_ones_are_taken_where_a_constructor_takes_the
         ({"parts": {"sizes": [1, 2, "x"]}}, "parts item 3 of 'sizes' must be a whole number, not 'x'."),
         (
             {"parts": {"size": 1}},
-            "parts 'size' is not known here. Did you mean 'sizes'? Known: sizes, is_whole.",
+            "parts 'size' is an unknown key. Did you mean 'sizes'? Known: sizes, is_whole.",
         ),
         ({"nested": None}, "nested must be a mapping, not empty."),
         (
@@ -118,7 +118,7 @@ def test_each_wrong_item_of_a_param_is_reported_by_itself() -> None:
         "sizes item 1 must be at least 1, not 0.",
         "sizes item 3 must be a whole number, not 'x'.",
         "parts 'sizes' must be a list, not 'x'.",
-        "parts 'all' is not known here. Known: sizes, is_whole.",
+        "parts 'all' is an unknown key. Known: sizes, is_whole.",
     ]
 
 

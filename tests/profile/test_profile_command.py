@@ -93,7 +93,7 @@ def test_the_terminal_shows_phases_bottlenecks_and_what_sampling_cost(
     prepare(assay_inline, profile_quick)
     shown = assay_inline("show", "last")
     assert shown.code == 0
-    for part in ("Execution phases", "ask model", "Bottlenecks", "Utilization", "Sampling overhead"):
+    for part in ("Execution phases", "ask model", "Bottlenecks", "Utilisation", "Sampling overhead"):
         assert part in shown.out
 
 
@@ -135,7 +135,9 @@ def test_what_cannot_be_profiled_is_refused(
     write_project(assay_inline)
     # Without the list of what there is, whole or shortened: tests of the same process may have registered more.
     refusal = re.sub(
-        r"suites \([^()]*\)\.( Did you mean '\w+'\?)?", "suites.", assay_inline("profile", *arguments).refusal
+        r"( Did you mean '\w+'\?)? Experiments, specs and suites: [^.]*\.",
+        "",
+        assay_inline("profile", *arguments).refusal,
     )
     wording(refusal)
 

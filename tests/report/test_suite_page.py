@@ -159,7 +159,7 @@ def test_the_page_shows_suite_ratings_reasons_and_missed_cases(desk_page):
         "<b>1.00</b>",
         "[0.91, 1.00]",
         "tiny-llm: cost is unrated: the cost is unknown (give the agent a price, or set price: free)",
-        "overall ratings combine different dimensions here",
+        "overall ratings are not comparable here",
         "40 of 40",
         "pass^3",
         "209 ms",

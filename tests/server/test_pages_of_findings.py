@@ -141,7 +141,7 @@ def test_cases_that_do_not_differ_can_be_paged_through(service: Service, open_ur
 @pytest.mark.parametrize("ref", ["/etc/passwd", "assay.toml", "../x.json", "nobody", "http://127.0.0.1/"])
 def test_a_side_that_is_a_file_or_unknown_is_refused(service: Service, ref: str) -> None:
     page = service.get("/ui/compare", a=ref, b="changing").body.decode()
-    assert "among the runs, or agents with results" in page
+    assert "Unknown run or agent" in page
     assert "[assay]" not in page
 
 

@@ -90,7 +90,7 @@ def test_a_spec_may_name_its_agents(assay_inline: AssayInline) -> None:
 def test_an_agent_that_is_not_there_is_reported(assay_inline: AssayInline, wording: Wording) -> None:
     refusal = assay_inline("run", "serving", "--agent", "gema").refusal
     assert "'gema'" in refusal
-    wording(refusal.partition(" (")[0])
+    wording(refusal.partition(" Agents:")[0])
 
 
 @pytest.mark.parametrize("name", ["nop", "oracle"])

@@ -39,7 +39,7 @@ def test_a_setting_is_also_checked_when_it_is_changed() -> None:
         config.width = -3
     with pytest.raises(PlanError, match="agents"):
         config.control_agents = 100_000
-    with pytest.raises(PlanError, match="'widht' is not known here"):
+    with pytest.raises(PlanError, match="'widht' is an unknown key"):
         config.widht = 3
 
 

@@ -132,7 +132,7 @@ def test_the_runtimes_are_four_of_the_same_client() -> None:
 
 
 MISTAKES = {
-    "an unknown key": ("permit: 1", "permit: is not a key of a team. Did you mean 'permits'?", 5),
+    "an unknown key": ("permit: 1", "permit: is an unknown key. Did you mean 'permits'?", 5),
     "too many permits": ("permits: 3", "permits: is 3, but the team has only 2 agents.", 5),
     "no permits": ("permits: 0", "permits: ", 5),
     "an option of nobody": ("params: {secnd.model: m}", "params.secnd.model: There is no agent 'secnd' in this team. Did you mean 'second'?", 5),
@@ -165,7 +165,7 @@ def test_every_mistake_is_reported_at_once(assay_inline: AssayInline) -> None:
     )
     refusal = assay_inline("team", "team.yaml").refusal
     for told in (
-        "There is no 'first' among the agents",
+        "Unknown agent 'first'",
         "'answer' is not an option of 'nop'",
         "prompts.jsonl:2: agent: There is no agent 'thrid' in this team.",
         "prompts.jsonl:3: is not JSON",

@@ -286,7 +286,7 @@ def _first_error(trial: TrialReport) -> str:
     return f" The first error: {error.strip().splitlines()[-1]}"
 
 
-# A cost that nobody knows counts as nothing against the budget, so more may have been spent than it allowed.
+# An unknown cost counts as nothing against the budget, so more may have been spent than it allowed.
 _CALLS, _TOKENS, _USD = JUDGING
 _PRICE = "Give its price (price: {input: X, output: Y}), or declare that it costs nothing (price: free)."
 

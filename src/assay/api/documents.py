@@ -60,7 +60,7 @@ def _open_store(given: Mapping[str, Any]) -> Store:
 
 
 def _compare_two(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
-    """Two sides, metric by metric. Whoever asks for certain metrics is not shown the ratings, which rest on all of them."""
+    """Two sides, metric by metric. If metrics are requested, the ratings, which rest on all of them, are not shown."""
     found = comparing.compare_refs(
         store,
         sides[0],
@@ -131,7 +131,7 @@ def _gate(run: str, given: Mapping[str, Any]) -> Gate:
             given.get("baseline"),
             given.get("require", ()),
             lambda baseline: _compare_with(store, run, baseline, criteria, given),
-            # Whoever gives one of these asks for a comparison: requirements alone would be a gate that ignores them.
+            # Each of these asks for a comparison: requirements alone would be a gate that ignores them.
             needs_baseline=bool({"metrics", "tolerance", "max_lost", "rerun_baseline"} & given.keys()),
         )
 

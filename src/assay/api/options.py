@@ -23,7 +23,7 @@ AgentGiven = str | Function | Mapping[str, Any]
 """The name of an agent, a function, or a definition as in an `agents:` file."""
 ScorerGiven = str | Function | Mapping[str, Any]
 CaseGiven = Mapping[str, Any]
-"""A case as in a suite: `input`, and `expected` where there is a right output."""
+"""A case as in a suite: `input`, and `expected` where there is a correct output."""
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 _STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True)

@@ -87,7 +87,7 @@ def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunR
 def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> None:
     """Refuse keywords that mean nothing together; types were checked before, key by key.
 
-    A keyword is never ignored: whoever passes `limits` beside a suite believes that they hold.
+    A keyword is never ignored: a user who passes `limits` beside a suite believes that they hold.
     """
     if "resume" in given:
         if target is not None or given.keys() - _OF_RESUME:
@@ -107,7 +107,7 @@ def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> N
 
 
 def _run(target: str | None, given: Mapping[str, Any]) -> RunResult:
-    """Carry out the call: a new run, or the rest of an earlier one. The store is open only for the time of the call."""
+    """Execute the call: a new run, or the rest of an earlier one. The store is open only for the time of the call."""
     # A format that does not exist is refused before the run and not after an hour of it.
     settings = find_settings(Path.cwd())
     formats = as_list(given.get("report"))
@@ -252,7 +252,7 @@ def off_the_loop(act: Callable[[], T]) -> T:
         is_loop_running = False
     if not is_loop_running:
         return act()
-    # Only the main thread handles signals, so it does so here while the run goes on in the other one. Context variables are
+    # Only the main thread handles signals, so it does so here while the run continues in the other one. Context variables are
     # copied, as a library may have set its tracing in them.
     with interruptible(), ThreadPoolExecutor(1, thread_name_prefix="assay-run") as pool:
         acting = pool.submit(contextvars.copy_context().run, act)

@@ -110,7 +110,7 @@ class Player:
 
 
 def _essence(body: Any) -> Any:
-    """What is asked, without a running number, and with the older name of what has two."""
+    """The request body without `id`, and with max_completion_tokens renamed to max_tokens."""
     if not isinstance(body, Mapping):
         return body
     kept = {name: value for name, value in body.items() if name != "id"}

@@ -100,7 +100,7 @@ class Signals:
             self._came(number)
 
     def _came(self, number: int) -> None:
-        """A terminal sends Ctrl-C to the program itself as well; a second one might keep it from cleaning up."""
+        """Forward a signal, except SIGINT from the terminal, which the program receives itself."""
         if number == signal.SIGINT:
             with contextlib.suppress(OSError):  # standard input is no terminal
                 if os.tcgetpgrp(0) == os.getpgrp():

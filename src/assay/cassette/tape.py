@@ -126,7 +126,7 @@ def _format_error(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"its byte {error.start} is not UTF-8"
     is_ours_or_json = type(error) in (ValueError, json.JSONDecodeError)
-    return str(error) if is_ours_or_json else "it has another shape"
+    return str(error) if is_ours_or_json else "it has a different shape"
 
 
 def read_pace(delays: object) -> float:

@@ -34,7 +34,7 @@ def report_crash(error: BaseException, arguments: Sequence[str] | None) -> int:
 
     from assay.model.redaction import redact
 
-    # Redacted before it is cut: nobody recognises half of a secret.
+    # Redacted before it is cut: half of a secret would not be recognised.
     trace = redact("".join(traceback.format_exception(error)))
     if len(trace) > _LONGEST:
         trace = f"{trace[: _LONGEST // 2]}\n… {len(trace) - _LONGEST} characters left out …\n{trace[-_LONGEST // 2 :]}"
@@ -55,7 +55,7 @@ def report_crash(error: BaseException, arguments: Sequence[str] | None) -> int:
 
 
 def _place(trace: TracebackType | None) -> str:
-    """The innermost line of ours, and the innermost of all where that is another's."""
+    """Return the innermost frame in Assay's code and, if different, the innermost frame overall."""
     import traceback
 
     # An error deep within a package says little about where the bug is; the line of ours that called it says more.

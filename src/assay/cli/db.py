@@ -1,7 +1,7 @@
 """`assay db`: look at, upgrade, prune, export and copy the database.
 
 No other command changes the schema: a database of an older version is refused with the advice to upgrade it here, so that
-nobody's data are changed by a command that only reads.
+no data are changed by a command that only reads.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def _lines(file: str) -> Iterator[bytes]:
         return
     try:
         if Path(file).is_fifo():
-            # Opened as a file it would hold us for ever where nobody writes to it.
+            # Opened as a file it would block for ever where nothing writes to it.
             yield from read_bytes(Path(file)).splitlines(keepends=True)
             return
         with Path(file).open("rb") as opened:

@@ -62,7 +62,7 @@ def live_view(open_console: Callable[[], Console], load: Load) -> Iterator[Watch
         def screen() -> Live:
             from rich.live import Live
 
-            # Drawn by whoever watches, whose priority is low while a load runs; a thread of the screen would have the usual one.
+            # Drawn by the process that watches, whose priority is low while a load runs; a thread of the screen would have the usual one.
             live = Live(console=open_console(), auto_refresh=False, transient=True)
             return until_done.enter_context(live)
 

@@ -1,6 +1,6 @@
 """`assay matrix`: show the ratings of every agent on every dimension, and who wins against whom.
 
-It has the evidence of the leaderboard, dimension by dimension. Who is certainly better is corrected over all pairs of agents and
+It has the evidence of the leaderboard, dimension by dimension. Which agent is significantly better is corrected over all pairs of agents and
 all dimensions, so a large matrix needs stronger evidence for each of its claims than a comparison of two agents.
 """
 

@@ -39,7 +39,7 @@ def echo(*parts: str | Styled, err: bool = False) -> None:
     try:
         click.echo("".join(chunks), err=err, color=use_color())
     except BrokenPipeError:
-        # Whoever read has enough. The command goes on, as its exit code is still to come.
+        # The reader closed the pipe. Continue, because the exit code still matters.
         discard(sys.stderr if err else sys.stdout)
     except OSError:
         if not err:
@@ -47,7 +47,7 @@ def echo(*parts: str | Styled, err: bool = False) -> None:
 
 
 def use_color() -> bool | None:
-    """Say whether to use color; None leaves it to click, which colors terminals only.
+    """Say whether to use colour; None leaves it to click, which colours terminals only.
 
     NO_COLOR is a convention of many programs (no-color.org).
     """
@@ -77,6 +77,6 @@ def prepare_streams() -> None:
 
 
 def discard(stream: TextIO | None) -> None:
-    """Nobody reads on: what is still to be written at exit would fail as well."""
+    """Redirect the stream to /dev/null, so that the flush at exit does not fail with EPIPE."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # type: ignore[union-attr]

@@ -139,7 +139,7 @@ def _check_name(name: str, kinds: Sequence[str]) -> None:
 
     if not _NAME.fullmatch(name):
         raise AssayError(
-            f"'{name}' cannot name a plug-in. Use lower-case letters, digits and single hyphens or underscores, "
+            f"'{name}' is not a valid plug-in name. Use lower-case letters, digits and single hyphens or underscores, "
             "and begin with a letter: my-scorer."
         )
     package = name.replace("-", "_")
@@ -149,7 +149,7 @@ def _check_name(name: str, kinds: Sequence[str]) -> None:
         raise AssayError(f"'{name}' is a Python keyword or standard module. Choose another name.")
     if taken := [kind for kind in kinds if package in lookup.known(group_of(kind))]:
         raise AssayError(
-            f"The {taken[0]} '{package}' exists already: assay list {group_of(taken[0])}. Choose another name."
+            f"The {taken[0]} '{package}' already exists (see: assay list {group_of(taken[0])}). Choose another name."
         )
     # A package that is installed would be imported in the place of the new one. Folders without code have no origin.
     found = find_spec(package)

@@ -61,7 +61,7 @@ def regressions(
     if mark is not None:
         _mark(session, agent, *mark, note)
         return
-    # Options that would have no effect are refused, so that nobody believes a note was kept.
+    # Options that would have no effect are refused, so that users do not believe a note was kept.
     if note is not None:
         raise click.UsageError("--note works only with --mark ID STATE.")
     if baseline is not None and baseline_version is not None:

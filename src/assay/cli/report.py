@@ -1,7 +1,7 @@
 """`assay report`: write a stored run as documents, and the artifacts of its executions as files.
 
 Formats are reporters, found by name like any plug-in; `--load` makes those of a file of the user's known. Everything is made from
-the store, so a report can be written again in another format at any time.
+the store, so a report can be written again in a different format at any time.
 """
 
 from __future__ import annotations

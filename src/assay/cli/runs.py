@@ -1,6 +1,6 @@
 """`assay runs`: list, tag and delete stored runs. `assay list runs` prints the same list.
 
-Deleting asks first, and where nobody can answer, as in a script, it wants --yes. Baselines and runs that a process is writing
+Deleting asks first, and where no user can answer, as in a script, it wants --yes. Baselines and runs that a process is writing
 are protected by the store.
 """
 

@@ -1,6 +1,6 @@
 """The option `--sandbox` of commands that run commands or code of models.
 
-By default what a model wrote runs confined or not at all: whoever wants it unconfined has to say so, and reports then say
+By default what a model wrote runs confined or not at all: a user who wants it unconfined has to say so, and reports then say
 it, too.
 """
 

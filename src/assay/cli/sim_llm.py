@@ -99,7 +99,7 @@ def sim_llm(session: Session, **given: Any) -> None:
 
     options = SimOptions(**given)
 
-    # Called once the server listens: with port 0 nobody knows the address before.
+    # Called once the server listens: with port 0 the address is not known before.
     def announce(url: str) -> None:
         if session.is_json:
             session.emit({"url": url, "pid": os.getpid(), "options": asdict(options)})

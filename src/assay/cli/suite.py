@@ -134,9 +134,9 @@ def _due_text(moment: datetime | None) -> str:
 @sandbox_option
 @common
 def check(session: Session, target: str) -> int:
-    """Check that the scorers of SUITE pass right answers and fail empty ones, and find uninformative cases. Exits with 1 if SUITE is unsound.
+    """Check that the scorers of SUITE pass correct answers and fail empty ones, and find uninformative cases. Exits with 1 if a check fails.
 
-    A right answer is derived from the expected output. If that is impossible, as with a pattern or tests, the case's
+    A correct answer is derived from the expected output. If that is impossible, as with a pattern or tests, the case's
     `solution` is used; a case without one is not checked.
     """
     from assay.pipeline import leaderboard as standing
@@ -154,7 +154,7 @@ def check(session: Session, target: str) -> int:
             f" and {len(fault.cases) - 8} more" if len(fault.cases) > 8 else ""
         )
         echo(sign, f" {fault.benchmark}: {fault.message}: {cases}")
-    sound = "is sound: the right answers get 1.0, empty ones 0.0" if health.is_sound else "is not sound"
+    sound = "is sound: the correct answers get 1.0, empty ones 0.0" if health.is_sound else "is not sound"
     unchecked = f", {health.number_of_unchecked} not checked" if health.number_of_unchecked else ""
     echo(f"{health.suite} {sound} ({format_count(health.cases, 'case')}{unchecked}).")
     session.next(shell_command("run", str(target), options=["--agent", "NAME"]))

@@ -68,7 +68,7 @@ def team(session: Session, spec: str, dry_run: bool, permits: int | None, **opti
             changes = {**read_changes(options), **({"permits": permits} if permits else {})}
             request = RunRequest(spec, changes, label=next(iter(options["label"]), ""))
             plan = prepare(request, session.settings, store)
-        # Any spec can be planned here, and the options of this command would mean little for another kind.
+        # Any spec can be planned here, and the options of this command would mean little for a different kind.
         if any(trial.experiment != "team" for trial in plan.trials):
             raise PlanError(f"'{spec}' is not a team. Run it: {shell_command('run', str(spec))}")
         formats = read_formats(options)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def validate(session: Session, files: tuple[str, ...]) -> int:
     """Check suites, specs and agent files the way `run` reads them: keys, types, names, params, cases. Nothing runs.
 
-    Mistakes end with exit code 2; warnings, such as a key of a case that looks misspelt, do not.
+    Exits with 2 if there are mistakes; warnings, such as a key of a case that looks misspelt, do not count.
     """
     # Files are checked one by one, and a mistake in one does not keep the others from being checked.
     fine, mistakes = _check_files(session, files)

@@ -57,7 +57,7 @@ def value_of(text: str) -> Any:
         return text
     is_structured = text.lstrip()[:1] in ("[", "{", "'", '"')
     is_plain = not document.mistakes and (is_structured or not isinstance(document.value, (str, list, dict)))
-    # YAML reads a comment as nothing, but on a command line nobody writes comments: `#1` is a text.
+    # YAML reads a comment as nothing, but a command line has no comments: `#1` is a text.
     is_comment = not text.strip() or text.lstrip().startswith("#")
     return document.value if is_plain and not is_comment else text
 

@@ -174,7 +174,7 @@ def seconds_of(value: object, name: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidAnswer(f"'{name}' must be a number of seconds, not {excerpt(repr(value))}")
     if not 0 <= value < _LONGEST_SECONDS:
-        raise InvalidAnswer(f"'{name}' says {value!r} seconds, which is impossible")
+        raise InvalidAnswer(f"'{name}' must be from 0 to {_LONGEST_SECONDS:g} seconds, not {value!r}")
     return float(value)
 
 

@@ -43,7 +43,7 @@ def decode_utf8(line: bytes) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        # Redacted before it is cut: nobody recognises half of a secret.
+        # Redacted before it is cut: half of a secret would not be recognised.
         around: bytes = redact(line[: error.start])[-20:] + line[error.start : error.start + 1]
         raise InvalidAnswer(f"byte {error.start} of the answer is not UTF-8: {around!r}") from None
 

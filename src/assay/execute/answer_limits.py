@@ -1,8 +1,8 @@
 """How much of what an agent says is judged and stored: every limit, in one place.
 
 Scorers judge an answer whole (`copy_whole`); what is stored afterwards is shortened (`shorten`, `limit_execution`). A value
-that was shortened is marked in its text and noted under `SHORTENED` in the detail of its execution, so that nobody takes
-the part for the whole and stored outputs are judged again only where they are complete. docs/suites.md lists the limits
+that was shortened is marked in its text and noted under `SHORTENED` in the detail of its execution, so that the part
+is not taken for the whole and stored outputs are judged again only where they are complete. docs/suites.md lists the limits
 for users.
 """
 
@@ -27,7 +27,7 @@ from assay.plugin.outcome import (
 JUDGED_CHARACTERS = 10_000_000
 """An answer up to this size is judged whole; a larger one is invalid. A structure counts its texts and items."""
 STORED_CHARACTERS = MAX_OUTPUT_CHARACTERS
-"""Of one output, and of all arguments of the tool calls of one execution."""
+"""Maximum characters of one output, and of all arguments of the tool calls of one execution."""
 ERROR_CHARACTERS = 10_000
 LOG_CHARACTERS = 20_000
 NAME_CHARACTERS = 500
@@ -35,7 +35,7 @@ NAME_CHARACTERS = 500
 ITEMS = 1_000
 """Spans, tool calls, attempts and earlier turns of one execution, each."""
 ATTRIBUTES = 20
-"""Of one span."""
+"""Maximum attributes of one span."""
 RETURNED_CHARACTERS = 1_000_000
 """All that an experiment returned beside numbers in one execution."""
 

@@ -1,4 +1,4 @@
-"""Carries out one job: setup, executions, teardown.
+"""Executes one job: setup, executions, teardown.
 
 `attempt` is what an executor runs: in a worker process (`worker.py`), or inline in the runner. It is a generator of batches,
 so that every execution is reported as soon as it has ended and survives whatever happens to the next one. Jobs that put an
@@ -29,7 +29,7 @@ LogReader = Callable[[], str | None]
 def attempt(
     job: Job, status_block: StatusBlock | None = None, read_log: LogReader | None = None
 ) -> Iterator[Batch]:
-    """Carry out a job, yielding each execution as it ends; whatever happens, teardown runs.
+    """Execute a job, yielding each execution as it ends; whatever happens, teardown runs.
 
     `status_block` tells the supervisor what is going on; `read_log` returns what was printed since it was last called. Both are
     absent where the job runs inline. The last batch names the job as settled: without it the job counts as broken off.
@@ -172,7 +172,7 @@ def build_teardown_failure(job: Job, problem: str) -> Artifact:
 def build_skipped_teardown(job: Job, why: str) -> Artifact:
     """The note that neither the worker nor a new process ran the teardown, and how to have it run next time."""
     what = "cleanup" if job.is_cleanup else "teardown"
-    text = f"{what.title()} of process {job.process} did not run, because the process was ended: {why}."
+    text = f"{what.title()} of process {job.process} did not run because the process was stopped: {why}."
     if not (job.cleanup or can_run_alone(job)):
         text += " Declare teardown with @staticmethod, or give the spec a cleanup command, to have it run in a new process."
     return remark(job, what, text)

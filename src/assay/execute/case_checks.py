@@ -1,7 +1,7 @@
 """Checks whether the cases of a benchmark can be passed at all, for `assay suite check`.
 
-For each case, answers that must be right are constructed (its solution, its expected output, what each scorer says it would
-accept) and put to the scorers. A case whose right answers are all refused is wrong itself. Where no such answer can be
+For each case, answers that must be correct are constructed (its solution, its expected output, what each scorer says it would
+accept) and put to the scorers. A case whose correct answers are all refused is wrong itself. Where no such answer can be
 constructed, as for a regular expression, nothing is claimed about the case. An empty answer is judged as well: a scorer
 that rewards it would reward an agent that does nothing.
 """
@@ -25,7 +25,7 @@ from assay.plugin.scorer import Judged, Judgement, Scorer
 from assay.plugin.scorers import example_of, make_scorer
 
 SOLUTION = "solution"
-"""The key of a case that holds a right answer, where `expected` is something else, such as tests or a pattern."""
+"""The key of a case that holds a correct answer, where `expected` is something else, such as tests or a pattern."""
 _FULL = 1 - 1e-6
 """The score from which an answer counts as right: two embeddings of one text differ by rounding."""
 SCORER_SECONDS = 30.0
@@ -74,7 +74,7 @@ def _select_scored_answers(benchmark: Benchmark, case: Case) -> Iterator[tuple[A
 
 
 _WORST_FIRST = ("oracle", "unscored", "unchecked", "")
-"""The kinds of problems: a right answer is refused, no answer can be judged, no right answer is known, none."""
+"""The kinds of problems: a correct answer is refused, no answer can be judged, no correct answer is known, none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class _Check:
 
 
 class ScorerTimeout(BaseException):
-    """The scorer took too long. Not an Exception, so that a scorer that catches those does not go on."""
+    """The scorer took too long. Not an Exception, so that a scorer that catches those does not continue."""
 
 
 @dataclass(slots=True)

@@ -79,9 +79,9 @@ _UNWATCHED = contextlib.nullcontext()
 MOST_TOKENS = 10**9
 MOST_USD = 1e6
 MOST_SECONDS = 1e9
-"""More than these no single answer takes: whoever reports them is wrong, and would spoil every sum."""
+"""Upper limits for one answer's usage. Larger values are reporting errors and would distort all totals."""
 GRACE_SECONDS = 1.0
-"""How long an async agent may go on after its time is up, to clean up, before the supervisor ends the worker."""
+"""How long an async agent may continue after its time is up, to clean up, before the supervisor ends the worker."""
 BREATH_SECONDS = 0.01
 """How long agents that never wait may keep the event loop to themselves."""
 
@@ -94,7 +94,7 @@ class _TimeIsUp(Exception):
 class Talk:
     """The outcome of asking an agent one case: one answer per turn, and the measured times.
 
-    It is filled while the conversation goes on, so that what is there counts when the agent fails or runs out of time.
+    It is filled during the conversation, so that what is there counts when the agent fails or runs out of time.
     """
 
     answers: list[Answer] = field(default_factory=list)
@@ -104,13 +104,13 @@ class Talk:
     peak_bytes: int | None = None
     repetition: int = 0
     measurements: dict[str, float] = field(default_factory=dict)
-    """Of instruments."""
+    """Measurements of instruments."""
     raised: BaseException | None = None
     """What the agent's own code raised, whatever its type."""
     turn_starts: list[float] = field(default_factory=list)
     """Seconds of the agent before each turn, to which the spans of its answer are added."""
     harness_seconds: float = 0.0
-    """Of a profiled execution: what Assay itself took, for the call and for scoring."""
+    """For a profiled execution: what Assay itself took, for the call and for scoring."""
 
 
 class Asker:
@@ -132,7 +132,7 @@ class Asker:
         is_thread_safe = not self.is_async and getattr(self.agent, "is_thread_safe", False)
         self.uses_threads = is_thread_safe and job.concurrency > 1
         self.needs_new_process = False
-        """A thread does not end, so that the rest of the job is better done elsewhere."""
+        """Whether a thread hangs, so that the rest of the job should run in a new process."""
         self._cpu_seconds = 0.0
         self._cpu_clock, self._peak = self._gauges()
         self._meter = UsageMeter(self._peak_of_job())
@@ -189,7 +189,7 @@ class Asker:
         return Batch(costs=self._instruments.costs(self._context), unmeasured=self._instruments.unmeasured)
 
     def call_scorers(self) -> None:
-        """Made after the agent: what goes wrong with them is not its fault."""
+        """Create the scorers after the agent, so that their errors are not attributed to the agent."""
         self._panel = Panel(self._job.scorers, self._job.cases, self._pool)
 
     @property
@@ -384,7 +384,7 @@ class Asker:
     async def _converse_in_thread(self, case: Case, talk: Talk, thread: CallingThread) -> None:
         """Have the conversation in a thread, where its clocks run, too.
 
-        The thread fills a talk of its own: after the time is up it may go on, and what it still does must not count.
+        The thread fills a talk of its own: after the time is up it may continue, and what it still does must not count.
         """
         own, start = Talk(repetition=talk.repetition), perf_counter()
         try:
@@ -492,10 +492,12 @@ def valid(answer: Any) -> Answer:
     if answer.usage != _NOBODY_SAID:
         check_usage(answer.usage)
     if answer.usd is not None and not 0 <= answer.usd <= MOST_USD:
-        raise InvalidAnswer(f"usage says the cost is {answer.usd!r} usd, which is impossible")
+        raise InvalidAnswer(f"usage.usd must be a cost from 0 to {MOST_USD:,.0f} USD, not {answer.usd!r}")
     for name, seconds in answer.durations.items() if answer.durations else ():
         if not 0 <= seconds <= MOST_SECONDS:
-            raise InvalidAnswer(f"the duration '{name}' is {seconds!r} seconds, which is impossible")
+            raise InvalidAnswer(
+                f"the duration '{name}' must be from 0 to {MOST_SECONDS:,.0f} seconds, not {seconds!r}"
+            )
     if answer.spans or answer.tool_calls or answer.model or answer.log:
         _check_parts(answer)
     text = answer.output
@@ -510,7 +512,9 @@ def check_usage(usage: Any) -> None:
     for name in _TOKENS:
         value = getattr(usage, name)
         if value is not None and not (type(value) is int and 0 <= value <= MOST_TOKENS):
-            raise InvalidAnswer(f"usage says {name} is {value!r}, which is impossible")
+            raise InvalidAnswer(
+                f"usage.{name} must be a whole number from 0 to {MOST_TOKENS:,}, not {value!r}"
+            )
 
 
 def _check_parts(answer: Answer) -> None:
@@ -567,7 +571,7 @@ def _collect_own_measurements(talk: Talk) -> dict[str, float]:
     if talk.cpu_seconds is not None:
         measurements["cpu_seconds"] = talk.cpu_seconds
     if talk.peak_bytes is not None:
-        # Of the agent's own process; what an instrument saw is the sum over the tree of the worker.
+        # Peak of the agent's own process; what an instrument saw is the sum over the tree of the worker.
         measurements["rss_max_bytes"] = float(talk.peak_bytes)
     return measurements
 

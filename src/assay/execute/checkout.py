@@ -1,4 +1,4 @@
-"""Runs code of another commit: a temporary git worktree, and jobs that take their code from it.
+"""Runs code of a different commit: a temporary git worktree, and jobs that take their code from it.
 
 `assay gate --rerun-baseline` runs code of the baseline from the commit that it was measured with. `temporary_checkout` makes
 a worktree for as long as the run lasts, `from_checkout` rewrites the paths of a job, and the worker calls `enter_checkout` before it
@@ -104,7 +104,7 @@ def temporary_checkout(repository: str, commit: str) -> Iterator[Checkout]:
     _remove_abandoned(repository)
     folder = str(Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")).resolve())
     try:
-        # Hooks of the user have nothing to do with a checkout that nobody works in.
+        # Hooks of the user have nothing to do with a checkout that no person works in.
         words = (
             "-c",
             f"core.hooksPath={os.devnull}",

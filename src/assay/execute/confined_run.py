@@ -60,7 +60,7 @@ class ConfinedRun:
 
 def run_confined(sandbox: Sandbox, program: Program, seconds: float) -> ConfinedRun:
     """Run it, for at most so many seconds. Nothing that it started is left afterwards."""
-    # It begins with the mark of this worker, so whoever ends the worker's processes finds these as well.
+    # It begins with the mark of this worker, so a search for the worker's processes finds these as well.
     mark = f"{os.environ.get(MARK, '')}-{secrets.token_hex(8)}"
     program = replace(program, environment={**program.environment, MARK: mark})
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
@@ -85,7 +85,7 @@ def _first_in_line() -> Iterator[None]:
     """Let this thread run before all others where Assay runs as root, whose processes the kernel does not count.
 
     A fork bomb doubles within milliseconds. If the thread that watches it had to wait for its turn among a hundred processes, there
-    would be thousands by then, and nobody could end them any more.
+    would be thousands by then, and they could no longer be ended.
     """
     if os.geteuid() != 0:  # who could not undo it either
         yield
@@ -154,7 +154,7 @@ class _Watch:
         """End the first process of the namespace before the one that we started.
 
         It is put first, where we may do that: among a thousand processes of a fork bomb, it would take seconds until it is its turn
-        to die. The one that we started is stopped before: a shell would go on with its next command.
+        to die. The one that we started is stopped before: a shell would continue with its next command.
         """
         kill(self._process.pid, signal.SIGSTOP)
         for first in find_children(self._process.pid):

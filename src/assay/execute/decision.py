@@ -97,7 +97,7 @@ class Deciding:
                 side.values.append(value)
 
     def place(self, placements: Iterable[Placement]) -> None:
-        """Note where jobs are carried out: times of two machines, or of a process that moved, are not comparable as a pair."""
+        """Note where jobs run: times of two machines, or of a process that moved, are not comparable as a pair."""
         for placement in placements:
             key = placement.trial, placement.process
             before = self._nodes.get(key, placement.node) if key in self._begun else placement.node

@@ -15,7 +15,7 @@ DEFAULT_SECONDS = 600.0
 """How long an execution may take where the spec sets no limit."""
 FAILURES_IN_A_ROW = 3
 FAILURES_OF_AN_AGENT = 10
-"""An agent may fail at a few cases in a row; one that fails at so many does not work at all."""
+"""An agent may fail at a few cases in a row; one that fails at this many does not work at all."""
 
 _OF_A_LIMIT = (Status.TIMEOUT, Status.OVER_LIMIT)
 
@@ -40,9 +40,11 @@ class FailureLimit:
         self.failures += 1
         if self.reason is None:
             if self.limit_ends_it and execution.status in _OF_A_LIMIT:
-                self.reason = f"a limit was exceeded: {execution.error}"
+                self.reason = f"an execution hit a limit: {execution.error}"
             elif self.failures >= self.allowed:
-                self.reason = f"{self.failures} executions in a row were not ok, the last {execution.status}"
+                self.reason = (
+                    f"{self.failures} executions in a row were not ok; the last one: {execution.status}"
+                )
         return self.reason
 
 

@@ -1,7 +1,7 @@
 """A process that outlives the runner by a moment: when the runner was killed, it ends the workers and all they started,
 and removes the temporary folder that they worked in.
 
-Nobody else could: the kernel can be asked to kill a worker along with the runner, but not the worker's children.
+No other process could: the kernel can be asked to kill a worker along with the runner, but not the worker's children.
 
 The protocol is one line for each message on the guardian's standard input: a process id when a worker starts, the same
 negated when it has ended, `folder` with the folder in hexadecimal, `done` when the runner leaves in order. The end of the
@@ -36,7 +36,7 @@ class Guardian:
     """
 
     def __init__(self, folder: str = "") -> None:
-        """With a folder, the process starts now and leaves the tree of this one: whoever kills this process and its children does not
+        """With a folder, the process starts now and leaves the tree of this one: a program that kills this process and its children does not
         kill the guardian, which then removes the folder."""
         import secrets
 

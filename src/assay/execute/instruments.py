@@ -113,7 +113,7 @@ class Watching:
 
 @contextlib.contextmanager
 def blaming(name: str) -> Iterator[None]:
-    """Whatever goes wrong in here is the fault of that instrument."""
+    """Attribute any exception raised inside to this instrument."""
     try:
         yield
     except InstrumentFailed:

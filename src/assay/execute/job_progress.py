@@ -1,7 +1,7 @@
 """Tracks which executions of a job are done and which are left: by repetition, or by case for suites.
 
 The supervisor keeps an `Account` of each worker. When the worker dies, the account says which execution was under way, what
-is recorded in its place, and which job a new worker goes on with. `jobs.py` uses it to leave out jobs that have nothing due.
+is recorded in its place, and which job a new worker continues with. `jobs.py` uses it to leave out jobs that have nothing due.
 
 A job has stretches: ranges of repetitions of one phase. They are cut by `select_remaining` when a run is resumed, and when a
 worker has died in the middle of its job.

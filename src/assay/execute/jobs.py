@@ -30,7 +30,7 @@ Shares = Mapping[tuple[int, int], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A plan to carry out, with the id of its run, the folder of each trial, and what is stored of it already."""
+    """A plan to execute, with the id of its run, the folder of each trial, and what is stored of it already."""
 
     plan: Plan
     run_id: str
@@ -44,7 +44,7 @@ class Assignment:
 def jobs(assignment: Assignment, ended: Set[int]) -> Iterator[Job]:
     """What is still to do, job by job; trials that have `ended` meanwhile are skipped.
 
-    It is a generator because `ended` grows while the run goes on: whether a job is still wanted is decided when an
+    It is a generator because `ended` grows during the run: whether a job is still wanted is decided when an
     executor asks for it.
     """
     plan = assignment.plan

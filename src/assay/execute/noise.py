@@ -99,7 +99,7 @@ _MOST_OF_TIME = 0.01
 
 @dataclass(frozen=True, slots=True)
 class PaceSummary:
-    """How fast the machine was while a run went on, by the same piece of work as the probe's."""
+    """How fast the machine was during a run, by the same piece of work as the probe's."""
 
     samples: int
     chunk_seconds: float

@@ -51,7 +51,7 @@ class TreeUsage(NamedTuple):
     processes: int
     rss: int
     cpu_seconds: float
-    """Of those that run, and of their children that have ended and were waited for; in steps of 10 ms."""
+    """CPU time of the running processes, and of their children that have ended and were waited for; in steps of 10 ms."""
 
 
 def tree_usage(pid: int, most: int | None = None) -> TreeUsage:
@@ -140,7 +140,7 @@ def _rss_elsewhere(pid: int) -> int:
 
 
 def find_namespace_inits(pid: int) -> list[int]:
-    """Children of a process that are the first process of a PID namespace, also those that have ended and nobody waited for."""
+    """Children of a process that are the first process of a PID namespace, also those that have ended and were not waited for."""
     return [child for child in find_children(pid) if _is_namespace_init(child)]
 
 
@@ -227,7 +227,7 @@ def kill_tree(pid: int) -> set[int]:
     """End a process and all its descendants, and return these.
 
     They are stopped first, from the top down, until a look finds no new one: what is stopped starts nothing more, and
-    nobody's parent ends before its children are known. A shell that was not stopped would go on with its next command as
+    no parent ends before its children are known. A shell that was not stopped would continue with its next command as
     soon as the one that it waits for is killed. A reaper at the top is ended last, as it receives the orphans.
     """
     kill(pid, signal.SIGSTOP)
@@ -270,7 +270,7 @@ def find_descendants(pid: int) -> set[int]:
 def _running_parent(pid: int) -> int | None:
     """Return the parent of a process; None for a process that has ended.
 
-    A zombie counts as ended, although nobody has asked for its exit code yet.
+    A zombie counts as ended, although its exit code was not read yet.
     """
     try:
         state, parent = _read_stat(pid)[:2]

@@ -102,7 +102,7 @@ def _end_children() -> tuple[int, int]:
         left |= pids
         if time.monotonic() > deadline:
             return len(left), len(pids)
-        # Stopped first: a shell would go on with its next command when the one that it waits for is killed before it.
+        # Stopped first: a shell would continue with its next command when the one that it waits for is killed before it.
         for signum in (signal.SIGSTOP, signal.SIGKILL):
             for pid in pids:
                 kill(pid, signum)

@@ -1,8 +1,8 @@
-"""Carries out a plan: hands jobs to an executor and passes on what comes back, in batches that are worth storing.
+"""Executes a plan: hands jobs to an executor and passes on what comes back, in batches that are worth storing.
 
 `carry_out` is the main loop of every run. It stores nothing itself: `pipeline/run.py` iterates over it and writes each batch
-in one transaction. On the way, impossible figures are removed, and three observers see every batch: the spending of the
-budget, the failure_limit with trials that fail, and the decision of the run's question. The last two end trials by adding them
+in one transaction. On the way, impossible figures are removed, and three observers see every batch: the spending against
+the budget, the failure limit of each trial, and the decision of the run's question. The last two end trials by adding them
 to the set `ended`, which `jobs` looks at before it gives out the next job.
 """
 
@@ -109,7 +109,7 @@ def _without_impossible(execution: Execution) -> Execution:
         execution,
         status=Status.INVALID_OUTPUT if execution.status is Status.OK else execution.status,
         measurements={name: value for name, value in execution.measurements.items() if name not in wrong},
-        error=execution.error or f"{figures}, which is impossible",
+        error=execution.error or f"invalid measurements: {figures}",
     )
 
 

@@ -1,4 +1,4 @@
-"""Judges outputs by the scorers of a benchmark, while a run goes on (`Panel`) or again later (`judge_again`).
+"""Judges outputs by the scorers of a benchmark, during a run (`Panel`) or again later (`judge_again`).
 
 A scorer is a plug-in, sync or async. Each gives a score from 0 to 1 or none; the score of an execution is their weighted
 mean. If a scorer with weight fails, the execution is unscored as a whole: a mean over the others would mean something else.
@@ -118,7 +118,7 @@ def _try_score(scorer: Scorer, judged: Judged) -> Any:
 def check_judgement(value: Any) -> Judgement:
     """The judgement of a plug-in, checked; raises TypeError if it is none, ValueError if a score is not between 0 and 1."""
     if not isinstance(value, Judgement):
-        raise TypeError(f"it returned {type(value).__name__}, not a judgement")
+        raise TypeError(f"it returned {type(value).__name__}, not a Judgement")
     for name, score in (("", value.value), *value.parts.items()):
         if score is not None and not 0 <= score <= 1:
             named = f" (its part '{name}')" if name else ""

@@ -17,7 +17,7 @@ from dataclasses import replace
 from assay.model import Case, ExecutionRange, Job, Phase
 
 _PART = 0.5
-"""Of the cases that are left, for one wave."""
+"""Share of the remaining cases that one wave takes."""
 SMALLEST = 8
 """Cases of a share one after the other, where there are enough for all workers: a process takes a tenth of a second to start."""
 
@@ -50,7 +50,7 @@ def is_divisible(job: Job) -> bool:
 
 
 def _sizes(number: int, workers: int, concurrency: int) -> Iterator[int]:
-    """Of the shares of so many cases; what is too little for one more wave is divided evenly. Few cases are one wave.
+    """Yield the sizes of the shares of so many cases; what is too little for one more wave is divided evenly. Few cases are one wave.
 
     >>> list(_sizes(100, 4, 1)), list(_sizes(10, 4, 1))
     ([13, 13, 13, 13, 12, 12, 12, 12], [3, 3, 3, 1])

@@ -38,7 +38,7 @@ BEAT_SECONDS = 0.2
 
 
 def run_suite_job(job: Job, status_block: StatusBlock, read_log: LogReader) -> Iterator[Batch]:
-    """Carry out a job of a suite, yielding executions as they end; whatever happens, the agent is closed.
+    """Execute a job of a suite, yielding executions as they end; whatever happens, the agent is closed.
 
     A worker in which a thread does not end stops early in the stage RENEWING, and the supervisor gives the rest of the job
     to a new process; the job is then not settled.
@@ -111,12 +111,12 @@ def _about_concurrency(job: Job, asker: Asker, elapsed: float, read_log: LogRead
 
 
 def _build_open_failure(job: Job, error: BaseException, log: str | None) -> Batch:
-    """An agent that cannot be opened ends its trial: the next process would fare no better."""
+    """An agent that cannot be opened ends its trial, because opening it in another process would fail as well."""
     if isinstance(error, BY_USER):
         return Batch((account_of(job).stand_in(Status.CANCELLED, INTERRUPTED, log=log),))
     text = str(error) if isinstance(error, AssayError) else format_error(error)
-    execution = account_of(job).stand_in(Status.FAILED, f"the agent could not be opened: {text}", log=log)
-    reason = f"the agent could not be opened: {text.splitlines()[0]}"
+    execution = account_of(job).stand_in(Status.FAILED, f"the agent could not be started: {text}", log=log)
+    reason = f"the agent could not be started: {text.splitlines()[0]}"
     return Batch((execution,), stopped={job.trial: reason})
 
 
@@ -210,7 +210,7 @@ def _ask_concurrently(
 def _run_slice(pool: AgentPool, asking: list[asyncio.Task[None]]) -> None:
     """Run the event loop for a moment.
 
-    An exception that code of the agent raises outside of its own tasks only ends the slice: whoever awaits it gets it in
+    An exception that code of the agent raises outside of its own tasks only ends the slice: the caller that awaits it gets it in
     the next one.
     """
     try:

@@ -6,7 +6,7 @@ and `keep_within_limits` all the time. The code under test runs in the worker an
 not asked for, or results of another trial end the worker.
 
 When a worker is gone, `close` works out from the status block and from the account of its job what that means: which execution it
-stands for, which job a new worker goes on with, and whether a teardown has to be made up for. That is `Handoff`.
+stands for, which job a new worker continues with, and whether a teardown has to be made up for. That is `Handoff`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from assay.units import signal_name, size
 
 _log = logging.getLogger(__name__)
 _READ_BYTES = 1 << 18
-"""Of results at a time. As objects, on their way to the database, they take ten times as much."""
+"""Bytes of results that are read at a time. As objects, on their way to the database, they take ten times as much."""
 START_SECONDS = 60.0
 SETUP_SECONDS = 60.0
 """Setup and teardown may always take this long, and ten times the limit of an execution if that is longer."""
@@ -140,13 +140,13 @@ class SupervisedWorker:
             return
         for number, execution in enumerate(batch.executions):
             if not self._account.is_asked(execution):
-                self._refuse("the process reported an execution that it was not asked for")
+                self._refuse("the worker reported an execution that was not assigned to it")
                 yield Batch(batch.executions[:number])
                 return
             self._account.take(execution)
         trials = {*batch.stopped, *batch.versions, *batch.usage, *(trial for trial, _ in batch.settled)}
         if trials - {self.job.trial}:
-            self._refuse("the process reported results of another trial")
+            self._refuse("the worker reported results of a different trial")
             return
         self._is_settled = self._is_settled or bool(batch.settled)
         yield batch
@@ -203,7 +203,7 @@ class SupervisedWorker:
             return
         measure = descendants_rss if reaper.IS_SUPPORTED else tree_rss
         if (held := measure(self._process.pid)) > self._memory_limit:
-            text = f"used {size(held)} of memory, more than {size(self._memory_limit)}"
+            text = f"exceeded its memory limit ({size(held)} used, {size(self._memory_limit)} allowed)"
             self._end(Status.OVER_LIMIT, text, reading)
 
     def _seconds_allowed(self, stage: WorkerStage) -> float:
@@ -219,7 +219,7 @@ class SupervisedWorker:
         kill_descendants(self._process.pid) if reaper.IS_SUPPORTED else self._process.kill()
 
     def ask_to_end(self) -> None:
-        """Have the worker interrupt its subject where it is, and run its teardown."""
+        """Ask the worker to interrupt the current execution and run its teardown."""
         reading = self._status_block.read()
         self._ending = Ending(Status.CANCELLED, INTERRUPTED, reading, reading.seconds())
         self._process.send_signal(CANCEL)
@@ -260,11 +260,11 @@ class SupervisedWorker:
         left = self._status_block.leftovers()
         number = self.job.process
         if self._is_settled and (total := outlived + left.processes):
-            left_behind = "1 process behind; it was" if total == 1 else f"{total} processes behind; they were"
-            text = f"Process {number} left {left_behind} ended."
+            they, them = ("1 process", "it") if total == 1 else (f"{total} processes", "them")
+            text = f"Process {number} left {they} running; Assay killed {them}."
             yield Batch(artifacts=(remark(self.job, "outlived", text),))
         if left.survivors:
-            text = f"Processes that process {number} had started could not be ended: {left.survivors}."
+            text = f"Processes started by process {number} could not be killed: {left.survivors}."
             yield Batch(artifacts=(remark(self.job, "survivors", text),))
         if self._was_reaper_killed and self._status_block.read().stage is not WorkerStage.STARTING:
             text = (
@@ -332,13 +332,13 @@ class SupervisedWorker:
     def _after_death(self, reading: StatusReading, ending: Ending) -> Handoff:
         """The record in place of the execution that was due, and the job that a new process continues.
 
-        The stage in which the worker died decides. In EXECUTING the execution under way is to blame, and the rest goes on;
+        The stage in which the worker died decides. In EXECUTING the execution under way is to blame, and the rest continues;
         in SETUP a new process would fail as well, so there is no rest; in STARTING all executions of the job count as
-        errors of the harness. While several executions are under way nobody knows which one it was: nothing is recorded,
+        errors of the harness. While several executions are under way it is unknown which one it was: nothing is recorded,
         and the rest begins with them, one at a time.
         """
         if ending.status is Status.CANCELLED:
-            # Of many at a time, all may have ended without a chance to say so.
+            # With many at a time, all may have ended without a chance to say so.
             is_cut = reading.stage is WorkerStage.EXECUTING and not self._account.is_closed()
             return Handoff([self._instead(ending)] if is_cut else [])
         settled = ((self.job.trial, self.job.process),)
@@ -349,7 +349,7 @@ class SupervisedWorker:
             return Handoff(
                 [Batch(artifacts=(build_teardown_failure(self.job, ending.text),), settled=settled)]
             )
-        # The worker goes on until the signal reaches it, so the execution under way may be another than the one that was judged.
+        # The worker continues until the signal reaches it, so the execution under way may be another than the one that was judged.
         killed_in = (ending.reading.since_ns, ending.reading.phase, ending.reading.repetition)
         if ending.status is Status.TIMEOUT and killed_in != (
             reading.since_ns,
@@ -373,7 +373,7 @@ class SupervisedWorker:
             return Handoff(
                 [self._instead(replace(ending, status=Status.HARNESS_ERROR))], self._account.rest()
             )
-        # A warm-up is nobody's result; the new process does without, or it would die there again and again.
+        # A warm-up is not a result; the new process does without, or it would die there again and again.
         if self._account.is_rehearsal(reading.phase):
             return Handoff([], self._account.rest(warm_up=False))
         after = [self._instead(ending)]
@@ -394,13 +394,13 @@ class SupervisedWorker:
 def describe_exit(code: int, stage: WorkerStage = WorkerStage.EXECUTING) -> str:
     """
     >>> describe_exit(3), describe_exit(-11)
-    ('the process ended with exit code 3', 'the process was killed by SIGSEGV')
+    ('the process exited with code 3', 'the process was killed by SIGSEGV')
     """
     if stage is WorkerStage.SEVERED:
         return "the experiment closed the pipe for results"
     if code < 0:
         return f"the process was killed by {signal_name(-code)}"
-    return f"the process ended with exit code {code}"
+    return f"the process exited with code {code}"
 
 
 def most_of_the_memory() -> int:

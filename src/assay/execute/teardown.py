@@ -56,7 +56,7 @@ def cleanup_job(job: Job) -> Job | None:
 
 
 def tidy_up(job: Job, status_block: StatusBlock) -> Iterator[Batch]:
-    """Carry out a job that is only a teardown or a cleanup; what goes wrong in it is a remark beside the trial."""
+    """Execute a job that is only a teardown or a cleanup; what goes wrong in it is a remark beside the trial."""
     from assay.execute.attempt import build_teardown_failure
 
     status_block.enter(WorkerStage.TEARDOWN)

@@ -46,7 +46,7 @@ class CallingThread:
                 context.run(function)
             except BaseException as raised:
                 error = raised
-            # The loop may be closed already, where nobody waits for the answer any longer.
+            # The loop may be closed already if the answer is no longer awaited.
             with contextlib.suppress(RuntimeError):
                 future.get_loop().call_soon_threadsafe(_settle, future, error)
 

@@ -133,7 +133,7 @@ def _move_descriptor_up(fd: int) -> int:
 
 
 def _become_a_stranger(status_block: StatusBlock, *fds: int) -> None:
-    """A fork of the experiment is not the worker: it has nothing to report."""
+    """Detach a forked child from the worker's pipes, so that it cannot report results."""
     status_block.detach()
     for fd in fds:
         with contextlib.suppress(OSError):

@@ -56,7 +56,7 @@ class WorkerStage(IntEnum):
     PREPARING = 8
     """What an execution needs is being made ready, untimed."""
     RENEWING = 9
-    """The worker ends for the sake of the rest of its job: a thread of an execution that took too long goes on in it."""
+    """The worker ends for the sake of the rest of its job: a thread of an execution that took too long still runs in it."""
 
 
 _STAGES = frozenset(map(int, WorkerStage))
@@ -92,7 +92,7 @@ class Leftovers:
 class StatusBlock:
     """The numbers in shared memory, written by the worker in well under a microsecond and read by the supervisor at any time.
 
-    Without a descriptor it is private memory, for jobs that nobody supervises. There is no lock: the start (number 2) is 0
+    Without a descriptor it is private memory, for jobs without a supervisor. There is no lock: the start (number 2) is 0
     while the others change, and a reader takes 0 for "not under way".
     """
 
@@ -135,7 +135,7 @@ class StatusBlock:
         return self._numbers[4]
 
     def write_note(self, text: str) -> None:
-        """How far the execution has come, for the progress line. A reader may see half of it, which the next one mends."""
+        """How far the execution has come, for the progress line. A torn read is possible; the next read corrects it."""
         self._note[:] = text.encode("utf-8", "replace")[:_NOTE_SIZE].ljust(_NOTE_SIZE, b"\0")
 
     def read_note(self) -> str:

@@ -1,7 +1,7 @@
 """Starts the process of a worker, which waits for its order: the job that it is to do.
 
 A worker takes longer to start than a short job takes, and needs the job only then. So the first worker of a run can start while the
-store is being opened (`start_ahead`); whoever starts a worker with the same settings later takes that one.
+store is being opened (`start_ahead`); a later start of a worker with the same settings takes that one.
 
 Four things connect the process to its supervisor: a pipe for results, a file for what it prints, shared memory that says what
 it is doing (`StatusBlock`), and standard input, by which it learns that its order is there.
@@ -94,11 +94,11 @@ class WorkerProcess:
     def give_order(self, pieces: Iterable[bytes]) -> None:
         """Write the job, and wake the worker that waits for it.
 
-        A worker that has died meanwhile is no error here: whoever listens to its results finds out, and
+        A worker that has died meanwhile is no error here: the reader of its results finds out, and
         knows what to do about it.
         """
         self.status_block.enter(WorkerStage.STARTING)
-        # The memory of the order is free once the worker has read it. One that has died is found by whoever listens to it.
+        # The memory of the order is free once the worker has read it. One that has died is found by the reader of its results.
         with self._until_ordered, contextlib.suppress(BrokenPipeError):
             with open(self._order, "wb", closefd=False) as file:
                 file.writelines(pieces)
@@ -130,9 +130,9 @@ class _Ahead:
 
 @contextlib.contextmanager
 def start_ahead(plan: Plan) -> Iterator[None]:
-    """Start the first worker of a plan; if nobody has taken it by the end, it is ended.
+    """Start the first worker of a plan; if it is not taken by the end, it is ended.
 
-    Not on a single processor, which has nothing to gain, nor where another process does the work, or code of another commit.
+    Not on a single processor, which has nothing to gain, nor where another process does the work, or code of a different commit.
     """
     is_alone = len(os.sched_getaffinity(0)) < 2 if hasattr(os, "sched_getaffinity") else os.cpu_count() == 1
     is_elsewhere = plan.executor != "local" or any(
@@ -153,14 +153,14 @@ def start_ahead(plan: Plan) -> Iterator[None]:
 
 
 def start_first_worker(guardian: Guardian, seed: int) -> None:
-    """Start a worker that has no order yet; whoever calls this calls `dismiss_first_worker` at the end."""
+    """Start a worker that has no order yet; the caller must call `dismiss_first_worker` at the end."""
     # One that cannot be started now is started when it is needed, and then the reason is reported.
     with contextlib.suppress(OSError):
         _Ahead.worker = WorkerProcess(ATTEMPT, guardian, seed, AHEAD)
 
 
 def dismiss_first_worker() -> None:
-    """End the worker that was started ahead, if nobody has taken it."""
+    """End the worker that was started ahead, if it was not taken."""
     worker, _Ahead.worker = _Ahead.worker, None
     if worker is not None:
         worker.dismiss()

@@ -111,7 +111,7 @@ class HttpClient:
             await exchange.head()
         except BaseException as error:
             # Also when the caller is cancelled: the place in the pool is free again, and the connection, in the middle of an
-            # answer that nobody reads any more, is closed by the pool.
+            # answer that is no longer read, is closed by the pool.
             pool.give_back(connection)
             is_stale = isinstance(error, Disconnected) and connection.served > 1 and not exchange.first_byte
             if is_stale and not is_retry:

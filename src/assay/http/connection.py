@@ -1,7 +1,7 @@
 """One connection of the client, and the exchange that is under way on it.
 
 `Connection` is the protocol object of asyncio: it is called with bytes and hands them, with the time of the read, to the current
-`Exchange`. Whoever awaits the exchange is woken by a future: for each piece, or only at the end, which saves most of the work.
+`Exchange`. The task that awaits the exchange is woken by a future: for each piece, or only at the end, which saves most of the work.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Exchange:
             waiter.set_result(None)
 
     async def head(self) -> None:
-        """Wait for the head; an answer that breaks off after it has one, and its error is raised by whoever reads on."""
+        """Wait for the head; an answer that breaks off after it has one, and its error is raised when the rest is read."""
         while self.status is None and not self.is_over:
             await self._change(awaits_end=False)
         if self.error is not None and self.status is None:
@@ -238,7 +238,7 @@ class Connection(asyncio.BufferedProtocol):
         data = bytes(self._buffer[:nbytes])
         exchange = self._exchange
         if exchange is None or exchange.is_over:
-            # Nobody asked for it: whatever it is, the next answer could not be distinguished from it.
+            # It was not requested: whatever it is, the next answer could not be distinguished from it.
             self.close()
             return
         try:

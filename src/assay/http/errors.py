@@ -2,7 +2,7 @@
 
 HttpError
 ├── BadRequest        a URL or a header that cannot be sent
-├── ConnectFailed     nobody there, refused, no such host, too slow to accept
+├── ConnectFailed     no server there, refused, no such host, too slow to accept
 ├── TlsFailed         the certificate or the handshake
 ├── Disconnected      the connection ended before the answer did; carries what had arrived
 ├── BadResponse       what came back is not HTTP/1.1, or not what its headers say

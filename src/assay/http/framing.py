@@ -166,7 +166,7 @@ class ChunkedBody:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _read_line(self, data: bytes, at: int) -> int:
-        """Read a line, or as much of it as there is; returns the position in the data to go on from."""
+        """Read a line, or as much of it as there is; returns the position in the data to continue from."""
         newline = data.find(b"\n", at)
         self._line += data[at:] if newline < 0 else data[at:newline]
         if len(self._line) > _MAX_LINE:
@@ -295,5 +295,5 @@ def status_of(head: MessageHead) -> tuple[int, str]:
     if line is None:
         raise FramingError(f"{head.start[:80]!r} is not a status line")
     if line[2] == "101":
-        raise FramingError("it switches to another protocol")
+        raise FramingError("it switches to a different protocol")
     return int(line[2]), line[1]

@@ -50,7 +50,7 @@ class ServerConnection(asyncio.Protocol):
     """A client's connection.
 
     `on_request` is called with one request at a time. It ends each with `answer`, or with `send` and then `finish`; requests
-    that the client sent ahead of their turn stay unread until then. `on_gone` is called once, whoever closed the connection.
+    that the client sent ahead of their turn stay unread until then. `on_gone` is called once, whichever side closed the connection.
 
     An answer is put together by the caller: `whole` gives the bytes of one with a known length; `begin`, `chunk` and
     `last_chunk` give those of a streamed one. Nothing is sent before `send`, so that several parts can go in one write.

@@ -1,4 +1,4 @@
-"""The load engine: sends many requests to a server at once, or by a timetable, and takes the time of each token.
+"""The load engine: sends many requests to a server at once, or on a schedule, and takes the time of each token.
 
 The way of a load through the modules:
 

@@ -1,8 +1,8 @@
-"""A worker process for agents that have no server: it calls their own code, by the same timetable as `worker.py`.
+"""A worker process for agents that have no server: it calls their own code, on the same schedule as `worker.py`.
 
 The engine starts it as `python -m`, writes it an order (`request_lengths.read_order`), and reads chunks from its standard
 output in the same format as those of the worker for servers (`worker_report`). An agent that computes while it answers
-shares this process with the timetable; the schedule delay of the requests then shows it.
+shares this process with the schedule; the schedule delay of the requests then shows it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AgentWorker:
     """Sends one worker's share of a load to an agent, and reports the outcome of each request.
 
     Each request is an asyncio task; an agent whose `answer` is not a coroutine function runs in a thread pool. In an open
-    loop one task follows the timetable and starts a request when it is due. In a closed loop each virtual user is a task
+    loop one task follows the schedule and starts a request when it is due. In a closed loop each virtual user is a task
     that sends its next request after the answer to the last. A third task reports ten times a second, and a fourth ends
     everything when the engine closes this process's standard input.
     """
@@ -176,7 +176,7 @@ class AgentWorker:
     async def _answer(self, request: Request) -> Answer:
         """Ask the agent; a plain function runs in a thread.
 
-        A thread cannot be stopped: after its time limit the function goes on and keeps its thread.
+        A thread cannot be stopped: after its time limit the function continues and keeps its thread.
         """
         if self._threads is not None:
             answer: Any = await self._loop.run_in_executor(self._threads, self._agent.answer, request)
@@ -222,7 +222,7 @@ class AgentWorker:
             "at": time.monotonic() - self._begin,
             "in_flight": self._in_flight,
             "sent": self._sent,
-            # Of the thread that sends: what an agent computes in other threads is no work of the load generator.
+            # CPU time of the thread that sends: what an agent computes in other threads is not work of the load generator.
             "cpu": time.thread_time(),
             "kinds": list(self._kinds),
             "reconnects": 0,

@@ -19,13 +19,13 @@ from assay.load.answer_text import LONGEST_JUDGED, judgeable, text_of
 from assay.load.response_head import BadReply, ResponseHead, head_of, known_heads
 
 LARGEST_ANSWER = 64 * 2**20
-"""Of a stream; nothing of it is kept but what it was found to hold."""
+"""Maximum bytes of a stream, of which only what was found in it is kept."""
 LARGEST_PIECE = 8 * 2**20
-"""Of an answer in one piece, which has to be kept."""
+"""Maximum bytes of an answer in one piece, which has to be kept."""
 _LARGEST_HEAD = 64 * 2**10
 _LOOKED_AT_BEYOND = 256 * 2**10
 _LONGEST_LINE = 1024
-"""Of the size of a chunk with its extensions."""
+"""Maximum bytes of the line with the size of a chunk and its extensions."""
 
 _NAMES = (
     "content", "response", "text", "delta", "reasoning_content", "reasoning", "thinking", "arguments", "refusal"
@@ -104,7 +104,7 @@ class Reply:
         self._gone = 0
         self._early: Tokens | None = None
         self._framed = b""
-        """An answer that came whole in one read, still in its chunks: mostly nobody needs it without them."""
+        """An answer that came whole in one read, still in its chunks: mostly it is not needed without them."""
 
     @property
     def has_begun(self) -> bool:
@@ -324,7 +324,7 @@ def are_all_chunks(data: bytes) -> bool:
 
 
 def _plain_counts(text: bytes) -> PlainCounts | None:
-    """Of the commonest answer, by counting alone; None when anything about it is out of the common.
+    """Count the pieces of the most common kind of answer, by counting alone; None when anything about it is unusual.
 
     All of its objects but three at the most (role, reason to finish, usage) bring content, and what comes after the last
     content tells that it is over, how many tokens there were, and an error if there was one. Most of the time that an answer

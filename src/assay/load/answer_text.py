@@ -18,7 +18,7 @@ from assay.plugin.json_path import value_at
 
 MOST_ANSWERS = 5000
 MOST_CHARACTERS = 256 * 2**20
-"""Of what they say together."""
+"""Maximum characters of all of them together."""
 T = TypeVar("T")
 LONGEST_JUDGED = 2**20
 """Characters of an answer that is scored; a part of a longer one would be judged wrongly."""

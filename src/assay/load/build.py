@@ -1,7 +1,7 @@
 """Turns options, as people write them, into a load that is ready to start.
 
 `build_prepared_load_for` chooses: `build_prepared_load` is for servers and `build_prepared_agent_load` for agents that run
-their own code. Both check everything before the first byte is sent. What they return, a `PreparedLoad`, is carried out by its method `measured`: once
+their own code. Both check everything before the first byte is sent. What they return, a `PreparedLoad`, is run by its method `measured`: once
 by `assay load`, once per step by a search for capacity, and once per stretch by a stress test.
 """
 
@@ -63,7 +63,7 @@ class PreparedLoad:
 
     load: Load
     order: dict[str, object]
-    """What a worker needs to know besides the timetable. Headers in it may hold secrets: it is never stored."""
+    """What a worker needs to know besides the schedule. Headers in it may hold secrets: it is never stored."""
     module: str = SERVER_WORKER
     check: Checker | None = None
     """Scores answers, where the data set is a suite."""
@@ -73,7 +73,7 @@ class PreparedLoad:
     is_unique: bool = False
     """Whether prompts are made to differ."""
     loads: Iterator[int] = field(default_factory=count)
-    """Numbers of the loads that are carried out with this."""
+    """Numbers of the loads that are run with this."""
     targets: tuple[str, ...] = ()
     """URLs, where there are several."""
     sites: tuple[GeneratorSite, ...] = ()
@@ -222,7 +222,7 @@ def build_prepared_load(
         if not is_page or has_rows or inputs.lengths:
             asks = asks_of(options, data)
         requests = requests_order(server, asks, options, inputs, has_rows=has_rows)
-    # A trace of sessions and a count of them are carried out whole; others begin no turn after the load has ended.
+    # A trace of sessions and a count of them are sent whole; others begin no turn after the load has ended.
     ends_turns = not load.has_sessions or (
         options.duration is not None or (load.trace is None and load.count is None)
     )
@@ -288,7 +288,7 @@ def build_prepared_agent_load(
     options: LoadOptions, use: AgentUse, files: Sequence[str], data: Data | None = None
 ) -> PreparedLoad:
     """A load of an agent without a server: workers call its own code."""
-    # Options that would be ignored are refused: whoever gives --header expects it to be sent.
+    # Options that would be ignored are refused: a user who gives --header expects it to be sent.
     needing_server = (option for option in load_options() if option.written.needs_server)
     if ignored := [option.flag for option in needing_server if getattr(options, option.name)]:
         raise wrong_option(

@@ -1,6 +1,6 @@
 """Requests that the client gives up on purpose, as people close a page before it is there (option --cancel-after).
 
-Servers that go on computing for clients who have left lose capacity; a load with cancellations shows it.
+Servers that continue computing for clients who have left lose capacity; a load with cancellations shows it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 First a closed loop with 1, 2, 4, … requests in flight until more of them bring no more answers: the knee. From there on every
 slot of the server is busy, so the rate of answers is its capacity; it is measured until its interval is narrow enough, and tried
-by timetables below and above it. Where an objective or errors set the limit, timetables around it show at which rate: each
+by open loops below and above it. Where an objective or errors set the limit, open loops around it show at which rate: each
 step holds or breaks, and the interval comes from all of them together.
 """
 
@@ -42,7 +42,7 @@ Probe = Callable[[Load], LoadResult]
 _GROWTH = 1.05
 """Times the throughput that twice as many in flight must bring to count as a gain."""
 _UNCHANGED = 1.3
-"""Up to so many times the latency with fewer in flight, requests did not wait for each other."""
+"""Up to this many times the latency with fewer in flight, requests did not wait for each other."""
 _MOST_POOR = 4
 """Doublings without a gain after which the climb ends, even if no longer latency shows that requests wait."""
 _PRECISE = 0.04
@@ -53,23 +53,23 @@ _GAP = 1.05
 """Ratio of the lowest rate that broke to the highest that held from which on both are near the limit."""
 _MOST_AT_ONCE = 4096
 _STEPS_OF_TIME = 36
-"""A search takes about so many times the length of a step at most,"""
+"""A search takes at most about this many times the length of a step."""
 _LATENCIES = 25
-"""or so many latencies where single answers take long,"""
+"""If single answers take long, a search may take this many latencies instead."""
 _LONGEST_SEARCH = 150.0
-"""but for their sake not more than so many seconds."""
+"""Maximum seconds to which latencies may extend a search."""
 _LATENCIES_OF_A_STEP = 4
 """With what a closed loop leaves out at its beginning, and what is under way at its end."""
 _LONG = 5
-"""Latencies in a step from which on its beginning hardly counts."""
+"""A step of at least this many latencies is long enough for its ramp-up to be negligible."""
 _FEWEST = 300
-"""Requests that a timetable should send."""
+"""Requests that an open loop should send."""
 _LONGEST_STEP = 4.0
-"""Times the length of a step that a timetable may last to send that many."""
+"""Times the length of a step that an open loop may last to send that many."""
 _FACTOR = 3.0
-"""Times the usual length of a timetable that is held against an objective: queues need time, so its first third is left out."""
+"""Times the usual length of an open loop that is held against an objective: queues need time, so its first third is left out."""
 _SPREAD_OUT = (1.0, 0.94, 1.06)
-"""Where the limit is known roughly: times that rate, the next timetables."""
+"""Where the limit is known roughly: times that rate, the next open loops."""
 _BROKEN = 20.0
 """How near a step came to breaking, where it broke for certain; an objective breaks at 1."""
 _MOST_SAMPLES = 12
@@ -89,7 +89,7 @@ class SustainedRate:
 
 
 class Search:
-    """One search, carried out by `run`; `seconds` is the length of a step, `base` gives everything else but the load.
+    """One search, executed by `run`; `seconds` is the length of a step, `base` gives everything else but the load.
 
     `_climb` finds the knee with closed loops. Then one of three ways leads to the rate:
 
@@ -98,7 +98,7 @@ class Search:
       higher rates until the server falls behind.
     - An objective about times, or errors, break before that: `_find_threshold` looks for the rate where they begin to.
 
-    The first two are confirmed by timetables below and above the rate (`_try_by_timetable`), the last by its own steps. All
+    The first two are confirmed by open loops below and above the rate (`_try_by_timetable`), the last by its own steps. All
     of it ends when `_left`, the time for the search, is used up; what is known by then is the answer, with a wider interval.
     """
 
@@ -159,7 +159,7 @@ class Search:
             if step.result.is_cut:
                 break
             rate = _compute_closed_rate(step)
-            # A gain begins the count anew: throughput often stands still for a step by chance, and then goes on growing.
+            # A gain begins the count anew: throughput often stands still for a step by chance, and then continues to grow.
             if rate > best * _GROWTH:
                 best, knee, poor = rate, at_once, 0
             else:
@@ -242,7 +242,7 @@ class Search:
                 held, _ = self._sides()
                 return SustainedRate(max(held, default=None)), False
         answer = _rate_of(estimate)
-        # By chance n arrivals are off by √n, so with few of them the timetables stay further away from the estimate. They
+        # By chance n arrivals are off by √n, so with few of them the open loops stay further away from the estimate. They
         # lie outside its interval in any case: inside, the server may hold or break without contradicting it.
         number = estimate.rate * self._seconds_at(estimate.rate)
         above = max(1 + min(0.5, max(0.15, 5 / math.sqrt(number))), 1.02 * estimate.high / estimate.rate)
@@ -324,7 +324,7 @@ class Search:
         return SustainedRate(crossing.level, crossing.low, crossing.high)
 
     def _points(self) -> list[LevelMeasurement]:
-        """How near each step by a timetable came to breaking; steps in which this machine was the limit show nothing."""
+        """How near each step of an open loop came to breaking; steps in which this machine was the limit show nothing."""
         return [
             LevelMeasurement(step.rate, _compute_strain(step), step.result.measured_seconds)
             for step in self._steps
@@ -332,7 +332,7 @@ class Search:
         ]
 
     def _offer(self, rate: float, factor: float = 1.0) -> Step:
-        """One step by a timetable at this rate, for the usual length of such a step times `factor`."""
+        """One step of an open loop at this rate, for the usual length of such a step times `factor`."""
         seconds = self._seconds_at(rate) * factor
         load = replace(
             self._base,
@@ -350,7 +350,7 @@ class Search:
         return max(self.seconds, enough, 4 * self._latency)
 
     def _seconds_of_trials(self, rate: float) -> float:
-        """What two timetables take, with what is still waiting at their end."""
+        """What two open loops take, with what is still waiting at their end."""
         return 2 * self._seconds_at(rate) * 1.15 + 2 * self._latency
 
     def _build_closed_load(self, at_once: int) -> Load:
@@ -365,7 +365,7 @@ class Search:
     def _step(
         self, load: Load, at_once: int | None, rate: float | None, *, is_repeated: bool = False
     ) -> Step:
-        """Carry out one load, judge whether it broke the server, and write it down; one in which this machine was the limit is
+        """Run one load, judge whether it broke the server, and write it down; one in which this machine was the limit is
         repeated once.
         """
         result = self._probe(load)
@@ -376,7 +376,7 @@ class Search:
             return self._step(load, at_once, rate, is_repeated=True)
         step = Step(at_once, rate, result, cause, why)
         if not result.is_cut:
-            # Of one that was broken off nobody knows how it would have gone on.
+            # The outcome of an interrupted step is unknown, so it is discarded.
             self._steps.append(step)
             self._tell(step)
         return step
@@ -424,7 +424,7 @@ class Search:
                     f"The interval is wide (± {percent(half)}): longer steps (--duration {significant(self.seconds * 4)}) narrow it."
                 )
         if any(step.broken_by == "generator" for step in self._steps):
-            warnings.append("In some steps this machine was the limit: the server may sustain more.")
+            warnings.append("In some steps this machine was the bottleneck; the server may sustain more.")
         return tuple(warnings)
 
 

@@ -1,6 +1,6 @@
 """How far the clock of another machine is ahead of ours, measured as NTP does: by asking it several times.
 
-Whoever asks knows that the other clock was read between question and answer, and takes the middle; the error is at most half of
+The asking side knows that the other clock was read between question and answer, and takes the middle; the error is at most half of
 the round trip. The shortest of several round trips therefore knows best. See Mills, RFC 5905, section 10, the clock filter.
 """
 

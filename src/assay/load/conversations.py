@@ -1,7 +1,7 @@
 """Sessions of several turns in a worker: each turn is sent with all that was said before, by the user and by the server.
 
 Requests are numbered across sessions: those of the first session come first, then those of the second, and so on; after
-the last session the first begins again. So every worker knows the number of every request, whoever sends it.
+the last session the first begins again. So every worker knows the number of every request, whichever worker sends it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One load from several load generators, each at a site of its own (`assay load --generators N`).
 
-All workers at all sites together are the workers of one load: each goes through the same timetable and takes its turns, so that
+All workers at all sites together are the workers of one load: each goes through the same schedule and takes its turns, so that
 the union of what they send is exactly what one generator would send. Here their reports are added up, as `engine` does with
 those of its own workers; only how they arrive is different. Times in reports count from the start of the load, which every
 site is told in its own clock, so they mean the same everywhere.
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _START_AHEAD = 0.25
 """Seconds between the last measured clock and the first request, and as much more as messages take to all sites."""
 _PART_BYTES = 64 * 2**10
-"""Of an order in one message: small enough that a cluster passes it on in memory."""
+"""Maximum bytes of an order in one message: small enough that a cluster passes it on in memory."""
 _SECONDS_TO_ANSWER = 60.0
 _SECONDS_TO_START = 60.0
 _SITE_SILENCE = 30.0
@@ -132,7 +132,7 @@ def _reason(error: BaseException) -> str:
 class DistributedLoad:
     """The generators of one load, from their orders to their results: `generate_load`, then `add_results`.
 
-    Worker n of all is at site n modulo their number, so that neighbours in the timetable are sent by different sites. A load
+    Worker n of all is at site n modulo their number, so that neighbours in the schedule are sent by different sites. A load
     with fewer virtual users than sites leaves the last sites out.
     """
 

@@ -157,7 +157,7 @@ def _ahead(load: Load) -> int:
 
 
 def part_of(whole: int, worker: int, workers: int) -> int:
-    """Of so many, how many one of several workers has.
+    """Return how many of `whole` one of several workers has.
 
     >>> [part_of(5, worker, 2) for worker in (0, 1)]
     [3, 2]
@@ -179,7 +179,7 @@ def generate_load(
     watch_chunk: WatchChunk | None = None,
     once_begun: Callable[[], object] = lambda: None,
 ) -> Tally:
-    """Carry out one load with as many workers as it asks for, and return what they reported, added up.
+    """Run one load with as many workers as it asks for, and return what they reported, added up.
 
     Returns when every request has ended, or soon after `is_stopped` returns True, then with the results until then.
 
@@ -396,7 +396,7 @@ def stdout_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
 
 
 def widen_pipe(pipe: IO[bytes]) -> None:
-    """A worker must not wait for us in the middle of a measurement."""
+    """Enlarge the pipe buffer, so that a worker does not block on a full pipe during a measurement."""
     if sys.platform == "linux":
         import fcntl
 

@@ -19,7 +19,7 @@ class FaultKind(StrEnum):
     ANSWER = "answer"
     """An error status instead of the upstream's answer, which is never asked."""
     REFUSE = "refuse"
-    """Nobody listens, as if the server were gone: open connections are cut as well."""
+    """No process listens, as if the server were gone: open connections are cut as well."""
     RESET = "reset"
     """The connection is reset as soon as the request is there, and the upstream is never asked."""
     CUT = "cut"
@@ -50,7 +50,7 @@ class Fault:
         if not self.bytes_per_second > 0:
             raise ValueError(f"A rate is above 0 bytes a second, not {self.bytes_per_second!r}.")
 
-    # Of the many combinations those that scenarios use have names; `__post_init__` refuses those that mean nothing.
+    # Those of the many combinations that scenarios use have names; `__post_init__` refuses those that mean nothing.
 
     @classmethod
     def rate_limited(cls, share: float = 0.5, retry_after: float = 1.0) -> Self:

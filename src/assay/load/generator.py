@@ -1,7 +1,7 @@
 """The load generator of one node: worker processes that get their orders from another machine.
 
 An executor makes a `LoadGenerator` at each of its sites, and `distributed` calls its methods from afar. It only starts workers
-and passes on what they report, in the very bytes: whoever asked for the load adds up the reports of all nodes as if their
+and passes on what they report, unchanged: the caller adds up the reports of all nodes as if their
 workers were its own, so that nothing is lost or rounded on the way.
 """
 
@@ -22,7 +22,7 @@ from assay.load.warm_workers import server_worker
 
 READY = b"ready\n"
 _MOST_BYTES = 4 * 2**20
-"""Of one worker in one reply."""
+"""Maximum bytes of one worker in one reply."""
 _SECONDS_TO_ACCEPT = 2.0
 
 
@@ -37,7 +37,7 @@ class LoadGenerator:
         self._orders: dict[int, bytearray] = {}
         self._workers: dict[int, subprocess.Popen[bytes]] = {}
         self._waiting: dict[int, bytearray] = {}
-        """Of workers that have not said that they are ready: what they said so far."""
+        """For workers that have not said that they are ready: what they said so far."""
 
     def read_clocks(self) -> tuple[float, float]:
         """The monotonic clock of this machine, which all its processes share, and its wall clock."""

@@ -25,12 +25,14 @@ _FASTEST = 1e6
 
 
 def load_for(options: LoadOptions, *, has_sessions: bool = False) -> Load:
-    """The load that the options describe; with sessions, the timetable is that of their starts."""
+    """The load that the options describe; with sessions, the schedule is that of their starts."""
     load = _load(options, has_sessions)
     # Only here: how long a load lasts is known once its stages, its rate or its trace have been read.
     if load.warmup is not None and load.warmup >= load.seconds:
-        lasts = f"the load lasts {seconds_text(load.seconds)}"
-        raise wrong_option("--warmup", f"{seconds_text(load.warmup)} leaves nothing to measure: {lasts}.")
+        problem = (
+            f"must be shorter than the load ({seconds_text(load.seconds)}), not {seconds_text(load.warmup)}."
+        )
+        raise wrong_option("--warmup", problem)
     return load
 
 

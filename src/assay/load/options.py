@@ -29,7 +29,7 @@ class WrittenOption:
     param_help: str = ""
     """For params, where the text of the command line does not fit."""
     number: type[int] | type[float] | None = None
-    """Of text that may also be written as a number in a spec, such as a time in seconds."""
+    """The type of number that a spec may have instead of the text, such as a time in seconds."""
     choices: tuple[str, ...] = ()
     least: int | None = None
     most: int | None = None

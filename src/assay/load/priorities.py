@@ -17,7 +17,7 @@ _LOWEST = 19
 _LATE = 0.1
 """Seconds after which a thread that should have woken up gets too little of the processor."""
 _PILED_UP = 1 / 8
-"""Of a pipe: beyond, a worker may soon have to wait for it to be read."""
+"""Share of a pipe beyond which a worker may soon have to wait for it to be read."""
 
 
 def lower_priority() -> None:

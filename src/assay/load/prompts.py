@@ -47,7 +47,7 @@ class Inputs:
     lengths: dict[str, list[int]]
     """Tokens in (`input`) and out (`output`) of request n, where they were asked for."""
     seed: int
-    """Of all that makes prompts differ."""
+    """Seed of everything that makes prompts differ."""
 
     def extras(self) -> dict[str, object]:
         """The keys that these inputs add to a worker's order."""
@@ -94,7 +94,7 @@ def _check(options: LoadOptions) -> None:
 
 
 def _check_lengths(options: LoadOptions) -> None:
-    """Refuse contradictory lengths: the requests would have a length that nobody asked for."""
+    """Refuse contradictory lengths: the requests would have a length that was not requested."""
     if options.shared_prefix is not None and options.input_tokens is not None:
         mean = tokens_of(options.input_tokens, "--input-tokens").mean
         if mean <= options.shared_prefix:
@@ -198,5 +198,5 @@ def with_output_rules(target: Target, options: LoadOptions) -> Target:
 
 
 def salt_of(seed: int, load: int) -> int:
-    """The salt of the n-th load that is carried out with a seed: its prompts differ from those of the loads before."""
+    """The salt of the n-th load that is run with a seed: its prompts differ from those of the loads before."""
     return random.Random(f"{seed} {load}").getrandbits(32)

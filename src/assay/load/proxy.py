@@ -131,7 +131,7 @@ class FaultProxy:
         return Traffic(passages, tuple(self._changes), self._connections, self._unread)
 
     async def _impose(self, fault: Fault) -> float:
-        """Set the fault, wake whoever waits at the old pace, and open or close the port; the time is taken when all is done."""
+        """Set the fault, wake the tasks that wait at the old pace, and open or close the port; the time is taken when all is done."""
         self._fault, self._draw_count = fault, 0
         # A new event for every fault: those who wait for the old one wake up, later ones wait for the next change.
         self._changed.set()
@@ -162,7 +162,7 @@ class FaultProxy:
         self._unread += 1
 
     def _end_connection(self, connection: ServerConnection) -> None:
-        """A client that closes wants no answer any more, and the upstream need not go on for it; a part of a request is counted."""
+        """A client that closes wants no answer any more, and the upstream need not continue for it; a part of a request is counted."""
         self._unread += connection.is_receiving
         self._upstreams.pop(connection).close()
         if (task := self._server.tasks.get(connection)) is not None:
@@ -300,7 +300,7 @@ class _ThrottledConnection(ServerConnection):
         if self._timer is None:
             self._read_step()
         elif len(self._buffer) > _READ_BYTES:
-            # The client has to feel that nobody reads: what the kernel's buffers do not take, it cannot send.
+            # The client has to notice that nothing is read: what the kernel's buffers do not take, it cannot send.
             self._transport.pause_reading()
 
     def _read_step(self) -> None:
@@ -472,7 +472,7 @@ class _Answer:
             if not (data := await self._reader.read(_READ_BYTES)):
                 if isinstance(self._body, OpenBody):
                     return
-                raise ConnectionError("it broke off half way")
+                raise ConnectionError("the connection was closed mid-response")
             self._body.feed(data)
             data = data[: len(data) - len(self._body.excess)]
             yield data, len(data)

@@ -3,7 +3,7 @@
 A closed loop is counted by the share of every answer's life that lies inside the window. Answers that take seconds come in
 waves, so counting those that happen to end inside the window would be wrong by up to a wave.
 
-A timetable is counted by what was due in the window. The answers to that come back over the same time, longer by as much as
+An open loop is counted by what was due in the window. The answers to that come back over the same time, longer by as much as
 latency grew meanwhile: with a growth of g seconds per second, what was due within one second comes back within 1 + g. Where
 latency does not grow, the server kept up, however long an answer takes.
 
@@ -105,7 +105,7 @@ def _compute_closed_rates(tally: Tally, load: Load, window: MeasuredWindow) -> R
 
 
 def _short_rates(tally: Tally, load: Load) -> Rates:
-    """Of a closed loop that is over before the answers to its first requests are: shares of their lives, which all begin together,
+    """Rates of a closed loop that is over before the answers to its first requests are: shares of their lives, which all begin together,
     would say little, so all that was answered counts, and how long that took.
 
     Where requests queue for a server it is busy as long as any wait, and answers at its own pace until the last. Elsewhere
@@ -146,7 +146,7 @@ def _open_rates(slices: Sequence[Slice], width: float, load: Load, window: Measu
     total = together(slices).by_due
     blocks = [together(block) for block in blocks_of(slices, max(1, len(slices) // BLOCKS))]
     blocks = [block for block in blocks if block.sent]
-    # What a timetable sends in a block is known; only by chance arrivals it might have been more or less.
+    # What an open loop sends in a block is known; only by chance arrivals it might have been more or less.
     sent = [1.0 if load.arrivals is Arrivals.POISSON else block.sent for block in blocks]
     slowest, fastest = 1 + growth + error, max(0.5, 1 + growth - error)
     figures = []

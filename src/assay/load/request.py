@@ -3,7 +3,7 @@
 Whole requests (`requests_for`) are sent as they are. Templates (`template_for`, `chat_template_for`) are for loads whose
 requests differ in length or grow from turn to turn; `payload` and `conversations` fill their holes when a request is due.
 To find a hole, a body is encoded with a random marker in its place and then split at the markers, so that each dialect's
-own functions write the body, and nobody edits JSON by hand.
+own functions write the body, so that no JSON is edited by hand.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def template_for(
     A body is a list: text, the name of a hole, text, and so on, as in `['{"input":"', 'prompt', '"}']`. `synthetic` is for requests of which only the length is
     known, `given` for the others, in turn; each of them with a bound on the tokens of the answer and without.
     """
-    # A bound is a number in JSON, so its marker is one as well: one of 19 digits, which nobody asks for.
+    # A bound is a number in JSON, so its marker is one as well: one of 19 digits, which no request asks for.
     opening = secrets.token_hex(OPENING_BYTES // 2)
     prompt, most = secrets.token_hex(16), 10**18 + secrets.randbelow(10**18)
     holes = {opening: OPENING, prompt: PROMPT, str(most): MAX_TOKENS}
@@ -224,7 +224,7 @@ def _json(value: object) -> str:
 
 def body_for(target: Target, ask: LoadPrompt, max_tokens: int | None) -> dict[str, object]:
     """What is asked, in the dialect of the target. An agent over plain HTTP gets the protocol of `assay run`; a URL that
-    nobody knows gets the prompt as `input`, which is as good a guess as any."""
+    Assay does not know gets the prompt as `input`, which is as good a guess as any."""
     max_tokens = ask.max_tokens or max_tokens
     match target.dialect:
         case "openai":

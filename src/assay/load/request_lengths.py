@@ -29,7 +29,7 @@ def encode_load_order(order: dict[str, Any], trace: Trace | None) -> Iterator[by
 
 
 def read_order(stream: IO[bytes]) -> dict[str, Any] | None:
-    """Read the order from the stream; None if whoever was to give it is gone."""
+    """Read the order from the stream; None if the engine has closed it without an order."""
     line = stream.readline()
     if not line:
         return None

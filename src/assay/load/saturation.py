@@ -88,7 +88,7 @@ def combine(samples: Sequence[RateSample]) -> PooledRate:
 
 
 def sample_closed(result: LoadResult, spread: float) -> RateSample:
-    """Of a closed loop with more requests in flight than the server has slots; `spread` is that of its service times.
+    """Sample the rate of a closed loop with more requests in flight than the server has slots; `spread` is that of its service times.
 
     Slots that are never idle answer n ± spread × √n requests (renewal theory). Blocks of time show more where the server's
     speed changes; that they show less is chance.
@@ -107,7 +107,7 @@ def _least_half(rate: float, seconds: float, spread: float) -> float:
 def sample_open(result: LoadResult, spread: float) -> RateSample | None:
     """Sample the rate of an open loop that asks for more than the server can do.
 
-    Only what was answered once there was a queue counts: before, the rate is that of the timetable and
+    Only what was answered once there was a queue counts: before, the rate is that of the schedule and
     not of the server.
     """
     # The stretches in which requests were due, from the first answer on; the first quarter of them filled the queue.
@@ -159,7 +159,7 @@ def estimate_spread(results: Sequence[LoadResult]) -> float:
             )
             / mean
         )
-    # Of few times the spread itself is hardly known.
+    # With few times the spread itself is hardly known.
     return max(_LEAST_SPREAD, spread * t_quantile(0.975, number - 1) / 1.96)
 
 
@@ -255,7 +255,7 @@ def _is_short(result: LoadResult, load: Load, spread: float) -> bool:
 
 
 def _was_sent_late(result: LoadResult, load: Load) -> bool:
-    """Whether fewer requests were sent in time than were due; by chance the timetable itself may have had a few less."""
+    """Whether fewer requests were sent in time than were due; by chance the schedule itself may have had a few less."""
     if load.offered is None:
         return False
     due = load.offered * load.seconds

@@ -60,7 +60,7 @@ def arrivals(stages: Sequence[RateStage], is_poisson: bool, seed: int) -> Iterat
 
 
 def share(timetable: Iterable[float], worker: int, workers: int) -> Iterator[tuple[int, float]]:
-    """Every worker goes through the same timetable and takes its turns: (number of the request, when it is due)."""
+    """Every worker goes through the same schedule and takes its turns: (number of the request, when it is due)."""
     return islice(enumerate(timetable), worker, None, workers)
 
 

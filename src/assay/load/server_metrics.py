@@ -1,7 +1,7 @@
 """Reads a server's own metrics once a second while it is under load, without getting in the way of the load.
 
 With `--server-metrics URL`, queue length, cache usage and the like (`KNOWN`) stand beside the figures of the load.
-A reading that fails is counted, and the load goes on.
+A reading that fails is counted, and the load continues.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LAST_SECONDS = 1.0
 """That the end of a load waits for the last reading; a server that answers at all does so within milliseconds."""
 _MOST_BYTES = 8 * 2**20
 MOST_POINTS = 600
-"""Of each metric; of a long load every second, fourth, … sample is kept."""
+"""Maximum samples of each metric; of a long load every second, fourth, … sample is kept."""
 _SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{[^\n]*\})?[ \t]+(\S+)")
 
 
@@ -120,7 +120,7 @@ class MetricsReader:
         self._source = source
         self._samples: list[tuple[float, dict[str, float]]] = []
         self._step = 1
-        """Of so many samples, one is kept."""
+        """One of this many samples is kept."""
         self._scrapes = self._failed = 0
         self._is_abandoned = False
         """Whether the load has ended without the last reading."""

@@ -36,7 +36,7 @@ _FAR = 4.0
 _CURVE_POINTS = 200
 _BINS = 40
 _WIDE = 20.0
-"""Times whose longest 0.1 % begin at more than so many times the shortest 1 % get a logarithmic scale."""
+"""Times whose longest 0.1 % begin at more than this many times the shortest 1 % get a logarithmic scale."""
 _SHORTEST = 1e-6
 
 
@@ -133,7 +133,7 @@ def outcomes_of(tally: Tally) -> list[dict[str, int]]:
 
 
 def until(load: Load, seconds: float) -> Load:
-    """The part of a load that was carried out before it was cut short.
+    """The part of a load that was sent before it was interrupted.
 
     >>> from assay.model.load import Arrivals
     >>> until(Load(Arrivals.CONSTANT, stages=((10, 0, 20), (10, 20, 20)), seconds=20), 5).stages
@@ -158,7 +158,7 @@ def _compute_achieved_rate(tally: Tally, load: Load) -> float:
 
 
 def _find_end_of_count(tally: Tally, load: Load) -> float:
-    """A timetable is over when the one after the last would be due; a closed loop with its last answer."""
+    """An open loop is over when the request after the last would be due; a closed loop with its last answer."""
     return tally.last_due + 1 / load.offered if load.is_open and load.offered else tally.last_end
 
 
@@ -273,7 +273,7 @@ def distribution(times: Histogram) -> Distribution:
 def _rank_interval(times: Histogram, share: float) -> tuple[float, float] | None:
     """The 95 % interval of a percentile: the values at the ranks share ± 1.96 √(share (1 - share) / n).
 
-    None with so few values that one of the two ranks lies beyond them: nobody knows how much longer the longest could have
+    None with so few values that one of the two ranks lies beyond them: it is unknown how much longer the longest could have
     been.
     """
     half = 1.96 * math.sqrt(share * (1 - share) / times.n)

@@ -29,7 +29,7 @@ WORDS: tuple[str, ...] = tuple(_LISTED.split())
 """256 words of four letters."""
 OPENING_WORDS = 4
 OPENING_BYTES = 5 * OPENING_WORDS
-"""Of an opening, with the space after each word."""
+"""Bytes of an opening, with the space after each word."""
 BLOCK_TOKENS = 512
 """Tokens that one entry of a trace's `hash_ids` stands for."""
 _SPAN = 256

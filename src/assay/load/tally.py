@@ -32,7 +32,7 @@ MOST_WAITING = 500_000
 MOST_SLICES = 128
 _SMALL_WAVE = 4
 NOT_COUNTED = (*UNFINISHED, CANCELLED)
-"""Kinds of requests of which nobody knows how they would have ended: no failures of the server."""
+"""Kinds of requests whose outcome is unknown: they are not failures of the server."""
 TIMES = ("ttft", "latency", "ttft_from_send", "latency_from_send", "tpot", "itl", "schedule_delay", "lag")
 
 
@@ -60,7 +60,7 @@ class Slice:
     """Answers to the requests that were due in it, whenever they came."""
     completed: int = 0
     sent: int = 0
-    """Of what was due in it: how many requests there were, and how many were answered and failed, whenever that was."""
+    """Requests that were due in it: how many there were, and how many were answered and failed, whenever that was."""
     answered: int = 0
     unanswered: int = 0
     begun: int = 0
@@ -145,9 +145,9 @@ class Tally:
         self.stopped_at: float | None = None
         """When the load was cut short, if it was."""
         self._first_wave: list[Values] = []
-        """Of the requests that were due at the very start: when they were sent, their numbers, and when they were answered."""
+        """For the requests that were due at the very start: when they were sent, their numbers, and when they were answered."""
         self.unfinished_from = math.inf
-        """When the first of the requests was due of which nobody knows how they would have ended."""
+        """When the first of the requests with an unknown outcome was due."""
         self._shares: dict[int, WorkerShare] = {}
         self.last_end = 0.0
         self.last_due = 0.0
@@ -158,9 +158,9 @@ class Tally:
         self.counts_pieces = False
         self.is_simulated = False
         self.outcomes: dict[int, list[dict[str, int]]] = {}
-        """Of each worker, where there are several targets: how often each outcome came up at each."""
+        """For each worker, with several targets: how often each outcome occurred at each."""
         self.usage: dict[int, tuple[int, int, int]] = {}
-        """Of each worker: answers that reported their input tokens, the sum of those, and how many of them were cached."""
+        """For each worker: answers that reported their input tokens, the sum of those, and how many of them were cached."""
         self._kept: Reservoir[tuple[int, str]] = Reservoir()
         self._tls_failures: dict[int, Mapping[str, int]] = {}
         self._failures: tuple[ErrorDetail, ...] = ()

@@ -79,7 +79,7 @@ class TlsChannel(Channel):
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
-            # It is the server's turn; the handshake goes on with what it sends.
+            # It is the server's turn; the handshake continues with what it sends.
             self._push()
             return
         except ssl.SSLError as error:

@@ -30,7 +30,7 @@ class TokenGaps:
         if at == stamps[-1]:
             self.zeros += len(stamps) - 1
             return 1
-        # Of the first read nobody knows how far the pieces after the first were apart.
+        # It is unknown how far apart the pieces of the first read were.
         reads, gap, together = 1, 0.0, 0
         for stamp in stamps[1:]:
             if stamp == at:
@@ -61,7 +61,7 @@ class FirstReads:
     """Whether the stamp of an answer's first read is that of its first token.
 
     The kernel keeps one stamp for all that lies unread, that of the last segment. When the first read brings several tokens though
-    the later ones come one by one, earlier segments were waiting, and when the first arrived nobody knows: its time is
+    the later ones come one by one, earlier segments were waiting, and it is unknown when the first arrived: its time is
     left out. A server that sends its first tokens together as a habit is believed.
     """
 

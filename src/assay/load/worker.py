@@ -38,7 +38,7 @@ WATCHFUL = 0.001
 _WHILE = 0.004
 """Seconds without a request that is due, in which there is time for other things."""
 _MOST_IN_A_ROW = 64
-"""Requests started before a look at what came back; whoever is late all the time would otherwise look at nothing else."""
+"""Requests started before a look at what came back; a worker that is always late would otherwise never read."""
 _FEW = 16
 _OFTEN = 16
 """When a worker of a closed loop found more than a few answers so often, and never none, it is no burst: it cannot keep up. From
@@ -91,11 +91,11 @@ class LoadWorker:
         self._idle: list[list[Channel]] = [[] for _ in range(self._targets)]
         """By target; the connection that was used last is taken first."""
         self._later: list[tuple[float, int]] = []
-        """Of a closed loop and of sessions: when the next request of a place is due, and its number."""
+        """For a closed loop and sessions: when the next request of a place is due, and its number."""
         self._cancellations = Cancellations(order["cancel_after"], order["cancel_share"], order["seed"])
         self._cancels = self._cancellations.after is not None
         self._outcomes: list[dict[str, int]] = [{} for _ in range(self._targets)]
-        """Of several targets: how often each outcome came up at each."""
+        """With several targets: how often each outcome occurred at each."""
         self._failures: dict[int, int] = {}
         self._kinds: dict[str, int] = {"ok": OK}
         self._tls_failures: dict[str, int] = {}
@@ -109,21 +109,21 @@ class LoadWorker:
         self._begin = 0.0
         self._is_stopping = False
         self._crowds = 0
-        """Of a closed loop: how often in a row more than a few answers were waiting."""
+        """For a closed loop: how often in a row more than a few answers were waiting."""
         self._first_reads = FirstReads()
         self._places: int | None = order["concurrency"] if is_closed(order) else None
-        """Of a closed loop: how many requests are always under way, of all workers together."""
+        """For a closed loop: how many requests are always in flight, in all workers together."""
         self._count: int | None = order["count"]
         self._turns_until: float = order["seconds"] if order.get("ends_turns", True) else _NEVER
-        """Of a closed loop and of sessions: until when requests follow others, in seconds from the start."""
+        """For a closed loop and sessions: until when requests follow others, in seconds from the start."""
         self._spent_awake = 0.0
         self._trust = Trust()
         self._counts_pieces = False
-        """Whether any answer told no number of tokens, so that its pieces were counted instead."""
+        """Whether any answer reported no token count, so that its chunks were counted instead."""
         self._usage_reports = 0
         self._input_tokens = 0
         self._cached_tokens = 0
-        """Of answers whose server told how many tokens it was given: how many answers, tokens, and tokens in its cache."""
+        """For answers whose server reported its input tokens: how many answers, tokens, and tokens in its cache."""
         self._is_simulated = False
 
     def _target_of(self, number: int) -> int:
@@ -165,7 +165,7 @@ class LoadWorker:
             now = time.monotonic()
             before = self._sent
             self._start_what_is_due(now)
-            # Reporting waits for a pause in the timetable, but for no longer than one more tick: the engine takes a worker
+            # Reporting waits for a pause in the schedule, but for no longer than one more tick: the engine takes a worker
             # that says nothing for long to be stuck.
             if now >= tick and (self._sent > before or self._has_time(now) or now >= tick + _TICK):
                 tick = now + _TICK
@@ -176,15 +176,13 @@ class LoadWorker:
     def _timetable(self) -> Iterator[tuple[int, float]]:
         if self._conversations is None:
             return timetable(self._order)
-        # The timetable gives the starts of sessions; requests are counted across them, so the limit is applied afterwards.
+        # The schedule gives the starts of sessions; requests are counted across them, so the limit is applied afterwards.
         number_of, most = self._conversations.number_of, self._count
         turns = ((number_of(session), due) for session, due in timetable({**self._order, "count": None}))
         return turns if most is None else takewhile(lambda turn: turn[0] < most, turns)
 
     def _has_time(self, now: float) -> bool:
-        """Whether no request is due for a while. To tell takes time, here and of whoever listens, who may share the processor;
-        what is told just before a request is due makes that one late.
-        """
+        """Whether there is time to report now: reporting costs CPU on both sides and would delay a request that is due soon."""
         return self._next is None or self._begin + self._next[1] - now > _WHILE
 
     def _open_ahead(self) -> None:
@@ -194,7 +192,7 @@ class LoadWorker:
             try:
                 self._idle[target].append(self._add_channel(target))
             except OSError:
-                # Whoever needs the connection later tries again, and reports why there is none.
+                # The request that needs the connection later tries again, and reports why there is none.
                 return
 
     def _is_over(self) -> bool:
@@ -250,8 +248,9 @@ class LoadWorker:
         return found
 
     def _awake(self, due: float) -> list[tuple[int, int]]:
-        """A processor that sleeps takes its time to wake, on some machines a millisecond; one that looks again and again
-        does not. What is spent on that is no work, and not told as such.
+        """Busy-wait before a request is due: waking a sleeping CPU can take a millisecond on some machines.
+
+        The CPU time that this takes is not reported as work.
         """
         begun = time.process_time()
         found: list[tuple[int, int]] = self._poll.poll(0)
@@ -342,7 +341,7 @@ class LoadWorker:
             self._stop()
 
     def _stop(self) -> None:
-        """Whoever gave the order has had enough, or is gone: what is under way counts as not finished."""
+        """The engine closed our input or died: requests in flight count as unfinished."""
         self._is_stopping = True
         self._later.clear()
         for channel in list(self._channels.values()):
@@ -375,7 +374,7 @@ class LoadWorker:
             else:
                 self._broken(channel, "disconnected")
         elif channel.number < 0:
-            # Bytes that nobody asked for would be taken for the beginning of the next answer.
+            # Bytes that were not requested would be mistaken for the beginning of the next answer.
             self._drop(channel)
         elif channel.reply.feed(data, at):
             self._whole(channel, at)
@@ -431,7 +430,7 @@ class LoadWorker:
         """Write down what became of a request; without a kind of error its reply is whole and is looked at.
 
         `at` is when the last bytes arrived, by the kernel, or 0 for what ended without an answer. The time since then, in which
-        they lay unread, is the row's `lag`: it shows whether this process was the bottleneck.
+        they waited to be read, is the row's `lag`: it shows whether this process was the bottleneck.
         """
         reply = channel.reply
         first = output = given = _NOT_KNOWN
@@ -541,7 +540,7 @@ class LoadWorker:
         return self._kinds.setdefault(kind, len(self._kinds))
 
     def _end_request(self, number: int, kind: str | None) -> None:
-        """Free the place of a request that has ended, and plan what follows it; in an open loop the timetable does that."""
+        """Free the place of a request that has ended, and plan what follows it; in an open loop the schedule does that."""
         self._in_flight -= 1
         if self._targets > 1:
             outcomes, outcome = self._outcomes[self._target_of(number)], kind or "ok"
@@ -552,7 +551,7 @@ class LoadWorker:
             self._go_on(self._conversations, number, kind)
         elif self._places is not None:
             pause = self._think
-            # The usual case costs one comparison: the same think time for all, and nobody has failed.
+            # The usual case costs one comparison: the same think time for all, and no virtual user has failed.
             if pause is None or kind is not None or self._failures:
                 pause = self._pause(number, number, kind)
             self._plan(number + self._places, time.monotonic() + pause)
@@ -577,7 +576,7 @@ class LoadWorker:
         return True
 
     def _go_on(self, conversations: Conversations, number: int, kind: str | None) -> None:
-        """Go on after an answer.
+        """Continue after an answer.
 
         The next turn of the session follows, if the request was answered and there is one. Otherwise a
         closed loop begins another session.

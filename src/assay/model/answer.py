@@ -23,7 +23,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an answer used up; None where nobody said."""
+    """What an answer used up; None where the agent did not report it."""
 
     input_tokens: int | None = None
     """Tokens of the prompt."""
@@ -59,7 +59,7 @@ class Span:
     parent: int | None = None
     """Place of the span that it is a part of, among the spans of the answer; None where that is not known."""
     attributes: Mapping[str, object] = field(default_factory=dict)
-    """Of a call: `input_tokens`, `output_tokens`, `cached_tokens`, `input_hash`, and whatever else `assay.span` records."""
+    """For a call: `input_tokens`, `output_tokens`, `cached_tokens`, `input_hash`, and whatever else `assay.span` records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Request:
     files: Mapping[str, str] = field(default_factory=dict)
     """Name to absolute path of files that belong to the case."""
     expected: object = None
-    """The right output; only the agent `oracle` may look at it."""
+    """The correct output; only the agent `oracle` may look at it."""
     max_tokens: int | None = None
     """From the limits, for agents that can pass it on."""
     repetition: int = 0

@@ -13,15 +13,15 @@ from assay.model.load import LoadResult
 from assay.model.load_generator import GeneratorResult
 
 BUSY = 0.9
-"""Of a core: a worker that uses more may be the limit itself."""
+"""Share of a core: a worker that uses more may be the limit itself."""
 UNREAD_SECONDS = 0.005
-"""Answers that lie unread for less count as read in time, however fast the server is."""
+"""Answers that wait for less to be read count as read in time, however fast the server is."""
 KEPT_UP = 0.98
-"""Of the offered rate: a server that answers less falls behind."""
+"""Share of the offered rate: a server that answers less falls behind."""
 MOST_ERRORS = 0.05
 """Share of failed requests above which a load is too much, where no objective says another."""
 OUR_SHARE = 0.5
-"""Of a core, or of the places in flight, that a load may need at the latency at the base rate."""
+"""Share of a core, or of the allowed requests in flight, that a load may need at the latency of the base rate."""
 OWN_LIMITS = ("no_descriptors", "no_ports")
 """Kinds of errors that say something of this machine, and nothing of the server."""
 
@@ -32,7 +32,7 @@ def is_busy(result: LoadResult) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LagTolerance:
-    """How long answers may lie unread on this machine: a share of a time that was measured, but at least 5 ms."""
+    """How long answers may wait to be read on this machine: a share of a time that was measured, but at least 5 ms."""
 
     share: float
     times: tuple[str, ...]

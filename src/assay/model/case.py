@@ -36,7 +36,7 @@ ANSWERS = frozenset({"expected_calls", "solution", "tests"})
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One input and, where there is one, its right output.
+    """One input and, where there is one, its correct output.
 
     `input` and `expected` are text or any structure that JSON can hold; a list of texts as `expected` means that each of them is
     right. A case with `turns` is a conversation and needs no input. `files` maps names to absolute paths. `metadata` are

@@ -4,7 +4,7 @@ Plain data is what JSON can hold. A dataclass becomes a mapping of its fields in
 value, a datetime its ISO text, bytes base64. What a field of type `object` holds is passed on as it is.
 
 The way back follows the annotations. A missing key takes the default of its field, so that data of older versions can be read;
-an unknown key, a missing field without a default or a value of another type raises `UnreadableData`. A list in the place of a
+an unknown key, a missing field without a default or a value of a different type raises `UnreadableData`. A list in the place of a
 dataclass holds its fields in their order. The items of lists and mappings of texts or numbers are not checked, and a whole number stays
 one where a float is expected: the hash of a suite must not depend on whether the suite was stored in between. Where a float is expected,
 text such as `nan` is read as a number and null stays null, because the store and documents write so what JSON has no number for.
@@ -200,7 +200,7 @@ def _decoder(hint: Any) -> Convert | None:
     """How plain data becomes a value of an annotated type; the mirror of `_encoder`, with checks.
 
     The order of the questions follows from the annotations: a union and a container are known by their origin, and only
-    what has none is a class. Sequences of plain values stay lists, since nobody changes what was decoded.
+    what has none is a class. Sequences of plain values stay lists, since decoded data is never changed.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in _UNIONS:

@@ -33,11 +33,11 @@ class FrontStatus(StrEnum):
     """The position of a configuration relative to the Pareto front of cost and quality."""
 
     FRONT = "front"
-    """By the figures, nobody is as good for as little."""
+    """By the figures, no other agent is as good for as little."""
     TIED = "tied"
     """By the figures somebody is, but the difference may be chance."""
     DOMINATED = "dominated"
-    """Somebody certainly is: off the front."""
+    """Another one is significantly better or cheaper: off the front."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class FrontPlace:
 
     status: FrontStatus
     dominated_by: tuple[str, ...] = ()
-    """Configurations that are certainly cheaper and not worse, or certainly better and not dearer."""
+    """Configurations that are significantly cheaper and not worse, or significantly better and not more expensive."""
     ties: tuple[str, ...] = ()
     """Configurations without a certain difference in either cost or quality."""
 
@@ -88,7 +88,7 @@ class CacheEffect:
     """What prompt caching saved in the mean task, and what it could save."""
 
     cached_share: float
-    """Of the input tokens."""
+    """Share of the input tokens."""
     saved: float
     """Dollars per task, against all input at the full price."""
     best_share: float
@@ -178,7 +178,7 @@ class SavingOpportunity:
     """A way to spend less that a rule found in the data."""
 
     code: str
-    """Of the rule; stable."""
+    """Code of the rule; stable."""
     configuration: str
     message: str
     """What to do, in a line."""

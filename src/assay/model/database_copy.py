@@ -16,6 +16,6 @@ class CopyProgress:
     found: int = 0
     """Executions that an earlier, interrupted copy had brought."""
     rows: Mapping[str, int] = field(default_factory=dict)
-    """Of each table, on both sides, once everything is compared."""
+    """Number of rows of each table, on both sides, once everything is compared."""
     later_runs: Sequence[str] = ()
-    """Runs that were started, or went on, in the source since the copy began; what they stored since is not in it."""
+    """Runs that were started, or continued, in the source since the copy began; what they stored since is not in it."""

@@ -14,7 +14,7 @@ from assay.model.metric import SCORE_TOLERANCE, Metric, is_score
 
 
 class Verdict(StrEnum):
-    """Of B against the reference A.
+    """The verdict on B against the reference A.
 
     `better` and `worse` need evidence that the difference lies beyond the tolerance, and `same` needs evidence that it lies
     within. Everything else is `unsure`, which is not the same as `same`.
@@ -86,7 +86,7 @@ class Comparison:
     p_corrected: float | None
     tolerance: float
     verdict: Verdict | None
-    """None where nobody asked about the metric, so that it is shown only."""
+    """None where the metric is not judged by default and was not requested, so that it is shown only."""
     method: str
     difference: float | None = None
     """B − A with its interval, where differences are compared: scores, and values that are not all positive."""

@@ -103,7 +103,7 @@ class JobUsage:
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     peak_bytes: int | None = None
-    """Of the process of the subject; None where that is not known, as for agents behind a network."""
+    """Peak memory of the subject's process; None where it is not known, as for agents behind a network."""
 
     def together_with(self, other: JobUsage) -> JobUsage:
         """
@@ -119,13 +119,13 @@ class JobUsage:
 
 
 BETWEEN_NODES = " + "
-"""Joins the names, in alphabetical order, of the nodes that carried out one process: a round whose cases were spread over several,
+"""Joins the names, in alphabetical order, of the nodes that executed one process: a round whose cases were spread over several,
 or a process that moved after its first execution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Which machine carries out a job, or a share of it: sent when it begins there, and again when it moves to another."""
+    """Which machine runs a job, or a share of it: sent when it begins there, and again when it moves to a different one."""
 
     trial: int
     process: int

@@ -45,7 +45,7 @@ class Finding(Protocol):
 
     can_rerun: ClassVar[bool] = True
     """Whether `assay gate --rerun-baseline` can run the trials again. It checks out the code that was measured, so this is False for
-    an experiment that puts agents under load: nobody knows whether the code of those agents is still the same."""
+    an experiment that puts agents under load: it is unknown whether the code of those agents is still the same."""
 
     independent_unit: ClassVar[str] = ""
     """What one repetition is where repetitions are independent of each other, as `load`; empty where processes are."""
@@ -101,5 +101,5 @@ class Finding(Protocol):
         return None
 
     def failure(self, trial: TrialReport) -> ListItem | None:
-        """Why a trial counts as failed in a test report (JUnit), though it was carried out; the title is the reason in short."""
+        """Why a trial counts as failed in a test report (JUnit), though it was executed; the title is the reason in short."""
         return None

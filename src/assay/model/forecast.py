@@ -25,7 +25,7 @@ class Basis(StrEnum):
     RECORDED = "recorded"
     """Recorded answers take no time to wait for."""
     MIXED = "mixed"
-    """Of a sum: its parts have different bases."""
+    """The basis of a sum whose parts have different bases."""
     UNKNOWN = "unknown"
     NONE = "none"
     """Costs of code, which has no price."""

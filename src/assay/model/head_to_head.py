@@ -40,7 +40,7 @@ class Flips:
     trial: str = ""
     """Name of B's trial."""
     passes: Mapping[str, tuple[Passes, Passes]] = field(default_factory=dict, hash=False)
-    """Of the cases that changed: the repetitions that passed on both sides."""
+    """For the cases that changed: the repetitions that passed on both sides."""
     weaker: tuple[str, ...] = ()
     """Count as passed in A and not in B by their mean scores, but some repetitions say otherwise."""
     stronger: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Showdown:
     a: str
     b: str
     winners: Mapping[str, str | None]
-    """Dimension, or `overall`, to the one that is certainly better; None where neither is."""
+    """Dimension, or `overall`, to the one that is significantly better; None where neither is."""
     ratings: Mapping[str, tuple[float, float]]
     """Dimension to the means of A and B over the benchmarks."""
     flips: tuple[Flips, ...]
@@ -78,6 +78,6 @@ class Course:
     metric: Metric
     values: tuple[float, ...]
     verdict: Verdict | None
-    """Of the last against the first; None where nobody asked about the metric."""
+    """Verdict on the last against the first; None where the metric was not requested."""
     steps: tuple[int, ...]
     """Sides at which the level changed, from 0, where there are enough of them to tell."""

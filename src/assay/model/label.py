@@ -59,6 +59,6 @@ class Agreement:
     only_person_passes: int
     only_scorer_passes: int
     share: Share
-    """Of the labels that the scorer agrees with; its interval counts repetitions of a case for what they are worth."""
+    """Share of the labels that the scorer agrees with; its interval counts repetitions of a case for what they are worth."""
     kappa: float | None
     """Cohen's kappa; None where person or scorer gave only one verdict, so that chance alone would agree."""

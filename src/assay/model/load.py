@@ -20,7 +20,7 @@ from assay.model.server_metrics import ServerMetrics
 from assay.model.variate import Variate
 
 UNFINISHED = ("cut_off", "worker_lost")
-"""Kinds of errors of requests that were under way when the load or its worker ended: nobody knows how they would have gone on."""
+"""Kinds of errors of requests that were under way when the load or its worker ended: it is unknown how they would have ended."""
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 """By the names of statistics."""
 
@@ -29,7 +29,7 @@ class Arrivals(StrEnum):
     """When requests are sent.
 
     `closed` is a closed loop: each virtual user waits for an answer before it sends the next request. The others are open loops, which
-    send by a timetable whatever the server does: at constant distances, at random ones (Poisson), or as recorded in a trace.
+    send on a schedule whatever the server does: at constant distances, at random ones (Poisson), or as recorded in a trace.
     """
 
     CLOSED = "closed"
@@ -126,7 +126,7 @@ class Load:
 
     arrivals: Arrivals
     concurrency: int | None = None
-    """At most so many at a time; of a closed loop, always so many."""
+    """Maximum requests in flight; in a closed loop, always this many."""
     stages: tuple[tuple[float, float, float], ...] = ()
     """Seconds, and the rate at the beginning and at the end of them."""
     trace: Trace | None = None
@@ -213,13 +213,13 @@ class Moment:
     itl_p99: float | None = None
     schedule_delay_p99: float | None = None
     lag_p99: float | None = None
-    """Seconds that answers lay unread on this machine."""
+    """Seconds that answers waited to be read on this machine."""
     errors: Mapping[str, int] = field(default_factory=dict)
     """Requests that ended in it, by kind of error."""
     answered: int = 0
-    """Of the requests that were due in it, those that were answered, whenever that was."""
+    """Requests that were due in it and were answered, whenever that was."""
     unanswered: int = 0
-    """Of the requests that were due in it, those that failed."""
+    """Requests that were due in it and failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,7 @@ class LoadResult:
     """Latency and the share of requests that it was not exceeded by."""
     lag_p99: float
     cpu_share: float
-    """Of one core, the busiest worker."""
+    """Share of one core that the busiest worker used."""
     is_valid: bool
     is_saturated: bool
     is_simulated: bool
@@ -312,19 +312,19 @@ class LoadResult:
     warnings: tuple[str, ...]
     quality: Quality | None = None
     too_long: int = 0
-    """Answers that were not judged, because nobody keeps so much of them."""
+    """Answers that were not judged, because that many are not kept."""
     workers_lost: int = 0
     """Workers of the generator that ended before their time."""
     is_cut: bool = False
     """Whether it was broken off."""
     latency_growth: float = 0.0
-    """Of a timetable: seconds that latency grew in a second of load; 0 where no growth was established."""
+    """Open loop only: latency growth per second of load; 0 if not significant."""
     ttft_censored: int = 0
     """Answers whose first token cannot be timed, as it was read together with later ones."""
     error_reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Why requests failed, by kind of error, where more is known than the kind."""
     histograms: Mapping[str, TimeHistogram] = field(default_factory=dict)
-    """Of `ttft`, `itl` and `latency` in the measured part."""
+    """Histograms of `ttft`, `itl` and `latency` in the measured part."""
     outages: tuple[Outage, ...] = ()
     is_unavailable: bool = False
     """Whether more than half of the requests failed, or none was answered for a tenth of the load."""
@@ -335,7 +335,7 @@ class LoadResult:
     server: ServerMetrics | None = None
     """What the server told of itself meanwhile, where it was asked."""
     input_tokens: int | None = None
-    """Of all answered requests, as the server counted them; None where it does not tell."""
+    """Input tokens of all answered requests, as the server counted them; None where it does not report them."""
     cached_tokens: int | None = None
     """How many of those the server took from its prompt cache."""
     counted_requests: int = 0
@@ -352,7 +352,7 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One load of a search for the capacity: closed loops first, then timetables at rates around the limit."""
+    """One load of a search for the capacity: closed loops first, then open loops at rates around the limit."""
 
     concurrency: int | None
     rate: float | None
@@ -372,7 +372,7 @@ class Capacity:
     broken: float | None
     """The lowest rate above it that was tried and broke."""
     confirmed: bool
-    """Whether a timetable below it held and one above it broke."""
+    """Whether an open loop below it held and one above it broke."""
     cause: str | None
     why: str
     knee: int | None

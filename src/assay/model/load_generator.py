@@ -16,9 +16,9 @@ class GeneratorResult:
     requests_sent: int
     requests_completed: int
     lag_p99: float
-    """How long answers lay unread there."""
+    """How long answers waited there to be read."""
     cpu_share: float
-    """Of one core, the busiest worker."""
+    """Share of one core that the busiest worker used."""
     schedule_delay_p99: float | None
     """How much later than due its answered requests were sent; None where none was answered."""
     may_wait: bool = False

@@ -11,7 +11,7 @@ class LoadVerdict(StrEnum):
     """The worst that is to be said of a load or a stress test; the first that applies, in this order."""
 
     BROKE = "broke"
-    """Of a stress test: the target broke in a scenario."""
+    """The target of a stress test broke in a scenario."""
     ABORTED = "aborted"
     NO_ANSWERS = "no_answers"
     SLO_BROKEN = "slo_broken"

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Better(StrEnum):
-    """Which way is good; unknown when nobody said and the name does not tell."""
+    """Which way is good; unknown if it is not declared and the name does not tell."""
 
     LOWER = "lower"
     HIGHER = "higher"
@@ -52,7 +52,7 @@ JUDGING = ("judge_calls", "judge_tokens", "judge_usd")
 
 
 SCORE_TOLERANCE = 0.01
-"""Of scores, which are compared by their difference: one percentage point."""
+"""Tolerance of scores, which are compared by their difference: one percentage point."""
 
 
 def metric_named(name: str) -> Metric:

@@ -133,7 +133,7 @@ class PageSection:
     notes: Sequence[str] = ()
     """Remarks on the figures, beneath them."""
     tone: str = ""
-    """Of the finding: good, bad or warn."""
+    """Tone of the finding: good, bad or warn."""
     is_simulated: bool = False
     chips: Sequence[ListItem] = ()
     """Short words beside the heading."""

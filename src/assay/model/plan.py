@@ -67,7 +67,7 @@ class Question:
     """Pairs at the most: processes of a code experiment, cases of a suite."""
     min: int = 10
     ruling: Ruling | None = None
-    """None while the run goes on."""
+    """None while the run is in progress."""
 
     @property
     def is_decided(self) -> bool:
@@ -158,11 +158,11 @@ class Plan:
     suite: Suite | None = None
     budget: Budget = field(default_factory=Budget)
     question: Question | None = None
-    """What ends the run; None where it is carried out whole."""
+    """What ends the run; None where it is executed whole."""
     label: str = ""
     """What the user calls this run; lists and reports show it beside the name."""
     checkouts: Mapping[int, Checkout] = field(default_factory=dict)
-    """Trials, by index, that take their code from another commit; gone with the run, so not stored."""
+    """Trials, by index, that take their code from a different commit; gone with the run, so not stored."""
     remarks: Mapping[int, str] = field(default_factory=dict)
     """Index of a trial to what was found while planning it; shown beside its figures."""
 

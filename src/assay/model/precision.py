@@ -10,7 +10,7 @@ from assay.model.metric import SCORE_TOLERANCE, Metric, is_score
 TOLERANCE = 0.03
 """Processes of one and the same program differ by 2.4 to 3 % on an ordinary machine."""
 NOISE_FLOORS = 2
-"""On a machine that is known to be noisier, nothing within so many noise floors is claimed."""
+"""On a machine that is known to be noisier, nothing within this many noise floors is claimed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class NoiseFloor:
     floor: float
     """Standard deviation of a round: what two rounds differ by is about one and a half times as much."""
     share_case: float | None
-    """Of all variance, what lies between cases; None where it cannot be told."""
+    """Share of all variance that lies between cases; None where it cannot be estimated."""
     share_machine: float | None
     share_repetition: float
     verdict: Verdict
-    """Of the odd rounds against the even ones, which are the same thing."""
+    """Verdict on the odd rounds against the even ones, which are the same thing."""
 
     @property
     def tolerance(self) -> float:
@@ -70,11 +70,11 @@ class Need:
     units: int | None
     """Cases, or processes, needed with as many repetitions as were stored; None where no number is enough."""
     repetitions: int
-    """As stored: of each case, or in each process."""
+    """As stored: the repetitions of each case, or in each process."""
     more_repetitions: int | None
-    """Of each case that is there, where that is enough; None where more repetitions do not help."""
+    """Repetitions of each existing case, where that is enough; None where more repetitions do not help."""
     executions: int | None
-    """Of both sides together, by the cheaper way; None where there is none."""
+    """Executions of both sides together, in the cheaper way; None where there is none."""
     minutes: float | None
     usd: float | None
     basis: str

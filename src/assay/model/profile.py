@@ -22,11 +22,11 @@ class SpanUsage:
     seconds: float
     """Wall time in which at least one of them was open."""
     share: float
-    """Of the whole execution, with the harness."""
+    """Share of the whole execution, including the harness."""
     starts: tuple[tuple[float, float], ...] = ()
     """When each began and ended."""
     cpu_seconds: float | None = None
-    """Of the whole process meanwhile; None where the process was not sampled."""
+    """CPU seconds of the whole process meanwhile; None where the process was not sampled."""
     memory_bytes: int | None = None
     """The most that the process held meanwhile."""
     io_operations: int | None = None
@@ -61,7 +61,7 @@ class Utilization:
 
 @dataclass(frozen=True, slots=True)
 class TokenAnalysis:
-    """The tokens of one execution; None where nobody said."""
+    """The tokens of one execution; None where the agent did not report them."""
 
     input: int | None = None
     output: int | None = None
@@ -141,7 +141,7 @@ class Profile:
     agent: str
     trial: str
     seconds: float
-    """Of a typical sampled execution, with the harness."""
+    """Seconds of a typical sampled execution, including the harness."""
     executions: int
     samples: int
     phases: tuple[SpanUsage, ...]

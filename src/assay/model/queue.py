@@ -17,7 +17,7 @@ class QueueState(StrEnum):
     RUNNING = "running"
     CANCELLING = "cancelling"
     DONE = "done"
-    """Carried out; how it ended is the state of the run."""
+    """Executed; how it ended is the state of the run."""
     CANCELLED = "cancelled"
     REFUSED = "refused"
     """It could not be planned."""

@@ -140,7 +140,7 @@ class RatingScope:
     suite: str
     benchmark: str
     hash: str
-    """Of the benchmark's definition."""
+    """Hash of the benchmark's definition."""
     simulated: bool
 
 
@@ -212,7 +212,7 @@ class Ratings:
     tokens_per_solved: float | None = None
     doubts: tuple[str, ...] = ()
     weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS), compare=False)
-    """Of the dimensions in `overall`, before it is known which of them are rated."""
+    """Weights of the dimensions in `overall`, before it is known which of them are rated."""
     yardstick: str = field(default="", compare=False)
     """References and pass mark, as text: ratings with different ones are not comparable."""
     references: Mapping[str, ReferenceValue] = field(default_factory=dict, compare=False)
@@ -226,7 +226,7 @@ class Ratings:
     completion: float | None = field(default=None, compare=False)
     """Share of the executions that ended without error, timeout, limit or invalid output; a part of reliability."""
     names: Sequence[str] = field(default=(), compare=False, repr=False)
-    """Of the cases that count, in the order of `marks`."""
+    """Names of the cases that count, in the order of `marks`."""
     marks: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False, repr=False)
     """Dimension to what each case says of it: two agents are told apart by these, case by case."""
     baseline_overall: float | None = field(default=None, compare=False)
@@ -294,7 +294,7 @@ class ScorerFailure:
     weight: float
     """0 is informational: its failures leave the execution scored."""
     reason: str
-    """Of the first failure."""
+    """Reason of the first failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ class Judging:
     calls: int
     """Questions put to judges."""
     tokens: float | None
-    """None is unknown: of some call nobody said."""
+    """None is unknown: some call did not report it."""
     usd: float | None
 
 

@@ -156,7 +156,7 @@ class Pace:
 
     seconds: float
     spread: float
-    """Of equal pieces of that work, as a share of their median: how far the pace is to be trusted."""
+    """Spread of equal pieces of that work, as a share of their median: how far the pace can be trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ class Rerun:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What the baseline has results of and the run has not, so that nobody knows whether it got worse."""
+    """What the baseline has results of and the run has not, so that it is unknown whether it got worse."""
 
     trials: tuple[str, ...] = ()
     cases: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
@@ -299,7 +299,7 @@ class Gate:
     incomplete: tuple[str, ...] = ()
     """Trials of the run of which too many executions have no result."""
     unjudged: tuple[str, ...] = ()
-    """Metrics without a verdict: nobody asked about them, or said whether lower or higher is better."""
+    """Metrics without a verdict: they were not requested, or it is unknown whether lower or higher is better."""
     flips: tuple[Flips, ...] = ()
     """Cases lost and won, one for each trial of a suite that both runs have."""
     doubts: tuple[Doubt, ...] = ()

@@ -61,7 +61,7 @@ class AxisEffect:
     effect_high: float | None = None
     is_ratio: bool = True
     share: float | None = None
-    """Of the variance of all observations, what this axis explains."""
+    """Share of the variance of all observations that this axis explains."""
     interacts: tuple[str, ...] = ()
     """Axes on which its effect depends: then no value of it is best in itself."""
     is_pooled: bool = False
@@ -96,7 +96,7 @@ class Series:
     unit: str = "process"
     """What `processes` counts: what is independent of each other, a `process`, a `case` or a `load`."""
     rounds: Sequence[int] = ()
-    """Of cases: the process that each value comes from, which is one interleaved pass; empty where repetitions are passes."""
+    """For cases: the process that each value comes from, which is one interleaved pass; empty where repetitions are passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class TrialReport:
     applied: Mapping[str, object] = field(default_factory=dict)
     artifacts: tuple[Artifact, ...] = ()
     ratings: Ratings | None = None
-    """Of a trial that put an agent through a suite."""
+    """Ratings of a trial that put an agent through a suite; None for other trials."""
     watched: frozenset[str] = frozenset()
     """Metrics that instruments gave: they come along, and the experiment's own stand before them."""
     leads: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ class TrialReport:
     has_simulated_executions: bool | None = None
     """As the store recorded it; None where only the executions themselves tell."""
     nodes: Mapping[int, str] = field(default_factory=dict)
-    """The node that carried out each process; empty where the executor has no nodes."""
+    """The node that executed each process; empty where the executor has no nodes."""
 
     @property
     def name(self) -> str:
@@ -177,7 +177,7 @@ class TrialReport:
 
 @dataclass(frozen=True, slots=True)
 class NodeShare:
-    """What one node of a cluster carried out of a run."""
+    """What one node of a cluster executed of a run."""
 
     node: str
     kind: str
@@ -199,15 +199,15 @@ class Report:
     suite: Suite | None = None
     """With its cases, so that a report can show what was asked and expected; None where only its name is known."""
     best: tuple[BestPoint, ...] = ()
-    """Of a sweep, by benchmark and metric."""
+    """The best points of a sweep, by benchmark and metric."""
     findings: Mapping[str, Finding] = field(default_factory=dict, hash=False)
     """Experiment to what its trials show together, for experiments that have such a plug-in."""
     leads: tuple[Lead, ...] = ()
-    """Of agents on a suite: who leads on each benchmark, and on all of them together."""
+    """For agents on a suite: who leads on each benchmark, and on all of them together."""
     sources: Mapping[int, Run] = field(default_factory=dict, hash=False)
     """Id of a trial to the run that it is from, where not all are from `run`."""
     nodes: tuple[NodeShare, ...] = ()
-    """The nodes that carried out the run, by name; empty where its executor has none."""
+    """The nodes that executed the run, by name; empty where its executor has none."""
 
     def finding_of(self, trial: TrialReport) -> Finding | None:
         """What the trial and the others of its experiment show together; None where that is nothing."""

@@ -1,4 +1,4 @@
-"""A run as the store knows it: a plan that was carried out, or is being carried out, with its state and its environment."""
+"""A run as the store knows it: a plan that was executed, or is being executed, with its state and its environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.model.plan import Question, Trial
 from assay.model.settings import Budget
 
 RERUN_TAG = "gate-rerun"
-"""Of runs that `assay gate --rerun-baseline` makes: both sides in one run, so neither a baseline nor `last`."""
+"""Tag of runs that `assay gate --rerun-baseline` makes: both sides in one run, so neither a baseline nor `last`."""
 
 
 class RunState(StrEnum):
@@ -24,9 +24,9 @@ class RunState(StrEnum):
     COMPLETED = "completed"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
-    """Carried out to the end, but a trial has no ok execution."""
+    """Executed to the end, but a trial has no ok execution."""
     INCOMPLETE = "incomplete"
-    """Carried out to the end, but executions are missing, as where workers could not be started; it can be resumed."""
+    """Executed to the end, but executions are missing, as where workers could not be started; it can be resumed."""
     OVER_BUDGET = "over_budget"
     """Ended by the budget of the run; what was finished is kept."""
 

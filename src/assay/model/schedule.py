@@ -26,7 +26,7 @@ class ScheduledRun:
     """Empty where nothing could be started; then `error` says why."""
     run_id: str
     outcome: str = ""
-    """The state in which its run ended, or what the queue says of a run that never began; empty while it goes on."""
+    """The state in which its run ended, or what the queue says of a run that never began; empty while it is in progress."""
     error: str = ""
 
 

@@ -17,7 +17,7 @@ __all__ = ["REDACTED"]
 SECRET_NAME = re.compile(
     r"KEY(?!BOARD|RING|MAP)|TOKEN(?!IZ)|SECRET|PASSW|CREDENTIAL|AUTH(?!OR(?!I))", re.IGNORECASE
 )
-"""Of variables and headers; an author, a keyboard and a tokenizer are no secrets."""
+"""Names of variables and headers that hold secrets; an author, a keyboard and a tokenizer are no secrets."""
 SECRET_FIELD = re.compile(
     r"(^|.*[_-])(api[_-]?key|authorization|(access|auth|refresh|session|bearer|security)[_-]?token"
     r"|password|passwd|credentials?|((client|app|shared)[_-]?)?secret|(secret|private|access|subscription)[_-]?(access[_-]?)?key"

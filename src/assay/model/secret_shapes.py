@@ -1,6 +1,6 @@
 """What secrets look like: keys of well-known providers, tokens, private keys, passwords in URLs, authorization headers.
 
-`redaction` uses this for secrets whose value nobody told us. Every text that is stored or shown passes through, so the patterns are
+`redaction` uses this for secrets whose value is not known. Every text that is stored or shown passes through, so the patterns are
 only tried on a text that has the characters each of them needs; most texts are searched for a few plain words and left alone.
 Group 1 of each pattern is what stays, such as the name of a header.
 """

@@ -1,4 +1,4 @@
-"""How something is carried out: what plans, suites and jobs have in common."""
+"""How something is executed: what plans, suites and jobs have in common."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AgentUse:
     price: Mapping[str, float] | None = None
     """usd per million tokens, `input` and `output`, and `request`; goes before the price list."""
     folder: str = ""
-    """Of the file that defines it: relative paths in its options count from here."""
+    """Folder of the file that defines it: relative paths in its options count from here."""
     resources: ResourceRequest | None = None
     """What it needs of a node; None where it asks for nothing in particular."""
 

@@ -65,7 +65,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class RankRange:
-    """A rank is a range: 1 + number certainly better … n − number certainly worse."""
+    """A rank is a range: 1 + number significantly better … n − number significantly worse."""
 
     best: int
     worst: int
@@ -86,9 +86,9 @@ class Standing:
     coverage: str
     """Benchmarks completed of those there are."""
     dominated_by: tuple[str, ...] = ()
-    """Agents that are no worse in quality, cost and latency, and certainly better in one."""
+    """Agents that are no worse in quality, cost and latency, and significantly better in one."""
     is_pareto: bool = False
-    """Whether nobody has better figures in one of quality, cost and latency without worse ones in another."""
+    """Whether no other agent has better figures in one of quality, cost and latency without worse ones in another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Unranked:
     benchmark: str
     run: str
     overall: Rating
-    """Of what was executed, so it may be too high."""
+    """Rating of what was executed, so it may be too high."""
     reason: str
 
 
@@ -148,7 +148,7 @@ class Across:
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """Two agents head to head: the dimensions in which one is certainly better, and those in which that is open."""
+    """Two agents head to head: the dimensions in which one is significantly better, and those in which that is open."""
 
     a: str
     b: str
@@ -200,15 +200,15 @@ class Lead:
     scores: Mapping[str, float]
     """Agent to its overall rating on these dimensions, best first."""
     leaders: tuple[str, ...]
-    """Agents that no other is certainly better than; several of them tie."""
+    """Agents that no other is significantly better than; several of them tie."""
     margin: float | None = None
     """How far the first agent is above the second, on the cases that both did."""
     low: float | None = None
     high: float | None = None
     ahead_in: tuple[str, ...] = ()
-    """Dimensions in which the first agent is certainly better than the second."""
+    """Dimensions in which the first agent is significantly better than the second."""
     behind_in: tuple[str, ...] = ()
-    """Dimensions in which it is certainly worse."""
+    """Dimensions in which it is significantly worse."""
 
     @property
     def is_tie(self) -> bool:

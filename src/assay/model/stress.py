@@ -181,7 +181,7 @@ class Correctness:
     scored: int
     unscored: int
     right: int
-    """Of those scored, in time or not."""
+    """Correct ones among those scored, on time or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class Stretch:
     """Answered within the objective and, where there is a suite to tell, correctly."""
     breach: Breach | None
     latencies: tuple[float, ...] = ()
-    """Of each answer, where the load was a fixed number of requests."""
+    """Latency of each answer, where the load was a fixed number of requests."""
     fairness: float | None = None
     """Jain's index of the answers of each place of a closed loop."""
     ends: tuple[float, ...] = ()
@@ -241,7 +241,7 @@ class ScenarioFinding:
 
     scenario: str
     skipped: str = ""
-    """Why it does not apply; empty where it was carried out."""
+    """Why it does not apply; empty where it was executed."""
     parameters: Mapping[str, object] = field(default_factory=dict)
     seconds: float = 0.0
     offered: int = 0
@@ -255,7 +255,7 @@ class ScenarioFinding:
     load_asked: float = 0.0
     load_borne: float = 0.0
     unit: str = ""
-    """Of both loads: `requests/s`, `at a time`, `bytes`, …"""
+    """Unit of both loads: `requests/s`, `at a time`, `bytes`, …"""
     breach: Breach | None = None
     recovery: float | None = None
     """Seconds from the end of the pressure until all was as before; None where there was nothing to recover from."""
@@ -275,7 +275,7 @@ class ScenarioFinding:
     details: tuple[ErrorDetail, ...] = ()
     """The most frequent failures, in the agent's own words."""
     points: tuple[LoadPoint, ...] = ()
-    """Of a scenario that goes up step by step, by load."""
+    """Points of a scenario that increases the load step by step."""
     bands: tuple[Band, ...] = ()
 
     @property
@@ -295,7 +295,7 @@ class ScenarioScore:
 
     scenario: str
     share: float
-    """Of the offered requests, those answered within the objective and, where there is a suite to tell, correctly."""
+    """Share of the offered requests that were answered within the objective and, where a suite judges them, correctly."""
     sustained: float
     """1 if it did not break, else the load that it sustained ÷ the load that was offered."""
     recovering: float
@@ -332,7 +332,7 @@ class StressFinding:
     judged_by: str = ""
     """The suite that tells right from wrong, with its pass mark; empty where there was none."""
     calm_score: Figure | None = None
-    """Of the answers in calm, by that suite."""
+    """Score of the answers at the base rate, by that suite."""
     calm_errors: CalmErrors = field(default_factory=CalmErrors)
     calm_latency: Distribution | None = None
 

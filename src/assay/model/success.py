@@ -33,7 +33,7 @@ class FoundRegression:
     detected: datetime
     state: RegressionState
     judgement: RegressionState | None
-    """`confirmed` or `false_positive`, whichever a person said last; None where nobody did."""
+    """`confirmed` or `false_positive`, whichever a person said last; None where no person judged it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class SuccessFigures:
     opportunities: int
     """Found in the period."""
     resolved: Share
-    """Of the opportunities found in the period, those that are resolved by now."""
+    """Share of the opportunities found in the period that are resolved by now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class Benchmark:
     test_type: str = "synthetic"
     experiment: str = ASK
     params: Mapping[str, object] = field(default_factory=dict)
-    """Of an experiment other than `ask`, like `sweep` and `processes`."""
+    """Params of an experiment other than `ask`, as are `sweep` and `processes`."""
     sweep: Mapping[str, Sequence[object]] = field(default_factory=dict)
     processes: int = 1
     instruments: tuple[InstrumentUse, ...] = ()
@@ -61,7 +61,7 @@ class Benchmark:
     """Metrics that reports lead with."""
     hash: str = ""
     has_default_warmup: bool = False
-    """Whether nobody said how many warm-ups; then agents that are remote or have a price do without."""
+    """Whether the number of warm-ups is not set; then agents that are remote or have a price have none."""
 
     @property
     def asks_agents(self) -> bool:
@@ -108,7 +108,7 @@ class CheckedCase:
 
     case: str
     problem: str = ""
-    """`oracle`: a right answer does not get the full score; `unscored`: it cannot be judged; `unchecked`: none could be
+    """`oracle`: a correct answer does not get the full score; `unscored`: it cannot be judged; `unchecked`: none could be
     constructed; empty where all is well."""
     reason: str = ""
     rewards_nothing: bool = False
@@ -134,7 +134,7 @@ class SuiteHealth:
 
     @property
     def number_of_unchecked(self) -> int:
-        """Cases without a known right answer."""
+        """Cases without a known correct answer."""
         return sum(len(fault.cases) for fault in self.faults if fault.code == "unchecked")
 
     @property

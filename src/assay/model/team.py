@@ -117,7 +117,7 @@ class Round:
     concurrent: tuple[Stint, ...]
     skew_seconds: float
     answers: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """Of the concurrent leg: agent to case to output."""
+    """Answers in the concurrent leg: agent to case to output."""
     slower: int = 0
     """Requests that were slower in the concurrent leg."""
 
@@ -151,7 +151,7 @@ class TeamFinding:
     grades: tuple[Grade, ...]
     rounds: tuple[Round, ...]
     comparison: Comparison | None = None
-    """Of working at once against one after the other, by the speedup."""
+    """Working at the same time compared with working one after the other, by the speedup."""
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Agent to its definition as written."""
     prompts: Mapping[str, Mapping[str, object]] = field(default_factory=dict)

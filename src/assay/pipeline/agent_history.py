@@ -94,7 +94,7 @@ def unlikeness(first: AgentTrial, second: AgentTrial) -> str:
     if same_value(dict(first.params)) != same_value(dict(second.params)):
         return "the params differ"
     if first.benchmark_hash != second.benchmark_hash or set(first.cases) != set(second.cases):
-        return "the benchmark changed, or other cases of it ran"
+        return "the benchmark changed, or different cases ran"
     return ""
 
 
@@ -251,7 +251,7 @@ def _describe_excluded_trials(label: str, unlike: int, elsewhere: int) -> list[D
         excluded = format_count(unlike, "earlier trial")
         doubts.append(Doubt("unlike", f"{excluded} of {label} ran different cases: not part of its history."))
     if elsewhere:
-        excluded = f"{format_count(elsewhere, 'earlier trial')} of {label} ran on another kind of machine"
+        excluded = f"{format_count(elsewhere, 'earlier trial')} of {label} ran on a different kind of machine"
         subject = "its times and memory" if elsewhere == 1 else "their times and memory"
         doubts.append(Doubt("machine", f"{excluded}: {subject} are not part of its history."))
     return doubts

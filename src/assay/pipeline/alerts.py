@@ -1,6 +1,6 @@
-"""Raises alerts: new regressions, schedules that failed, agents that nobody has benchmarked for long; and has them delivered.
+"""Raises alerts: new regressions, schedules that failed, agents that were not benchmarked for long; and has them delivered.
 
-An alert is written to the database before anything is sent, and its key says what it is about. So each is raised once, whoever
+An alert is written to the database before anything is sent, and its key says what it is about. So each is raised once, whichever server
 finds it first, and a restart neither loses nor repeats one.
 """
 
@@ -24,7 +24,7 @@ from assay.text import make_line
 from assay.units import show
 
 _CLAIM = timedelta(seconds=30)
-"""So long nobody else sends an alert that a server has claimed; longer than a request may take."""
+"""Seconds in which no other server sends an alert that a server has claimed; longer than a request may take."""
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=1), timedelta(hours=1)
 _GIVE_UP = timedelta(days=1)
 _GOOD = ("completed", "cancelled")

@@ -28,7 +28,7 @@ def find_boards(store: Store, category: str, metric: str) -> dict[BoardKey, int]
     changes = store.changes()
     suites = [name for name, own in store.categories().items() if category in ("", own)]
     found = {BoardKey(suite, "", metric): changes.get(suite, 0) for suite in suites}
-    # Of all suites, also those without runs: a sum that shrank with a deleted suite would take the board for an old one.
+    # Counted for all suites, also those without runs: a sum that shrank with a deleted suite would take the board for an old one.
     return {**found, BoardKey("", category, metric): sum(changes.values())}
 
 

@@ -1,6 +1,6 @@
 """The search for a capacity, each of its steps stored as soon as it is done.
 
-A search decides each step by the results of those before, and by nothing else. So a search that was cut short goes on by being
+A search decides each step by the results of those before, and by nothing else. So an interrupted search continues by being
 run again from the start: loads that are stored already are answered with their stored results, and the others are measured.
 """
 
@@ -94,7 +94,7 @@ def find_capacity(
 def resume_capacity(
     run: Run, store: Store, settings: Settings, watch: Callable[[Batch], None] = lambda batch: None
 ) -> None:
-    """Go on with a search that was cut short; one that has its answer only gets its final state."""
+    """Continue an interrupted search; one that has its answer only gets its final state."""
     params = dict(run.trials[0].trial.params)
     # A load takes arrivals only with a rate; a search has the rates itself.
     arrivals = Arrivals(str(params.pop("arrivals", None) or "constant"))
@@ -125,11 +125,11 @@ def _finish(active: ActiveRun, capacity: Capacity) -> None:
 
 
 class _StoringProbe:
-    """Carries out the loads of a search and stores the result of each.
+    """Runs the loads of a search and stores the result of each.
 
     After `take_up`, stored results of earlier steps are returned for the loads that produced them, in the order in which
     they were stored. The first load that differs from the stored one ends this, and it and all later loads are measured:
-    another version of Assay may search in another way.
+    a different version of Assay may search in a different way.
     """
 
     def __init__(self, active: ActiveRun, prepared: PreparedLoad, watching: Watching) -> None:

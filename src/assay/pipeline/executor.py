@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class PreparedPlan(NamedTuple):
-    """A plan that says how many workers carry it out, and the executor that has them."""
+    """A plan that says how many workers execute it, and the executor that has them."""
 
     plan: Plan
     executor: Executor

@@ -216,7 +216,7 @@ def _refuse_other_machine(a: Report, b: Report, metrics: Sequence[Metric]) -> st
         if free
         else ""
     )
-    return f"it ran on another kind of machine ({machine_b}; the baseline: {machine_a}). Run both on one machine{hint}."
+    return f"it ran on a different kind of machine ({machine_b}; the baseline: {machine_a}). Run both on one machine{hint}."
 
 
 def _check_lost_metrics(a: Report, b: Report, requested: Sequence[str]) -> Iterator[Doubt]:

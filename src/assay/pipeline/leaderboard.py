@@ -273,7 +273,7 @@ def _why_stale(entry: RankedTrial, now: datetime) -> str:
     if not entry.is_current:
         return "the benchmark has changed since, so it does not count for the rank"
     if entry.given_up is not None and entry.given_up > entry.started:
-        return "a newer run was abandoned halfway"
+        return "a newer run was interrupted"
     if entry.failed is not None and entry.failed > entry.started:
         return "a newer run is incomplete, or has no successful, scored execution"
     days = (now - entry.ended).days

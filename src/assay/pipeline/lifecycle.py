@@ -37,7 +37,7 @@ class ActiveRun:
     """A run that this process owns. `run` is the run as it was when it was begun or taken over.
 
     A run moves from `running` to exactly one final state, and only `finish` or an error moves it. If the process is killed,
-    the state stays `running`; whoever looks at it later sees from the lease that nobody carries it on, and may resume it.
+    the state stays `running`; its expired lease shows later that no process continues it, so that it may be resumed.
     """
 
     run: Run
@@ -147,7 +147,7 @@ def keep_lease(store: Store, run_id: str, interrupt: Interrupt) -> Iterator[None
     """
     ended = Event()
     thread = Thread(target=_renew, args=(store, run_id, interrupt, ended), name="assay-lease", daemon=True)
-    # A database in memory belongs to this process alone, so nobody could take the run over.
+    # A database in memory belongs to this process alone, so no other process could take the run over.
     if store.is_shared:
         thread.start()
     try:

@@ -69,7 +69,7 @@ def run_load(
     tags: tuple[str, ...] = (),
     watch_chunk: WatchChunk | None = None,
 ) -> FinishedLoad:
-    """Carry out a load at each level of concurrency, `repetitions` times; every load is stored as soon as it is done.
+    """Run a load at each level of concurrency, `repetitions` times; every load is stored as soon as it is done.
 
     A load that the user interrupts is stored with the results until then. The run is begun in the store when the first requests are under way. If that fails, they are stopped.
     """

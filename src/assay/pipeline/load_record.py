@@ -57,7 +57,7 @@ def select_changed_options(options: LoadOptions) -> dict[str, object]:
 def execution_of(result: LoadResult, trial: int, repetition: int, started: float) -> Execution:
     """One load as an execution. It is ok if at least one request was answered, and only then has measurements.
 
-    Figures of a load that lost a generator are in its document alone: nobody asked for the load that was left of it.
+    Figures of a load that lost a generator are in its document alone: the rest of that load was not requested.
     """
     is_lost = any(generator.lost for generator in result.generators)
     is_ok = result.requests_completed > 0 and not is_lost

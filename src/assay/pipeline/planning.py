@@ -98,7 +98,7 @@ def _format_few_recorded(counts: Mapping[str, int], planned: int) -> str:
     answers = "answer" if fewest == most == 1 else "answers"
     return (
         f"{many} recorded {answers} for {of_cases}, fewer than the {planned} repetitions asked for: "
-        "a case is repeated only as often as answers are recorded"
+        "a case has at most as many repetitions as recorded answers"
     )
 
 
@@ -136,7 +136,7 @@ def default_warmup(use: AgentUse) -> int:
     try:
         agent = make_agent(use)
     except AssayError:
-        return 0  # whoever makes the agents to check them says what is wrong
+        return 0  # the check of the agents says what is wrong
     is_remote = use.type == RECORDED or bool(getattr(agent, "is_remote", False))
     return 0 if is_remote or Price(use, agent).is_priced else SUITE_ITERATIONS.warmup
 

@@ -1,6 +1,6 @@
 """Plans a profile: the trials of any run, each with sampled executions between unsampled ones.
 
-Everything else is `assay run`: the plan is carried out, stored, resumed and reported like any other. What profiling adds are the
+Everything else is `assay run`: the plan is executed, stored, resumed and reported like any other. What profiling adds are the
 instrument `profile`, listed once for each sampled execution, and the finding of the same name.
 """
 

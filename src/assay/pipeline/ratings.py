@@ -42,7 +42,7 @@ def rate_trials(store: Store, begun: Run, suite: Suite) -> None:
     """Compute and store the five ratings of each trial of a run that is over or was scored again.
 
     This is the place where ratings are made; leaderboards, matrices, SQL views and reports read what is stored. Earlier
-    trials are rated again only where what they are measured by changes: here if the run has another rubric, and in
+    trials are rated again only where what they are measured by changes: here if the run has a different rubric, and in
     `references` if there is another reference.
     """
     # First the trials of this run, so that its rubric is stored as the latest one; then the others are brought to it.
@@ -91,7 +91,7 @@ def read_ratings(
 ) -> dict[int, Ratings]:
     """The stored ratings of trials that are ranked together, by the id of the trial; with all fields for cost analysis.
 
-    An older version stored some without what each case or round contributes, and left those of another rubric as they
+    An older version stored some without what each case or round contributes, and left those of a different rubric as they
     were. They are brought up to date once, and stored.
     """
     kept = store.ratings([entry.trial_id for entry in entries])

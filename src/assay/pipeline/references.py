@@ -214,7 +214,7 @@ def _scopes_to_set(store: Store, suite: Suite, run: Run) -> dict[RatingScope, li
     found = {s: ids for s, ids in store.rating_scopes(run.id).items() if hashes.get(s.benchmark) == s.hash}
     if not found:
         raise PlanError(
-            f"Run '{run.id}' was made with another definition of suite '{suite.name}': no benchmark is the same."
+            f"Run '{run.id}' used a different definition of suite '{suite.name}': no benchmark is the same."
         )
     return found
 

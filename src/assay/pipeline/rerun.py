@@ -184,7 +184,7 @@ def _place_of(trial: Trial, run: Run, side: str) -> Place | None:
     today, then = CodeState.of(_version_now(trial, folder), read_vcs(folder)), _code_then(trial, run)
     subject = f"'{trial.agent.name}'"
     # Uncommitted changes are nowhere but on disk. Only the current side may have them, and only if they are still there; even
-    # then nobody can tell whether they are the same ones, but the user has just made that run.
+    # then it is unknown whether they are the same ones, but the user has just made that run.
     if then.is_dirty and not (side == CURRENT and then == today):
         raise PlanError(
             f"{subject} of the {side} run '{run.id}' was measured with uncommitted changes "
@@ -240,7 +240,7 @@ def _source_files(trial: Trial) -> list[Path] | None:
 
 
 def _experiment_files(trial: Trial) -> list[Path] | None:
-    """The file of a code experiment; refuses installed code of another version and files git does not track."""
+    """The file of a code experiment; refuses installed code of a different version and files git does not track."""
     if distribution_of(trial.experiment) is not None:
         today = _version_now(trial, Path.cwd())
         if trial.agent.version != today:
@@ -255,7 +255,7 @@ def _experiment_files(trial: Trial) -> list[Path] | None:
         return []
     if file is not None and find_repository(file.resolve().parent) and not is_tracked(file.resolve()):
         raise PlanError(
-            f"'{file}' is in a git repository but not tracked, so nobody knows whether it has changed since it was "
+            f"'{file}' is in a git repository but not tracked, so Assay cannot tell whether it changed since it was "
             "measured. Commit it, run it again, and set that run as the baseline."
         )
     return [] if file is None else [file.resolve()]
@@ -317,6 +317,6 @@ def _refuse_failed(pairs: Sequence[tuple[TrialReport, TrialReport]], baseline: R
         if index in worked and not trial.ok:
             where = f" from commit {plan.checkouts[index].commit[:10]}" if index in plan.checkouts else ""
             raise PlanError(
-                f"{trial.name}: not one execution{where} was ok, though the baseline worked. "
+                f"{trial.name}: no execution{where} succeeded, although the baseline worked. "
                 f"See why: assay show {baseline.run.id}"
             )

@@ -86,7 +86,7 @@ def _compare_with_both_ends(newest: Newest, regressions: Sequence[Regression]) -
 def _refute_by_comparison(regression: Regression, version: str, against: Mapping[str, GateFindings]) -> str:
     """Whether the newest version is no worse than the last good one, or has left the worse level; the reason in words.
 
-    Few repetitions never prove two scores to be the same. So a version that is certainly better than the one that was
+    Few repetitions never prove two scores to be the same. So a version that is significantly better than the one that was
     worse, and has figures no worse than the one that was well, is well again.
     """
     well, worse = against.get(regression.before), against.get(regression.after)

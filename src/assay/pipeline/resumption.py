@@ -29,7 +29,7 @@ def read_spending(run: Run, budget: Budget, store: Store) -> Spending:
             spending.add(store.executions(stored.id))
     if spending.is_over:
         raise PlanError(
-            f"Run '{run.id}' has used up its budget ({spending}). Give it a larger one: --budget-usd, --budget-tokens."
+            f"Run '{run.id}' has spent its budget ({spending}). Raise it: --budget-usd, --budget-tokens."
         )
     return spending
 

@@ -1,7 +1,7 @@
-"""Carries out a plan: plan → execute → store.
+"""Executes a plan: plan → execute → store.
 
-`run_plan` begins a run and `resume` goes on with one that was cut short; both end in `_execute_plan`, the main loop, which
-takes batches of results from the runner (`execute.runner.carry_out`), stores each, and shows it to whoever watches. Loads
+`run_plan` begins a run and `resume` continues an interrupted one; both end in `_execute_plan`, the main loop, which
+takes batches of results from the runner (`execute.runner.carry_out`), stores each, and shows it to the caller. Loads
 and stress tests have loops of their own; all of them share `lifecycle`.
 """
 
@@ -69,7 +69,7 @@ def ignore_batch(_: Batch) -> None:
 
 
 def run_plan(plan: Plan, store: Store, watch: Watch = ignore_batch, *, run_id: str | None = None) -> Run:
-    """Carry out a plan from the beginning, under an id that is chosen unless it is given."""
+    """Execute a plan from the beginning, under an id that is chosen unless it is given."""
     _refuse_secrets(plan)
     # The clock starts before the environment is recorded, which takes a while: the run began when the user asked for it.
     clock = SteadyClock()
@@ -140,7 +140,7 @@ def _execute_plan(
     watch: Watch,
     spending: Spending,
 ) -> None:
-    """Carry out what `progress` does not have of the plan, store it, and finish the run.
+    """Execute what `progress` does not have of the plan, store it, and finish the run.
 
     The loop ends when all is done, or when the user, the budget or the plan's question has ended it. What is decided after the
     loop, it decides from what is stored.
@@ -231,7 +231,7 @@ def _read_finished(active: ActiveRun, plan: Plan) -> Run:
 
 
 def _refuse_secrets(plan: Plan) -> None:
-    """What agents and experiments are made with is stored, and a run is carried out with what is stored: nothing may be redacted."""
+    """What agents and experiments are made with is stored, and a run is executed with what is stored: nothing may be redacted."""
     known = known_secrets()
     known.learn_environment(os.environ)
     for trial in plan.trials:
@@ -245,8 +245,7 @@ def _refuse_secrets(plan: Plan) -> None:
                     origin = known.origin_of_secret_in(json.dumps({name: value}, default=str))
                     raise PlanError(
                         f"{holder}: '{redact(name)}' holds {f'the value of {origin!r}' if origin else 'a secret'}, "
-                        "and what is written there is stored. Write ${NAME} instead, or, if it is no secret, "
-                        "rename the variable."
+                        "and this value would be stored. Use ${NAME} instead or, if it is not a secret, rename the variable."
                     )
 
 

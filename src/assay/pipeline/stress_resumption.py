@@ -169,6 +169,6 @@ def _describe_difference(earlier: StressFinding, start: Start) -> tuple[str, ...
     if not changes:
         return ()
     return (
-        f"The stress test was resumed, and at the base rate the agent differs from before: {'; '.join(changes)}. "
-        "Scenarios from before and after are not comparable; run the whole test again to compare them.",
+        f"The stress test was resumed, but the agent now behaves differently at the base rate: {'; '.join(changes)}. "
+        "Scenarios from before and after the interruption are not comparable. To compare them, rerun the whole test.",
     )

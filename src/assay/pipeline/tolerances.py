@@ -174,5 +174,5 @@ def about_hours(comparisons: Sequence[Comparison], a: Report, b: Report) -> Iter
     yield Doubt(
         "different-hours",
         f"The runs {a.run.id} and {b.run.id} started {seconds(apart)} apart: the machine's speed may have changed.",
-        "To rule that out, measure both sides in one run.",
+        "To avoid this, measure both sides in one run.",
     )

@@ -96,7 +96,7 @@ def compare_against(
         report_on(store, [first for first, _ in pairs.values()]),
         report_on(store, [second for _, second in pairs.values()]),
     )
-    # One pair on another kind of machine is enough: all points form one family of tests, which is compared by one set of metrics.
+    # One pair on a different kind of machine is enough: all points form one family of tests, which is compared by one set of metrics.
     moved_house = ""
     for first, second in pairs.values():
         machine_before, machine_now = machine_of(first), machine_of(second)
@@ -148,7 +148,7 @@ def _pairs(current: Chosen, against: Against) -> tuple[Pairs, list[Doubt]]:
     for label, trial in current.items():
         other = against.trials.get(label)
         if other is None:
-            doubts.append(Doubt("unmatched", f"{label} has no counterpart in {against.told}."))
+            doubts.append(Doubt("unmatched", f"{label} has no matching trial in {against.told}."))
         elif reason := unlikeness(other, trial):
             doubts.append(Doubt("unlike", f"{label} is not compared with {against.told}: {reason}."))
         else:

@@ -47,7 +47,7 @@ from assay.spec.read import KeyOrigin, LocatedEntry, Spec
 from assay.spec.schema import ExperimentEntry, IterationsSection, UntilSection
 
 MAX_TRIALS = 100_000
-"""More than a year of trials of five minutes: nobody means that. Plan, store and report work up to here."""
+"""More than a year of trials of five minutes: that is not intended. Plan, store and report work up to here."""
 
 
 def expand(spec: Spec, agents: Sequence[AgentUse] = ()) -> Plan:
@@ -283,7 +283,7 @@ def instrument_mistakes(uses: Sequence[InstrumentUse], origin: KeyOrigin) -> lis
     """Instruments that do not exist, and options that they do not take.
 
     Options that make no sense show when an instrument is made, so each is made once. One that cannot measure on this machine is
-    no mistake: the run says so and goes on without it.
+    no mistake: the run says so and continues without it.
     """
     mistakes = []
     for index, use in enumerate(uses):

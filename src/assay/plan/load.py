@@ -30,7 +30,7 @@ class Dataset:
     prompts: Sequence[object]
     scored: tuple[tuple[Benchmark, Case], ...] = ()
     sessions: tuple[UserSession, ...] = ()
-    """Of a file of prompts: what each row says, in one turn or several, of which `prompts` are the first."""
+    """For a file of prompts: what each row says, in one turn or several, of which `prompts` are the first."""
 
 
 def read_dataset(name: str, settings: Settings) -> Dataset:
@@ -44,7 +44,7 @@ def read_dataset(name: str, settings: Settings) -> Dataset:
         (benchmark, case) for benchmark in suite.benchmarks for case in benchmark.cases if not case.turns
     )
     if not pairs:
-        raise PlanError(f"'{name}' has no case that can be asked in one turn.")
+        raise PlanError(f"'{name}' has no single-turn case to send.")
     return Dataset([case.input for _, case in pairs], pairs)
 
 

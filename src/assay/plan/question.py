@@ -17,9 +17,9 @@ from assay.spec.schema import UntilDecidedSection
 from assay.units import format_count
 
 PAIRS = 60
-"""Of processes, where the spec gives no other number."""
+"""Pairs of processes, where the spec gives no other number."""
 FEWEST = 10
-"""Before so many pairs nothing can be decided (`stats.sequence`)."""
+"""Pairs before which nothing can be decided (`stats.sequence`)."""
 TOLERANCE, TOLERANCE_OF_SCORES = 0.03, 0.01
 
 
@@ -93,7 +93,7 @@ def _arms(plan: Plan) -> tuple[str, str]:
         return first.agent.name, second.agent.name
     if not plan.suite:
         return first.name, second.name
-    # Of a suite, trials are called "benchmark · agent[options]".
+    # In a suite, trials are called "benchmark · agent[options]".
     return first.name.removeprefix(f"{first.benchmark} · "), second.name.removeprefix(
         f"{second.benchmark} · "
     )

@@ -107,7 +107,7 @@ class SuiteOptions:
     parallelism: int = 0
     budget: Budget = field(default_factory=Budget)
     default_warmup: Callable[[AgentUse], int] = lambda use: SUITE_ITERATIONS.warmup
-    """Warm-ups of a trial of that agent where nobody said how many."""
+    """Warm-ups of a trial of that agent where the number is not set."""
     cases: CaseFilter = field(default_factory=CaseFilter)
     agent_options: Mapping[str, object] = field(default_factory=dict)
     axes: Mapping[str, Sequence[object]] = field(default_factory=dict)

@@ -32,11 +32,11 @@ _OF_AGENTS = (
     "prompt_eval_seconds",
     "eval_seconds",
 )
-"""Metrics of executions that are nobody's to declare: of the worker, and durations that model servers report."""
+"""Metrics of executions that no plug-in declares: of the worker, and durations that model servers report."""
 
 
 NOWHERE = KeyOrigin(Document("suite", {}))
-"""Of benchmarks that have been checked already."""
+"""Origin of the keys of benchmarks that have been checked already."""
 
 
 def benchmark_mistakes(benchmark: Benchmark, origin: KeyOrigin) -> list[Mistake]:

@@ -79,6 +79,6 @@ def _build_point(axes: Mapping[str, Sequence[Any]], number: int) -> Point:
 def as_text(value: Any) -> str:
     """The same text for the same value; 1, 1.0 and true are three values.
 
-    Python takes them for equal, but a param of another type may be treated in another way by what is measured.
+    Python takes them for equal, but a param of a different type may be treated in a different way by what is measured.
     """
     return json.dumps(value, sort_keys=True, default=repr)

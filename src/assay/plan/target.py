@@ -100,7 +100,7 @@ class Registry:
     agents: Callable[[], Mapping[str, AgentUse]] = dict
     suite: Callable[[str], Suite | None] = lambda name: None
     default_warmup: Callable[[AgentUse], int] = lambda use: SUITE_ITERATIONS.warmup
-    """Warm-ups of an agent where nobody said how many: it depends on where the agent is and what it costs."""
+    """Warm-ups of an agent where the number is not set: it depends on where the agent is and what it costs."""
 
 
 def plan_target(request: RunRequest, settings: Settings, registry: Registry) -> Plan:
@@ -245,7 +245,7 @@ def _plan_experiments(spec: Spec, request: RunRequest, settings: Settings, regis
 def _find_tested_agents(
     spec: Spec, request: RunRequest, settings: Settings, registry: Registry
 ) -> tuple[list[AgentUse], list[str]]:
-    """The agents that experiments are to test, none where nobody names any; and the Python files that they need."""
+    """The agents that experiments are to test, none where none are named; and the Python files that they need."""
     if not (request.agents or spec.run.agents):
         return [], []
     mistakes = list(spec.mistakes)
@@ -361,7 +361,7 @@ def suite_names(settings: Settings) -> list[str]:
 
 
 def suite_schedules(settings: Settings) -> dict[str, str | None]:
-    """Suite of the project to its schedule as written; None where it has none. Nobody has asked for the shipped ones."""
+    """Suite of the project to its schedule as written; None where it has none. The shipped ones are not included."""
     schedules: dict[str, str | None] = {}
     for file in settings.suite_files():
         value = read_document(file).value
@@ -585,7 +585,7 @@ def _apply_request(options: SuiteOptions, request: RunRequest) -> SuiteOptions:
     if "processes" in changes:
         raise PlanError(
             f"'{request.target}' is a suite: --processes does not apply to it. Use --repetitions, or write "
-            "'processes' into benchmarks that run another experiment."
+            "'processes' into benchmarks that run a different experiment."
         )
     # Two ways to combine: what the request says once replaces what the file says, and what may be said several times is added
     # or laid over it key by key.

@@ -27,7 +27,7 @@ class AgentError(Exception):
         super().__init__(message)
         self.answer = answer
         self.exit_code: int | None = None
-        """Of a program that ended; negative for a signal."""
+        """Exit code of a program that ended; negative for a signal."""
         self.log = ""
         """The last words of a program on standard error; they are in the message as well."""
 

@@ -62,7 +62,7 @@ UNUSED = "unused-because-replayed"
 def _insert(cassette: object, agent: Agent, use: AgentUse) -> None:
     """Have an agent answered from a cassette; PlanError for one that makes no calls of models."""
     if not hasattr(agent, "answer_from"):
-        raise PlanError(f"Agent '{use.name}': type '{use.type}' makes no calls that a cassette could answer.")
+        raise PlanError(f"Agent '{use.name}': type '{use.type}' makes no LLM calls; remove 'cassette'.")
     try:
         agent.answer_from(cassette, Path(use.folder))
     except PlanError as problem:
@@ -112,7 +112,7 @@ class AgentPool:
     """The open agents of one process, with the event loop they live on.
 
     Agents are made and opened when they are first asked for, and are closed together. Scorers that ask agents get the
-    pool of their process as the keyword `agent_pool`; whoever makes a pool closes it.
+    pool of their process as the keyword `agent_pool`; the process that makes a pool closes it.
     """
 
     def __init__(self) -> None:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 Attempt = Callable[[Job], Iterator[Batch]]
-"""Carries out one job and yields what it made, batch by batch."""
+"""Executes one job and yields what it made, batch by batch."""
 
 
 @runtime_checkable
 class Executor(Protocol):
-    """Carries out jobs with up to `workers` workers at a time.
+    """Executes jobs with up to `workers` workers at a time.
 
     `map` draws a job only when a worker is free. It must not draw ahead, because the runner decides as late as possible whether a
     job is still wanted: a trial that failed too often, a budget that is used up or a question that is decided ends the supply.
@@ -98,7 +98,7 @@ class SiteLost(Exception):
 class GeneratorSite(Protocol):
     """A place where a load generator runs, such as a node of a cluster.
 
-    `request` calls a method of the generator there and returns at once. Calls of one site are carried out one after the other,
+    `request` calls a method of the generator there and returns at once. Calls of one site are executed one after the other,
     in their order. Arguments and results are plain data: numbers, text, bytes, and lists and mappings of them. The arguments
     may hold secrets, such as headers of requests: they are passed on in memory and are neither written to a file nor logged.
     The future raises `SiteLost` when the site is gone, else what the method raised.

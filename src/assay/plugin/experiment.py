@@ -119,7 +119,7 @@ class Experiment:
     def teardown(self, context: ExperimentContext) -> Any:
         """Runs after the last execution, also after a failure.
 
-        When the process is killed, for taking too long or too much memory, or crashes, nobody is left to run it. A teardown
+        When the process is killed, for taking too long or too much memory, or crashes, no process is left to run it. A teardown
         that is declared with @staticmethod runs then in a new process, with the context alone: `params` and `run_dir` are
         those of the trial, `extras` are empty. Otherwise the report says that teardown did not run.
         """

@@ -11,7 +11,9 @@ _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 
 
 def run_git(folder: Path, *words: str, seconds: float = 5.0) -> subprocess.CompletedProcess[str] | None:
-    """Run git in the folder; None if git is missing or takes too long."""
+    """Run git in the folder; None outside of a repository, and if git is missing or takes too long."""
+    if not _is_in_repository(folder):
+        return None
     try:
         return subprocess.run(
             ["git", "-C", str(folder), *words],
@@ -25,6 +27,12 @@ def run_git(folder: Path, *words: str, seconds: float = 5.0) -> subprocess.Compl
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
+
+
+def _is_in_repository(folder: Path) -> bool:
+    """Look for the repository before git is started, as every worker asks for the version of its agent."""
+    place = folder.resolve()
+    return any((parent / ".git").exists() for parent in (place, *place.parents))
 
 
 def ask_git(folder: Path, *words: str, seconds: float = 5.0) -> str:

@@ -37,7 +37,7 @@ class GradeScale:
     """median, p95, p99 or cv."""
     bands: Sequence[GradeBand]
     ends: tuple[str, str] | None = None
-    """Of a median: metrics that hold the ends of an interval of each execution, which count instead of those over executions."""
+    """For a median: metrics that hold the ends of an interval of each execution, which count instead of those over executions."""
 
     def __post_init__(self) -> None:
         ends = [band.below for band in self.bands]

@@ -145,8 +145,8 @@ def _describe_end(child: int, message: bytes) -> str:
     ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     assert ended is not None
     if ended.si_code == os.CLD_EXITED:
-        return f"the import ends the process with exit code {ended.si_status}."
-    return f"the import ends the process with {signal_name(ended.si_status)}."
+        return f"importing it exits the process with code {ended.si_status}."
+    return f"importing it ends the process with {signal_name(ended.si_status)}."
 
 
 def _end(child: int) -> None:

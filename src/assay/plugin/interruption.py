@@ -49,7 +49,7 @@ def run_coroutine(runner: asyncio.Runner, awaitable: Awaitable[Any]) -> Any:
 def _run_to_end(runner: asyncio.Runner, coroutine: Coroutine[Any, Any, _Ending]) -> _Ending:
     """SystemExit and KeyboardInterrupt in a task that the coroutine started leave the loop at once.
 
-    The loop then goes on, so that the coroutine, which awaits that task, gets the exception too.
+    The loop then continues, so that the coroutine, which awaits that task, gets the exception too.
     """
     try:
         # Not `runner.run`, which watches for Ctrl-C itself and prints its tasks as it does so.

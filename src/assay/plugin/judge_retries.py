@@ -1,4 +1,4 @@
-"""Retries of judges: whoever scores an output can learn that a judge's request is sent again."""
+"""Retries of judges: the caller of a scorer can learn that a judge's request is sent again."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ _importing: list[str] = []
 
 def register(kind: str, name: str, member: T) -> T:
     """Make a member known by name in this process; the latest of a name counts."""
-    # The file in which the decorator stands, whoever imports that file.
+    # The file in which the decorator stands, whichever module imports it.
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("assay."):
         frame = frame.f_back

@@ -1,7 +1,7 @@
 """Deals jobs to nodes, so that all arms of a run meet on every node.
 
 Jobs of equal `process` are one round: the arms of a comparison, the two sides of a pair, the legs of a team. If they run on the same node,
-their difference is one within a node, whatever nodes differ by. A node that has room asks for its next job, so fast nodes carry out
+their difference is one within a node, whatever nodes differ by. A node that has room asks for its next job, so fast nodes execute
 more rounds, but all arms of them. Any executor with several nodes may use it.
 """
 

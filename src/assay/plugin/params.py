@@ -151,7 +151,7 @@ def signature_model(member: Any, without: Collection[str] = ()) -> type[BaseMode
         extra="allow" if is_open else "forbid", arbitrary_types_allowed=True, protected_namespaces=()
     )
     with warnings.catch_warnings():
-        # A param may be called `json` or `copy`; nobody asks the model for its methods of those names.
+        # A param may be called `json` or `copy`; the model's methods of those names are not called.
         warnings.filterwarnings("ignore", message="Field name .* shadows", category=UserWarning)
         return create_model("Params", __base__=OwnModel, __config__=config, **fields)
 

@@ -1,6 +1,6 @@
 """What an answer cost: as the provider says, by the agent's own price, or by the public price list; else unknown.
 
-An unknown cost is None and never 0, so that sums and ratings can tell "free" from "nobody knows". Every cost is stored with
+An unknown cost is None and never 0, so that sums and ratings can tell "free" from "unknown". Every cost is stored with
 its source. Prices are in US dollars for a million tokens, and `request` is in dollars for one call.
 """
 

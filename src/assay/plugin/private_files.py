@@ -1,6 +1,6 @@
 """Files that Assay writes: only their owner may read them, and no secret gets into them.
 
-Results hold whatever an agent said. A file that exists keeps its permissions, so whoever wants to share a report creates the
+Results hold whatever an agent said. A file that exists keeps its permissions, so a user who wants to share a report creates the
 file, or changes its mode, once.
 """
 
@@ -45,7 +45,7 @@ def create_private(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder with its parents; nobody else may enter one that is named `.assay`."""
+    """Make a folder with its parents; no other user may enter one that is named `.assay`."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(mode=PRIVATE_FOLDER if folder.name == _OWN_FOLDER else 0o777, exist_ok=True)

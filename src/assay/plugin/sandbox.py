@@ -1,4 +1,4 @@
-"""A sandbox confines a program that nobody has to trust: code in an answer, a command that a model wrote, an agent of a stranger.
+"""A sandbox confines an untrusted program: code in an answer, a command that a model wrote, an agent of a stranger.
 
 The operator chooses the sandbox of a run, by `--sandbox NAME` or the variable `ASSAY_SANDBOX`; no file of a suite or a spec
 can change it. `auto`, the default, means bubblewrap. Where the chosen sandbox does not work, whatever needs one refuses:

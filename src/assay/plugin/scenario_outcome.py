@@ -38,7 +38,7 @@ from assay.units import count, format_count, percent, seconds, significant
 _NOTABLY = 1.05
 _LONG_ENOUGH = 1.0
 _NOTABLE = 0.01
-"""Of a score: a smaller fall changes nobody's mind, however certain it is."""
+"""Minimum fall of a score that matters, however certain a smaller one is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,7 @@ def _doubts(stretches: Sequence[Stretch], bench: Bench) -> list[str]:
     texts = []
     # Neither a server nor a program: the agent's own code runs in our workers, and may be what holds them up.
     is_in_worker = not bench.subject.is_server and not bench.subject.is_command
-    # Of a few requests that were over at once, the share of a core says nothing.
+    # With few requests that were over at once, the share of a core says nothing.
     known = [stretch.result for stretch in stretches if stretch.result.duration >= _LONG_ENOUGH]
     limited = [result for result in known if is_generator_limit(result, FOR_STRESS)]
     if limited:
@@ -316,13 +316,13 @@ def _doubts(stretches: Sequence[Stretch], bench: Bench) -> list[str]:
             f"The worker that runs the agent's code was held up for {seconds(latest)} {where} ({percent(busiest)} of a core): "
             "by that code, or by this machine."
             if is_in_worker
-            else f"This machine was at its limit {where} ({percent(busiest)} of a core, answers waited {seconds(latest)} "
+            else f"This machine was the bottleneck {where} ({percent(busiest)} of a core, answers waited {seconds(latest)} "
             "to be read): the agent may sustain more. Use --workers."
         )
     held_up = sum(stretch.held_up for stretch in stretches)
     if held_up:
         texts.append(
-            f"This machine delayed the load by {seconds(held_up)} in all; the figures include that delay."
+            f"This machine delayed the load by {seconds(held_up)} in total; the results include that delay."
         )
     unsent = sum(stretch.errors.get(kind, 0) for stretch in stretches for kind in OWN_LIMITS)
     if unsent:
@@ -333,7 +333,7 @@ def _doubts(stretches: Sequence[Stretch], bench: Bench) -> list[str]:
 
 
 def compute_delivered_rate(stretch: Stretch, rate: float, length: float) -> float:
-    """Of a constant rate: what was answered in a second. What was due within `length` comes back within as much time, longer by
+    """Compute the answers per second at a constant rate. What was due within `length` comes back within as much time, longer by
     as much as latency grew: that the last answers are still to come when the rate ends is no loss.
     """
     return min(rate, stretch.completed / (length * (1 + stretch.result.latency_growth)))
@@ -347,7 +347,7 @@ def watch_recovery(bench: Bench, length: float) -> Recovery:
 
 
 def compute_scenario_time(stretches: Sequence[Stretch], watched: float) -> float:
-    """Of a scenario that counts requests: the time they took, and at least three times that in which recovery was watched, so
+    """Compute the time of a scenario that counts requests: the time they took, and at least three times that in which recovery was watched, so
     that quick answers do not make a moment look long."""
     return max(3 * watched, sum(stretch.result.duration for stretch in stretches))
 

@@ -1,7 +1,7 @@
 """Scorers made from their definitions, and what is common to all of them.
 
 A scorer is a class (see `scorer`) or a plain function; both become an object with `score`. Whether `score` answers at once or
-returns an awaitable is up to the scorer, and whoever calls it has to look.
+returns an awaitable is up to the scorer, and its caller has to check.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def example_of(scorer: Scorer, expected: Any, case: Case) -> Answer | None:
     """What the scorer says it would accept; of one that does not say, the expected output."""
     if not hasattr(scorer, "example"):
         is_list = isinstance(expected, list | tuple) and bool(expected)
-        # Of several texts, of which any is right, the first; everything else as it is.
+        # The first of several texts, of which any is correct; everything else as it is.
         is_any_of = is_list and all(isinstance(text, str) for text in expected)
         return Answer(expected[0] if is_any_of else expected)
     try:

@@ -9,7 +9,7 @@ from time import monotonic
 class SteadyClock:
     """Dates whose differences are durations: the system clock is read once, then the monotonic clock counts.
 
-    A system clock that is set while a run goes on changes neither the length of the run nor the order of its events.
+    A system clock that is set during a run changes neither the length of the run nor the order of its events.
     """
 
     def __init__(self, start: datetime | None = None) -> None:

@@ -62,14 +62,14 @@ def problem_and_hint(faults: list[Any], known: Iterable[str] = ()) -> tuple[str,
     if first["type"] == "missing":
         return "is missing.", ""
     if first["type"] in ("extra_forbidden", "no_such_attribute"):
-        return "is not known here.", known_names(str(first["loc"][-1]), known)
+        return "is an unknown key.", known_names(str(first["loc"][-1]), known)
     if first["type"] == "value_error":
         return str(first["ctx"]["error"]), ""
     wanted = " or ".join(dict.fromkeys(_describe_wanted(fault) for fault in faults))
     verb = "" if wanted.startswith(("be ", "have ", "match ")) else "be "
     problem = f"must {verb}{wanted}, not {format_value(value)}."
     if any(fault["type"] == "string_type" for fault in faults) and isinstance(value, (int, float)):
-        return problem, "Text that looks like a number or like true needs quotes."
+        return problem, "Put quotes around text that looks like a number or a boolean."
     literals = [fault["ctx"]["expected"] for fault in faults if fault["type"] == "literal_error"]
     return problem, did_you_mean(
         str(value), [name for text in literals for name in re.findall(r"'([^']+)'", text)]

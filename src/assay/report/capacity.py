@@ -24,7 +24,7 @@ _LIMITS = {"generator": "the load generator"}
 
 
 def step_text(step: Step) -> str:
-    """One line for whoever waits."""
+    """One line for users who wait for the search."""
     load = f"{significant(step.rate)}/s" if step.rate is not None else f"{step.concurrency} in flight"
     rate = significant(step.result.throughput.value)
     outcome = "ok" if not step.broken_by else f"{step.broken_by}: {step.why}"
@@ -115,7 +115,7 @@ def capacity_notes(document: Mapping[str, Any]) -> Iterator[str]:
         yield (
             "Confirmed: a lower rate was sustained, and a higher one was not."
             if document["confirmed"]
-            else "Not confirmed: that takes a lower rate that is sustained and a higher one that is not."
+            else "Not confirmed: confirmation needs one sustained rate below and one failing rate above."
         )
     if document["knee_concurrency"] is not None:
         yield (

@@ -68,7 +68,7 @@ class CaseTally:
     seconds: float = 0.0
     timed: int = 0
     excerpt: AnswerExcerpt | None = None
-    """Of the first execution that was not passed, else of the first that was, else of the first."""
+    """Excerpt of the first execution that did not pass, else of the first that did, else of the first."""
     answers: dict[AnswerExcerpt, list[int]] = field(default_factory=dict)
     """What the repetitions showed, alike ones once, each with the repetitions that showed it."""
     unkept: int = 0
@@ -172,7 +172,7 @@ class CaseRow:
 
 
 def case_rows(contest: Contest) -> list[CaseRow]:
-    """Every case of a contest, hardest first; what nobody judged comes last."""
+    """Every case of a contest, hardest first; those that were not judged come last."""
     # One pass over the executions of each agent; everything about cases, in every format, comes from these tallies.
     columns = [tallies(entry.trial, contest.pass_mark) for entry in contest.entries]
     names = dict.fromkeys(name for column in columns for name in column)

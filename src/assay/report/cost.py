@@ -53,7 +53,7 @@ def front_sentence(analysis: CostAnalysis) -> str:
         f"{and_list(front, 6)} {'is' if len(front) == 1 else 'are'} on the Pareto front of cost and quality"
     ]
     if tied := [configuration.name for configuration in by_status[FrontStatus.TIED]]:
-        parts.append(f"{and_list(tied, 6)} {'ties' if len(tied) == 1 else 'tie'} with the front")
+        parts.append(f"{and_list(tied, 6)} {'ties' if len(tied) == 1 else 'tie'} with the Pareto front")
     for configuration in by_status[FrontStatus.DOMINATED][:3]:
         assert configuration.place is not None
         parts.append(

@@ -101,14 +101,14 @@ def _sandbox_doubts(environment: Environment) -> list[Doubt]:
     if "none" not in str(environment.facts.get("sandbox") or "").split(", "):
         return []
     message = (
-        "Commands or code written by models ran without a sandbox (--sandbox none): they could read and change whatever this user can, "
+        "Model-written code or commands ran without a sandbox (--sandbox none): they could read and change anything this user can, "
         "and forge their scores."
     )
     return [
         Doubt(
             "sandbox",
             message,
-            "Install bubblewrap and run again, or judge the outputs again: assay rescore RUN",
+            "Install bubblewrap and run again, or rescore the outputs: assay rescore RUN",
         )
     ]
 
@@ -179,12 +179,10 @@ def _fact(value: object) -> str:
 def best_text(point: BestPoint) -> str:
     """The best point of a sweep, honestly: with those that may be as good."""
     if len(point.alike) == point.others:
-        return (
-            f"{point.metric.name}: '{point.trial}' has the best median, but no other point is certainly worse"
-        )
+        return f"{point.metric.name}: '{point.trial}' has the best median, but no other point is significantly worse"
     if not point.alike:
         others = f"all {point.others} others" if point.others > 1 else "the other"
-        return f"{point.metric.name}: '{point.trial}' is best, certainly ahead of {others}"
+        return f"{point.metric.name}: '{point.trial}' is best, significantly ahead of {others}"
     names = ", ".join(f"'{name}'" for name in point.alike[:3])
     more = f" and {len(point.alike) - 3} more" if len(point.alike) > 3 else ""
     return f"{point.metric.name}: '{point.trial}' has the best median; not clearly different from it: {names}{more}"
@@ -206,7 +204,7 @@ def suite_text(run: Run) -> str:
 
 
 def question_text(report: Report) -> str:
-    """How the question that ends a run was decided, or what it is while the run goes on; nothing for other runs."""
+    """How the question that ends a run was decided, or its state during the run; nothing for other runs."""
     question = report.run.question
     if question is None:
         return ""
@@ -235,7 +233,7 @@ def question_text(report: Report) -> str:
 
 
 def ruling_verdict(report: Report) -> str | None:
-    """better, worse or same, of the second arm; higher or lower where nobody knows which is good; unsure if undecided."""
+    """better, worse or same, of the second arm; higher or lower where it is unknown which is good; unsure if undecided."""
     question = report.run.question
     if question is None or question.ruling is None:
         return None
@@ -299,7 +297,7 @@ def format_scheduled_time(moment: datetime) -> str:
 
 
 def compute_run_seconds(report: Report) -> float | None:
-    """Seconds from start to end; None while the run goes on, or where the clock was set back in between."""
+    """Seconds from start to end; None during the run, or where the clock was set back in between."""
     run = report.run
     return None if run.ended is None or run.ended < run.started else (run.ended - run.started).total_seconds()
 

@@ -1,6 +1,6 @@
 """Who leads, in words: the same sentences in the terminal, in Markdown and in HTML.
 
-No sentence claims more than the evidence: "leads" is said only of an agent that is certainly ahead of all others, and agents that
+No sentence claims more than the evidence: "leads" is said only of an agent that is significantly ahead of all others, and agents that
 cannot be told apart are tied, whatever their figures are.
 """
 
@@ -78,7 +78,7 @@ def figures_text(lead: Lead) -> str:
     between = f"{first} {best:.3f}, {second} {next_best:.3f}{_margin(lead, 'difference ')}"
     # The interval is of these two alone and of cases; a rank also has to hold among all agents and from round to round.
     is_apart_alone = lead.low is not None and lead.low > 0
-    why = "the evidence is too weak to rank them" if is_apart_alone else "chance can explain that"
+    why = "the evidence is too weak to rank them" if is_apart_alone else "the difference may be chance"
     return f"Overall {between}; {why}."
 
 
@@ -101,8 +101,8 @@ def reason_text(lead: Lead) -> str:
         return f"{first} is better than {second} in {names_text(lead.ahead_in)}, and worse in {names_text(lead.behind_in)}."
     if lead.ahead_in or lead.behind_in:
         word, names = ("better", lead.ahead_in) if lead.ahead_in else ("worse", lead.behind_in)
-        return f"{first} is {word} than {second} in {names_text(names)}; no other difference is certain."
-    return f"{first} is not certainly better or worse than {second} in any single dimension."
+        return f"{first} is {word} than {second} in {names_text(names)}; no other difference is significant."
+    return f"{first} is not significantly better or worse than {second} in any single dimension."
 
 
 def board_sentence(board: Leaderboard) -> str:
@@ -130,7 +130,7 @@ def _group_text(group: Sequence[Standing]) -> str:
     names = _names(group)
     if len(names) == 1:
         return f"then {names[0]}"
-    # Of three agents the first may be better than the last, and the one between them apart from neither.
+    # With three agents the first may be better than the last, and the one between them apart from neither.
     is_tie = len({(row.best_rank, row.worst_rank) for row in group}) == 1
     return f"{names_text(names)} are {'tied' if is_tie else 'partly tied'}"
 

@@ -67,7 +67,7 @@ def _objective(objective: Mapping[str, Any]) -> LoadRemark:
     figure = "" if objective["value"] is None else objective_figure(objective)
     if objective.get("certain") is False:
         tone = "warn" if tone == "good" else tone
-        figure = f"{figure}: the interval contains the limit, so a longer load may say otherwise"
+        figure = f"{figure}: the interval contains the limit; run a longer load to be sure"
     return LoadRemark(tone, f"{objective['objective']} {word}", figure, is_objective=True)
 
 
@@ -91,7 +91,7 @@ def unavailable_text(document: Mapping[str, Any]) -> str:
             f"{seconds(outage['at_s'])} to {seconds(outage['at_s'] + outage['seconds'])}"
             for outage in document["outages"][:5]
         )
-        return f"it answered none of the requests that were due in {stretches}"
+        return f"no request scheduled in {stretches} was answered"
     return f"{percent(document['error_rate'])} of the requests failed"
 
 

@@ -65,7 +65,7 @@ def _read(artifact: Artifact, most: int) -> ProfileTable | None:
 
 
 def _subjects(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Without the harness, whose own lines nobody can speed up; the artifact has all of them."""
+    """Without the harness, whose own lines users cannot speed up; the artifact has all of them."""
     return [entry for entry in entries if not str(entry["file"]).startswith(_HARNESS)]
 
 
@@ -85,7 +85,7 @@ def _functions(name: str, summary: Mapping[str, Any], most: int) -> ProfileTable
 
 
 def _allocations(name: str, summary: Mapping[str, Any], most: int) -> ProfileTable | None:
-    """Of `memory` what lines left allocated, of `memray` what they held at the peak."""
+    """What lines left allocated for `memory`, and what they held at the peak for `memray`."""
     is_peak = "top_peak" in summary
     rows = tuple(
         (f"{entry['file']}:{entry['line']}", size(entry["bytes"]), count(entry["blocks"]))

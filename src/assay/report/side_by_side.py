@@ -245,7 +245,9 @@ def rating_doubts(contest: Contest) -> list[str]:
             agents.setdefault(text, []).append(entry.label)
     sentences = [f"{_format_label_prefix(labels, contest)}{text}" for text, labels in agents.items()]
     if not contest.is_comparable:
-        sentences.append("overall ratings combine different dimensions here: compare the dimensions instead")
+        sentences.append(
+            "overall ratings are not comparable here, because agents are rated on different dimensions; compare single dimensions"
+        )
     return sentences
 
 
@@ -255,7 +257,7 @@ def _format_label_prefix(labels: Sequence[str], contest: Contest) -> str:
 
 
 def name_solved_cases(contest: Contest) -> str:
-    """Of several tries, a case counts by the share of them that passed: the sum of those is no count of cases."""
+    """With several tries, a case counts by the share of them that passed: the sum of those is not a count of cases."""
     return "solved on average" if contest.most_tries > 1 else "solved"
 
 
@@ -342,7 +344,7 @@ def figures_of(contest: Contest) -> list[FigureColumn]:
 
 
 def baseline_notes(contest: Contest) -> list[str]:
-    """How far agents are from the baseline, and what the benchmark leads with but nobody measured."""
+    """How far agents are from the baseline, and what the benchmark leads with but was not measured."""
     known = {entry.label: entry.trial.deviation for entry in contest.entries}
     sentences = [
         f"{label}: overall {deviation:+.1%} against the baseline".replace("%", " %")
@@ -376,9 +378,7 @@ def spending_notes(contest: Contest) -> list[str]:
             _sum([part.tokens for part in judged]),
             _sum([part.usd for part in judged]),
         )
-        notes.append(
-            f"judging took {judging_text(judging)}, spent by the harness and not part of any agent's cost"
-        )
+        notes.append(f"judging took {judging_text(judging)}, paid by you, not part of any agent's cost")
     return notes
 
 

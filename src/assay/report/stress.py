@@ -76,7 +76,7 @@ def score_text(score: ScenarioScore) -> str:
 
 
 def rows(finding: StressFinding) -> list[tuple[str, ...]]:
-    """As `columns`, of each scenario that was carried out."""
+    """As `columns`, of each scenario that was executed."""
     by_name = {scenario.scenario: scenario for scenario in finding.scenarios}
     return [_row(by_name[score.scenario], score, bool(finding.judged_by)) for score in finding.scores]
 
@@ -119,7 +119,7 @@ def breach_cause(breach: Breach | None) -> str:
 
 def breach_text(breach: Breach) -> str:
     if breach.is_in_calm:
-        return f"broke, but no more than at the base rate ({breach.cause}): {breach.why}"
+        return f"failed, but no more often than at the base rate ({breach.cause}): {breach.why}"
     when = f"{seconds(breach.at)} in" if breach.at else "from the start"
     load_text = f"at {amount(breach.load, breach.unit)}, {when}"
     return (
@@ -214,12 +214,12 @@ def notes(
 
 
 def line(found: ScenarioFinding, score: ScenarioScore | None) -> str:
-    """Sum up a finished scenario in one line, for whoever waits for the test."""
+    """Sum up a finished scenario in one line, for users who wait for the test."""
     if found.skipped or score is None:
         return f"{found.scenario}: skipped, {found.skipped}"
     broke = f", broke ({found.breach.cause})" if found.breach is not None and found.is_broken else ""
-    how = "in time" if found.correctness is None else "correctly and in time"
-    return f"{found.scenario}: score {significant(score.value)}, {percent(score.share)} answered {how}{broke}"
+    how = "answered on time" if found.correctness is None else "correct and on time"
+    return f"{found.scenario}: score {significant(score.value)}, {percent(score.share)} {how}{broke}"
 
 
 def stress_document(finding: StressFinding) -> dict[str, Any]:

@@ -5,7 +5,7 @@ site could make a browser send. With keys, every request but those of `PUBLIC` n
 that names no scope needs `admin`, so none can be left open by mistake. A request sees the workspace of its key and no other.
 
 A program sends its key in the header `Authorization`. A browser logs in with it once and gets a session, whose secret is in a cookie.
-Since a browser sends cookies whoever made it send the request, whatever changes something in a session must also hold a token that
+Since a browser sends cookies whichever page made it send the request, whatever changes something in a session must also hold a token that
 only our own pages know.
 """
 
@@ -92,7 +92,7 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """Why a request does not go on."""
+    """Why a request is refused."""
 
     status: int
     message: str
@@ -113,7 +113,7 @@ class AccessControl:
 
     `_check` decides before a request is read: a NUL and a body of the wrong type or size are refused; a
     public route only limits attempts; without any key only this machine is served; otherwise the key must
-    have the scope that the route demands, and its rate is limited. The body is read last, so that nobody
+    have the scope that the route demands, and its rate is limited. The body is read last, so that no client
     without a key can make the server read one.
 
     Every response gets the security headers, refusals and changes are noted in the log, and every request
@@ -188,13 +188,13 @@ class AccessControl:
             if has_begun:
                 raise
             _log.exception("%s %s", scope["method"], make_line(scope["path"]))
-            text = "This is a fault of the server. See its log."
+            text = "Internal server error. See the server log."
             await RefusedRequest(500, text).answer(route)(scope, receive, send)
 
     def _check(
         self, scope: Connection, route: BaseRoute | None
     ) -> tuple[RequestCaller, RefusedRequest | None]:
-        """Find out who makes a request, and why it is refused; the refusal is None if it may go on.
+        """Find out who makes a request, and why it is refused; the refusal is None if it is allowed.
 
         What costs nothing is checked first, and the key is looked up only if the route needs one. A
         refused key still names its workspace, so that the refusal is logged and counted there.
@@ -243,7 +243,7 @@ class AccessControl:
         return not has_keys or (key is not None and not is_use_due(key, datetime.now(UTC)))
 
     def _refuse_attempts(self, scope: Connection) -> RefusedRequest | None:
-        """Whoever tries keys in the form of the login is slowed down like whoever tries them in a header."""
+        """Attempts to guess keys in the login form are slowed down like those in a header."""
         if scope["method"] in _SAFE or self._refusals.allows(_address(scope)):
             return None
         return RefusedRequest(429, "Too many attempts. Wait a moment.")
@@ -262,7 +262,7 @@ class AccessControl:
         return None
 
     def _refuse_invalid(self, key: ApiKey | None, address: str) -> RefusedRequest:
-        """Whoever has a key that ended learns that; whoever has none learns nothing about keys."""
+        """The holder of a key that ended learns that; a client without a key learns nothing about keys."""
         if not self._refusals.allows(address):
             return RefusedRequest(429, "Too many requests without a valid key. Wait a moment.")
         message = "The request needs a key: Authorization: Bearer KEY."

@@ -1,6 +1,6 @@
 """Sends slow analyses to a separate process, one at a time.
 
-A page that rests on the comparison of hundreds of agents takes seconds to compute. Nobody waits for it: until it is there, the page
+A page that rests on the comparison of hundreds of agents takes seconds to compute. No request waits for it: until it is there, the page
 shows the figures from before and says so, or that they are being computed.
 """
 
@@ -21,7 +21,7 @@ from assay.server.questions import AnalysisQuestion, PreparedAnswer, answer_from
 _log = logging.getLogger(__name__)
 
 _IDLE_SECONDS = 60.0
-"""So long the process waits for another question: to start one takes a second."""
+"""Seconds the idle process is kept alive, because starting one takes a second."""
 _RETRY_SECONDS = 30.0
 """Before a question is asked again whose process died over it."""
 _MOST_SECONDS = 600.0

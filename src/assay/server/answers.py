@@ -66,7 +66,7 @@ class ErrorAnswer(BaseModel):
         json_schema_extra={
             "example": {
                 "error": "not_found",
-                "message": "There is no 'fsat' among the agents (careful, fast). Did you mean 'fast'?",
+                "message": "Unknown agent 'fsat'. Did you mean 'fast'? Agents: careful, fast.",
                 "problems": [],
             }
         }

@@ -84,7 +84,7 @@ _THREADS = 12
 _ABOUT = """\
 Run suites on registered agents, and read results, leaderboards, comparisons and regressions.
 
-Scores go from 0 to 100. A winner, a rank or a regression is named only where the data prove it.
+Scores go from 0 to 100. A winner, a rank or a regression is named only if it is statistically significant.
 """
 
 

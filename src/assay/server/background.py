@@ -29,14 +29,14 @@ Work = Callable[[ServerContext], object]
 class BackgroundWork:
     """Threads that each do one thing again and again, for every workspace of the database.
 
-    While the database is away, they wait for it. Whatever goes wrong in one workspace, they go on with the next.
+    While the database is away, they wait for it. Whatever goes wrong in one workspace, they continue with the next.
     """
 
     def __init__(self, contexts: Contexts, webhook: Webhook | None) -> None:
         self._contexts, self._webhook = contexts, webhook
         self._is_ending = Event()
         self._last_errors: dict[str, str] = {}
-        """What went wrong last, by what was done: a file that cannot be read stays so until somebody mends it."""
+        """What went wrong last, by what was done: a file that cannot be read stays so until somebody fixes it."""
         work: list[tuple[str, Work, float]] = [
             ("schedules", self._run_schedules, _SCHEDULE_SECONDS),
             ("stale agents", self._tell_stale_agents, _STALE_SECONDS),

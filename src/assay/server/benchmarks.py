@@ -64,11 +64,14 @@ class RunRequestBody(BaseModel):
     "/run",
     openapi_extra=RUN,
     response_model=RunAnswer,
-    responses={202: {"model": RunStatus, "description": "The run waits or goes on."}, **describe_errors(404)},
+    responses={
+        202: {"model": RunStatus, "description": "The run is queued or running."},
+        **describe_errors(404),
+    },
     summary="Run a suite with an agent",
 )
 async def run_benchmark(context: Context, body: RunRequestBody) -> Response:
-    """The run waits in a queue and is carried out by a process of its own.
+    """The run is queued and executed by a separate process.
 
     Without `async_execution` the answer has its results, or is 202 with its id if that takes more than 60 seconds.
     """

@@ -2,7 +2,7 @@
 
 A board is looked up again once a second at most, by the count of changes of its suites. With few results, what has changed is
 computed there and then. With many, a process of its own computes it and meanwhile the boards from before are shown, which the
-answer says: nobody waits but for the very first.
+answer says: requests wait for the very first board only.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _log = logging.getLogger(__name__)
 
 FRESH_SECONDS = 1.0
 _FEW_RATED = 2_000
-"""Up to so many rated trials, boards are computed in this process."""
+"""Maximum rated trials for which boards are computed in this process."""
 _FIRST_SECONDS = 20.0
-"""For the first board of all, before a request is told to come again."""
+"""Seconds a request waits for the very first board before it gets a 503."""
 _RETRY_SECONDS = 30.0
 """Before a process is started again after one that ended with an error."""
 _STEP_SECONDS = 0.25

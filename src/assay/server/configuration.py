@@ -13,7 +13,7 @@ from assay.plan.suite import CaseFilter
 from assay.plan.target import RunRequest
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-"""Of an agent, a suite, a run or a case: one line of text. Databases refuse NUL, and no name needs control characters."""
+"""The name of an agent, a suite, a run or a case: one line of text. Databases refuse NUL, and no name needs control characters."""
 _Count = Annotated[int, Field(ge=1, le=10_000)]
 _OptionValue = (
     bool | int | Annotated[float, Field(allow_inf_nan=False)] | Annotated[str, Field(max_length=1000)]
@@ -44,7 +44,7 @@ class RunConfiguration(BaseModel):
     budget_tokens: Annotated[int, Field(ge=1, le=2**53)] | None = None
     options: dict[Name, _OptionValue] = Field(
         default={},
-        description="Options of the agent that the operator released: `agent_options` under [server].",
+        description="Agent options that the operator allows: `agent_options` under [server].",
     )
 
     def check(self, released: tuple[str, ...]) -> None:

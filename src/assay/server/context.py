@@ -43,7 +43,7 @@ _SUITE_SECONDS = 5.0
 _ANSWER_BYTES = 16 << 20
 _PARTS = 200
 _FEW_AGENTS = 30
-"""Up to so many agents, a leaderboard or an analysis of costs takes no longer than the page around it."""
+"""Maximum agents for which a leaderboard or an analysis of costs takes no longer than the page around it."""
 Part = TypeVar("Part")
 
 
@@ -248,7 +248,7 @@ class RequestCaller:
 
     @property
     def form_token(self) -> str:
-        """What a form has to bring back in this session; nobody can derive it who does not know the session's secret.
+        """What a form has to bring back in this session; it cannot be derived without the session's secret.
 
         It is masked by a random number, so that no two pages hold the same: the length of a compressed page tells nothing.
         """
@@ -295,7 +295,7 @@ Context = Annotated[ServerContext, Depends(_find_context)]
 
 
 def find_author(request: Request) -> str:
-    """The name of the key that a request was made with; without keys, whoever uses this machine."""
+    """The name of the key that a request was made with; without keys, the user of this machine."""
     key = caller_of(request).key
     return key.name if key else LOCAL
 

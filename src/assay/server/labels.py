@@ -143,7 +143,7 @@ class AgreementList(BaseModel):
     agreements: list[AgreementRow]
 
 
-@router.get("/agreement", **describe_route(READ, AgreementList, "How far scorers agree with people"))
+@router.get("/agreement", **describe_route(READ, AgreementList, "How well scorers agree with people"))
 def read_agreement(
     context: Context, suite_id: Name | None = None, benchmark_id: Name | None = None
 ) -> Response:

@@ -37,7 +37,7 @@ def serve(
             log_level="warning",
             access_log=False,
             server_header=False,
-            # Nobody may say for another what address a request comes from.
+            # No client may claim a different address as the source of a request.
             proxy_headers=False,
             ws="none",
             timeout_graceful_shutdown=_GRACE_SECONDS,

@@ -155,8 +155,8 @@ class SuccessPeriod(BaseModel):
     ends: datetime
     agents_benchmarked: ShareFigure
     regressions_found: int
-    regressions_confirmed: ShareFigure = Field(description="Of those that a person judged.")
-    caught_by_gate: ShareFigure = Field(description="Of those that are no false positives.")
+    regressions_confirmed: ShareFigure = Field(description="Share of those that a person judged.")
+    caught_by_gate: ShareFigure = Field(description="Share, excluding false positives.")
     gates_failed: ShareFigure
     opportunities_found: int
     opportunities_resolved: ShareFigure

@@ -1,7 +1,7 @@
 """What takes long for suites with many agents, since every two of them are compared: leaderboards and costs.
 
 A question is plain data and its answer can be sent as JSON, so that a process beside the server can work it out
-(`analysis_worker.py`); with few agents the server does so itself. Whoever asks gets what `analyst.py` knows by then.
+(`analysis_worker.py`); with few agents the server does so itself. A request gets what `analyst.py` knows by then.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Has queued runs carried out by worker processes, a few at a time, and goes on with those that a server
+"""Has queued runs executed by worker processes, a few at a time, and continues those that a server
 left behind.
 
 The queue is in the store, and every worker is a process of its own. A server that is restarted therefore
-loses nothing: it finds the runs that its predecessor began and goes on with them.
+loses nothing: it finds the runs that its predecessor began and continues them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RunQueue:
     """The workers of this server. One thread starts them, watches them, and ends them when their run is cancelled.
 
     The queue itself is in the store, so it outlives the server and is shared by all servers on one database. It has the runs of
-    all workspaces, each of which is carried out in its own. This object knows only the processes that it has started.
+    all workspaces, each of which is executed in its own. This object knows only the processes that it has started.
     """
 
     def __init__(self, store: Store, db: str, most: int) -> None:
@@ -67,7 +67,7 @@ class RunQueue:
         self._wake.set()
 
     def stop(self) -> None:
-        """End all workers as Ctrl-C does. Their runs stay in the queue, and the next server goes on with them."""
+        """End all workers as Ctrl-C does. Their runs stay in the queue, and the next server continues them."""
         self._is_ending = True
         self.wake()
         self._thread.join()
@@ -90,7 +90,7 @@ class RunQueue:
             except AssayError as error:
                 _log.warning("the queue cannot be read: %s", error)
             except Exception:
-                # Without this thread no run would ever begin again, and nobody would see why.
+                # Without this thread no run would ever begin again, for no visible reason.
                 _log.exception("a step of the queue failed")
             self._wake.wait(_STEP_SECONDS)
             self._wake.clear()
@@ -108,7 +108,7 @@ class RunQueue:
         for queued in queue:
             if queued.state is QueueState.CANCELLING and queued.id in self._workers:
                 self._ask_to_end(queued.id)
-        # The queue is read before it is claimed from: a claim locks the database, and most of the time nobody waits.
+        # The queue is read before it is claimed from: a claim locks the database, and most of the time no run waits.
         waiting = sum(queued.state is QueueState.QUEUED for queued in queue)
         for _ in range(min(waiting, self._most - len(self._workers))):
             if (claimed := self._store.claim_queued(self._owner)) is not None:

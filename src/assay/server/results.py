@@ -107,7 +107,7 @@ class ResultDocument(BaseModel):
 
 @router.get("/runs/{run_id}/result", **describe_route(READ, ResultDocument, "The result of a run", 404))
 def read_result(context: Context, run_id: Name) -> Response:
-    """Estimates with intervals, ratings, warnings and environment; also of a run that still goes on."""
+    """Estimates with intervals, ratings, warnings and environment; also of a run that is still in progress."""
 
     def make() -> Response:
         return respond(run_document(report_of(context.store, run_id), with_executions=False))

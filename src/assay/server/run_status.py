@@ -95,7 +95,7 @@ def read_status(store: Store, run_id: str) -> dict[str, Any]:
 
 
 def _find_status(store: Store, queued: QueuedRun | None, run: Run | None) -> str:
-    """The state in the queue, unless that says only that the run was carried out."""
+    """The state in the queue, unless that says only that the run was executed."""
     if queued is not None and (queued.state is not QueueState.DONE or run is None):
         return queued.state.value
     assert run is not None

@@ -66,13 +66,13 @@ def list_runs(
 
 
 class QueueAnswer(BaseModel):
-    """Runs that wait or are carried out, in the order in which they were asked for."""
+    """Queued and running runs, in the order in which they were requested."""
 
     max_runs: int
     queue: list[RunStatus]
 
 
-@router.get("/queue", **describe_route(READ, QueueAnswer, "Runs that wait or are carried out"))
+@router.get("/queue", **describe_route(READ, QueueAnswer, "Queued and running runs"))
 def read_queue(context: Context) -> Response:
     found = [read_status(context.store, queued.id) for queued in context.store.queue()]
     return respond({"max_runs": context.max_runs, "queue": found})
@@ -130,7 +130,7 @@ def _has_valid_key(caller: RequestCaller) -> bool:
 
 @router.post("/{run_id}/cancel", **describe_route(RUN, RunStatus, "Cancel a run", 404))
 def cancel_run(context: Context, run_id: Name) -> Response:
-    """A run that waits is cancelled at once; one that is carried out ends soon, and what it has done is kept."""
+    """A queued run is cancelled at once; a running one stops soon, and its finished executions are kept."""
     context.store.cancel_queued(run_id)
     context.queue.wake()
     return respond(read_status(context.store, run_id))

@@ -207,7 +207,7 @@ class ComparisonAnswer(BaseModel):
     suite_id: str
     agent_ids: list[str]
     overall_winner: str | None = Field(
-        description="Null where nobody is proved to be better than all others."
+        description="Null if no agent is significantly better than all others."
     )
     category_winners: dict[str, str | None]
     detailed_metrics: list[MetricComparison]

@@ -73,7 +73,7 @@ class Webhook:
 
 
 def _hang_up(connection: http.client.HTTPConnection) -> None:
-    """Whoever reads from the connection finds that it has ended. Not by the method of a TLS socket, which another thread may not call."""
+    """Shut down the raw socket so that a blocked read returns. SSLSocket.shutdown must not be called from another thread."""
     if isinstance(connection.sock, socket.socket):
         with suppress(OSError):
             socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)

@@ -1,7 +1,7 @@
-"""Carries out one run of the queue, in a process of its own: `python -m assay.server.worker ID WORKSPACE`.
+"""Executes one run of the queue, in a process of its own: `python -m assay.server.worker ID WORKSPACE`.
 
 The server starts it in the folder of the project, names the database and its own workspace in the environment, and holds its
-standard input open. When that closes, the server is gone, and the run ends as by Ctrl-C; another server goes on with it.
+standard input open. When that closes, the server is gone, and the run ends as by Ctrl-C; another server continues it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main(run_id: str, workspace: str) -> None:
         except AssayError as error:
             store.settle_queued(run_id, QueueState.REFUSED, str(error))
             return
-        # An interrupted run stays claimed: its server knows whether it is cancelled or to go on later.
+        # An interrupted run stays claimed: its server knows whether it is cancelled or to be continued later.
         if state is not RunState.INTERRUPTED:
             # Before the run counts as done: if this process ends in between, the next one looks again.
             store.insist(lambda: tell_regressions(store, settings, store.run(run_id), datetime.now(UTC)))
@@ -52,7 +52,7 @@ def main(run_id: str, workspace: str) -> None:
 
 
 def _carry_out(queued: QueuedRun, settings: Settings, store: Store) -> RunState:
-    """Begin the run, or go on with it if another process began."""
+    """Begin the run, or continue it if another process began it."""
     try:
         state = store.run(queued.id).state
     except RunNotFound:

@@ -15,7 +15,7 @@ from assay.plugin.validation_messages import problem_and_hint
 from assay.simulation.pragmas import ProfileName
 
 KINDS = ("system", "independent", "control")
-"""Of agents, in the order of their numbers in arrays and in the log."""
+"""Kinds of agents, in the order of their numbers in arrays and in the log."""
 MAX_CELLS = 100_000_000
 
 Mode = Literal["disk", "memory", "memory_persist"]

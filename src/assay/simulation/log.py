@@ -29,10 +29,10 @@ _INSERT = {
 }
 _ADVICE = {
     "SQLITE_FULL": "the disk is full. Free some space, or log to memory: use_in_memory_db.",
-    "SQLITE_IOERR": "the disk refused the data. Is it full, or is a quota used up?",
+    "SQLITE_IOERR": "the disk rejected the write. Is it full, or is a quota used up?",
     "SQLITE_BUSY": "another program has locked the database. Close it, or use another file.",
     "SQLITE_READONLY": "the file or its folder is read-only. Use another folder.",
-    "SQLITE_CANTOPEN": "the file cannot be opened. Does its folder exist, and may it be written to?",
+    "SQLITE_CANTOPEN": "the file cannot be opened. Does its folder exist, and is it writable?",
 }
 
 
@@ -164,7 +164,7 @@ class SimulationLog:
         }
 
     def count_kept_rows(self) -> int:
-        """Rows that another program finds in the file, once nobody writes to it; 0 where there is none."""
+        """Rows that another program finds in the file, once no process writes to it; 0 where there is none."""
         if not self.file.exists():
             return 0
         with explain_failure(self.file):

@@ -41,7 +41,7 @@ class Recommendation:
     num_steps: int
     """Its steps."""
     verdict: str
-    """Of memory with a copy at the end against the file: better, worse, same or unsure."""
+    """Verdict on memory with a copy at the end against the file: better, worse, same or unsure."""
     ratio: float
     """Its time relative to that of the file: 0.9 is 10 % less."""
     low: float
@@ -123,7 +123,7 @@ def recommend(
     if key in known:
         try:
             return replace(Recommendation(**known[key]), is_cached=True)
-        except TypeError:  # of another version of Assay
+        except TypeError:  # of a different version of Assay
             pass
     found = measure(num_agents, num_steps, log_folder, machine)
     _write_cache({**_read_cache(), key: asdict(found)})

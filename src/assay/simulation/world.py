@@ -177,7 +177,7 @@ class World:
         """Choose an action for every agent from what it is, has and sees in the one cell.
 
         Later rules replace earlier ones: to move, to attack if hungry, to gather, to share, to reproduce.
-        For agents that move, `near` becomes the cell where they go; control agents go on at random, the
+        For agents that move, `near` becomes the cell where they go; control agents move at random, the
         others to the most food. An agent that finds the cell taken passes.
         """
         agents, config = self.agents, self.config

@@ -1,4 +1,4 @@
-"""Finds and computes the sums in a prompt: the questions whose right answer the simulated model knows.
+"""Finds and computes the sums in a prompt: the questions whose correct answer the simulated model knows.
 
 A sum is a chain of two to eight numbers with + − × ÷ between them, without brackets. The patterns are bounded everywhere, in digits,
 terms and in how much of a prompt is searched, because prompts come from outside and may be long or made to be slow.

@@ -155,7 +155,7 @@ class Service:
             self._hang_up(message[: -len(message) // 4])
 
     def _finish(self, message: bytes) -> None:
-        """Send the end. The slot is given back before the connection goes on, which may bring the client's next question."""
+        """Send the end. The slot is given back before the connection continues, which may bring the client's next question."""
         self.is_over = True
         self._client.send(message)
         self._simulation.finish_service(self._client, self._due, "completed", self._turn.reply.output_tokens)

@@ -165,7 +165,7 @@ class Simulation:
             client.answer(429, dialect.error(429, message), {"retry-after": str(math.ceil(wait))})
         elif self.happens("error", self.options.error_rate, number):
             self.counts["injected_errors"] += 1
-            client.answer(500, dialect.error(500, "A simulated error, as was asked for."))
+            client.answer(500, dialect.error(500, "Simulated error (--error-rate)."))
         else:
             self._enqueue(client, request, dialect, number)
 
@@ -244,7 +244,7 @@ class Simulation:
             self.finish_service(client, monotonic(), "abandoned")
 
     def happens(self, what: str, rate: float, number: int) -> bool:
-        """Whether a fault of that rate hits the request with that number; without a rate nothing is computed."""
+        """Whether to inject a fault with probability `rate` into request `number`, reproducibly for the seed."""
         return rate > 0 and self.luck(what, number) < rate
 
     def luck(self, *about: object) -> float:

@@ -1,6 +1,6 @@
 """Writes what the simulated model says.
 
-A prompt may have a right answer: one written into it as `[[expected: …]]`, or a sum. The model then answers right as often as
+A prompt may have a correct answer: one written into it as `[[expected: …]]`, or a sum. The model then answers right as often as
 its skill says, and otherwise makes a plausible mistake. A prompt with `[[call: tool {…}]]` has it call tools. Any other prompt
 gets filler text of the length that is set.
 """
@@ -80,7 +80,7 @@ class Writer:
 
 
 def _study(prompt: str) -> tuple[str, str | None]:
-    """The prompt's hash, and its right answer if it has one."""
+    """The prompt's hash, and its correct answer if it has one."""
     key = blake2b(prompt.encode(errors="replace"), digest_size=8).hexdigest()
     if "[[expected:" in prompt and (expected := _EXPECTED.search(prompt)):
         return key, expected[1] or None
@@ -97,7 +97,7 @@ def wrong(right: str, luck: float) -> str:
     >>> wrong("19", 0.0), wrong("Yes", 0.5), wrong("B", 0.9), wrong("Lima", 0.9)
     ('9', 'no', 'D', 'unknown')
     """
-    # In the shape of the right answer, so that scorers have to read it: a yes for a no, another letter, a near number.
+    # In the shape of the correct answer, so that scorers have to read it: a yes for a no, another letter, a near number.
     if right.lower() in _OPPOSITES:
         return _OPPOSITES[right.lower()]
     if len(right) == 1 and right in "ABCD":

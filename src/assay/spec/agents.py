@@ -26,10 +26,10 @@ class PriceSection(Section):
     """What an agent costs, in usd per million tokens and per request."""
 
     input: Annotated[float, Field(ge=0)] = Field(
-        0.0, description="Usd per million input tokens.", examples=[0.15]
+        0.0, description="USD per million input tokens.", examples=[0.15]
     )
     output: Annotated[float, Field(ge=0)] = Field(
-        0.0, description="Usd per million output tokens.", examples=[0.6]
+        0.0, description="USD per million output tokens.", examples=[0.6]
     )
     cached: Annotated[float, Field(ge=0)] | None = Field(
         None, description="Usd per million cached input tokens. Default: as `input`.", examples=[0.075]

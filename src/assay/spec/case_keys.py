@@ -42,7 +42,7 @@ class TurnSection(BaseModel):
     expected: Any = Field(
         None,
         validation_alias=AliasChoices("expected", "answer", "target", "ideal"),
-        description="The right output of this turn.",
+        description="The correct output of this turn.",
         examples=["14 days"],
     )
     scorer: Scorers = Field(
@@ -53,7 +53,7 @@ class TurnSection(BaseModel):
 
 
 class CaseSection(BaseModel):
-    """One input and its right output. Further keys are metadata: the agent receives them as params, scorers may read them."""
+    """One input and its correct output. Further keys are metadata: the agent receives them as params, scorers may read them."""
 
     model_config = ConfigDict(extra="allow", defer_build=True)
 
@@ -69,7 +69,7 @@ class CaseSection(BaseModel):
     expected: Any = Field(
         None,
         validation_alias=AliasChoices("expected", "answer", "target", "ideal"),
-        description="The right output; a list of texts means that each of them is right.",
+        description="The correct output; a list of texts means that each of them is correct.",
         examples=["12.50"],
     )
     turns: list[Any] | None = Field(
@@ -94,7 +94,7 @@ class CaseSection(BaseModel):
 
 
 class ScoredKeys(BaseModel):
-    """Metadata of a case that certain scorers read; agents never receive what gives the answer away."""
+    """Metadata of a case that some scorers read; agents never receive what gives the answer away."""
 
     model_config = ConfigDict(extra="allow", defer_build=True)
 
@@ -118,6 +118,6 @@ class ScoredKeys(BaseModel):
     )
     solution: Any = Field(
         None,
-        description="A right output for `assay suite check`, where `expected` is none. Hidden from agents.",
+        description="A correct output for `assay suite check`, where `expected` is none. Hidden from agents.",
         examples=["def add(a, b): return a + b"],
     )

@@ -41,7 +41,7 @@ Origin = tuple[str, int | None, str]
 
 
 _NOTHING: dict[str, Any] = {}
-"""Of all cases without files or metadata, which may be very many."""
+"""Shared by all cases without files or metadata, which may be very many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def cases_of(
     mistakes: list[Mistake],
     seen: dict[str, Origin] | None = None,
 ) -> list[Case]:
-    """Every row that is a case; `expected_outputs` are for those that have no right output of their own.
+    """Every row that is a case; `expected_outputs` are for those that have no correct output of their own.
 
     `seen` receives the places of the rows by the ids of their cases.
     """

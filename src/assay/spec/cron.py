@@ -102,7 +102,7 @@ class Schedule:
     def parse(cls, text: str) -> Schedule:
         """The schedule that an expression means.
 
-        An expression that can never come due is refused, since nobody would notice it.
+        An expression that can never come due is refused, since it would not be noticed.
         """
         if text.strip().startswith("@") and text.strip().lower() not in _MACROS:
             raise ValueError(f"'{text.strip()}' is not a schedule ({', '.join(_MACROS)})")
@@ -192,7 +192,7 @@ def next_due(schedule: str | None, now: datetime) -> datetime | None:
 
 def _instant_of(wall: datetime) -> datetime:
     """When a clock on the wall shows this, in UTC: the first time if it does so twice; if never, when it jumps over it."""
-    # Of a time that is left out, the two readings of PEP 495 lie on either side of the change.
+    # The two readings (PEP 495) of a time that is left out lie on either side of the change.
     after, before = wall.replace(fold=0).astimezone(UTC), wall.replace(fold=1).astimezone(UTC)
     if before >= after:
         return after

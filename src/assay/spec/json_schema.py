@@ -28,7 +28,7 @@ Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string"}
 _FROM_ENVIRONMENT: Schema = {"type": "string", "pattern": r"\$\{\w+"}
 _OWN_PLUG_IN: Schema = {"type": "string", "pattern": ":"}
-"""`module:attribute` and `file.py::name` name plug-ins whose options nobody knows beforehand."""
+"""`module:attribute` and `file.py::name` name plug-ins whose options are not known beforehand."""
 
 _PLUG_INS: Mapping[type[BaseModel], tuple[str, str]] = {
     AgentSection: ("agents", "type"),

@@ -147,7 +147,7 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_chan
     origin = KeyOrigin(document, (), changes)
     file = _drop_empty_keys(document.value)
     source = overlay_keys(file, changes) | _merge_lists(file, changes)
-    mistakes = [*document.mistakes, *find_unknown_keys(source, SPEC_KEYS, origin, "spec")]
+    mistakes = [*document.mistakes, *find_unknown_keys(source, SPEC_KEYS, origin)]
     run = validate_model(
         RunSection, {**select_keys(source, RUN_KEYS), **_merge_own_tags(source)}, origin, mistakes
     )
@@ -161,7 +161,7 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_chan
         entry = validate_model(ExperimentEntry, keys, place, mistakes)
         if entry is not None:
             entries.append(LocatedEntry(entry, place))
-    # Planning goes on with defaults in the place of what is wrong, and adds the mistakes that it finds. Nothing is run.
+    # Planning continues with defaults in the place of what is wrong, and adds the mistakes that it finds. Nothing is run.
     run = run or RunSection.model_validate({})
     return Spec(
         run, tuple(entries), _build_stored_source(source, own_changes), folder, origin, tuple(mistakes)
@@ -225,11 +225,9 @@ def select_keys(value: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any
     return {key: item for key, item in value.items() if key in keys}
 
 
-def find_unknown_keys(
-    value: Mapping[str, Any], known: Collection[str], origin: KeyOrigin, kind: str
-) -> list[Mistake]:
+def find_unknown_keys(value: Mapping[str, Any], known: Collection[str], origin: KeyOrigin) -> list[Mistake]:
     return [
-        origin.mistake((key,), f"is not a key of a {kind}.", known_names(key, known))
+        origin.mistake((key,), "is an unknown key.", known_names(key, known))
         for key in value
         if key not in known
     ]
@@ -249,8 +247,8 @@ def _list_experiments(
     return []
 
 
-_PARTS = {"experiment": ("spec", "{experiment: NAME}"), "team": ("team", "{team: NAME, …}")}
-"""What a file of these is called, and how the shortest one is written."""
+_SHORTEST = {"experiment": "{experiment: NAME}", "team": "{team: NAME, …}"}
+"""How the shortest one is written."""
 
 
 def list_parts(
@@ -261,7 +259,6 @@ def list_parts(
     mistakes: list[Mistake],
 ) -> list[tuple[dict[str, Any], KeyOrigin]]:
     """The own keys of each experiment or team of a file that has several, and where they stand."""
-    kind, example = _PARTS[noun]
     several = value[f"{noun}s"]
     if not isinstance(several, list) or not several:
         mistakes.append(origin.mistake((f"{noun}s",), f"must be a list of at least one {noun}."))
@@ -270,10 +267,10 @@ def list_parts(
     for index, item in enumerate(several):
         place = KeyOrigin(origin.document, (f"{noun}s", index), origin.changes)
         if isinstance(item, dict):
-            mistakes += find_unknown_keys(item, known, place, kind)
+            mistakes += find_unknown_keys(item, known, place)
             parts.append((_drop_empty_keys(item), place))
         else:
-            mistakes.append(place.mistake((), "must be a mapping.", f"Write: {example}"))
+            mistakes.append(place.mistake((), "must be a mapping.", f"Write: {_SHORTEST[noun]}"))
     return parts
 
 
@@ -314,7 +311,7 @@ def validate_model(
     """An instance of a pydantic model, as far as the value allows.
 
     Every error is added to `mistakes` with the line of its key. If keys are wrong, they are left out and the rest is validated again,
-    so that the caller can go on and find further mistakes; None if a required key is among them.
+    so that the caller can continue and find further mistakes; None if a required key is among them.
     """
     try:
         return model.model_validate(value)

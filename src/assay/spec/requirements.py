@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from assay.errors import did_you_mean
+from assay.errors import did_you_mean, no_such
 from assay.model.dimension import DIMENSIONS
 from assay.model.metric import KNOWN_METRICS, metric_named
 from assay.model.requirement import SIGNS, Requirement
@@ -102,6 +102,5 @@ def unknown_benchmark(requirements: Iterable[Requirement], known: Collection[str
     for requirement in requirements:
         benchmark = requirement.benchmark
         if benchmark and benchmark not in known:
-            problem = f"There is no benchmark '{benchmark}' ({', '.join(sorted(known))})."
-            return f"{problem} {did_you_mean(benchmark, known)}".strip()
+            return no_such(benchmark, "benchmarks", known)
     return ""

@@ -41,7 +41,7 @@ class FileMistakes:
     def refuse(self) -> None:
         """Raise SpecError if there are any mistakes."""
         if self.more:
-            wrong = "1 more line is wrong" if self.more == 1 else f"{self.more} more lines are wrong"
+            wrong = "1 more line has errors" if self.more == 1 else f"{self.more} more lines have errors"
             self.mistakes.append(Mistake(str(self.path), None, "", wrong))
         if self.mistakes:
             raise SpecError(self.mistakes)

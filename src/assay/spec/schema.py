@@ -24,7 +24,7 @@ from assay.plugin.model_fields import OwnModel, names_of
 
 
 class Section(OwnModel):
-    """The base of all sections: unknown keys, NaN and values of another type are refused, and `1` is not taken for `true`."""
+    """The base of all sections: unknown keys, NaN and values of a different type are refused, and `1` is not taken for `true`."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 

@@ -29,7 +29,7 @@ from pydantic import (
     model_validator,
 )
 
-from assay.errors import Mistake, SpecError, did_you_mean
+from assay.errors import Mistake, SpecError, did_you_mean, no_such
 from assay.model import Benchmark, Case, Cleanup, InstrumentUse, Iterations, Limits, Rubric, ScorerUse, Suite
 from assay.model.suite import ASK, SUITE_ITERATIONS
 from assay.model.tool import read_tools
@@ -158,7 +158,7 @@ class DatasetSection(BaseModel):
     def _check_own_keys(self) -> DatasetSection:
         for key, value in (self.model_extra or {}).items():
             if near := did_you_mean(key, type(self).model_fields):
-                raise ValueError(f"'{key}' is not a key of a dataset. {near}")
+                raise ValueError(f"'{key}' is an unknown key. {near}")
             if not isinstance(value, str | int | float | bool):
                 raise ValueError(f"'{key}' must be text, a number, true or false.")
         return self
@@ -210,7 +210,7 @@ class BenchmarkSection(Section):
     cases: str | list[Any] | None = Field(
         None,
         description="A file (.jsonl, .csv, .yaml, .json) or the cases themselves; see Case. Required for `ask`; for "
-        "another experiment, the `input` of a case is a mapping of params.",
+        "any other experiment, the `input` of a case is a mapping of params.",
         examples=["refunds.jsonl"],
     )
     expected_outputs: list[Any] | None = Field(
@@ -355,9 +355,7 @@ class SuiteFile(Section):
     notes: Notes
     seed: _SuiteSeed
     output_dir: OutputDir
-    concurrency: PositiveInt = Field(
-        1, description="Cases that an agent is asked at the same time.", examples=[8]
-    )
+    concurrency: PositiveInt = Field(1, description="Maximum concurrent cases per agent.", examples=[8])
     order: TrialOrder
     until: _Until
 
@@ -393,7 +391,7 @@ class SuiteSpec(Section):
         examples=[{"warmup": 1, "measured": 3}],
     )
     concurrency: PositiveInt | None = Field(
-        None, description="Cases that an agent is asked at the same time.", examples=[8]
+        None, description="Maximum concurrent cases per agent.", examples=[8]
     )
     isolation: Literal["process", "inline"] = Field(
         "process", description="In a supervised worker process, or in the runner itself.", examples=["inline"]
@@ -518,8 +516,8 @@ def _baseline_mistakes(
         seen.add(known.agent_id)
         for name in known.scores:
             if name not in ids:
-                problem = f"There is no benchmark '{name}' in this suite ({', '.join(ids)})."
-                yield document.mistake((*place, "scores", name), problem, did_you_mean(name, ids))
+                problem = no_such(name, "benchmarks of this suite", ids)
+                yield document.mistake((*place, "scores", name), problem)
 
 
 def _requirement_mistakes(
@@ -622,7 +620,7 @@ def _check_misplaced_keys(section: BenchmarkSection, document: Document, place: 
 
 
 def _iterations(section: BenchmarkSection) -> Iterations:
-    """Repetitions by their two names, and the defaults of suites for what nobody wrote."""
+    """Repetitions by their two names, and the defaults of suites for what is not set."""
     own, default = section.iterations or SuiteIterationsSection.model_validate({}), SUITE_ITERATIONS
     return Iterations(
         warmup=default.warmup if own.warmup is None else own.warmup,

@@ -150,7 +150,7 @@ def team_of(document: Document, folder: Path) -> TeamSpec:
     mistakes = list(document.mistakes)
     value = {key: item for key, item in document.value.items() if item is not None}
     origin = KeyOrigin(document)
-    mistakes += find_unknown_keys(value, sorted(RUN_KEYS | TEAM_KEYS | {"teams"}), origin, "team")
+    mistakes += find_unknown_keys(value, sorted(RUN_KEYS | TEAM_KEYS | {"teams"}), origin)
     run = validate_model(TeamRunSection, select_keys(value, RUN_KEYS), origin, mistakes)
     teams = []
     if "teams" in value:

@@ -43,7 +43,7 @@ _OUTPUT = (
 SESSION = ("session_id", "session")
 DELAY = ("delay", "delay_ms")
 """Milliseconds between the last answer and this turn."""
-_NO_TIME = f"has no column for the time; it may be called {', '.join(_MOMENT)}"
+_NO_TIME = f"has no time column. Name it one of: {', '.join(_MOMENT)}"
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class _Collected:
         self._trace = Trace(array("d"), array("i"), array("i"))
         self._sessions: dict[str, list[_Row]] = {}
         self._turns: list[list[_Row]] = []
-        """Of each row: itself, and if it begins a session, all that follow it there."""
+        """For each row: itself, and if it begins a session, all that follow it there."""
         self._before = -math.inf
 
     def add(self, row: _Row) -> None:

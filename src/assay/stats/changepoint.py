@@ -46,7 +46,7 @@ class ChangePoint:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A slow way from one level to another, instead of steps that nobody made."""
+    """A slow way from one level to another, instead of steps that never happened."""
 
     start: int
     end: int

@@ -23,10 +23,10 @@ from assay.stats.sample import Array, Scale, Scaled, comparable_scale
 
 LEVEL = 0.95
 _NOTABLE = 0.01
-"""Of the variance: an interaction below it changes nobody's choice, however certain it is."""
+"""Share of the variance below which an interaction does not change a choice, however certain it is."""
 
 _ROUNDING = 1e-26
-"""Of the squares: less than this is left by arithmetic on equal values."""
+"""Share of the squares: less than this is left by arithmetic on equal values."""
 
 Cells = NDArray[np.intp]
 
@@ -44,9 +44,9 @@ class LevelDifference:
 @dataclass(frozen=True, slots=True)
 class Factor:
     share: float | None
-    """Of the variance of all observations, what this factor explains beyond the others; None where nothing varies, or nothing is left to vary."""
+    """Share of the variance of all observations that this factor explains beyond the others; None where nothing varies, or nothing is left to vary."""
     effects: tuple[float, ...]
-    """Of each level on the scale of the model, the first being zero."""
+    """Effect of each level on the scale of the model, the first being zero."""
     interacts: tuple[int, ...] = ()
     """Other factors on which its effect depends."""
 

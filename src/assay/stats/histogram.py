@@ -23,7 +23,7 @@ _LEAST = -30
 _MOST = 40
 _BUCKETS = (_MOST - _LEAST) * _PARTS + 1
 _FINER_BITS = 52 - 10
-"""Of a number's 52 bits of fraction, those that do not matter within a bucket."""
+"""The bits of a number's 52 bits of fraction that do not matter within a bucket."""
 _LEAST_BITS = (1022 + _LEAST) * _PARTS
 
 

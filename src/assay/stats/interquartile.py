@@ -1,6 +1,6 @@
 """The middle half of several results, and how far it would move with other cases (Agarwal et al. 2021).
 
-A mean over benchmarks is swayed by one that everybody solves or nobody does; a median hears only one of them. The
+A mean over benchmarks is swayed by one that all agents solve or none does; a median hears only one of them. The
 interquartile mean leaves a quarter out at each end and hears the rest.
 """
 

@@ -44,5 +44,5 @@ def intersect(first: Sequence[Interval], second: Sequence[Interval]) -> list[Int
 
 
 def length(intervals: Iterable[Interval]) -> float:
-    """Of disjoint intervals, as `union` returns them."""
+    """Return the total length of disjoint intervals, as `union` returns them."""
     return sum(end - start for start, end in intervals)

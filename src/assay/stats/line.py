@@ -119,7 +119,7 @@ def _compute_power_residual(sizes: Floats, values: Floats, power: float) -> floa
 
 
 def fairness(shares: ArrayLike) -> float | None:
-    """Jain's index (1984): 1 where all got alike, 1/n where one of n got everything; None where nobody got anything.
+    """Jain's index (1984): 1 where all got alike, 1/n where one of n got everything; None where none got anything.
 
     >>> fairness([5, 5, 5, 5]), fairness([8, 0, 0, 0])
     (1.0, 0.25)

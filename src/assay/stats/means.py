@@ -250,7 +250,7 @@ def share_difference(a: tuple[float, float], b: tuple[float, float], z: float = 
 
 
 def _newcombe_p(a: _Share, b: _Share) -> float:
-    """Of the interval that just touches zero, found by halving."""
+    """Return the p value of the interval that just touches zero, found by halving."""
     value = b.mean - a.mean
     if not value:
         return 1.0
@@ -335,7 +335,7 @@ def _fraction(x: float, a: float, b: float) -> float:
 
 
 def average_by_case(scores: Iterable[tuple[int, float | None]]) -> dict[int, float]:
-    """The mean score of each case that has one; pairs are a case's number and a score, None where nobody could score it.
+    """The mean score of each case that has one; pairs are a case's number and a score, None where it could not be scored.
 
     >>> average_by_case([(0, 1.0), (0, 0.5), (1, None), (2, 0.0)])
     {0: 0.75, 2: 0.0}

@@ -50,7 +50,7 @@ def difference_of_pairs(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effe
 
 
 def _compare_few_pairs(steps: Array, scale: Scale, level: float, method: str) -> Effect | None:
-    """Of a single pair there is a value and no interval."""
+    """A single pair has a value and no interval."""
     if not steps.size:
         return None
     back: Callable[[float], float] = math.exp if scale is Scale.RATIO else float

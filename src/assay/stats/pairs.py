@@ -52,7 +52,7 @@ def compare_rows(tables: Sequence[Array], *, is_continuous: bool = False) -> Pai
 
 
 def _compare_steps(steps: Sequence[Array], is_continuous: bool) -> PairedRows:
-    """Of pairs, given their differences in each table."""
+    """Compare pairs, given their differences in each table."""
     moments = [_moments(step) for step in steps]
     usable, total, error2, moved = (
         np.sum([getattr(table, name) for table in moments], axis=0)
@@ -70,7 +70,7 @@ def _compare_steps(steps: Sequence[Array], is_continuous: bool) -> PairedRows:
 
 @dataclass(frozen=True, slots=True)
 class _Moments:
-    """Of the differences in one table, for each pair; all 0 where fewer than two columns are shared."""
+    """Moments of the differences in one table, for each pair; all 0 where fewer than two columns are shared."""
 
     usable: NDArray[np.bool_]
     size: NDArray[np.int64]

@@ -88,7 +88,7 @@ def tilt(weights: Array, steps: Array, mean: float) -> Array:
 
 
 def fit_pair(passed: Counts, tries: Counts, case_variance: float) -> PassRates:
-    """Of cases that both agents were asked; columns are A and B. `case_variance` is that of the true B − A of a case.
+    """Fit the pass rates of cases that both agents were asked; columns are A and B. `case_variance` is that of the true B − A of a case.
 
     The nonparametric maximum likelihood estimate of a mixture of binomials (Kiefer and Wolfowitz 1956) on a grid, by EM.
     """
@@ -99,9 +99,9 @@ def fit_pair(passed: Counts, tries: Counts, case_variance: float) -> PassRates:
 
 
 def fit_one(passed: Counts, tries: Counts) -> PassRates:
-    """Of one agent, and another that passes each case as often as it.
+    """Fit the pass rates of one agent, and of another that passes each case as often.
 
-    From single repetitions nobody knows whether a case always passes; then all cases count as one kind, and the two agents
+    Single repetitions do not show whether a case always passes; then all cases count as one kind, and the two agents
     agree only by chance.
     """
     if (tries < 2).all():

@@ -26,7 +26,7 @@ FINEST_STEP = 20
 MOST_DISTRIBUTIONS = 400
 """Different cases beyond which scores other than pass and fail are tested by the normal approximation."""
 MOST_REPETITIONS = 200
-"""Of both sides together, in one case."""
+"""Maximum repetitions of both sides together, in one case."""
 DRAWS = 20_000
 MOST_SHUFFLED = 600
 """Executions beyond which the normal approximation serves as well as random draws."""
@@ -170,7 +170,7 @@ class _Strata:
         return cls(scores, cases, np.bincount(cases, minlength=drawn.size), drawn, float(b.scores.sum()))
 
     def variances(self) -> Array:
-        """Of the scores of each case, of both sides together."""
+        """Return the variance of the scores of each case, of both sides together."""
         means = np.bincount(self.cases, self.scores) / self.sizes
         squares = np.bincount(self.cases, (self.scores - means[self.cases]) ** 2)
         return np.asarray(squares / np.maximum(1, self.sizes - 1))

@@ -138,7 +138,7 @@ class PairErrors:
 
 
 def layout_errors(table: Array) -> PairErrors:
-    """Of rows measured in the same columns (agents in rounds), from the residuals of the two-way layout.
+    """Return the errors of rows measured in the same columns (agents in rounds), from the residuals of the two-way layout.
 
     The residual variance is pooled over all rows, because three columns alone give a pair of rows two degrees of freedom.
     Rows may be unequally noisy: a pair's variance is at least that of its own two rows, and the degrees of freedom fall as

@@ -87,5 +87,5 @@ def two_sided(z: float) -> float:
 
 
 def quantile(probability: float) -> float:
-    """Of the standard normal."""
+    """Return a quantile of the standard normal distribution."""
     return _NORMAL.inv_cdf(probability)

@@ -17,7 +17,7 @@ from assay.stats.verdicts import wilson
 FIRST = 20
 """Simulations at a size before anything is concluded from them."""
 MOST = 200
-"""Simulations at a size while the search goes on."""
+"""Simulations at a size while the search continues."""
 FINAL = 400
 """Simulations at the size that was found."""
 PRECISION = 0.03

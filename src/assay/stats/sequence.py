@@ -8,7 +8,7 @@ dozens of pairs.
 Scores lie between 0 and 1 and are often all or nothing, where an estimated variance is too often zero. Their differences
 are bet on (Waudby-Smith and Ramdas 2024, section 4): that holds for whatever lies between bounds, after any number of pairs.
 
-It is plain Python: whoever runs the pairs can ask without loading numpy.
+It is plain Python, so that the process that runs the pairs need not load numpy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CAP = 60
 REACH = 3.0
 _SIGMA = 1.4826
 _STAKES = (0.04, 0.08, 0.15, 0.25, 0.35, 0.45, 0.6, 0.75, 0.9)
-"""Of those who bet on scores: small ones win where differences are small or noisy, large ones where they are clear."""
+"""Stakes of the strategies that bet on scores: small ones win where differences are small or noisy, large ones where they are clear."""
 _HALVINGS = 40
 _LARGEST_LOG = math.log(sys.float_info.max)
 
@@ -49,7 +49,7 @@ class Look:
     is_over: bool
     """Decided, or as many pairs as there may be."""
     ratio: float = math.nan
-    """Of scores the difference, and so its ends."""
+    """For scores, this and its ends are a difference."""
     low: float = 0.0
     high: float = math.inf
     left_out: int = 0
@@ -184,9 +184,9 @@ class ScoreSequence:
 
 
 class _Bets:
-    """Gamblers who each stake a share of what they own on every difference being above `edge` in the mean.
+    """Test martingale: each strategy bets a fixed share of its wealth on the mean difference exceeding `edge`.
 
-    Where it is not, their riches together exceed x times what they began with, ever, with a chance of at most 1/x.
+    If it does not, the probability that their total wealth ever exceeds x times the initial one is at most 1/x.
     """
 
     def __init__(self, edge: float) -> None:

@@ -1,4 +1,4 @@
-"""Summarizes a sample: centre, spread, extremes, percentiles.
+"""Summarises a sample: centre, spread, extremes, percentiles.
 
 All of it takes values of any size: numbers are brought near 1 before they are squared or added, and percentiles never
 subtract two values, so neither very large nor very small values overflow.
@@ -20,7 +20,7 @@ from assay.stats.sample import Array, enlarge, finite, magnitude, order_by_group
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Of an empty sample everything but `n` is nan."""
+    """Summary of a sample; for an empty one, everything but `n` is nan."""
 
     n: int
     mean: float = nan

@@ -69,7 +69,7 @@ def _ps_of(total: Array, error2: Array, spread: Array, columns: Array) -> Array:
 
 
 def _trim(steps: Array) -> tuple[Array, Array, Array, Array]:
-    """Of each row: trimmed mean, its squared error, degrees of freedom, and columns; 0 with fewer than two columns."""
+    """Return for each row: trimmed mean, its squared error, degrees of freedom, and columns; 0 with fewer than two columns."""
     number = (~np.isnan(steps)).sum(axis=1)
     if not steps.shape[1]:
         return np.zeros(len(steps)), np.zeros(len(steps)), np.zeros(len(steps)), number

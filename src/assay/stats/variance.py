@@ -60,7 +60,7 @@ class Variances:
     repetition_b: float
 
     def of_case(self, repetitions_a: int, repetitions_b: int) -> float:
-        """Of the difference of the means of so many repetitions."""
+        """Return the variance of the difference of the means of so many repetitions."""
         return self.case + self.repetition_a / repetitions_a + self.repetition_b / repetitions_b
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from assay.errors import StoreError
 
-_ACCEPTED = "Accepted are sqlite:///FILE and postgresql://USER@HOST/DATABASE."
+_ACCEPTED = "Use sqlite:///FILE or postgresql://USER@HOST/DATABASE."
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _HIDDEN = "***"
 _SQLITE_OPTIONS = {"timeout", "cached_statements"}
@@ -70,12 +70,12 @@ def read_address(written: str) -> Address:
     except (sa.exc.ArgumentError, ValueError):
         # Not quoted: what cannot be taken apart may hold a password anywhere.
         hint = "" if ":" in written or not written else f" For a file: sqlite:///{written}"
-        raise StoreError(f"The database URL cannot be read. {_ACCEPTED}{hint}") from None
+        raise StoreError(f"The database URL is not valid. {_ACCEPTED}{hint}") from None
     if url.drivername == "sqlite":
         return _sqlite(url)
     if url.drivername in _POSTGRES:
         return Address(url.set(drivername="postgresql+psycopg"), None)
-    raise StoreError(f"Databases of the kind '{url.drivername}' are not supported. {_ACCEPTED}")
+    raise StoreError(f"Unsupported database '{url.drivername}'. {_ACCEPTED}")
 
 
 def _sqlite(url: sa.URL) -> Address:
@@ -87,7 +87,7 @@ def _sqlite(url: sa.URL) -> Address:
         file = Path(str(url.database)).expanduser().absolute()
     except (OSError, RuntimeError) as error:
         raise StoreError(
-            f"The path in the database URL cannot be used: {error}. Name another with --db"
+            f"The path in the database URL cannot be used: {error}. Use a different one with --db"
         ) from None
     if unknown := sorted(set(url.query) - _SQLITE_OPTIONS):
         raise StoreError(

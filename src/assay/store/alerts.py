@@ -32,7 +32,7 @@ def add_alert(connection: sa.Connection, alert: Alert) -> bool:
 
 
 def claim_alert(connection: sa.Connection, now: datetime, until: datetime) -> Alert | None:
-    """The alert that is due longest, which nobody else sends before `until`; None if none is due."""
+    """The alert that is due longest, which no other server sends before `until`; None if none is due."""
     is_due = (
         alerts.c.workspace_id == workspace_of(connection),
         alerts.c.state == AlertState.PENDING.value,

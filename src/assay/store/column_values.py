@@ -63,7 +63,7 @@ def _dumps(value: object) -> str:
 
 
 def _holdable(value: object) -> object:
-    """A copy without what a database would refuse."""
+    """Return a copy without values that databases reject."""
     match value:
         case str():
             return text(value)

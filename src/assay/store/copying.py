@@ -1,11 +1,11 @@
 """Copies a whole database, with all workspaces, to another one: `assay db copy`, from SQLite to PostgreSQL or back.
 
 A trial goes with everything that hangs on it, all in one transaction: so the target has a trial whole or not at all, and the
-rows themselves say how far a copy has come. A copy that was interrupted goes on where it stopped when it is started again.
+rows themselves say how far a copy has come. A copy that was interrupted continues where it stopped when it is started again.
 Everything else is little, and is added at the beginning.
 
 A copy is of the moment at which it begins. What the source has changed since an earlier copy is rewritten at the next one:
-rows of small tables, and whole runs that went on. The long tables of other trials stay as they are and must be the same.
+rows of small tables, and whole runs that continued. The long tables of other trials stay as they are and must be the same.
 
 Nothing is believed: after each transaction, and for what was there before, both sides are compared, the two long tables by
 digests of all of their rows (`copy_digests.py`), everything else row by row. PostgreSQL, or a process of its own for SQLite,
@@ -263,7 +263,7 @@ class _Copy:
         ]
         if later:
             raise StoreError(
-                f"'{self._address.shown}' holds other data: run '{later[0]}' went on there after it was copied. "
+                f"'{self._address.shown}' holds other data: run '{later[0]}' continued there after it was copied. "
                 "Copy into an empty database, or the other way round."
             )
 
@@ -283,7 +283,7 @@ class _Copy:
                 )
 
     def find_later_runs(self, now: sa.Connection) -> list[str]:
-        """Runs of the source that were started, or went on, since the copy began."""
+        """Runs of the source that were started, or continued, since the copy began."""
         return [run for run, batches in _count_batches(now).items() if batches != self._batches.get(run)]
 
     def _count_executions(self) -> dict[int, int]:
@@ -299,7 +299,7 @@ class _Copy:
         digester = Digester()
         with self._writer.begin() as target:
             for table in self._of_trials:
-                # Closed here where the target fails: later the source is closed too, and cannot be told that nobody reads on.
+                # Closed here where the target fails: later the source is closed too, and cannot be told that the reader is gone.
                 if table is tables.executions:
                     with closing(_tap(self._fetch_executions(group), digester.add_executions)) as parts:
                         insert_parts(target, table, parts)
@@ -340,7 +340,7 @@ class _Copy:
                 ):
                     raise StoreError(
                         f"'{self._address.shown}' does not match the source: its table '{table.name}' differs. "
-                        "Copy into an empty database that nobody else writes to."
+                        "Copy into an empty database that nothing else writes to."
                     )
 
     def _compare_counts(self) -> dict[str, int]:
@@ -353,13 +353,13 @@ class _Copy:
             )
             raise StoreError(
                 f"'{self._address.shown}' does not match the source: the number of rows in {changed} differs. "
-                "Copy into an empty database that nobody else writes to."
+                "Copy into an empty database that nothing else writes to."
             )
         return source_counts
 
 
 def _count_batches(connection: sa.Connection) -> dict[str, int]:
-    """How many batches of each run were stored: more of them mean that a run went on."""
+    """How many batches of each run were stored: more of them mean that a run continued."""
     joined = tables.runs.outerjoin(tables.leases, tables.leases.c.run_id == tables.runs.c.id)
     batches = sa.func.coalesce(tables.leases.c.batches, 0)
     query = sa.select(tables.runs.c.id, batches).select_from(joined).order_by(tables.runs.c.started)

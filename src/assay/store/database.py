@@ -124,7 +124,7 @@ def _make_room(address: Address) -> None:
         ) from None
     except OSError as error:
         raise StoreError(
-            f"The folder '{folder}' cannot be used: {error.strerror}. Name another with --db"
+            f"The folder '{folder}' cannot be used: {error.strerror}. Use a different one with --db"
         ) from None
     if is_folder:
         raise StoreError(
@@ -132,7 +132,7 @@ def _make_room(address: Address) -> None:
         )
     if is_special:
         raise StoreError(
-            f"'{address.file}' is not a regular file, but a device or a pipe. Name another with --db"
+            f"'{address.file}' is not a regular file, but a device or a pipe. Use a different one with --db"
         )
 
 

@@ -1,4 +1,4 @@
-"""Reads the digests of a SQLite file in a process of its own, while a copy goes on to write the file.
+"""Reads the digests of a SQLite file in a process of its own, while a copy continues to write the file.
 
 SQLite works in the process that asks it, and two threads of one would mostly wait for each other.
 """

@@ -39,7 +39,7 @@ _LEFT_OUT = (
     tables.suite_changes,
     tables.boards,
 )
-"""Nobody goes on with a run in the copy, and what concerns the server is nobody else's business."""
+"""Runs are not continued in the copy, and what concerns the server is not exported."""
 
 
 DATABASES = (".db", ".sqlite", ".sqlite3")

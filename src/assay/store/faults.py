@@ -24,8 +24,8 @@ _SQLITE = {
     "SQLITE_LOCKED": "Another program has kept '{}' locked. Wait until it is done, then try again.",
     "SQLITE_READONLY": "'{}' cannot be written. Check the permissions of the file and of its folder.",
     "SQLITE_PERM": "'{}' cannot be opened. Check the permissions of the file and of its folder.",
-    "SQLITE_CANTOPEN": "'{}' cannot be opened or created. Check that its folder exists and may be written to.",
-    "SQLITE_NOTADB": "'{}' is not a database. Name another file with --db, or move this one away.",
+    "SQLITE_CANTOPEN": "'{}' cannot be opened or created. Check that its folder exists and is writable.",
+    "SQLITE_NOTADB": "'{}' is not a database. Use a different file with --db, or move or rename this one.",
     "SQLITE_CORRUPT": "'{}' is damaged. Restore a backup, or move it away to start over.",
     "SQLITE_IOERR": "Reading or writing '{}' failed. Check the disk that it is on.",
 }
@@ -54,7 +54,7 @@ def build_damage_error(error: BaseException, address: Address) -> StoreError:
     reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
     return StoreError(
         f"'{address.place}' is damaged: a stored value cannot be read ({plain.text(reason)}). "
-        "Restore a backup, or name another database with --db"
+        "Restore a backup, or use a different database with --db"
     )
 
 
@@ -64,8 +64,8 @@ def fault(error: BaseException, address: Address) -> StoreError | None:
         return build_damage_error(error, address)
     if _lacks_a_part(error):
         return StoreError(
-            f"'{address.place}' lacks a part of its schema: {str(error).partition(chr(10))[0]}. "
-            "Restore a backup, or name another database with --db"
+            f"'{address.place}' has an incomplete schema: {str(error).partition(chr(10))[0]}. "
+            "Restore a backup, or use a different database with --db"
         )
     if name := getattr(error, "sqlite_errorname", None):
         return _sqlite_fault(name, address)

@@ -31,7 +31,7 @@ _CARRIED_OUT = (RunState.COMPLETED.value, RunState.FAILED.value)
 
 @dataclass(frozen=True, slots=True)
 class AgentTrial:
-    """A trial that was carried out to its end, or given up because it failed throughout.
+    """A trial that was executed to its end, or given up because it failed throughout.
 
     Its other fields decide which trials it may be compared with.
     """
@@ -166,7 +166,7 @@ def count_agents(connection: sa.Connection, suite: str | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PastFigures:
-    """What executions of a trial took when it was last carried out, one value for each execution."""
+    """What executions of a trial took when it was last executed, one value for each execution."""
 
     run_id: str
     seconds: tuple[float, ...]

@@ -1,6 +1,6 @@
 """The lease of a run: which process may write it.
 
-An owner holds a random token and renews its lease while the run goes on. Whoever wants to go on with the run has to wait
+An owner holds a random token and renews its lease during the run. A process that wants to continue the run has to wait
 until the lease has expired, or until the owner is known to have ended, and then puts a token of its own in the place of the
 old one. Every write of an owner first renews the lease by its token, in the same transaction: an owner that was paused for so long that
 another one took over finds its token gone and writes nothing more. The same statement counts the batches of the run, so
@@ -95,7 +95,7 @@ def acquire(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
     The row of the run is locked first, then the lease is examined and replaced, all in the caller's transaction. Of two
     processes that resume one run at the same moment, exactly one gets it.
     """
-    # Whoever comes second waits here, and then sees the lease of the first. SQLite needs no lock: the caller's transaction
+    # The second process waits here, and then sees the lease of the first. SQLite needs no lock: the caller's transaction
     # began with BEGIN IMMEDIATE, so there is no other writer.
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL lock_timeout = '15s'")
@@ -142,7 +142,7 @@ def renew(
     holder = "another process" if row is None else _name(_owner(row))
     raise LeaseLost(
         f"Run '{lease.run_id}' was taken over by {holder}. "
-        "This process stopped; what it had stored by then is kept."
+        "This process stopped. Everything it stored before is kept."
     )
 
 
@@ -167,7 +167,7 @@ def _renewal(dialect: str, batches: int, unless_released: bool) -> sa.Update:
 
 
 def release(connection: sa.Connection, lease: Lease) -> None:
-    """Let the lease end now. The row stays, with its token and count, for whoever resumes the run."""
+    """Let the lease end now. The row stays, with its token and count, for the process that resumes the run."""
     own = leases.c.run_id == lease.run_id, leases.c.token == lease.token
     connection.execute(leases.update().where(*own).values(expires=0.0))
 

@@ -156,7 +156,7 @@ class Outbox:
             return
 
     def _give_up(self, error: StoreError) -> NoReturn:
-        """The run ends; what could not be stored is in the file, for whoever resumes the run."""
+        """The run ends; what could not be stored is in the file, for the process that resumes the run."""
         executions = sum(len(batch.executions) for _, batch in self._waiting)
         if self._waiting:
             self._spill()
@@ -168,7 +168,7 @@ class Outbox:
         self._has_spilled = False  # this process writes nothing more
         raise type(error)(
             f"{error} Results that could not be stored are kept in '{self._file}'. "
-            f"Store them and go on: assay run --resume {self._lease.run_id}"
+            f"To store them and continue: assay run --resume {self._lease.run_id}"
         )
 
 

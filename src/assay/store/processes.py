@@ -67,7 +67,7 @@ def _start_without_proc(pid: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process that carries out a run."""
+    """A process that executes a run."""
 
     host: str
     pid: int

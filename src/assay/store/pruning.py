@@ -33,7 +33,7 @@ def delete_run(connection: sa.Connection, run_id: str) -> set[str]:
     environment, suite = connection.execute(query).one()
     changed = set(connection.scalars(sa.select(trials.c.suite).where(trials.c.run_id == run_id).distinct()))
     connection.execute(runs.delete().where(runs.c.id == run_id))
-    # Nobody can go on with it any more: it would be executed anew.
+    # It can no longer be continued: it would be executed again.
     connection.execute(queued_runs.delete().where(queued_runs.c.id == run_id))
     connection.execute(environments.delete().where(environments.c.id == environment))
     if suite is not None:

@@ -6,7 +6,7 @@ without waiting for each other. A server renews its claims while it lives; `take
 ended, or has not renewed in time, to the queue.
 
 A claim decides only which server starts the run. Who may write results is decided by the run's lease (`leases.py`), which the
-process that executes the run holds. The two can differ: if a server stalls while its worker goes on, another server may claim
+process that executes the run holds. The two can differ: if a server stalls while its worker continues, another server may claim
 the run, but cannot execute it before the worker's lease has ended.
 """
 
@@ -111,7 +111,7 @@ def _lock_claims(connection: sa.Connection, run_ids: Collection[str], owner: Own
 def take_back(connection: sa.Connection) -> None:
     """Queue again what belongs to servers that are gone; what was to be cancelled is cancelled.
 
-    A server may have stalled while its worker goes on. Nobody else can carry out a run before the lease of that worker ends.
+    A server may have stalled while its worker continues. No other process can execute a run before the lease of that worker ends.
     """
     is_stale = queued_runs.c.renewed < database_time(connection) - CLAIM_SECONDS
     query = sa.select(queued_runs.c.id, queued_runs.c.owner, is_stale.label("is_stale"))
@@ -124,7 +124,7 @@ def take_back(connection: sa.Connection) -> None:
 
 
 def give_back(connection: sa.Connection, run_id: str, owner: Owner) -> None:
-    """The owner carries out the run no longer: it waits again, unless somebody cancelled it or another server has it."""
+    """The owner no longer executes the run: it waits again, unless it was cancelled or another server has it."""
     _release(connection, _lock_claims(connection, [run_id], owner))
 
 
@@ -148,7 +148,7 @@ def settle(
 
 
 def cancel(connection: sa.Connection, run_id: str) -> QueuedRun:
-    """A run that waits is cancelled at once, one that is carried out as soon as its server has ended it."""
+    """A queued run is cancelled at once, a running one as soon as its server has ended it."""
     for before, after in (
         (QueueState.QUEUED, QueueState.CANCELLED),
         (QueueState.RUNNING, QueueState.CANCELLING),

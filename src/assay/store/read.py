@@ -63,7 +63,7 @@ def read_tags(connection: sa.Connection, run_id: str) -> Sequence[str]:
 
 
 def read_progress(connection: sa.Connection, run_id: str) -> dict[Work, int]:
-    """How many repetitions of each process and phase are stored without a gap: a resumed run goes on from there."""
+    """How many repetitions of each process and phase are stored without a gap: a resumed run continues from there."""
     work = trials.c.position, executions.c.process, executions.c.phase
     query = (
         sa.select(*work, sa.func.count(), sa.func.max(executions.c.repetition))
@@ -186,7 +186,7 @@ Connect = Callable[[], AbstractContextManager[sa.Connection]]
 
 
 _DENSE = 4
-"""Up to so many executions for each one that is wanted, a range is read whole."""
+"""A range is read whole if it has at most this many executions for each one that is wanted."""
 
 
 class NumberedExecutions:

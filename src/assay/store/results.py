@@ -80,7 +80,7 @@ class LatestRatings:
 
 
 def _rank(row: Mapping[str, Any], latest: Latest) -> float | None:
-    """The share of the other agents that are rated lower, in percent; None where nobody else is rated."""
+    """The share of the other agents that are rated lower, in percent; None where no other agent is rated."""
     group = (row["suite_id"] or "", row["benchmark_id"], bool(row["simulated"]))
     by_agent, in_order = latest.get(group, ({}, []))
     overall = row["overall"]
@@ -116,7 +116,7 @@ class ResultFilter:
     run: str | None = None
     trial: int | None = None
     since: datetime | None = None
-    """Of the start of its run."""
+    """The earliest start of its run."""
     is_latest: bool = False
     """Only the latest trial of each agent on each benchmark."""
 

@@ -26,7 +26,7 @@ def will_open(url: str) -> bool:
         if file.exists():
             if not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)):
                 return False
-            # Only read, and without waiting for whoever writes.
+            # Only read, and without waiting for writers.
             source = f"{file.absolute().as_uri()}?mode=ro"
             with closing(sqlite3.connect(source, timeout=0, uri=True)) as connection:
                 [(revision,)] = connection.execute("SELECT version_num FROM assay_revision").fetchall()

@@ -1,6 +1,6 @@
 """Schedules: when each suite is due next, and what was started for the times that came.
 
-A time is taken by moving `due` on, in the transaction that queues the runs for it. Whoever comes second, another server or one that
+A time is taken by moving `due` on, in the transaction that queues the runs for it. A server that comes second, or one that
 was started again, finds the time gone.
 """
 

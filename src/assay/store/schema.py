@@ -89,7 +89,7 @@ def current(connection: sa.Connection, address: Address) -> str | None:
     if len(found) != 1 or not isinstance(found[0], str):
         raise StoreError(
             f"'{address.place}' does not say which schema it has: its table {revision.name} should hold one text. "
-            "Restore a backup, or name another database with --db"
+            "Restore a backup, or use a different database with --db"
         )
     return found[0]
 
@@ -210,7 +210,7 @@ def _migrate(connection: sa.Connection, address: Address) -> None:
         reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0].rstrip(".")
         raise StoreError(
             f"'{address.place}' cannot be upgraded, because its tables are not those of its schema: {reason}. "
-            "Nothing was changed. Restore a backup, or name another database with --db"
+            "Nothing was changed. Restore a backup, or use a different database with --db"
         ) from error
 
 
@@ -271,7 +271,7 @@ def _refuse_foreign(connection: sa.Connection, address: Address) -> None:
     if taken:
         raise StoreError(
             f"'{address.place}' is a database of another program (it has {', '.join(taken[:3])}). "
-            "Name another with --db"
+            "Use a different one with --db"
         )
 
 
@@ -317,7 +317,7 @@ def _prepare_file(engine: sa.Engine, address: Address) -> None:
 
 
 def _choose_wal(cursor: sa.engine.interfaces.DBAPICursor) -> None:
-    """Switch the file to write-ahead logging, which lets readers go on while one process writes.
+    """Switch the file to write-ahead logging, which lets readers continue while one process writes.
 
     The mode is stored in the file.
     """
@@ -333,7 +333,7 @@ def _choose_wal(cursor: sa.engine.interfaces.DBAPICursor) -> None:
 
 
 def _unfit(found: str, address: Address) -> StoreError:
-    """The message for a schema of another version: an older one can be upgraded, a newer one cannot be read at all."""
+    """The message for a schema of a different version: an older one can be upgraded, a newer one cannot be read at all."""
     if found in REVISIONS:
         # With a password the URL cannot be shown, so the settings have to give it again.
         options = ["--db", address.shown] if address.has_nothing_hidden else []
@@ -343,5 +343,5 @@ def _unfit(found: str, address: Address) -> StoreError:
         )
     return NewerSchema(
         f"'{address.place}' was written by a later version of Assay (schema {found}, this one knows up to {HEAD}). "
-        "Use that version, or name another database with --db"
+        "Use that version, or a different database with --db"
     )

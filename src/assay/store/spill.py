@@ -33,7 +33,7 @@ def spill_files(folder: str, run_id: str) -> list[Path]:
 
 
 def append(file: Path, lines: Iterable[str]) -> None:
-    """Append lines to a file that nobody else may read; they are on the disk when this returns."""
+    """Append lines to a file that no other user may read; they are on the disk when this returns."""
     file.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     # The folder for temporary files belongs to everybody: a link that somebody put there must not lead us to another file.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
@@ -68,7 +68,7 @@ def read(file: Path, run_id: str) -> Spilled | None:
     """Read the batches of a file; None if it is not such a file. An incomplete last line is left out."""
     try:
         with file.open(encoding="utf-8") as written:
-            # Of the open file and not of its name, which could be exchanged in between: somebody else's file would put
+            # The owner of the open file and not of its name, which could be exchanged in between: somebody else's file would put
             # made-up results into our database.
             about = os.fstat(written.fileno())
             is_ours = not hasattr(os, "getuid") or about.st_uid == os.getuid()

@@ -91,7 +91,7 @@ class Filter:
     suite: str | None = None
     category: str | None = None
     since: datetime | None = None
-    """Of the start of the run."""
+    """The earliest start of the run."""
     tag: str | None = None
 
 

@@ -32,12 +32,12 @@ executions      one time that the agent did a case, keyed by (trial_id, seq); `s
                 `detail` is what an agent's figures rest on: tool calls, spans, reasons of scores
 measurements    a metric's value in one execution, keyed by (trial_id, metric, seq): a metric of a trial is one range scan
 artifacts       files that executions left, compressed with zlib
-placements      the node that carried out each process of a trial; empty where an executor has no nodes. A process that moved in
+placements      the node that executed each process of a trial; empty where an executor has no nodes. A process that moved in
                 the middle has the names of all of its nodes, joined by ` + `
 regressions     what got worse with an agent, on which benchmark, by which metric and between which versions: that is its id. It is
                 kept with the state and the note that somebody gave it, and with its figures when it was last found
 benchmarks      what a suite consists of, in its order: the hash of each definition and the number of its cases, so that
-                nobody has to read whole definitions to see which results are complete and of today's questions
+                whole definitions need not be read to see which results are complete and of today's questions
 ratings         what a ranking needs of a trial that was rated: who contends (an agent, or a point of a sweep over its
                 options), on what, how much of it was done, and from the ratings everything that is not a column of `trials`.
                 `marks` are what each case says of each rated dimension, one float32 a case, dimension by dimension as
@@ -57,7 +57,7 @@ queued_runs     runs that the server was asked for, each under the id that its r
                 out, and `renewed` when that server last said so, in seconds since the epoch by the clock of the database
 schedules       when each suite with a schedule is due next, and by which expression that was computed; a server that starts
                 its runs moves `due` on in the same transaction, so that each time is taken once
-scheduled_runs  what was started for a time of a schedule, and how it ended; empty `outcome` while it goes on
+scheduled_runs  what was started for a time of a schedule, and how it ended; empty `outcome` while it is in progress
 alerts          what the server has to tell, each thing once by its `key`; those that are `pending` are sent when `due`
 labels          what people said of answers, one label of a person an execution
 regression_changes  the states that people gave to regressions, with who and when; a regression itself has only its last
@@ -79,7 +79,7 @@ Ids there are names, scores go from 0 to 100, and what is not known is NULL. Its
 execution was ok and the trial was not stopped; else the status of the last execution that was not ok (`failed`, `timeout`,
 `over_limit` …); else `stopped`; else `pending`. Durations, tokens and calls are sums over the measured executions.
 `cpu_usage_percent` is the mean that psutil saw, else CPU time ÷ wall time; `memory_peak_mb` the highest peak of an execution, else of
-the processes of the trial. Both are NULL for agents behind a network, of which nobody here can know. `output_correctness` is the mean
+the processes of the trial. Both are NULL for agents behind a network, which cannot be observed from here. `output_correctness` is the mean
 of the score named `correctness`, else of the overall score, of the outputs that were judged; completeness and relevance are means of
 the scores of that name. `percentile_rank` is the share of the other agents' latest rated trials on the benchmark whose overall is lower,
 simulated ones apart from the rest. `deviation_from_baseline` is the overall divided by the baseline's, less 1. The baseline is what the
@@ -87,7 +87,7 @@ suite's `baseline_scores` say of the same agent on that benchmark, else of the f
 nothing, the baseline named like the suite, else `main`, and in it the same agent, else its first trial on the benchmark.
 
 Rankings are the views `agent_comparison_matrix` and `benchmark_leaderboard`, made from `rated_trials`. On PostgreSQL the matrix
-is stored, and refreshed by whoever ends, judges again or deletes a run of a suite.
+is stored, and refreshed when a run of a suite ends, is judged again or is deleted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What lists need of trials without reading their executions, and a count of what changes rankings.
 
-Totals are kept when a run ends. Whoever writes another execution or score of a trial deletes its totals in the same transaction,
+Totals are kept when a run ends. Writing another execution or score of a trial deletes its totals in the same transaction,
 so that those which are there are right; without them, views and lists look at the executions. Everything that may change the
 rankings of a suite is counted in the transaction that changes it: who has seen the same count has seen the same results.
 """

@@ -82,7 +82,7 @@ def _build_environment_row(environment: Environment) -> dict[str, object]:
 def insert_run(
     connection: sa.Connection, plan: Plan, environment: Environment, begun: Mapping[str, Any]
 ) -> None:
-    """Insert a run that begins, with its trials; `begun` has its id, when it started and who carries it out."""
+    """Insert a run that begins, with its trials; `begun` has its id, when it started and which process executes it."""
     key = connection.execute(
         environments.insert().values(_build_environment_row(environment))
     ).inserted_primary_key

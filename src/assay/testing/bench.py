@@ -20,7 +20,7 @@ LATENCY = 0.1
 
 @dataclass(frozen=True, slots=True)
 class SampleSubject:
-    """A server at an address where nobody listens."""
+    """A server at an address where no process listens."""
 
     is_server: bool = True
     is_command: bool = False

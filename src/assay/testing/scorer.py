@@ -1,4 +1,4 @@
-"""The contract of scorers: right outputs get 1, wrong ones less, missing ones raise nothing, and scores repeat."""
+"""The contract of scorers: correct outputs get 1, wrong ones less, missing ones raise nothing, and scores repeat."""
 
 from __future__ import annotations
 

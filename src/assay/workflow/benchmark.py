@@ -19,7 +19,7 @@ from assay.spec.settings import find_settings
 
 @dataclass(frozen=True, slots=True)
 class WorkflowBenchmark:
-    """A benchmark that was carried out; also a mapping of its two main fields, as FlowAgent returns one."""
+    """A benchmark that was executed; also a mapping of its two main fields, as FlowAgent returns one."""
 
     result: RunResult
     benchmark_dir: Path

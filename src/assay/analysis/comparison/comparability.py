@@ -123,7 +123,7 @@ def _check_nodes(a: Report, b: Report) -> Iterator[Doubt]:
 
 
 def _node_kinds(report: Report, trial: TrialReport) -> str:
-    """The kinds of machine that carried out a trial."""
+    """The kinds of machine that executed a trial."""
     known = report.run_of(trial).environment.nodes
     kinds = {known[name].machine_class for name in set(trial.nodes.values()) if name in known}
     return " + ".join(sorted(kinds))

@@ -71,7 +71,7 @@ def compare_reports(
     """Compare trials of the same benchmark and params, or the only trial of each side, as one family of tests.
 
     `metrics` are judged, `unjudged` ones come without a verdict. Without `metrics` the default family is judged and all
-    others are listed only. A metric may be a percentile, as in `seconds.p95`; percentiles that nobody asks for are left out, so that
+    others are listed only. A metric may be a percentile, as in `seconds.p95`; percentiles that are not requested are left out, so that
     they do not enlarge the family. Scores of one agent on both sides, or of any with `fixed_cases`, are tested over the
     repetitions of these cases; those of two agents over cases as a sample. `noise` is what is known of run-to-run noise: see
     `policy.judge`.

@@ -1,4 +1,4 @@
-"""Decides which metrics get a verdict when nobody asks for particular ones.
+"""Decides which metrics get a verdict if none are requested.
 
 Every further metric in a family makes all verdicts less certain, so the default family is small.
 """

@@ -53,7 +53,7 @@ def _showdown(
     """The showdown of one agent against another.
 
     Winners are found by the ratings first and then withheld where the verdicts on metrics do not bear them out. If there is
-    a reason why the two cannot be compared at all, nobody wins, and the reason is the only advice.
+    a reason why the two cannot be compared at all, neither wins, and the reason is the only advice.
     """
     first, second = contender([x for x, _ in pairs], a), contender([y for _, y in pairs], b)
     if first.agent == second.agent:
@@ -72,7 +72,7 @@ def _showdown(
         winners = _with_verdict_on_scores(winners, own, (first.agent, second.agent))
     unscored = [f"'{side.agent}' on {and_list(side.unscored)}" for side in (first, second) if side.unscored]
     scoring_failed = f"Scoring failed for {and_list(unscored)}, so neither agent can be called better."
-    # Why nobody can win; the first reason is shown.
+    # Why neither can win; the first reason is shown.
     refusal = (
         _describe_mixed_kinds(pairs)
         or ("" if comparable else describe_redefinition(*pairs[0]))
@@ -97,7 +97,7 @@ def _showdown(
 
 
 def _describe_mixed_kinds(pairs: Sequence[tuple[TrialReport, TrialReport]]) -> str:
-    """Why nobody wins if one side is simulated and the other measured; empty if both are of one kind."""
+    """Why neither wins if one side is simulated and the other measured; empty if both are of one kind."""
     for pair in pairs:
         first, second = (trial.is_simulated for trial in pair)
         if first != second:
@@ -110,7 +110,7 @@ def _describe_mixed_kinds(pairs: Sequence[tuple[TrialReport, TrialReport]]) -> s
 
 
 def _disjoint(pairs: Sequence[tuple[TrialReport, TrialReport]], sides: Sides) -> str:
-    """Why nobody wins if the sides have no case in common; empty if they share some."""
+    """Why neither wins if the sides have no case in common; empty if they share some."""
     for first, second in pairs:
         if first.ratings is None or second.ratings is None or not first.ratings.names:
             return ""
@@ -138,7 +138,7 @@ def contender(trials: Sequence[TrialReport], side: Report) -> Contender:
 def _winners(
     a: Contender, b: Contender
 ) -> tuple[Mapping[str, str | None], Mapping[str, tuple[float, float]], Mapping[str, float]]:
-    """The winner of each shared dimension and overall (None if nobody is certainly better), both ratings, and the p."""
+    """The winner of each shared dimension and overall (None if neither is significantly better), both ratings, and the p."""
     shared = find_common_dimensions([a, b])
     if not shared:
         return {}, {}, {}
@@ -180,7 +180,7 @@ def _find_intervals(a: Contender, b: Contender, names: Iterable[str]) -> Mapping
 def _withhold_unsupported_winners(
     winners: Mapping[str, str | None], comparisons: Sequence[Comparison], sides: Sides
 ) -> Mapping[str, str | None]:
-    """The winners that the verdicts on the metrics support: ratings are made of those metrics and are no more certain.
+    """The winners that the verdicts on the metrics support: ratings are made of those metrics and are no more significant.
 
     A dimension without a verdict on any of its metrics (reliability, efficiency) keeps its winner. Overall needs a verdict
     in favour of its winner if there are verdicts at all.
@@ -239,10 +239,10 @@ def _advice(found: Showdown, runs: Mapping[str, Run], comparisons: Sequence[Comp
 
 
 def _choice(found: Showdown, comparisons: Sequence[Comparison]) -> str:
-    """The recommendation in one sentence, from a clear winner down to no certain difference.
+    """The recommendation in one sentence, from a clear winner down to no significant difference.
 
-    The order of the cases matters: a clear winner overall; nobody solved anything; the same in everything
-    that was judged; lost and won cases without a certain difference; no certain difference at all; and
+    The order of the cases matters: a clear winner overall; neither solved anything; the same in everything
+    that was judged; lost and won cases without a significant difference; no significant difference at all; and
     last, each better in something else.
     """
     ahead = {who: _strengths(who, found, comparisons) for who in (found.a, found.b)}
@@ -269,18 +269,18 @@ def _choice(found: Showdown, comparisons: Sequence[Comparison]) -> str:
     )
     if not any(ahead.values()) and (lost or won):
         return (
-            f"Neither is certainly better, but '{found.b}' lost {format_count(lost, 'case')} and won {count(won)}: "
+            f"Neither is significantly better, but '{found.b}' lost {format_count(lost, 'case')} and won {count(won)}: "
             "look at those before you choose."
         )
     if not any(ahead.values()):
         return (
-            f"No certain difference between '{found.a}' and '{found.b}'. "
+            f"No significant difference between '{found.a}' and '{found.b}'. "
             "Run more cases or repetitions, or choose the one that is easier to maintain."
         )
     parts = [f"'{who}' is better in {and_list(names)}" for who, names in ahead.items() if names]
     if len(parts) == 1:
-        return f"{parts[0]}; overall, neither is certainly better."
-    return f"Neither is certainly better overall: {'; '.join(parts)}. Choose by what matters to you."
+        return f"{parts[0]}; overall, neither is significantly better."
+    return f"Neither is significantly better overall: {'; '.join(parts)}. Choose by what matters to you."
 
 
 def _strengths(who: str, found: Showdown, comparisons: Sequence[Comparison]) -> list[str]:

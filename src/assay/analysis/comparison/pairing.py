@@ -32,7 +32,7 @@ _ROUNDED = 1e-7
 """Marks are stored as 32-bit floats, with about seven digits, so 0 and 1 are known no better than this."""
 Floats = NDArray[np.float64]
 Better = NDArray[np.bool_]
-"""Whether the row's agent is certainly better than the column's."""
+"""Whether the row's agent is significantly better than the column's."""
 
 
 def find_common_dimensions(contenders: Sequence[Contender]) -> tuple[str, ...]:
@@ -368,7 +368,7 @@ def correct_p_values(found: Sequence[PairedRows]) -> list[Floats]:
 
 
 def certainly_better(found: Sequence[PairedRows], tables: Sequence[Floats] | None = None) -> list[Better]:
-    """Say, for each table of differences, who is certainly better than whom.
+    """Return, for each table of differences, which agent is significantly better than which.
 
     The corrected p must be below ALPHA and the gap positive. `tables` are the corrected p, if the caller
     has them already; Holm corrects over all tables together.

@@ -1,7 +1,7 @@
 """The one comparison policy: turns the difference of two sides into better, worse, same or unsure.
 
 `compare`, `gate`, `regressions`, `noise`, `cost`, the best point of a sweep and the forecasts of `power` all call `judge`, so the same
-data get the same verdict whoever asks. Two rules apply before: `compare.find_contrasts` chooses the unit of replication and
+data get the same verdict in every command. Two rules apply before: `compare.find_contrasts` chooses the unit of replication and
 adds the error between runs to the interval. The others are `POLICY`, in the order in which they apply. The
 order matters: the correction for several metrics counts only what may still become a claim, and nothing after the verdict
 on the interval makes a claim; later steps only withhold verdicts that noise may explain.

@@ -277,7 +277,7 @@ def _model_shift(metric: Metric, a: list[Row], b: list[Row], *, is_pair: bool) -
     if is_pair:
         variance = max(0.0, float(steps.var(ddof=1)) - by_chance)
     elif (sizes < 2).all():
-        # With one repetition nobody knows what is the case's own, so the other agent is assumed to differ on a case as
+        # With one repetition it is unknown what is the case's own, so the other agent is assumed to differ on a case as
         # much as two cases of this agent do.
         steps = np.concatenate([levels, -levels]) - np.concatenate([np.roll(levels, 1), -np.roll(levels, 1)])
         variance = 2 * float(levels.var(ddof=1))

@@ -43,7 +43,7 @@ class RoundEffect:
     """B against A over rounds."""
 
     effect: Effect | None
-    """None with one round on a side: then nobody knows what a round varies by."""
+    """None with one round on a side: then it is unknown how much rounds vary."""
     rounds_a: int
     rounds_b: int
     cases: int

@@ -31,7 +31,7 @@ _DIMENSIONS = {
 
 
 def depends_on_machine(metric: Metric) -> bool:
-    """Whether another machine gives another value: times and memory do, scores, tokens and prices do not.
+    """Whether another machine gives a different value: times and memory do, scores, tokens and prices do not.
 
     Recorded times do not depend on this machine either: none of its rounds and runs are behind them.
     """

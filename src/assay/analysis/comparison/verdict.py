@@ -160,7 +160,7 @@ def rule(contrast: Contrast, p_corrected: float | None, tolerance: float, family
     """
     # The order is part of the method. Equivalence comes before significance: with very many units a difference of 0.1 % is
     # significant and still the same for every user. A direction is needed only for a claim, so that a metric without one can
-    # be the same. Significance and size are both needed, since either alone claims what nobody cares about or nobody knows.
+    # be the same. Significance and size are both needed, since either alone claims what does not matter or what is not known.
     effect = contrast.effect
     if contrast.refusal:
         return VerdictReason(Verdict.UNSURE, contrast.refusal)

@@ -20,7 +20,7 @@ from assay.stats.means import t_quantile
 from assay.units import format_count
 
 DAYS = 30
-"""Of a month."""
+"""Days of a month."""
 _ROUNDING = 1e-9
 """A budget for exactly a month may miss it by the last digit."""
 

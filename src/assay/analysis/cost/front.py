@@ -29,12 +29,12 @@ _ROUNDED = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """What is certain between every two configurations: row i, column j says something of j seen from i."""
+    """What is significant between every two configurations: row i, column j says something of j seen from i."""
 
     cheaper: Bools
-    """j certainly costs less per task."""
+    """j costs significantly less per task."""
     better: Bools
-    """j certainly has the higher mean score."""
+    """j has a significantly higher mean score."""
     not_dearer: Bools
     """The interval excludes that j costs more than i by more than the tolerance."""
     not_worse: Bools
@@ -156,7 +156,7 @@ def compare_mean_costs(a: Floats, b: Floats) -> Effect | None:
 def find_places(
     costs: Sequence[float], qualities: Sequence[float], certain: Relations, names: Sequence[str]
 ) -> list[FrontPlace]:
-    """The place of each configuration: off the front only if another is certainly ahead in one and not behind in the other."""
+    """The place of each configuration: off the front only if another is significantly ahead in one and not behind in the other."""
     cost, quality = np.asarray(costs), np.asarray(qualities)
     no_worse = (cost[None, :] <= cost[:, None]) & (quality[None, :] >= quality[:, None])
     ahead = no_worse & ((cost[None, :] < cost[:, None]) | (quality[None, :] > quality[:, None]))

@@ -75,13 +75,13 @@ def find_opportunities(table: CostTable) -> tuple[SavingOpportunity, ...]:
 
 
 def suggest_switch(table: CostTable, i: int) -> Iterator[SavingOpportunity]:
-    """The cheapest configuration that certainly costs less and keeps the quality."""
+    """The cheapest configuration that costs significantly less and keeps the quality."""
     certain = table.relations
     for j in table.find_cheaper(i):
         if not (certain.cheaper[i, j] and certain.not_worse[i, j]):
             continue
         agent, other, saved = table.costs[i].name, table.costs[j].name, certain.saving(i, j)
-        quality = "it is certainly better" if certain.better[i, j] else "it keeps the quality"
+        quality = "it is significantly better" if certain.better[i, j] else "it keeps the quality"
         yield SavingOpportunity(
             "switch",
             agent,

@@ -219,7 +219,7 @@ def _points(trials: Sequence[TrialReport], interleaved: bool) -> Iterator[BestPo
 def _find_inseparable(
     best: TrialReport, others: Sequence[TrialReport], metric: Metric, interleaved: bool
 ) -> list[str]:
-    """Points that are not certainly worse than the best one. All points of a metric form one family of tests."""
+    """Points that are not significantly worse than the best one. All points of a metric form one family of tests."""
     contrasts = [
         contrast
         for other in others

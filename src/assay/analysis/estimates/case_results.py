@@ -54,7 +54,7 @@ class CaseTotals:
     sums: Mapping[str, Floats]
     """Metric to its sum over the repetitions; only metrics that every completed execution has.
 
-    Cost and tokens, which are divided by the solved cases, count only executions with a score: nobody knows whether the others
+    Cost and tokens, which are divided by the solved cases, count only executions with a score: it is unknown whether the others
     solved their case.
     """
     measured: Mapping[str, Floats]

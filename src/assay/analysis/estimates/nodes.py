@@ -1,4 +1,4 @@
-"""Counts what each node of a cluster carried out."""
+"""Counts what each node of a cluster executed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Checks whether a suite can tell agents apart.
 
-A right answer must pass, an empty one must not, and cases must differ. Cases that all agents pass or all agents fail carry
+A correct answer must pass, an empty one must not, and cases must differ. Cases that all agents pass or all agents fail carry
 no information; only the results of several agents can show that. `assay suite check` prints the faults, and the severe ones
 make it fail.
 """
@@ -39,9 +39,9 @@ def suite_health(suite: Suite, checks: Checks, history: Sequence[Tables]) -> Sui
 
 
 _MESSAGES = {
-    "oracle": "the right answer does not get the full score",
-    "unscored": "the right answer cannot be judged",
-    "unchecked": "not checked, because no right answer can be constructed; give the cases a `solution`",
+    "oracle": "the correct answer does not get the full score",
+    "unscored": "the correct answer cannot be judged",
+    "unchecked": "not checked, because no correct answer can be constructed; give the cases a `solution`",
 }
 
 

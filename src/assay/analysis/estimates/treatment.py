@@ -41,7 +41,7 @@ def select_compared_params(trial: TrialReport) -> Mapping[str, object]:
 
 
 def settings_not_taken(trial: TrialReport) -> list[str]:
-    """Params that were ignored: the thing under test reports another value. Each is a sentence; None requests nothing."""
+    """Params that were ignored: the thing under test reports a different value. Each is a sentence; None requests nothing."""
     applied = read_back(trial)
     return [
         f"The setting '{name}' was ignored: '{value}' was requested, but '{applied[name]}' is in effect."
@@ -83,7 +83,7 @@ def identical_arms(trials: Iterable[TrialReport]) -> list[Arms]:
 
 
 def find_twin(arms: Arms) -> TrialReport:
-    """Of identical arms, the one that shows best what should have told them apart from the first: it differs in little else."""
+    """Find the identical arm that shows best what should have distinguished it from the first: it differs in little else."""
     first, unread = arms[0], _find_unread(arms)
     others = [arm for arm in arms if _values(arm, unread) != _values(first, unread)]
     return min(others, key=lambda arm: len(differing_params(first, arm)))

@@ -32,7 +32,7 @@ def add_estimates(
         # Only times: a count of tokens does not depend on the machine or the moment.
         kinds |= {name: replace(kinds[name], kind=Kind.RECORDED) for name in _TIMES if name in kinds}
     estimates = (_estimate(kinds[name], series[name], is_brief) for name in names)
-    # The figures of instruments come without doubts: nobody decides by them.
+    # The figures of instruments come without doubts, because no verdict depends on them.
     reported = [replace(e, doubts=()) if e.metric.name in watched else e for e in estimates]
     if report.is_simulated:
         reported = [replace(e, metric=replace(e.metric, kind=Kind.SIMULATED)) for e in reported]

@@ -148,7 +148,7 @@ def _build_from_shift(agent: str, shift: Shift) -> Regression:
     """
     before, after = range_of(shift)
     return Regression(
-        # A drift goes on from run to run, so its end is no part of what it is.
+        # A drift continues from run to run, so its end is no part of what it is.
         id=identity(
             agent,
             shift.suite,

@@ -37,7 +37,7 @@ _TEMPLATE = 64
 """Cached tokens per request that a server's chat template, the same for every prompt, may account for."""
 _CENSORED = 0.01
 _LATENCIES = 10
-"""A window should last so many latencies, or rates depend on where it begins and ends."""
+"""A window should last this many latencies, or rates depend on where it begins and ends."""
 
 
 def judge_load(result: LoadResult, load: Load) -> LoadResult:
@@ -191,7 +191,7 @@ def _check_unanswered_generators(result: LoadResult, load: Load) -> str | None:
 
 def _check_rate(result: LoadResult, load: Load) -> str | None:
     offered = result.offered_rate
-    # Of a few requests one more or less is many percent.
+    # With few requests one more or less is many percent.
     if (
         offered
         and result.achieved_rate

@@ -34,13 +34,13 @@ from assay.units import count, percent, seconds, significant, size
 
 _LONGEST_WORDS = 160
 _SLOW_RECOVERY = 0.1
-"""Of the scenario's time: a recovery that takes longer is worth a word."""
+"""Recoveries longer than this share of the scenario's time are reported."""
 _FELT_RECOVERY = 1.0
 _USUAL_START = 5.0
 
 
 def score_of(finding: ScenarioFinding) -> ScenarioScore:
-    """The interval is that of the share, by Wilson; the other two factors were seen once."""
+    """Score one scenario. The interval is Wilson's for the answered share; the other two factors are single observations."""
     share = min(1.0, finding.good / finding.offered) if finding.offered else 0.0
     judged = finding.completed if finding.correctness is None else finding.correctness.scored
     low, high = wilson(share, worth(finding.offered, finding.completed, judged))
@@ -147,7 +147,7 @@ def _limits(scenarios: Sequence[ScenarioFinding]) -> Iterable[str]:
         if scenario.breach is None
     ]
     if unbroken:
-        yield f"The agent sustained all that was offered, so its limits are higher: {', '.join(unbroken)}."
+        yield f"The agent handled every load offered; its limits are above: {', '.join(unbroken)}."
 
 
 _SCALING = ("knee", "growth_exponent", "largest_accepted", "smallest_memory")
@@ -183,13 +183,13 @@ _ADVICE = {
     "late_errors": "Late errors suggest that a resource runs out; compare its resources at both ends.",
     "fairness": "Serve requests in order of arrival, so that none starves.",
     "refusal": "Reject oversized requests before working on them (a server: with a 413), so that none is dropped halfway.",
-    "graceful": "When memory runs out, reject the request instead of ending the process.",
+    "graceful": "When memory runs out, reject the request instead of crashing.",
     "obeys_retry_after": "Before retrying, wait at least as long as Retry-After says.",
     "all_finished": "Allow more retries, or wait longer between them, so that a throttled upstream loses no work.",
     "storm": "Send fewer retries: back off after each refusal, and limit the requests in flight.",
     "lost": "Give each call its own timeout, and retry calls that ended without an answer.",
     "doubled": "Give each request an id and answer a repeated one from the first result.",
-    "quality": "Look for what cuts answers short under load: time limits, smaller budgets, fallbacks, shared state.",
+    "quality": "Find out what truncates answers under load: timeouts, smaller budgets, fallbacks, shared state.",
     "growth_exponent": "Work grows faster than the input: look for passes over the whole input inside a loop.",
 }
 

@@ -152,7 +152,7 @@ def find_many_queries(execution: SampledExecution) -> Iterator[Opportunity]:
 
 
 def _similar_queries(execution: SampledExecution) -> list[list[Call]]:
-    """Short calls of a tool in a row, of one shape, each with another value, none needing another."""
+    """Short calls of a tool in a row, of one shape, each with a different value, none needing another."""
     groups: dict[tuple[object, ...], list[Call]] = {}
     for call in execution.work:
         if call.kind == "tool":
@@ -245,7 +245,7 @@ def find_repeated_context(execution: SampledExecution) -> Iterator[Opportunity]:
 
 
 def _continues(later: Call, earlier: Call) -> bool:
-    """Whether a prompt begins with nearly all of another and goes on."""
+    """Whether a prompt begins with nearly all of another and continues."""
     before, prefix = earlier.count("input_characters") or 0, later.count("prefix_characters") or 0
     return prefix >= 0.8 * before and (later.count("input_characters") or 0) > 1.02 * before
 
@@ -283,7 +283,7 @@ def find_repeated_parsing(execution: SampledExecution) -> Iterator[Opportunity]:
 
 
 def find_queries_in_loops(execution: SampledExecution) -> Iterator[Opportunity]:
-    """One line that sends the same query to a database again and again, each time with another value."""
+    """One line that sends the same query to a database again and again, each time with a different value."""
     for caller in execution.queries:
         calls, shapes = caller.get("calls", 0), caller.get("documents", 0)
         if calls < LEAST_QUERIES * max(1, shapes):

@@ -27,11 +27,11 @@ _ALLOW = "Allow it: run as the same user, set kernel.yama.ptrace_scope to 0, or 
 _BUSY = 0.6
 """With a smaller share of a CPU while it computes, a profile says so."""
 MOST_DEPTH = 60
-"""Of the flame graph."""
+"""Maximum depth of the flame graph."""
 LEAST_SHARE = 0.001
 """Frames that are narrower cannot be seen, and would make the file long."""
 LEAST_SECONDS = 0.01
-"""Of CPU time in each execution; the clock is too coarse to compare less."""
+"""Minimum CPU seconds in each execution; the clock is too coarse to compare less."""
 
 
 def profile_of(trial: TrialReport) -> Profile | None:

@@ -1,8 +1,8 @@
-"""Ranks the agents of a suite: nobody is put above another without evidence.
+"""Ranks the agents of a suite: no agent is put above another without evidence.
 
-An agent's rank is a range. Its best rank is 1 plus the number of agents that are certainly better (Holm-corrected tests over
-all pairs, see `comparison/pairing.py`), and its worst rank leaves room below for those that are certainly worse. A tier ends
-where everybody above is certainly better than everybody below. `pipeline/leaderboard.py` reads the contenders from the
+An agent's rank is a range. Its best rank is 1 plus the number of agents that are significantly better (Holm-corrected tests over
+all pairs, see `comparison/pairing.py`), and its worst rank leaves room below for those that are significantly worse. A tier ends
+where every agent above is significantly better than every agent below. `pipeline/leaderboard.py` reads the contenders from the
 store; `doubts` collects the remarks that a reader of a leaderboard or a matrix has to know.
 """
 
@@ -226,7 +226,7 @@ class _Board:
         if not ranked:
             return ()
         # Ranks come from the tests over pairs and not from sorting the scores: a score that is ahead by less than its noise
-        # puts nobody first. Scores decide only the order within a range of ranks.
+        # puts no agent first. Scores decide only the order within a range of ranks.
         pairing = self._pairings.of(ranked)
         [better] = certainly_better([pairing.compare_pairs(self.dimensions)])
         rows = []
@@ -254,8 +254,8 @@ class _Board:
     def _with_pareto(self, rows: Sequence[Standing], pairing: Pairing) -> list[Standing]:
         """Rows with their place on the Pareto front of accuracy, cost and speed.
 
-        The front itself goes by the figures: nobody is as good on all axes and better on one. `dominated_by` names those for
-        whom there is also evidence, that is a certain lead on at least one axis.
+        The front itself goes by the figures: no other agent is as good on all axes and better on one. `dominated_by` names those for
+        whom there is also evidence, that is a significant lead on at least one axis.
         """
         axes = self.pareto_axes
         if not axes:
@@ -278,9 +278,9 @@ class _Board:
 
 
 def _assign_tiers(rows: Sequence[Standing], better: Better) -> tuple[Standing, ...]:
-    """A tier ends where everybody up to there is certainly better than everybody below.
+    """A tier ends where every agent up to there is significantly better than every agent below.
 
-    "Not certainly different" is no equivalence: A may be tied with B and B with C while A is certainly better than C. Such a
+    "Not significantly different" is not equivalence: A may be tied with B and B with C while A is significantly better than C. Such a
     chain stays one tier, so that a line between two tiers always means that the evidence separates all above from all below.
     """
     tier = 1

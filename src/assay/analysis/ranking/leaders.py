@@ -106,7 +106,7 @@ def _lead(benchmark: str, contenders: Sequence[Contender], is_simulated: bool) -
 def _certain_dimensions(
     two: Sequence[Contender], shared: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The dimensions in which the first of two agents is certainly better than the second, and those in which it is worse."""
+    """The dimensions in which the first of two agents is significantly better than the second, and those in which it is worse."""
     pairing = Pairing(two)
     tables = certainly_better([pairing.compare_pairs((name,)) for name in shared])
     named = list(zip(shared, tables, strict=True))

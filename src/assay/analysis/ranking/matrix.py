@@ -55,7 +55,7 @@ class _MatrixSide:
     """The contenders that are placed among themselves: either the measured or the simulated ones.
 
     Every agent has a place on each dimension and overall. As on a leaderboard a place is a range, which
-    only a certain difference narrows.
+    only a significant difference narrows.
     """
 
     def __init__(self, contenders: Sequence[Contender], pairings: Pairings) -> None:
@@ -106,7 +106,7 @@ class _MatrixSide:
         return dict(zip(ranked, compute_rank_ranges(better), strict=True))
 
     def duels(self) -> Iterator[Duel]:
-        """Every two agents: where each is certainly better. Holm corrects over all pairs and all five dimensions."""
+        """Every two agents: where each is significantly better. Holm corrects over all pairs and all five dimensions."""
         if len(self.contenders) < 2:
             return
         found = [self._pairing.compare_pairs((name,)) for name in DIMENSIONS]

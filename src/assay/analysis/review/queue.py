@@ -33,7 +33,7 @@ class JudgedAnswer:
 def rank_answers(judged: Iterable[JudgedAnswer]) -> list[tuple[JudgedAnswer, Uncertainty]]:
     """All answers with why to look at them, the most doubtful first, and those without doubt in a random order.
 
-    The order is the same each time, so that a person who comes back goes on where they left.
+    The order is the same each time, so that a person who comes back continues where they left.
     """
     answers = list(judged)
     verdicts: defaultdict[tuple[int, str], set[bool]] = defaultdict(set)

@@ -29,9 +29,9 @@ class SuccessRecord:
     """Everything that the figures are made of."""
 
     registered: frozenset[str]
-    """Agents that can be run here now; nobody knows since when."""
+    """Agents that can be run here now; it is unknown since when."""
     activity: Mapping[str, AgentActivity]
-    """Of every agent with results, in the periods of `list_periods`."""
+    """Activity of every agent with results, in the periods of `list_periods`."""
     regressions: Sequence[FoundRegression]
     gates: Sequence[GateRecord]
     opportunities: Sequence[FoundOpportunity]

@@ -12,8 +12,8 @@ class Anthropic(PublicChatAgent):
     """A model behind Anthropic's messages API.
 
     Args:
-        base_url: Address of the server up to, but without, /v1/messages. Default: ${ANTHROPIC_BASE_URL}, else Anthropic itself.
-        api_key: Key of the server. Default: ${ANTHROPIC_API_KEY}; only Anthropic itself demands one.
+        base_url: Base URL, without /v1/messages. Default: ${ANTHROPIC_BASE_URL}, else Anthropic's own API.
+        api_key: Key of the server. Default: ${ANTHROPIC_API_KEY}; only Anthropic's own API requires one.
         params: Parameters of the request, sent as they are; `max_tokens` is 4096 unless this or the limits of the suite say otherwise.
 
     Example:

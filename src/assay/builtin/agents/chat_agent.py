@@ -39,13 +39,13 @@ class ChatAgent(AgentOverHttp, ABC):
         model: Name of the model, as the server knows it.
         base_url: Address of the server.
         api_key: Key of the server; write it as ${NAME} so that it is read from the environment.
-        system: Instructions that come first in every conversation.
+        system: System prompt of every conversation.
         params: Parameters of the request, sent as they are, such as temperature.
         stream: Whether answers are streamed; without it there is no time to first token.
-        headers: Further HTTP headers.
-        retries: How often a request is sent again after a refusal, a server error or a lost connection.
+        headers: Additional HTTP headers.
+        retries: Maximum retries after a refused request, a server error or a lost connection.
         backoff: Seconds before the first retry; each further one waits twice as long.
-        tools: Tools that the model may call in every case, besides those of the case; OpenAI's and Anthropic's form are read.
+        tools: Tools that the model may call in every case, in addition to the case's own; OpenAI's and Anthropic's formats are accepted.
     """
 
     provider: str | None = None

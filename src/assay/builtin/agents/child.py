@@ -93,7 +93,7 @@ class Child:
         return int(struct.unpack("i", unread)[0])
 
     def has_closed_input(self) -> bool:
-        """Whether nobody reads the pipe any more; poll reports that even if no event is requested."""
+        """Whether the pipe has no reader any more; poll reports that even if no event is requested."""
         pipe = select.poll()
         pipe.register(self.stdin, 0)
         return bool(pipe.poll(0))

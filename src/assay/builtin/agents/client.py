@@ -28,7 +28,7 @@ class Client(Command):
     Args:
         model: Name of the model, as the server knows it.
         runtime: What the program runs on; compiled builds a C program with the compiler of this machine.
-        base_url: Address of the server up to, but without, /chat/completions; http only.
+        base_url: Base URL, without /chat/completions; http only.
         params: Parameters of the request, sent as they are.
 
     Example:

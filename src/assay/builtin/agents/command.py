@@ -66,7 +66,7 @@ class Command:
         plain: With `mode: once`: the program writes plain text instead of JSON, and all of it is the output.
         env: Environment variables of the program, besides those of this process.
         params: Sent with every request as `params`.
-        max_bytes: The largest answer, in bytes.
+        max_bytes: Maximum size of an answer, in bytes.
         sandbox: bubblewrap confines the program: it reads only the system, its own folder without `.assay`, and `readable`; its only variables are those of `env`; and what it starts ends with it.
         network: In a sandbox: host for the network of this machine, none for no network.
         readable: In a sandbox: more files and folders that the program may read.
@@ -253,7 +253,7 @@ class Command:
         self._release(polling, talk)
         if not isinstance(error, AgentError):
             return error
-        # Redacted before it is cut: nobody recognises half of a secret.
+        # Redacted before it is cut: half of a secret would not be recognised.
         words = redact(log)[-_LOG_IN_ERROR:].strip() if log else ""
         with_log = type(error)(f"{error}{LOG_ENDS}{words}" if words else str(error))
         with_log.exit_code, with_log.log = error.exit_code, words
@@ -327,9 +327,7 @@ def _check_command(command: object, folder: Path) -> list[str]:
     if program is not None and not program.is_file():
         raise BadAgent(f"there is no program '{words[0]}' in '{folder}'.")
     if program is not None and not os.access(program, os.X_OK):
-        raise BadAgent(
-            f"the file '{words[0]}' in '{folder}' may not be executed. Allow it: chmod +x {words[0]}"
-        )
+        raise BadAgent(f"the file '{words[0]}' in '{folder}' is not executable. Run: chmod +x {words[0]}")
     if program is None and shutil.which(words[0]) is None:
         raise BadAgent(f"there is no program '{words[0]}' in the PATH.")
     return words

@@ -104,7 +104,7 @@ class DialogueState:
             try:
                 written = self.child.write(self._unsent)
             except BrokenPipeError:
-                # Nobody reads any more; what is in the pipe may still be an answer.
+                # The pipe has no reader any more; what is in the pipe may still be an answer.
                 self._unsent = self._unsent[:0]
                 return Wait.READABLE
             self._sent += written
@@ -135,7 +135,7 @@ class DialogueState:
             self.check_is_read()
         if self._late_until and perf_counter() > self._late_until:
             raise InvalidAnswer(
-                f"it answered request {self.number - 1} again instead of request {self.number}"
+                f"the program answered request {self.number - 1} again instead of request {self.number}"
             )
 
 

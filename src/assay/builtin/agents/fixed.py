@@ -1,4 +1,4 @@
-"""Trivial agents: the right answer, no answer, or always the same answer."""
+"""Trivial agents: the correct answer, no answer, or always the same answer."""
 
 from __future__ import annotations
 

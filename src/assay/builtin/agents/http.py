@@ -24,7 +24,7 @@ class Http(AgentOverHttp):
         params: Sent with every request as `params`.
         retries: How often a request is sent again after a refusal, a server error or a lost connection.
         backoff: Seconds before the first retry; each further one waits twice as long.
-        max_bytes: The largest answer, in bytes.
+        max_bytes: Maximum size of an answer, in bytes.
 
     Example:
         - {name: web, type: http, url: "http://127.0.0.1:9000/ask", headers: {Authorization: "Bearer ${WEB_TOKEN}"}}

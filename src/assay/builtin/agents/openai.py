@@ -12,8 +12,8 @@ class OpenAI(PublicChatAgent):
     """A model behind OpenAI's chat completions API, or any server that speaks it: vLLM, llama.cpp, OpenRouter, LM Studio.
 
     Args:
-        base_url: Address of the server up to, but without, /chat/completions. Default: ${OPENAI_BASE_URL}, else OpenAI itself.
-        api_key: Key of the server. Default: ${OPENAI_API_KEY}; only OpenAI itself demands one.
+        base_url: Base URL, without /chat/completions. Default: ${OPENAI_BASE_URL}, else OpenAI's own API.
+        api_key: Key of the server. Default: ${OPENAI_API_KEY}; only OpenAI's own API requires one.
 
     Example:
         - {name: gpt, type: openai, model: gpt-4o-mini, params: {temperature: 0}}

@@ -12,7 +12,7 @@ gets:
 | `def ask(question, **settings)` | all params and all metadata of the case |
 | `def ask(request)` or `def ask(anything: Request)` | the whole request, a `Request` (below) |
 
-A `params` key for which the function has no parameter is a mistake and is reported before the run. The right output is
+A `params` key for which the function has no parameter is a mistake and is reported before the run. The correct output is
 never shown: `request.expected` is None, and metadata that holds answers (such as `expected_calls` and `tests`) is left
 out. An earlier turn of a conversation is in `request.history`, a list of `{"role": "user" | "assistant", "content": …}`.
 
@@ -26,7 +26,7 @@ out. An earlier turn of a conversation is in `request.history`, a list of `{"rol
 | an `Answer` (below) | the same, typed |
 | `yield "4"`, then `yield "2"` | a generator streams its output; the time to the first piece is measured. A last `yield {"usage": {…}}` adds facts |
 | `async def` | any of these, awaited; async functions and async generators are asked several cases at the same time |
-| `raise` | the execution has failed, with the text of the exception; the run goes on |
+| `raise` | the execution has failed, with the text of the exception; the run continues |
 
 Wrap what it does in `with assay.span("search", kind="tool"):` to see in `assay profile` where its time and its tokens go.
 
@@ -96,7 +96,7 @@ class Python:
 
     Args:
         target: The function, as file.py:function (counted from the folder of the file that defines the agent) or module:function.
-        params: Values for the further parameters of the function, by name.
+        params: Values for the function's other parameters, by name.
 
     Example:
         - {name: fast, type: python, target: "agents.py:fast"}
@@ -108,7 +108,7 @@ class Python:
     may_call_models: ClassVar[bool] = True
     is_local: ClassVar[bool] = True
     is_thread_safe: ClassVar[bool] = True
-    """Whoever writes a function that is not, says `concurrency: 1` in the agent's definition."""
+    """The definition of an agent whose function is not thread-safe says `concurrency: 1`."""
 
     answer: Callable[[Request], Awaitable[Answer] | Answer]
     """Async only where the function is: a plain function stays a plain call."""
@@ -263,7 +263,7 @@ def _choose_call(function: Callable[..., Any], params: Mapping[str, object]) -> 
     if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
         raise BadAgent(f"the function '{function.__qualname__}' must take the input as its first parameter.")
     if parameters[0].name == "request" or parameters[0].annotation in (Request, "Request"):
-        # Without the right output, which an agent under test must not see.
+        # Without the correct output, which an agent under test must not see.
         return lambda request: function(replace(request, params={**params, **request.params}, expected=None))
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
         return lambda request: function(request.input, **{**params, **request.params})

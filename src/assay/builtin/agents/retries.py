@@ -28,7 +28,7 @@ class Refusal:
     text: str
     retry_after: float | None = None
     is_unreachable: bool = False
-    """No connection could be made: refused, no route, or a host name that nobody knows."""
+    """No connection could be made: refused, no route, or an unknown host name."""
 
     def __str__(self) -> str:
         return self.text if self.status is None else f"HTTP {self.status}: {self.text}"

@@ -20,7 +20,7 @@ class Simulated(InstantAgent):
     exactly, while the repetitions of a case differ.
 
     Args:
-        quality: Probability of a right answer.
+        quality: Probability of a correct answer.
         seconds: Mean time of an answer.
         jitter: How far times vary around the mean, as a share of it.
         tokens: Output tokens of an answer.

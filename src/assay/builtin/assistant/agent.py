@@ -23,7 +23,7 @@ _REFUSAL = "I cannot work with that message. Please write it in other words."
 class Assistant:
     """A service desk without a model: checks each message, remembers the conversation, calls tools and answers by rule.
 
-    It does the work of an agent but for the model's, so its figures are what a framework adds to a model. Its answers are
+    It does everything an agent does except call a model, so its timings show the framework's overhead. Its answers are
     streamed word by word and are the same for the same conversation.
 
     Example:

@@ -113,7 +113,7 @@ class ConversationReward:
 
 
 def compute_advantages(rewards: Sequence[float]) -> list[float]:
-    """Of a group of answers to one prompt: how far each is from the mean, in standard deviations (GRPO, Shao et al. 2024).
+    """Compute for a group of answers to one prompt how far each is from the mean, in standard deviations (GRPO, Shao et al. 2024).
 
     >>> compute_advantages([1.0, 3.0]), compute_advantages([2.0, 2.0])
     ([-1.0, 1.0], [0.0, 0.0])

@@ -54,7 +54,7 @@ def extract_json(text: str) -> str:
 def complete_json(text: str) -> str:
     """JSON whose end is missing, up to its last complete value, with the brackets that are open there closed.
 
-    An item that was cut is left out and never guessed: half a number is another number. An object without a complete value
+    An item that was cut is left out and never guessed: half a number is a different number. An object without a complete value
     is left out as well.
 
     >>> complete_json('{"id": 7, "tags": ["a", "b"], "note": "cut o')

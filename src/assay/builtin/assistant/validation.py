@@ -39,7 +39,7 @@ class ServiceMessage(BaseModel):
         if any(
             unicodedata.category(character) in ("Cc", "Cf") for character in normalized.translate(_REMOVED)
         ):
-            raise ValueError("has characters that nobody sees")
+            raise ValueError("has invisible characters")
         if _ATTACKS.search(normalized):
             raise ValueError("looks like an attack")
         return normalized

@@ -3,7 +3,7 @@
 The runner calls `Local.map` and stores the batches that it yields. `map` never blocks for long: while workers are busy it
 yields an empty batch now and then, so that the runner can store, show progress and see Ctrl-C.
 
-The life of a job: a worker starts; it sends batches until it is done or dies. What it left unfinished goes on in a new
+The life of a job: a worker starts; it sends batches until it is done or dies. What it left unfinished continues in a new
 worker, unless the trial has failed too often (`early_stop`). Where a worker died between setup and teardown, a worker that
 does nothing but the teardown comes first, and the rest of the job waits for it. A worker that dies before it began with its
 job is started again, at most `MOST_STARTS` times.
@@ -42,7 +42,7 @@ MOST_STARTS = 5
 
 
 class Local:
-    """Up to `workers` processes at a time, each with one job; a job whose process dies goes on in a new one."""
+    """Up to `workers` processes at a time, each with one job; a job whose process dies continues in a new one."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
@@ -288,7 +288,7 @@ class ActiveJob:
         for batch in batches:
             for execution in batch.executions:
                 self._failure_limit.see(execution)
-            # A process is not settled by its teardown when a new one goes on with its job.
+            # A process is not settled by its teardown when a new one continues its job.
             yield batch if self._waiting is None else replace(batch, settled=())
 
     def abandon(self) -> list[Batch]:
@@ -316,7 +316,7 @@ def run_inline(attempt: Attempt, job: Job, stop: Callable[[], bool]) -> Iterator
 
 
 class LocalSite:
-    """A generator within this process, which starts its workers on this machine: each request is carried out at once."""
+    """A generator within this process, which starts its workers on this machine: each request is executed at once."""
 
     def __init__(self, node: str, generator: object) -> None:
         self.node = node

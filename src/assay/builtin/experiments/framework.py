@@ -75,7 +75,7 @@ class FrameworkRun:
     rewards: list[float] = field(default_factory=list)
     parameters: int = 0
     peak_bytes: int | None = None
-    """Of the process when training ended: what is probed later imports more. None where the system does not tell."""
+    """Peak memory of the process when training ended: what is probed later imports more. None where the system does not tell."""
     is_first: bool = True
     """Whether nothing was imported or held in this process by an earlier execution."""
     missing: str = ""
@@ -90,7 +90,7 @@ class FrameworkExperiment(Experiment):
     failures_are_results: ClassVar[bool] = True
     params: FrameworkParams
     _is_process_fresh: ClassVar[bool] = True
-    """Of the whole process: inline, the trials of several frameworks share it, and with it what they import."""
+    """Whether the whole process is fresh: inline, the trials of several frameworks share it, and with it what they import."""
 
     def execute_once(self, context: ExperimentContext) -> FrameworkRun:
         params = self.params

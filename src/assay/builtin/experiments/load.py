@@ -59,7 +59,7 @@ _CHECKS: Mapping[str, Callable[[str], object]] = {
 }
 """By param: what raises AssayError for a value that cannot be used, or may not be stored."""
 _MOST_LOADS = 10**6
-"""Of one process of a trial."""
+"""Maximum loads of one process of a trial."""
 
 
 class LoadParams(BaseModel):
@@ -185,7 +185,7 @@ class LoadExperiment(Experiment):
         # A load without a single answer has no figures, and is a failed execution rather than one with a rate of 0.
         result = judge_load(self._prepared.measure(), self._prepared.load)
         if any(generator.lost for generator in result.generators):
-            raise RuntimeError(f"The load was not carried out: {result.aborted}.")
+            raise RuntimeError(f"The load was not run: {result.aborted}.")
         if not result.requests_completed:
             raise RuntimeError(f"No request was answered: {dict(result.errors)}")
         if result.is_simulated:

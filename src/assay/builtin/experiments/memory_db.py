@@ -219,7 +219,7 @@ def _add_up(results: Iterable[SimulationResult], name: str) -> int:
 def find_limit(requested: int, name: str, results: Iterable[SimulationResult]) -> int | None:
     """A limit on rows as the logs show it: the one asked for where it fits all of them, else the one that a log had.
 
-    None where no log had so many rows, as then nobody can tell.
+    None where no log had so many rows, as then it is unknown.
     """
     is_seen = False
     for result in results:

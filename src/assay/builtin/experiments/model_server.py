@@ -86,7 +86,7 @@ class OllamaServer:
     async def load(self) -> None:
         """Have the model ready, with the options that it will be asked with."""
         entry = await self._entry()
-        # The server does not say how many layers are on the GPU, so whoever asks for a number of them asks again.
+        # The server does not say how many layers are on the GPU, so a request for a number of them is repeated.
         is_known = entry is not None and self._params.num_gpu is None
         if is_known and self._params.num_ctx in (None, (entry or {}).get("context_length")):
             return

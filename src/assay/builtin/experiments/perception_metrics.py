@@ -72,7 +72,7 @@ class PerceptionMetricsParams(BaseModel):
 class PerceptionMetrics(Experiment):
     """The figures of `observation_flow` at every point of a grid, in one execution.
 
-    The world grows with the number of agents n and the radius R, its side is max(200, 2.5 · R · √n), so that crowds are alike. A grid of one point, as in
+    The world grows with the number of agents n and the radius R, its side is max(200, 2.5 · R · √n), so that agent density stays constant. A grid of one point, as in
     a sweep, has all figures; of more points each has `observes_per_sec` after its name, all figures are in the output `runs`, and those without a prefix
     are over all points.
     """

@@ -61,7 +61,7 @@ class ServingParams(BaseModel):
     model: str = Field(min_length=1, description="Name of the model, as the server knows it.")
     prompt: str = Field(default=PROMPT, min_length=1, description="The question.")
     system: str | None = Field(default=None, description="Instructions before the question.")
-    max_tokens: int = Field(default=128, ge=1, description="Most tokens that the model may answer with.")
+    max_tokens: int = Field(default=128, ge=1, description="Maximum tokens per answer.")
     start: Literal["warm", "cold"] = Field(
         default="warm", description="cold: the model is unloaded before each execution (Ollama only)."
     )
@@ -187,7 +187,7 @@ def params_of(use: AgentUse) -> dict[str, Any]:
     found: dict[str, Any] = {
         "api": use.type,
         "url": url,
-        # Whoever defines an agent names its server.
+        # The definition of an agent names its server.
         "allow_host": [url.rstrip("/")] if isinstance(url, str) else [],
         "max_tokens": most,
         **{name: given.get(name) for name in ("model", "system", "keep_alive", "api_key", "headers")},

@@ -55,4 +55,4 @@ def world_config(
 
 
 STEADY = {"base_consumption": 0, "reproduction_energy": 1_000_000}
-"""Settings under which nobody is born or dies, so that every step has the same number of agents."""
+"""Settings under which no agent is born or dies, so that every step has the same number of agents."""

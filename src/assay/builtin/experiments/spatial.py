@@ -64,7 +64,7 @@ class SpatialParams(BaseModel):
     cell_size: float | None = Field(
         default=None, gt=0, description="Side of the cells of a spatial hash. Default: the query radius."
     )
-    leaf_size: int = Field(default=16, ge=1, description="Most entities in a leaf of a tree.")
+    leaf_size: int = Field(default=16, ge=1, description="Maximum entities in a leaf of a tree.")
 
 
 LISTS = {

@@ -288,13 +288,13 @@ class Quadtree(_IncrementalIndex):
     """Squares that are split in four when they hold more than `leaf_size` entities; a split is never undone."""
 
     _SMALLEST = 1e-9
-    """Of the whole: entities at one place cannot be told apart by splitting."""
+    """Smallest square as a share of the whole: entities at one place cannot be told apart by splitting."""
 
     def __init__(self, places: Floats, leaf_size: int) -> None:
         self.leaf_size = leaf_size
         low, high = places.min(axis=0), places.max(axis=0)
         x, y = ((low + high) / 2).tolist()
-        # A little larger than it need be: upper edges belong to the next square, and nobody may be on that of the root.
+        # A little larger than it need be: upper edges belong to the next square, and no entity may be on that of the root.
         self._root = _Quad(x, y, max(1e-9, 0.5001 * float((high - low).max())))
         self._fill(places)
 
@@ -382,7 +382,7 @@ def _squares(places: Floats, centre: Floats) -> Floats:
 
 
 def select_found(places: Floats, found: Found, centres: Floats, is_within: Callable[[Floats], Any]) -> Found:
-    """Of those found in a larger area, the ones whose offset from the centre is within.
+    """Select those found in a larger area whose offset from the centre is within.
 
     For all queries at once, as a call for each would take longer.
     """

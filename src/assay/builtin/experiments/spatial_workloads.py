@@ -42,7 +42,7 @@ _BODY = 0.1
 
 
 class WrongIndex(Exception):
-    """An index gave another answer than brute force, so its times mean nothing."""
+    """An index gave a different answer than brute force, so its times mean nothing."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class TeamSettings:
             reader = self._readers[name]
             own = [stint for stint in stints if stint.agent == name]
             report = self._pool.wait(reader.report())
-            # Whoever shares the model on the same server may have changed its settings after this agent's last answer.
+            # Another client of the model on the same server may have changed its settings after this agent's last answer.
             neighbours = [self._readers[other] for other in names - {name}]
             neighbours = [other for other in neighbours if other.place == reader.place]
             settings |= {f"{name}.{option}": value for option, value in reader.of_the_client.items()}

@@ -1,8 +1,8 @@
 """An agent plans a workflow for one prompt, and a sandbox executes it: how well it works, resumes, and what it costs.
 
-One execution: the agent is asked for a plan, the plan is carried out in an empty folder with the files of the task, and then
+One execution: the agent is asked for a plan, the plan is executed in an empty folder with the files of the task, and then
 once more in another folder, where it is interrupted at a point that the seed decides and resumed from its checkpoints.
-`workflow_plan` reads plans, `workflow_run` carries them out, `workflow_task` has the task that ships with Assay.
+`workflow_plan` reads plans, `workflow_run` executes them, `workflow_task` has the task that ships with Assay.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ Task: {prompt}"""
 
 
 class WorkflowParams(BaseModel):
-    """A prompt and how its workflow is carried out."""
+    """A prompt and how its workflow is executed."""
 
     prompt: str = Field(default=PROMPT, min_length=1, description="What the workflow is to do.")
     agent: AgentDefinition | None = Field(
@@ -93,13 +93,13 @@ class WorkflowParams(BaseModel):
         default=list(FORBIDDEN), description="Tools that no command may use; such a step fails."
     )
     min_steps: int = Field(default=1, ge=1, description="Fewest steps of a good plan.")
-    max_steps: int = Field(default=20, ge=1, description="Most steps of a good plan.")
+    max_steps: int = Field(default=20, ge=1, description="Maximum steps of a good plan.")
     step_seconds: float = Field(default=60.0, gt=0, description="Time limit of one step.")
     memory_mb: float = Field(
         default=1024.0, ge=16, description="Memory limit of all processes of a step together."
     )
     processes: int = Field(default=128, ge=4, description="Limit on the processes of one step.")
-    file_mb: float = Field(default=256.0, gt=0, description="The largest file that a step may write.")
+    file_mb: float = Field(default=256.0, gt=0, description="Maximum size of a file that a step writes.")
     network: bool = Field(default=False, description="Whether steps have access to the network.")
     interrupt: bool = Field(default=True, description="Whether the workflow is also interrupted and resumed.")
     resume: Literal["checkpoint", "outputs"] = Field(

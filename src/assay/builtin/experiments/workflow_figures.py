@@ -84,7 +84,7 @@ def compute_measurements(
 
 
 def describe_failure(attempt: WorkflowAttempt) -> str | None:
-    """Why the workflow counts as failed; None where it was carried out, or had no plan to carry out."""
+    """Why the workflow counts as failed; None where it was executed, or had no plan to execute."""
     if attempt.error:
         return attempt.error
     if attempt.run is None:

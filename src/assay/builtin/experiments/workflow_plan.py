@@ -20,7 +20,7 @@ _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 
 
 class PlanFault(ValueError):
-    """A plan that cannot be carried out. `code` is one of `FAULTS`."""
+    """A plan that cannot be executed. `code` is one of `FAULTS`."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

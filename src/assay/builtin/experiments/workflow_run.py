@@ -1,4 +1,4 @@
-"""Carries out a workflow plan in a sandbox, step by step, with checkpoints from which it can resume.
+"""Executes a workflow plan in a sandbox, step by step, with checkpoints from which it can resume.
 
 Everything that happens is an event: a small mapping with the time, what happened and to which step. Figures are computed from
 events, never from logs. Checkpoints are kept outside of the working folder, where no step can reach them.
@@ -90,7 +90,7 @@ class Interruption:
 
 @dataclass(frozen=True, slots=True)
 class RunRules:
-    """How steps are carried out."""
+    """How steps are executed."""
 
     sandbox: Sandbox
     step_seconds: float
@@ -115,7 +115,7 @@ class WorkflowRun:
     _began: float = field(default_factory=perf_counter)
 
     def run(self, interruption: Interruption | None = None) -> None:
-        """Carry out what is not complete yet; a step that fails ends only those that depend on it."""
+        """Execute what is not complete yet; a step that fails ends only those that depend on it."""
         complete = self._detect_complete()
         for step in self.plan.steps:
             if step.name in complete:
@@ -167,7 +167,7 @@ class WorkflowRun:
         if run.code != 0:
             errors = " ".join(run.errors.split())[-_MOST_MESSAGE:] or "it printed no error"
             code = "unknown_tool" if run.code == 127 else _find_sign(run.errors) or "exit"
-            return code, f"ended with exit code {run.code}: {errors}"
+            return code, f"exited with code {run.code}: {errors}"
         if missing := [
             name for name in step.outputs if not (self.folder / name).is_dir() and not self._find_file(name)
         ]:
@@ -262,7 +262,7 @@ def _find_sign(errors: str) -> str:
 
 
 def find_file(folder: Path, name: str) -> Path | None:
-    """A plain file within the folder; None for links that lead out of it, and for pipes, which would block whoever reads them."""
+    """A plain file within the folder; None for links that lead out of it, and for pipes, which would block the reader."""
     try:
         path = (folder / name).resolve(strict=True)
         is_plain = stat.S_ISREG(path.lstat().st_mode)

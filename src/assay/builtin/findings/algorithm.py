@@ -202,7 +202,7 @@ def describe_contest(contest: AlgorithmContest) -> tuple[str, str]:
     """The answer in sentences, and its tone."""
     first, behind = contest.find_ahead()
     unlearnt = [a.name for a in contest.rank() if not a.has_learnt]
-    end = f" Not proven to have learnt anything: {and_list(unlearnt)}." if unlearnt else ""
+    end = f" No significant improvement over the untrained policy: {and_list(unlearnt)}." if unlearnt else ""
     if len(contest.algorithms) == 1:
         return (
             f"{first.name} reaches a final reward of {reward_text(first)}.{end}",
@@ -216,7 +216,7 @@ def describe_contest(contest: AlgorithmContest) -> tuple[str, str]:
         )
     if not behind:
         names = and_list([a.name for a in contest.rank()])
-        return f"{names} are tied: these seeds show no certain difference in final reward.{end}", "warn"
+        return f"{names} are tied: these seeds show no significant difference in final reward.{end}", "warn"
     worse = and_list([a.name for a in contest.rank() if a in behind])
     if tied_names:
         tied = and_list([first.name, *tied_names])

@@ -27,7 +27,7 @@ from assay.stats.learning_curve import smooth
 from assay.stats.run_scores import build_band, estimate_profile
 
 _POINTS = 120
-"""Of a curve: more than a screen tells apart."""
+"""Points of a curve: more than a screen tells apart."""
 _LEGEND = {"title": None, "orient": "top", "symbolOpacity": 1}
 
 

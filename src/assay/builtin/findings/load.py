@@ -152,7 +152,7 @@ class LoadResults(Finding):
             from assay.builtin.findings.load_times import charts_of
 
             charts = [Charts(charts_of(load, place + 1, is_brief=is_brief), is_single=False)]
-        # Of a single load the headline has them.
+        # The headline has those of a single load.
         blocks = [] if self.has_verdicts and len(self.loads) == 1 else self._blocks(load)
         verdicts = verdicts_of(load.document) if self.has_verdicts else []
         return PageSection(

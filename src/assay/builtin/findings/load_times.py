@@ -360,7 +360,7 @@ def _percentile_rules(times: Mapping[str, Any], x: Spec) -> list[Spec]:
 
 
 _LABEL_SHARE = 0.1
-"""Of the width of a chart, that the name of a percentile takes."""
+"""Share of the width of a chart that the name of a percentile takes."""
 
 
 def _share_of_axis(value: float, scale: Mapping[str, Any]) -> float:

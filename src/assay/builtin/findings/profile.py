@@ -112,7 +112,7 @@ def build_sections(profile: Profile, number: int, *, with_charts: bool) -> Itera
         anchor=f"profile-{number}-bottlenecks",
     )
     yield PageSection(
-        "Utilization and tokens" if profile.tokens.input is not None else "Utilization",
+        "Utilisation and tokens" if profile.tokens.input is not None else "Utilisation",
         [utilization_table(profile)],
         notes=[*token_notes(profile.tokens), *overhead_notes(profile)],
         anchor=f"profile-{number}-utilization",

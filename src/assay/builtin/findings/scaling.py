@@ -35,7 +35,7 @@ class Growth:
     metric: Metric
     exponent: FittedLine | None
     ratio: tuple[float, float | None, float | None] | None
-    """Of the largest to the smallest, with its interval where there are enough units for one."""
+    """Ratio of the largest to the smallest, with its interval where there are enough units for one."""
 
 
 @dataclass(frozen=True, slots=True)

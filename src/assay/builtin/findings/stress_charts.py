@@ -29,7 +29,7 @@ def stress_charts(finding: StressFinding) -> list[Chart]:
 
 def scores(finding: StressFinding) -> Spec:
     """Each factor a column of coloured numbers, so that one sees what a score was lost by."""
-    answered = "right and in time" if finding.judged_by else "answered in time"
+    answered = "correct and on time" if finding.judged_by else "answered on time"
     factors = (("share", answered), *_FACTORS)
     rows = [
         {"scenario": score.scenario, "factor": title, "value": round(float(getattr(score, name)), 4)}
@@ -94,7 +94,7 @@ def quality(finding: StressFinding) -> Spec | None:
     place = nominal("where", sort=None, title=None)
     colour = {"condition": {"test": "datum.where == 'at the base rate'", "value": "#888"}, "value": "#4c78a8"}
     return {
-        **frame("How good the answers are", f"mean score over cases, with 95 % intervals{simulated}"),
+        **frame("Answer quality", f"mean score over cases, with 95 % intervals{simulated}"),
         "height": 28 * len(rows),
         "data": {"values": rows},
         "encoding": {"y": place, "color": colour},

@@ -1,6 +1,6 @@
 """Charts of one stress scenario: latency, rate, errors and memory over its time, and what each of its steps showed.
 
-Values are drawn as steps, each as wide as the time that it was counted in: a smoothed curve shows what nobody measured.
+Values are drawn as steps, each as wide as the time that it was counted in: a smoothed curve shows what was not measured.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def memory(found: ScenarioFinding) -> Spec | None:
 
 
 def _wide_enough(moments: Sequence[Moment]) -> list[Moment]:
-    """Put together to a quarter of a second at least: in less, a few answers look like a rate that nobody sees."""
+    """Put together to a quarter of a second at least: in less, a few answers look like a rate that no client sees."""
     wide: list[Moment] = []
     for moment in moments:
         if not wide or wide[-1].seconds >= _COUNTED - 1e-9:

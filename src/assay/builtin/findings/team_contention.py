@@ -58,7 +58,7 @@ def _delay(before: Stint, after: Stint) -> Delay:
     """Compute how much later one request was answered in the concurrent leg.
 
     The first token decides, because it does not depend on how long the answer is. If it was not late, or
-    nobody saw it, the end decides, but only for answers of the same length.
+    it was not seen, the end decides, but only for answers of the same length.
     """
     whole = _difference(before.agent, before.end - before.start, after.end - after.start)
     if before.ttft is None or after.ttft is None:

@@ -184,7 +184,7 @@ def _figures(
         found["throughput_concurrent"] = _figure(level_of(throughput[1]), len(pairs), "tok/s")
         found["throughput_gain"] = _figure(ratio_of_pairs(*throughput), len(pairs))
     if rounds:
-        # With one permit nobody begins together with another: there is no skew to tell.
+        # With one permit no agent begins together with another, so there is no skew.
         apart = [team_round.skew_seconds for team_round in rounds if team_round.skew_seconds > 0]
         found["skew_seconds"] = _figure(level_of(apart), len(apart), "s") if apart else None
         found["balance_ratio"] = _figure(
@@ -369,7 +369,7 @@ def _check_skew(found: TeamFinding) -> Iterable[str]:
 
 
 def _check_work(pairs: _LegPairs) -> Iterable[str]:
-    """Answers of another length are other work; lengths that only vary from leg to leg are in the intervals already."""
+    """Answers of a different length are other work; lengths that only vary from leg to leg are in the intervals already."""
     tokens = pairs.both("output_tokens")
     if tokens is None or not (sum(tokens[0]) and sum(tokens[1])):
         return

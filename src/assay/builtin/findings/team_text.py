@@ -88,7 +88,7 @@ def best_text(teams: Sequence[TeamFinding]) -> str:
 
 
 def _is_apart(best: Figure, other: Figure) -> bool:
-    """Say whether the best figure is certainly higher than the other one.
+    """Say whether the best figure is significantly higher than the other one.
 
     Their intervals must not overlap, and they must differ by more than the tolerance.
     """

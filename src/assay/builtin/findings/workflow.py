@@ -109,7 +109,7 @@ class WorkflowResults(Finding):
     def doubts(self) -> Sequence[Doubt]:
         """A model that answered in the place of another is found by the treatment check; here, one that does not tell."""
         untold = [model.label for model in self.models if model.model is None and not model.is_simulated]
-        message = f"{', '.join(untold)} did not report which model answered, so nothing proves that it was the requested one."
+        message = f"{', '.join(untold)} did not report which model answered, so it cannot be verified."
         unproved = [Doubt("model_unknown", message)] if untold else []
         return [*unproved, *(_attempt_doubt(model) for model in self.models if model.attempts())]
 

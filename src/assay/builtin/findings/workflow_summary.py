@@ -154,7 +154,7 @@ def summarise_models(trials: Sequence[TrialReport]) -> tuple[ModelSummary, ...]:
 def find_best(models: Sequence[ModelSummary]) -> dict[str, dict[str, Any]]:
     """Who has the best value of each ranked figure; simulated models only where all are.
 
-    A value that several share is nobody's lead. How far a lead is evidence, the comparisons say.
+    A value that several share is no lead. How far a lead is evidence, the comparisons say.
     """
     measured = [model for model in models if not model.is_simulated] or list(models)
     documents = [model.document() for model in measured]

@@ -16,11 +16,11 @@ from assay.plugin import ExperimentContext, NotMeasurable, Reading, SteadyClock
 
 
 class Gpu:
-    """Utilisation and memory of all NVIDIA devices of the machine, whoever uses them, sampled in a thread. Needs the extra `gpu`.
+    """Utilisation and memory of all NVIDIA devices of the machine, used by any process, sampled in a thread. Needs the extra `gpu`.
 
     Args:
         interval_ms: Milliseconds between two samples.
-        max_samples: The most samples of one execution; beyond it they are taken less often.
+        max_samples: Maximum samples per execution; beyond it they are taken less often.
 
     Example:
         instrumentation: [timing, {name: gpu, interval_ms: 100}]

@@ -31,7 +31,7 @@ CPU, SLEEP, LOCK, TIMED_LOCK, IO, CHILD, OTHER = "CSLGIPW"
 process, or for something else. Python's interpreter lock is always waited for at most so long."""
 
 MOST_ROWS = 6000
-"""After each so many rows, rows are taken half as often: a minute at 100 Hz is kept in full."""
+"""Each time this many rows were taken, rows are taken half as often: a minute at 100 Hz is kept in full."""
 START_SECONDS = 20.0
 NICENESS = 5
 _PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -28,7 +28,7 @@ from assay.plugin import ExperimentContext, File, Reading
 
 _PR_SET_PTRACER = 0x59616D61
 _ANCHOR_SECONDS = 0.03
-"""How long `await_sampler` goes on after sampling has begun, so that a few samples show it."""
+"""How long `await_sampler` continues after sampling has begun, so that a few samples show it."""
 
 
 class SamplingProfiler:

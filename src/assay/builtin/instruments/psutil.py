@@ -29,7 +29,7 @@ class Psutil:
 
     Args:
         interval_ms: Milliseconds between two samples.
-        max_samples: The most samples of one execution; beyond it they are taken less often.
+        max_samples: Maximum samples per execution; beyond it they are taken less often.
 
     Example:
         instrumentation: [timing, {name: psutil, interval_ms: 100}]

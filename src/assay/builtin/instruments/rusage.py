@@ -22,7 +22,7 @@ _MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 class Rusage:
-    """What the system charged the process and those of its children that have ended, during the execution.
+    """Resource usage of the process and its terminated children during the execution (getrusage).
 
     `max_rss_bytes` is no difference: the system knows only the peak since the process began.
     """

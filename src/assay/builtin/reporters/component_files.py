@@ -32,7 +32,7 @@ class ComponentFiles:
         results = [_read_result(report, trial) for trial in report.trials if trial.ratings is None]
         if not results:
             raise ReportError(
-                f"Run '{report.run.id}' ran no experiment, and the format 'components' is for experiments."
+                f"Run '{report.run.id}' has no experiments, so --report components has nothing to write."
             )
         document = {
             "timestamp": report.run.started.isoformat(),

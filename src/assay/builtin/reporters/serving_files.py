@@ -36,7 +36,7 @@ class ServingFiles:
         held = pairs(report)
         if not held:
             raise ReportError(
-                f"Run '{report.run.id}' has no trial of 'serving', and the format 'serving' is for such trials."
+                f"Run '{report.run.id}' has no trial of 'serving', so --report serving has nothing to write. Use html, md or json."
             )
         files: list[Path] = []
         for pair, name in _name_folders(held):

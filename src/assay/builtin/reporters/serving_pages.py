@@ -128,7 +128,7 @@ def _together(verdicts: Sequence[Verdict]) -> str:
     """
     found = set(verdicts)
     if not found or found == {Verdict.UNSURE}:
-        return "Undecided: the figures show no certain difference between the two."
+        return "Undecided: the figures show no significant difference between the two."
     if {Verdict.BETTER, Verdict.WORSE} <= found:
         return "A trade-off: chimera is better in one metric and worse in another."
     sure = "" if Verdict.UNSURE not in found else " so far; some comparisons are undecided"

@@ -52,11 +52,11 @@ class FailureRecovery:
     order: ClassVar[int] = 8
 
     seconds: float = 10.0
-    """Of each fault, and of the calm after it."""
+    """Seconds of each fault, and of the calm after it."""
     rounds: int = 3
     most_per_second: float = 50.0
     bytes_per_second: float = 1000.0
-    """Of each connection, while requests and answers are read slowly."""
+    """Rate of each connection, while requests and answers are read slowly."""
 
     @classmethod
     def quick(cls) -> FailureRecovery:
@@ -71,7 +71,7 @@ class FailureRecovery:
         return self._run_kills(bench) if bench.subject.is_command else self._cut_off(bench)
 
     def _compute_timeout(self, bench: Bench) -> float:
-        """A request that was swallowed has to fail some day, or nobody would know; one that waits for a program to start has
+        """A request that was swallowed has to fail some day, or its loss would not be noticed; one that waits for a program to start has
         time for that."""
         start = _SECONDS_TO_START if bench.subject.is_command else 0.0
         return max(self.seconds, _CALM_TIMES * bench.calm.p95, start)
@@ -109,7 +109,7 @@ class FailureRecovery:
         )
 
     def _cut_off(self, bench: Bench) -> ScenarioFinding:
-        """Put a proxy before the server and impose the faults of the timetable on one load at a constant
+        """Put a proxy before the server and impose the faults of the schedule on one load at a constant
         rate.
 
         Requests carry marks, so that the proxy knows a request that is sent again from another with the
@@ -309,7 +309,7 @@ def judge_duplicates(traffic: Traffic) -> ScenarioJudgement:
 
 
 def count_injected_failures(traffic: Traffic, stretch: Stretch, bounds: Bounds) -> int:
-    """Requests that did not end well by our own doing: those a fault was chosen for, that found nobody, were read too slowly
+    """Requests that did not end well by our own doing: those a fault was chosen for, that found no server, were read too slowly
     to be answered in time, or were cut off when we left."""
     # No more than failed at all: a request may be counted by the proxy and by us, and one that we disturbed may have succeeded.
     slow = traffic.while_imposed(FaultKind.SLOW)

@@ -51,7 +51,7 @@ class HighLoad(Scenario):
         target_rate = bench.base * self.times if bench.base > 0 else self.rate
         pressed = plan_pressure(bench, target_rate, self.concurrency)
         rate = pressed.rate
-        # Evenly spaced: by chance a random timetable would be harder at some moments than ten times the base.
+        # Evenly spaced: by chance a random schedule would be harder at some moments than ten times the base.
         load = Load(
             Arrivals.CONSTANT,
             concurrency=pressed.in_flight,

@@ -34,7 +34,7 @@ from assay.stats.line import growth_exponent
 from assay.units import percent, significant, size
 
 _FASTER_THAN_INPUT = 1.1
-"""The exponent from which latency certainly grows faster than the input: overhead and chance stay below it."""
+"""The exponent from which latency clearly grows faster than the input: overhead and chance stay below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def refusal(known: Sequence[ScenarioStep]) -> list[ScenarioJudgement]:
         details and all(detail.exit_code is None for detail in details)
     )
     reason = f"{kind}: {details[0].message.splitlines()[0]}" if details else kind
-    how = "refused" if is_proper else "not refused but lost"
+    how = "rejected" if is_proper else "dropped instead of rejected"
     return [
         ScenarioJudgement(
             "refusal",

@@ -44,7 +44,7 @@ class MemoryPressure:
     order: ClassVar[int] = 4
 
     steps: tuple[float, ...] = (4.0, 3.0, 2.0, 1.5, 1.25, 1.0)
-    """Of the working set: the memory that is left."""
+    """The memory that is left, in multiples of the working set."""
     seconds: float = 20.0
     contexts: tuple[int, ...] = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000)
     """In tokens."""
@@ -208,7 +208,7 @@ def _broken_by(stretch: Stretch, failed: str) -> tuple[str, str]:
 def _judge_smallest(pressure: float, working_set: int) -> ScenarioJudgement:
     if not pressure:
         return ScenarioJudgement(
-            "smallest_memory", "The agent worked under none of the limits", is_fine=False
+            "smallest_memory", "The agent failed under every memory limit", is_fine=False
         )
     left = working_set / pressure
     text = f"The agent works with {size(left)}, {significant(1 / pressure)} × its working set of {size(working_set)}"

@@ -58,10 +58,10 @@ class RateLimiting:
 
     def not_for(self, bench: Bench) -> str:
         if bench.subject.use is None:
-            return "a URL is a server; only an agent that calls a server has retries to judge"
+            return "the target is a URL; retries can only be judged for an agent that calls a server"
         upstream = bench.subject.upstream()
         if upstream is None:
-            return "nothing tells where its model is (for a program: OPENAI_BASE_URL or the like in its env)"
+            return "its model's URL is unknown (for a command agent, set OPENAI_BASE_URL or the like in env)"
         if not is_allowed(upstream, bench.subject.options.allow_host):
             host = urlsplit(upstream).hostname
             return f"its model is at '{host}', which is another machine. If you are authorized to test it: --allow-host {host}"
@@ -148,9 +148,7 @@ def judge_retry_after(traffic: Traffic) -> ScenarioJudgement:
     early = traffic.early_retries
     if not refused:
         return ScenarioJudgement("obeys_retry_after", "No call was refused, so Retry-After was not tested")
-    text = (
-        f"{count(early)} of {format_count(refused, 'refused call')} came again before Retry-After had passed"
-    )
+    text = f"{count(early)} of {format_count(refused, 'refused call')} were retried before Retry-After had passed"
     return ScenarioJudgement(
         "obeys_retry_after", text, early / refused, is_fine=early == 0, is_criterion=True
     )

@@ -19,11 +19,11 @@ from assay.stats.verdicts import wilson
 from assay.units import percent, seconds, size
 
 _NOTABLE = 0.1
-"""Of the level, over the whole scenario: less drift changes nobody's mind, however certain it is."""
+"""Minimum drift that matters, as a share of the level over the whole scenario, however certain a smaller one is."""
 _LEAST_BYTES = 8 * 2**20
 """Less than that over the whole scenario is what any program's memory does."""
 _WARM_UP = 0.2
-"""Of the scenario's time."""
+"""Warm-up as a share of the scenario's time."""
 _LAST = 2 / 3
 _MINUTE = 60.0
 
@@ -66,7 +66,7 @@ class SustainedLoad(Scenario):
 def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> ScenarioJudgement | None:
     """Judge whether latency grows while the load lasts, by the medians of short stretches.
 
-    It is a fault if latency certainly grows by more than a tenth and ends above what is usual at the base
+    It is a fault if latency grows significantly by more than a tenth and ends above what is usual at the base
     rate.
     """
     medians = [
@@ -77,7 +77,7 @@ def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> Scenar
     line = fit_line([at for at, _ in medians], [latency for _, latency in medians]) if medians else None
     if line is None:
         return None
-    # A slope may be certain and still be felt by nobody: latency has to end above what it is at the base rate now and then.
+    # A slope may be significant and still not matter: latency has to end above what it is at the base rate now and then.
     last = [latency for at, latency in medians if at >= _LAST * length]
     is_felt = bool(last) and median(last) > max(calm.p95, calm.p50 + NOISE_SECONDS)
     return _drift("latency_drift", "Latency", line, length, "s", seconds, is_felt)
@@ -112,7 +112,7 @@ def _drift(
     value, low, high = (_MINUTE * end for end in (line.slope, line.low, line.high))
     is_certain = is_felt and line.level > 0 and line.low * length / line.level > _NOTABLE
     is_drift = line.low > 0 or line.high < 0
-    text = f"{what} {'changed' if is_drift else 'shows no certain drift: it changed'} by {format_value(value)} a minute"
+    text = f"{what} {'changed' if is_drift else 'shows no significant drift: it changed'} by {format_value(value)} a minute"
     return ScenarioJudgement(name, text, value, low, high, unit, not is_certain, is_criterion=True)
 
 

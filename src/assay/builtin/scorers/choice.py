@@ -80,7 +80,7 @@ class Choice:
         accepted = alternatives(expected)
         choices = self._choices or _parse_choices(case.metadata.get("choices"))
         if choices is None:
-            # Where nobody lists the choices, five letters, and those up to an expected one that is beyond.
+            # Where the choices are not listed, five letters, and those up to an expected one that is beyond.
             letters = [text.strip().upper() for text in accepted if isinstance(text, str)]
             beyond = [
                 text for text in letters if len(text) == 1 and text in string.ascii_uppercase and text > "E"

@@ -57,8 +57,8 @@ class Code:
     guarantees, and `--sandbox` for machines without bubblewrap.
 
     Args:
-        seconds: The most time that the tests of a case may take.
-        memory_mb: The most memory that the code may use.
+        seconds: Maximum seconds for the tests of a case.
+        memory_mb: Maximum memory of the code, in MB.
         partial: Whether the score is the share of tests that pass, instead of 0 or 1.
 
     Example:
@@ -197,7 +197,7 @@ class _Result:
     errors: Sequence[str]
     """One for each test that was reached, empty for one that passed."""
     code_errors: Sequence[str]
-    """Of the code itself: they matter only where a test fails for them."""
+    """Errors of the code itself: they matter only where a test fails because of them."""
     setup_errors: Sequence[str]
     ending: str
     """Why it ended early."""

@@ -17,7 +17,7 @@ class Contains:
     Args:
         mode: Whether all of the texts are needed, or any one of them.
         texts: One text or a list of texts. Default: the expected output of the case.
-        case_sensitive: Whether capitals matter.
+        case_sensitive: Match case.
 
     Example:
         scorer: {name: contains, texts: [refund, "14 days"], mode: all}

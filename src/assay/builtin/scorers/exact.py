@@ -19,10 +19,10 @@ _PLAIN = Likeness()
 
 
 class Exact:
-    """The output equals the expected output, or one of several: text without surrounding white space, other values as values.
+    """The output equals the expected output, or one of several: text is compared without surrounding whitespace, other values by equality.
 
     Args:
-        case_sensitive: Whether capitals matter.
+        case_sensitive: Match case.
 
     Example:
         scorer: {name: exact, case_sensitive: false}

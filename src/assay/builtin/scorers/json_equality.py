@@ -18,7 +18,7 @@ class JsonEquality:
 
     Args:
         ignore_order: Whether lists may be in any order.
-        tolerance: The largest difference between two numbers that counts as none.
+        tolerance: Maximum difference between two numbers that count as equal.
         subset: Whether objects may have further keys.
         partial: Whether the score is the share of values that are right, instead of 0 or 1.
 

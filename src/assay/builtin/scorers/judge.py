@@ -61,7 +61,7 @@ class Criterion:
 class Prompt:
     """Writes what a judge is asked.
 
-    The output under judgement may try to talk to the judge. The material therefore stands between fences that nobody can
+    The output under judgement may try to talk to the judge. The material therefore stands between fences that no output can
     write beforehand, because their mark is a hash of the material itself, and the judge is told that nothing between them is
     an instruction. The same material always makes the same prompt, so that a cassette can answer it.
     """
@@ -133,7 +133,7 @@ class _Hearing:
 
 
 class Judge:
-    """An agent as the judge: it is shown task, expected output, output and rubric, and gives marks on a scale.
+    """LLM as a judge: an agent sees the task, expected output, output and rubric, and scores it on a scale.
 
     A share of the outputs, chosen by hash, is judged twice, so that the judge's disagreement with itself is known
     (`judge_disagreement`). What judging costs is reported apart and is no part of the cost of the agent under test.
@@ -187,7 +187,7 @@ class Judge:
         return (self._use,)
 
     def example(self, expected: object, case: Case) -> None:
-        """Nobody knows what a judge gives full marks."""
+        """Return None: no output is known to get the full score from a judge."""
 
     def disagreement(self) -> float | None:
         """Mean absolute difference between two judgements of the same output; None before any was judged twice."""

@@ -35,7 +35,7 @@ def marks_in(output: object, names: Sequence[str], low: float, high: float) -> d
         raise Unreadable("the judge gave no readable score")
     for value in raw.values():
         if not low <= value <= high:
-            raise Unreadable(f"the judge's mark {value:g} is not on the scale from {low:g} to {high:g}")
+            raise Unreadable(f"the judge's score {value:g} is outside the scale {low:g} to {high:g}")
     return {name: (value - low) / (high - low) for name, value in raw.items()}
 
 

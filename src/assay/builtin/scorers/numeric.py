@@ -25,8 +25,8 @@ class Numeric:
     Two whole numbers must be equal unless a tolerance is given; others may differ by a millionth of their size.
 
     Args:
-        tolerance: The largest difference that counts as right.
-        relative: The same as a share of the expected number; 0.01 is one per cent.
+        tolerance: Maximum difference that counts as correct.
+        relative: The same as a share of the expected number; 0.01 is 1 %.
         which: Which number of an output with several counts.
 
     Example:

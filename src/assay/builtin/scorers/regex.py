@@ -45,7 +45,7 @@ class Regex:
         pattern: Python regular expression. Default: the expected output of the case.
         mode: Whether the pattern may match anywhere, or must match the whole output.
         ignorecase: Whether capitals are ignored.
-        seconds: The most time that a match may take.
+        seconds: Maximum seconds per match.
 
     Example:
         scorer: {name: regex, pattern: '\\d{4}-\\d{2}-\\d{2}', mode: fullmatch}
@@ -85,13 +85,13 @@ class Regex:
         try:
             is_match = any(self._matches(text_of(pattern), text) for pattern in patterns)
         except re.error as error:
-            return Judgement(None, f"the expected output is not a regular expression: {error}")
+            return Judgement(None, f"the expected output is not a valid regular expression: {error}")
         except TooSlow as slow:
             return Judgement(None, str(slow))
         return RIGHT if is_match else Judgement(0.0, "no match")
 
     def example(self, expected: object, case: Case) -> str | None:
-        """A pattern that matches itself, as plain words do; for others nobody knows what they stand for."""
+        """A pattern that matches itself, as plain words do; for others it is unknown what they match."""
         patterns = [self._pattern] if self._pattern is not None else alternatives(expected)
         for text in map(text_of, () if is_missing(patterns) or patterns == [None] else patterns):
             if self.score(Judged(text, text, case)).value == 1 and text:

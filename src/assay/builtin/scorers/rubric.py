@@ -68,7 +68,7 @@ class RubricScorer:
             if names.count(name) > 1:
                 raise _criteria_error(f"names '{name}' twice.")
         if not any(criterion.weight for criterion in self._criteria):
-            raise _criteria_error("give weight to nothing: at least one weight must be above 0.")
+            raise _criteria_error("have no weight: at least one weight must be above 0.")
 
     @property
     def asks(self) -> tuple[AgentUse, ...]:

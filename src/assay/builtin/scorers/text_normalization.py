@@ -80,7 +80,7 @@ _unpunctuated = _Unpunctuated({ord(_KEPT_MINUS): "-", ord(_KEPT_POINT): "."})
 def normalise_text(text: str, drop_articles: bool) -> str:
     """Without case, forms of the same character, punctuation and spare white space.
 
-    A minus before a number and a decimal point stay: without them another number would be equal.
+    A minus before a number and a decimal point stay: without them a different number would be equal.
 
     >>> normalise_text("The  “Eiffel” Tower, -3.50 °C!", True)
     'eiffel tower -3.50 °c'

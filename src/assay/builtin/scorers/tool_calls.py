@@ -30,7 +30,7 @@ class ToolCalls:
         order: Whether the calls must come in the expected order.
         arguments: How arguments are compared; subset allows further ones, ignore compares names only.
         partial: Whether the score is the F1 of the calls, instead of 0 or 1.
-        tolerance: The largest difference between two numbers that counts as none.
+        tolerance: Maximum difference between two numbers that count as equal.
 
     Example:
         scorer: {name: tool_calls, arguments: subset}

@@ -1,4 +1,4 @@
-"""A sandbox: Assay hands it programs that nobody trusts, and it decides how they are confined."""
+"""A sandbox: Assay hands it untrusted programs, and it decides how they are confined."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class TemplateNameScenario:
 
     bursts: int = 6
     seconds: float = 10.0
-    """Of each burst, and of the silence after it."""
+    """Seconds of each burst, and of the silence after it."""
 
     @classmethod
     def quick(cls) -> TemplateNameScenario:

@@ -12,7 +12,7 @@ class TemplateNameScorer:
     """The share of the expected words that the output contains.
 
     Args:
-        case_sensitive: Whether capitals matter.
+        case_sensitive: Match case.
 
     Example:
         scorer: {name: template_name, case_sensitive: true}

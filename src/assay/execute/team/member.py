@@ -131,7 +131,7 @@ class Member:
         except (EOFError, OSError):
             self._process.join(LEAVE_SECONDS)
             raise AgentError(
-                f"The process of agent '{self.name}' ended with exit code {self._process.exitcode}."
+                f"The process of agent '{self.name}' exited with code {self._process.exitcode}."
             ) from None
         if kind != "fine":
             raise AgentError(f"Agent '{self.name}': {value}")
@@ -173,7 +173,7 @@ def _job(use: AgentUse, cases: tuple[Case, ...], seed: int, limit: float | None)
 
 
 def _serve(job: Job, pipe: Connection[Any, Any], of_worker: Connection[Any, Any], sem: Any) -> None:
-    """The process of a member: opens its agent, then carries out orders until the worker sends None or is gone."""
+    """The process of a member: opens its agent, then executes orders until the worker sends None or is gone."""
     # The worker's end, which the fork has inherited: with it open, this process would not notice that the worker is gone.
     of_worker.close()
     for number in (CANCEL, signal.SIGTERM):
@@ -186,7 +186,7 @@ def _serve(job: Job, pipe: Connection[Any, Any], of_worker: Connection[Any, Any]
         pipe.send(("fine", asker.version))
     except BaseException as error:
         text = str(error) if isinstance(error, AssayError) else format_error(error)
-        pipe.send(("wrong", f"could not be opened: {text}"))
+        pipe.send(("wrong", f"could not be started: {text}"))
         pool.close()
         os._exit(0)
     with contextlib.suppress(EOFError, OSError):

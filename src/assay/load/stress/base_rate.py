@@ -23,13 +23,13 @@ from assay.plugin.scenario_baseline import SLACK
 from assay.units import percent, seconds, significant
 
 COMFORT = 0.5
-"""Of the capacity."""
+"""The base rate as a share of the capacity."""
 _STEP = 0.1
-"""Of the time for the search: one step of it."""
+"""Share of the time for the search that one step takes."""
 _LONG_STEP = 0.25
-"""Where an agent has to be started for each step."""
+"""The same where an agent has to be started for each step."""
 _STEPS = 4
-"""For which there is always time, however long one has to be."""
+"""Minimum number of steps, regardless of the time budget."""
 _SHORT = 0.9
 ENOUGH = 100
 """Requests at the base rate after which a share of errors that matters has been seen."""
@@ -70,7 +70,7 @@ def comfortable(
     capacity = search.run()
     sustained = capacity.sustained or capacity.highest_throughput
     if sustained <= 0:
-        why = next((step.why for step in capacity.steps if step.why), "nothing came back")
+        why = next((step.why for step in capacity.steps if step.why), "no response")
         hint = next((text for step in capacity.steps if (text := _format_common_reason(step.result))), "")
         raise PlanError(
             f"'{target_name(prepared)}' answered no requests, so no base rate could be found: {why}.{hint}"
@@ -113,7 +113,7 @@ def latency_of(result: LoadResult, name: str) -> Distribution:
     """The latency at the base rate; PlanError where nothing was answered, as there is nothing to compare stress with."""
     found = result.times.get("latency")
     if found is None:
-        kinds = ", ".join(f"{kind} {n}" for kind, n in result.errors.items()) or "nothing came back"
+        kinds = ", ".join(f"{kind} {n}" for kind, n in result.errors.items()) or "no response"
         raise PlanError(
             f"'{name}' answered no requests even at the base rate ({kinds}).{_format_common_reason(result)}"
         )
@@ -127,7 +127,7 @@ def _format_common_reason(result: LoadResult) -> str:
 
 
 def discomfort(result: LoadResult, rate: float) -> str | None:
-    """What is wrong with calling this rate comfortable."""
+    """Explain why the agent does not handle this rate; None if it does."""
     failed = result.error_rate.value
     if failed > MOST_ERRORS:
         kinds = ", ".join(result.errors)
@@ -135,7 +135,7 @@ def discomfort(result: LoadResult, rate: float) -> str | None:
     if result.throughput.value < _SHORT * rate:
         return (
             f"At the base rate {significant(result.throughput.value)} answers/s came back of {significant(rate)} requests/s: "
-            "this rate is not comfortable. Give a lower --base."
+            "the agent cannot keep up at this rate. Set a lower --base."
         )
     return None
 

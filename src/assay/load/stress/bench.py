@@ -38,14 +38,14 @@ _CALM_TIMES = 5.0
 _MOST_KEPT = 100_000
 _SILENCE = 0.15
 _MOST_SLICES = 8192
-"""Of a quarter of a second: half an hour, and then some."""
+"""Maximum slices of a quarter of a second: half an hour, and then some."""
 _ABOUT_TOKENS = frozenset({"ttft", "tpot", "itl", "goodput"})
 _FEWEST_TURNS = 5
 """Answers a place should have had on average, before who got more than others means anything."""
 
 
 class Interrupted(Exception):
-    """Whoever asked for the test has had enough: what this scenario has until now is not whole."""
+    """Raised when the user interrupts the test; the current scenario is incomplete."""
 
 
 Look = Callable[[LoadProgress, Load], None]
@@ -72,7 +72,7 @@ class StressBench:
     is_simulated: bool = False
     """Whether the server behind it says that its figures are made up; agents do not pass that on."""
     calm_quality: Quality | None = None
-    """Of its answers at the base rate, where there is a suite to tell."""
+    """Quality of its answers at the base rate, where a suite judges them."""
     calm_errors: CalmErrors = field(default_factory=CalmErrors)
     calm_unmet: frozenset[str] = frozenset()
     """Objectives, by their text, that it does not keep at the base rate either."""
@@ -89,7 +89,7 @@ class StressBench:
         grace: float | None = None,
         limit: float | None = None,
     ) -> Stretch:
-        """Carry out one load and say what came of it; Interrupted where the user has stopped the test.
+        """Run one load and report its outcome; Interrupted where the user has stopped the test.
 
         `asked` takes the place of the agent's usual load, or `prompts` that of its prompts. `during` is called about ten
         times a second with the seconds so far. `limit` is the timeout of a request and `grace` how long answers are waited
@@ -116,7 +116,7 @@ class StressBench:
         breach = breach or watch.find_starved_callers()
         punctual = sum(slice_.good for slice_ in tally.slices.values())
         offered = result.requests_sent
-        # What a timetable had due and nobody could send any more was offered as well: leaving it out would flatter the agent.
+        # Scheduled requests that could not be sent any more count as offered: leaving them out would flatter the agent.
         if carried.load.is_open:
             offered = max(round(compute_due_between(carried.load, 0.0, carried.load.seconds)), offered)
         if breach is not None and not breach.is_theirs:

@@ -2,8 +2,8 @@
 
 The load is cut into windows, a sixth of the time that a breach has to last (`windows`). Each is judged by itself (`broken_by`);
 as many bad windows in a row as make up that time are a breach. Errors are also judged over longer spans, because a few
-requests a second say little in one window (`_errors_throughout`). What is found is then laid at the right door (`breach_of`):
-the agent's, or our own where this machine could not keep up, or nobody's where it was no better at the base rate.
+requests a second say little in one window (`_errors_throughout`). `breach_of` then attributes the breach to
+the agent, to the load generator if this machine could not keep up, or to neither if the base rate was no better.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from assay.stats.verdicts import wilson
 from assay.units import count, percent, seconds, significant
 
 _PARTS = 6
-"""Of the time that a breach has to last: each of them has to be bad."""
+"""Parts of the time that a breach has to last: each of them has to be bad."""
 _LONGER = 3
 """Times a span is doubled where it holds too few requests to be certain of an error rate."""
 _HANDFUL = 5
@@ -40,7 +40,7 @@ class Window:
     seconds: float
     slice: Slice
     expected: float
-    """Requests that were due in it; 0 where no timetable says."""
+    """Requests that were due in it; 0 where no schedule says."""
 
     @property
     def errors(self) -> dict[str, int]:
@@ -57,7 +57,7 @@ Pauses = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Calm:
-    """What was seen at the base rate: what is no worse than that is no doing of the load."""
+    """Latency and errors at the base rate. Anything no worse than this is not caused by the load."""
 
     latency: Distribution | None = None
     errors: CalmErrors = field(default_factory=CalmErrors)
@@ -133,7 +133,7 @@ def _errors_throughout(
 
 
 def _is_too_much(failed: int, ended: int, limit: float) -> bool:
-    """Above the limit, by a handful of failures at least, and certainly above half of it: a load is looked at in many places."""
+    """Above the limit, by a handful of failures at least, and significantly above half of it: a load is looked at in many places."""
     if failed < min(_HANDFUL, ended) or not ended:
         return False
     return failed / ended > limit and wilson(failed / ended, ended)[0] > limit / 2
@@ -193,7 +193,7 @@ def windows(tally: Tally, load: Load, length: float) -> Iterator[Window]:
 
 
 def compute_due_between(load: Load, begin: float, end: float) -> float:
-    """Requests due between two moments of a timetable of constant rates or ramps.
+    """Requests due between two moments of a schedule of constant rates or ramps.
 
     >>> from assay.model.load import Arrivals
     >>> compute_due_between(Load(Arrivals.CONSTANT, stages=((2.0, 10.0, 10.0), (1.0, 0.0, 4.0))), 1.0, 3.0)
@@ -284,7 +284,7 @@ def _find_breach_by_silence(window: Window) -> tuple[str, str] | None:
     if due < 1 or silent < max(min(1.5, due), MOST_ERRORS * due):
         return None
     share = percent(silent / due)
-    return "saturation", f"{share} of the requests that were due then had no answer when the load ended"
+    return "saturation", f"{share} of the requests scheduled then were still unanswered when the load ended"
 
 
 def breach_of(
@@ -296,7 +296,7 @@ def breach_of(
     pauses: Pauses = (),
     calm: Calm = UNKNOWN,
 ) -> Breach | None:
-    """The first breach, laid at our own door where our own limits explain it, with what was seen at the base rate beside it."""
+    """Return the first breach, attributed to the load generator if its own limits explain it, with the base-rate figure for comparison."""
     breach = first_breach(tally, load, objectives, sustain, pauses, calm)
     if breach is None or breach.is_in_calm or breach.cause == "generator":
         return breach

@@ -26,7 +26,7 @@ Find = Callable[[], Sequence[psutil.Process]]
 
 
 def listening_on(port: int) -> psutil.Process | None:
-    """Whoever serves this port here; None where nobody does, or another user."""
+    """The process that serves this port here; None if there is none, or if it belongs to a different user."""
     try:
         return psutil.Process(find_listener(port))
     except (psutil.Error, LookupError):
@@ -63,7 +63,7 @@ def _is_running(process: psutil.Process) -> bool:
 
 
 def _names(process: psutil.Process, module: str | tuple[str, ...]) -> bool:
-    """Whether its command line names a module of ours that begins so; of one that has ended nobody knows."""
+    """Whether its command line names a module of ours that begins so; unknown for one that has ended."""
     try:
         return any(word.startswith(module) for word in process.cmdline())
     except psutil.Error:
@@ -101,7 +101,7 @@ class Gauge:
         while not self._ended.wait(self._every):
             self._look()
             if len(self._samples) > MOST:
-                # Of two neighbours the one with more memory stays: peaks are what is looked for.
+                # The one of two neighbours with more memory stays, because peaks are of interest.
                 pairs = zip(self._samples[::2], self._samples[1::2], strict=False)
                 self._samples = [max(pair, key=lambda sample: sample.memory_bytes) for pair in pairs]
                 self._every *= 2
@@ -122,7 +122,7 @@ class Gauge:
         # To find all processes may take longer than to read them.
         at = time.monotonic() - self._begun
         since = at - self._samples[-1].at if self._samples else 0.0
-        # A process that is new since the last look has worked all of its time meanwhile; at the first look nobody knows.
+        # A process that is new since the last look has worked all of its time meanwhile; at the first look this is unknown.
         worked = sum(
             spent - self._cpu.get(pid, spent if not self._samples else 0.0) for pid, spent in cpu.items()
         )

@@ -94,7 +94,7 @@ def _watch(child: subprocess.Popen[bytes], wanted: int) -> tuple[int, str]:
         piece = os.read(child.stdout.fileno(), 4096)
         if not piece:
             code = child.wait()
-            ended = f"killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+            ended = f"killed by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
             return drawn_count, ended
         drawn_count += len(piece)
     return drawn_count, ""

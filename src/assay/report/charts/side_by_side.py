@@ -228,7 +228,7 @@ def _cell(case: str, agent: str, tally: CaseTally | None) -> dict[str, Any]:
 def _cells(values: list[dict[str, Any]], cases: int, colour: Spec, style: str) -> Spec:
     """The cells of the matrix.
 
-    Those that nobody judged are a layer of their own, as the colour scale has no place for "no score".
+    Those that were not judged are a layer of their own, as the colour scale has no place for "no score".
     """
     labels: Spec = (
         {"labels": True, "labelAngle": -55, "labelLimit": 90} if cases <= _NAMED_CASES else {"labels": False}

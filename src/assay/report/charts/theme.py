@@ -84,7 +84,7 @@ def config(dark: bool) -> dict[str, Any]:
             # Vega-Lite names its ranges; this one is ours for what became of failed executions.
             "outcomes": list(palette.outcomes),
             "heatmap": list(palette.scores),
-            # Of a change: worse, then better.
+            # Colours of a change: worse, then better.
             "changes": [palette.bad, palette.series[2]],
             "diverging": [palette.bad, *palette.series[1:2], *palette.series[3:4], *palette.series[6:]],
         },

@@ -52,7 +52,7 @@ def print_boards(found: Boards, console: Console, limit: int = 20) -> None:
 
 
 def print_board(board: Leaderboard, console: Console, limit: int = 20) -> None:
-    """Tiers are set apart by a line: everybody above it is certainly better than everybody below."""
+    """Tiers are set apart by a line: every agent above it is significantly better than every agent below."""
     console.print(
         join_texts(literal(board.suite, "bold"), literal(f" by {board.metric}"), _category(board.category))
     )
@@ -254,14 +254,14 @@ def print_all_pairs(matrix: Matrix, refs: Sequence[str], sides: ComparisonSides,
 
 
 def print_head_to_head(matrix: Matrix, console: Console) -> None:
-    """Row against column: dimensions that the row's agent has certainly won, and those that it has lost."""
+    """Row against column: dimensions that the row's agent has won significantly, and those that it has lost."""
     sides = [[row.contender.agent for row in rows] for rows in (matrix.rows, matrix.simulated)]
     if not matrix.duels:
         console.print(literal("Head to head: fewer than two agents to compare.", "dim"))
     for names in sides:
         if len(names) > 1:
             console.print(
-                literal("Head to head: dimensions certainly won – lost, row against column", "bold")
+                literal("Head to head: dimensions won – lost significantly, row against column", "bold")
             )
             _print_duels(names, _count_duels(matrix.duels), console)
 

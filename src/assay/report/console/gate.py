@@ -172,15 +172,15 @@ def sides_text(gate: Gate) -> str:
 
 
 def broken_text(name: str) -> str:
-    return f"{name}: worked in the baseline, but now no execution is ok"
+    return f"{name}: succeeded in the baseline; now no execution succeeds"
 
 
 def scoring_failure_text(name: str) -> str:
-    return f"{name}: was scored in the baseline, but now scoring failed on most executions, so it is unknown whether it got worse"
+    return f"{name}: scored in the baseline; scoring now fails for most executions, so a regression cannot be ruled out"
 
 
 def incomplete_text(name: str) -> str:
-    return f"{name}: too many planned executions have no result, so it is unknown whether it got worse"
+    return f"{name}: too many planned executions have no result, so a regression cannot be ruled out"
 
 
 def open_questions(gate: Gate) -> list[str]:
@@ -202,7 +202,7 @@ def rest_text(gate: Gate) -> str:
     same = len(gate.select_by_verdict(Verdict.SAME))
     parts = [f"{same} the same within tolerance"] if same else []
     if gate.unjudged:
-        parts.append(f"not judged unless you ask with --metric: {', '.join(gate.unjudged)}")
+        parts.append(f"not judged by default (add --metric to judge them): {', '.join(gate.unjudged)}")
     return " · ".join(parts)
 
 

@@ -45,7 +45,7 @@ def print_showdown(found: Showdown, console: Console, *, has_ratings: bool = Tru
                 literal(f"{a:.3f}", "green" if winner == found.a else ""),
                 literal(f"{b:.3f}", "green" if winner == found.b else ""),
                 literal(
-                    winner or ("equal" if not without_dust(a - b, a, b) else "not certain"),
+                    winner or ("equal" if not without_dust(a - b, a, b) else "not significant"),
                     "" if winner else "dim",
                 ),
             )

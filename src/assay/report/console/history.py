@@ -51,7 +51,7 @@ def sentence(found: History) -> str:
         return f"Too few points to find a change: {found.reason}."
     size = f"{count(found.n)} points"
     if not found.change_points:
-        nothing = "No change point" if found.drift is None else "A slow drift and no step"
+        nothing = "No change point" if found.drift is None else "One slow drift, no steps"
         return f"{nothing} in {size}."
     settled, pending = (
         [change_point for change_point in found.change_points if change_point.is_pending is so]

@@ -42,7 +42,8 @@ def print_noise(report: Report, floors: Sequence[NoiseFloor], console: Console) 
         console.print(literal("Noise floor: how much one round varies.", "dim"))
         console.print(
             literal(
-                "Claim above: smallest difference worth a claim. By …: share of the noise by source.", "dim"
+                "Claim above: the smallest difference you can claim. By …: share of the noise by source.",
+                "dim",
             )
         )
     for text in _remarks(report, floors):
@@ -124,7 +125,7 @@ def print_needs(needs: Sequence[Need], console: Console) -> None:
 
 
 def _forecast(need: Need, text: str | None) -> str:
-    """Of time or cost: there is none where no size is enough."""
+    """Format a forecast of time or cost: there is none where no size is enough."""
     return "–" if need.executions is None else text or "unknown"
 
 
@@ -133,7 +134,7 @@ def _number(number: int | None) -> str:
 
 
 def _meaning(needs: Sequence[Need]) -> Iterator[str]:
-    """What power means here and what the figures rest on: nobody should need the manual to read the table."""
+    """Explain the terms of the table: what power means here and what the figures rest on."""
     family = needs[0].family
     among = f", corrected for up to {family} comparisons in that command" if family > 1 else ""
     yield (

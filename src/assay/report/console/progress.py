@@ -87,7 +87,7 @@ class _ScorerWatch:
             self._retries += retries
             if index not in self._is_retrying:
                 self._is_retrying.add(index)
-                yield f"{self._names[index]}: the judge does not answer, retrying"
+                yield f"{self._names[index]}: the judge is not responding; retrying"
 
     @property
     def state(self) -> str:

@@ -57,7 +57,7 @@ _TRIALS, _FEW_METRICS, _FAILURES = 12, 8, 3
 """Rows in a summary."""
 
 _EFFECTS = 6
-"""Of axes and best points, as many lines as these."""
+"""Maximum lines of axes, and of best points."""
 _NAMED_UNASKED = 4
 """Metrics without a verdict that are named; of more only their number is."""
 
@@ -150,12 +150,12 @@ def _print_sweep(report: Report, console: Console) -> None:
 def _format_unasked(names: Sequence[str]) -> str:
     """
     >>> _format_unasked(["itl", "tpot"])
-    'No verdict on itl, tpot unless you ask: --metric itl --metric tpot'
+    'Not judged by default: itl, tpot. To judge them: --metric itl --metric tpot'
     """
     if len(names) <= _NAMED_UNASKED:
         hint = " ".join(f"--metric {name}" for name in names)
-        return f"No verdict on {', '.join(names)} unless you ask: {hint}"
-    return f"No verdict on {len(names)} other metrics (–) unless you ask for them, as in --metric {names[0]}"
+        return f"Not judged by default: {', '.join(names)}. To judge {'it' if len(names) == 1 else 'them'}: {hint}"
+    return f"Not judged by default: {len(names)} other metrics (–). To judge one: --metric {names[0]}"
 
 
 def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt], console: Console) -> None:

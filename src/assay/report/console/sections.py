@@ -28,7 +28,7 @@ _MARKS = {
 _COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
 _LANES = ("blue", "yellow", "green", "magenta", "cyan", "red")
 _WIDEST = 110
-"""Of a timeline: a longer one is no easier to read."""
+"""Maximum width of a timeline: a longer one is no easier to read."""
 
 
 def print_sections(sections: Iterable[PageSection], console: Console) -> None:
@@ -87,7 +87,7 @@ def _print_table(table: Table, console: Console) -> None:
 
 
 def _rich_table(table: Table, columns: Sequence[int], *, narrow: bool) -> RichTable:
-    """Columns of figures never wrap, and their first column does: a number that is cut would be another number."""
+    """Columns of figures never wrap, and their first column does: a number that is cut would be a different number."""
     rich_table = new_table()
     for place in columns:
         is_figure = place > 0 and place not in table.words

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _FEW = 5000
-"""Executions that are looked through for cases that nobody solved; of more, the documents tell."""
+"""Executions that are looked through for cases that no agent solved; the documents have more."""
 _NAMED = 6
 _ONE_LINE = 150
 """From this width on a rating and its interval stand in one line."""

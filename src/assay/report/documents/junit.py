@@ -145,7 +145,7 @@ def _suite_case(trial: TrialReport, name: str, tally: CaseTally, mark: float) ->
 def _verdict(tally: CaseTally, mark: float) -> str:
     """What JUnit calls it; nothing for a case that was passed.
 
-    A failure is an answer that was judged and found wanting, an error is no answer. What nobody could judge is skipped: it
+    A failure is an answer that was judged and found wanting, an error is no answer. What could not be judged is skipped: it
     says nothing about the agent.
     """
     if tally.mean is None:

@@ -27,7 +27,7 @@ from assay.report.documents.regressions import regression_document
 _SHOWN = 200
 """Characters of the input of a case that a search shows."""
 _SLACK = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-"""What Slack reads as a link or a mention; nobody's name may call a whole channel."""
+"""What Slack reads as a link or a mention; no name may notify a whole channel."""
 
 
 def share_document(share: Share) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def label_document(label: Label) -> dict[str, Any]:
 
 
 def labels_document(given: Iterable[Label], agreements: Iterable[Agreement]) -> dict[str, Any]:
-    """Of `assay label`: the labels that it gave, and how far the scorers of the suite agree with all labels now."""
+    """The document of `assay label`: the labels that it gave, and how well the scorers of the suite agree with all labels now."""
     return {
         "labels": [label_document(label) for label in given],
         "agreements": [agreement_document(agreement) for agreement in agreements],

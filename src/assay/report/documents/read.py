@@ -122,7 +122,7 @@ def _run(result: schema.Result, trials: tuple[TrialReport, ...]) -> Run:
 
 
 def _noun(kind: type[Noun], document: BaseModel) -> Noun:
-    """Of a document that has the fields of the noun, and perhaps others that say the same in words."""
+    """Read the noun from a document that has its fields, and perhaps others that say the same in words."""
     names = set(cast(Any, kind).__dataclass_fields__)
     return from_plain(kind, document.model_dump(include=names))
 
@@ -238,7 +238,7 @@ def _with_series(
 
 
 def _series(measured: Iterable[Execution], *, by_case: bool) -> dict[str, Series]:
-    """Of a suite, the number of a case stands where otherwise that of the process does.
+    """Collect the series; for a suite, the number of a case stands where otherwise that of the process does.
 
     The unit of replication comes first in a series: cases for suites, processes for code. What judging cost is left out, since
     the harness paid it and not the agent.

@@ -374,8 +374,7 @@ def read_result(path: Path) -> Report:
             result = schema.Result.model_validate(document)
             if any(trial.iteration_metrics is None for trial in result.trials):
                 raise ReportError(
-                    f"'{path}' was written without its executions, which a comparison needs. "
-                    "Write it again: assay report RUN --format json"
+                    f"'{path}' has no executions, which compare needs. Export it again: assay report RUN --format json"
                 )
             return reading.report_from_result(result)
         if {"name", "metrics", "iteration_metrics"} <= document.keys():

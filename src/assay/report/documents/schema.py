@@ -253,7 +253,7 @@ class ResourcesDocument(BaseModel):
 
 
 class NodeDocument(BaseModel):
-    """What one node of a cluster carried out of a run."""
+    """What one node of a cluster executed of a run."""
 
     node: str = Field(
         description="Its name; joined by ` + ` where a round was spread over several nodes or a process moved between them"
@@ -287,7 +287,7 @@ class TrialDocument(BaseModel):
         None, description="What each job needs of a machine, where the spec or the agent says so"
     )
     nodes: dict[str, str] | None = Field(
-        None, description="Of a cluster: number of each process to the node that carried it out"
+        None, description="Of a cluster: number of each process to the node that executed it"
     )
     instruments: list[InstrumentUseDocument] = Field(description="Instruments of the executions")
     status: Literal["ok", "failed"] = Field(description="`failed` when no measured execution was ok")
@@ -417,7 +417,7 @@ class BestPointDocument(BaseModel):
     benchmark: str = Field(description="Benchmark or experiment")
     metric: str = Field(description="Name of the metric")
     trial: str = Field(description="The trial with the best median")
-    not_separable: list[str] = Field(description="Trials that are not certainly worse (Holm-corrected)")
+    not_separable: list[str] = Field(description="Trials that are not significantly worse (Holm-corrected)")
     compared_with: int = Field(description="Number of trials it was compared with")
 
 
@@ -439,9 +439,9 @@ class LeadDocument(BaseModel):
         None, description="95 % interval of the margin, over cases"
     )
     ahead_in: list[str] = Field(
-        [], description="Dimensions in which the first is certainly better than the second"
+        [], description="Dimensions in which the first is significantly better than the second"
     )
-    behind_in: list[str] = Field([], description="Dimensions in which it is certainly worse")
+    behind_in: list[str] = Field([], description="Dimensions in which it is significantly worse")
     summary: str = Field("", description="The sentence shown in reports")
 
 
@@ -468,7 +468,7 @@ class QuestionDocument(BaseModel):
     )
     max: int = Field(description="Maximum pairs: processes, or cases of a suite")
     min: int = Field(description="Pairs before the first look")
-    ruling: RulingDocument | None = Field(None, description="null while the run goes on")
+    ruling: RulingDocument | None = Field(None, description="null while the run is in progress")
     verdict: str | None = Field(
         None,
         description="Of the second arm: better, worse, same, unsure; higher or lower without a direction",
@@ -617,7 +617,7 @@ class Result(BaseModel):
     vcs: Plain = Field(description="`commit`, `branch`, `dirty`; empty outside a repository")
     nodes: list[NodeDocument] | None = Field(
         None,
-        description="The nodes of a cluster that carried out the run; their facts are in `environment.nodes`",
+        description="The nodes of a cluster that executed the run; their facts are in `environment.nodes`",
     )
     instrument_costs: dict[str, float | None] = Field(description="Seconds that one start and stop takes")
     unmeasured: dict[str, str] = Field(description="Instruments that had nothing to measure here, and why")
@@ -636,8 +636,8 @@ class Result(BaseModel):
     stress: Plain | None = Field(
         None,
         description="Of a stress test: `resilience`, `scaling_limits`, `recommendations`, `correctness` (whether a suite "
-        "told right from wrong, and the score in calm), and `scenarios` with score, breaking point, recovery, `quality` under "
-        "pressure and in calm, judgements and resources of each; see docs/stress.md",
+        "told right from wrong, and the score at the base rate), and `scenarios` with score, breaking point, recovery, `quality` under "
+        "pressure and at the base rate, judgements and resources of each; see docs/stress.md",
     )
     profiles: list[Plain] | None = Field(
         None,

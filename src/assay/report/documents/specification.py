@@ -132,7 +132,7 @@ def head_to_head_document(found: Compared, agents: Sequence[str]) -> dict[str, A
 def multi_agent_document(
     matrix: Matrix, agents: Sequence[str], sides: Mapping[str, Report], doubts: Sequence[Doubt]
 ) -> dict[str, Any]:
-    """Every two of several agents. Somebody wins only who is certainly better than all others."""
+    """Every two of several agents. Only an agent that is significantly better than all others wins."""
     document = all_pairs_document(matrix, sides, doubts)
     rows = {row["agent_id"]: row for row in document["agent_comparison_matrix"]}
     names = document["dimensions"]

@@ -158,17 +158,20 @@ def matrix_page(matrices: Sequence[Matrix], kind: str = "matrix", facts: Sequenc
 
 
 def _best_in(matrix: Matrix) -> list[str]:
-    """Return, for each agent, the dimensions in which nobody else may be as good."""
+    """Return, for each agent, the dimensions in which no other agent may be as good."""
     alone: dict[str, list[str]] = {}
     for row in matrix.rows:
         for name, place in row.places.items():
             if name != "overall" and place.best == place.worst == 1:
                 alone.setdefault(row.contender.agent, []).append(name)
-    return [f"{agent} is certainly first in {names_text(names)}." for agent, names in alone.items()]
+    return [
+        f"{agent} is significantly better than all others in {names_text(names)}."
+        for agent, names in alone.items()
+    ]
 
 
 def _matrix_sections(matrix: Matrix) -> list[PageSection]:
-    """Agents by dimensions and, where there are two of a kind, who is certainly better in what."""
+    """Agents by dimensions and, where there are two of a kind, which agent is significantly better in what."""
     found = []
     for rows, name in ((matrix.rows, matrix.suite), (matrix.simulated, f"{matrix.suite} · simulated")):
         if not rows:
@@ -180,7 +183,9 @@ def _matrix_sections(matrix: Matrix) -> list[PageSection]:
         found.append(PageSection(name, [_matrix_table(rows)], subtitle, notes=[note]))
         if duels:
             found.append(
-                PageSection(f"{name} · head to head", [_duels(duels)], "dimensions certainly won and lost")
+                PageSection(
+                    f"{name} · head to head", [_duels(duels)], "significant wins and losses by dimension"
+                )
             )
     return found
 

@@ -61,13 +61,13 @@ def _verdict(found: Compared) -> str:
         return "; ".join(parts) or f"{single.a} and {single.b} are tied"
     if found.showdowns:
         won = [showdown.winner for showdown in found.showdowns if showdown.winner]
-        return f"{len(won)} of {len(found.showdowns)} agents certainly differ"
+        return f"{len(won)} of {len(found.showdowns)} pairs of agents differ{'s' * (len(won) == 1)} significantly"
     parts = [
         f"{verdict.value} in {names_text(list(dict.fromkeys(comparison.metric.name for comparison in comparisons)))}"
         for verdict in (Verdict.WORSE, Verdict.BETTER)
         if (comparisons := [comparison for comparison in found.comparisons if comparison.verdict is verdict])
     ]
-    return f"B is {', and '.join(parts)}" if parts else "B is not certainly better or worse than A"
+    return f"B is {', and '.join(parts)}" if parts else "B is not significantly better or worse than A"
 
 
 def _ratings(found: Showdown) -> PageSection:
@@ -75,7 +75,9 @@ def _ratings(found: Showdown) -> PageSection:
     for name, (a, b) in found.ratings.items():
         winner = found.winners.get(name)
         better = (
-            Cell(winner, tone="good") if winner else Cell("equal" if a == b else "not certain", tone="quiet")
+            Cell(winner, tone="good")
+            if winner
+            else Cell("equal" if a == b else "not significant", tone="quiet")
         )
         ends = found.intervals.get(name)
         apart = f" [{ends[0]:+.3f}, {ends[1]:+.3f}]" if ends else ""
@@ -122,7 +124,7 @@ def _row(comparison: Comparison) -> list[Cell]:
 
 
 def _build_verdict_cell(verdict: Verdict | None) -> Cell:
-    """A dash for a metric that nobody asked about: it is shown, and no part of the comparison."""
+    """A dash for a metric that was not requested: it is shown, but is not part of the comparison."""
     return Cell(NOTHING, tone="quiet") if verdict is None else Cell(verdict.value, tone=_TONES[verdict])
 
 
@@ -162,7 +164,7 @@ def history_page(courses: Sequence[Course], sides: Sequence[str]) -> Page:
         title=f"{sides[0]} to {sides[-1]}",
         kind="compare",
         facts=list(sides),
-        verdict=f"{len(changed)} of {len(courses)} metrics changed" if changed else "No certain change",
+        verdict=f"{len(changed)} of {len(courses)} metrics changed" if changed else "No significant change",
         is_certain=bool(changed),
         reasons=[f"{names_text(changes)}."] if changes else [],
         sections=[PageSection("Over time", [table], notes=steps)],

@@ -129,12 +129,12 @@ def _notes(analysis: CostAnalysis) -> Iterator[str]:
     }
     if ties:
         pairs = [" and ".join(sorted(pair)) for pair in sorted(ties, key=sorted)]
-        yield f"No certain difference in cost or quality: {'; '.join(pairs[:_FEW])}{' …' if len(pairs) > _FEW else ''}."
+        yield f"No significant difference in cost or quality: {'; '.join(pairs[:_FEW])}{' …' if len(pairs) > _FEW else ''}."
     open_ones = [configuration for configuration in analysis.configurations if configuration.undecided]
     for configuration in open_ones[:_FEW]:
         yield (
             f"{configuration.name}: {and_list([f'{name!r}' for name in configuration.undecided], _FEW)} may be as good for less; "
-            "this is undecided and does not count in the efficiency."
+            "undecided, so not counted in the efficiency."
         )
     yield (
         "Efficiency: the lowest cost per solved task among the configurations that keep the quality, divided by this configuration's; above 0.8 is optimal."

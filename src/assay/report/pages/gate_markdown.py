@@ -95,7 +95,7 @@ def _fold(title: str, content: str) -> str:
 
 
 def _recipe(gate: Gate) -> str:
-    """The commands that repeat the run and the gate, for whoever doubts the verdict."""
+    """The commands that repeat the run and the gate, for readers who doubt the verdict."""
     run = gate.b.run
     commit = run.environment.vcs.get("commit")
     lines = [

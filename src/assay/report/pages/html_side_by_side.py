@@ -198,7 +198,7 @@ class Gallery:
 
     specs: dict[str, Spec] = field(default_factory=dict)
     prefix: str = "c"
-    """Of the names of places; different ones where two galleries are on one page."""
+    """Prefix of the names of places; different ones where two galleries are on one page."""
 
     def hang(self, chart: Chart) -> ChartPlace:
         identity = f"{self.prefix}{len(self.specs)}"

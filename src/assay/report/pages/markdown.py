@@ -276,7 +276,7 @@ def _foot(report: Report) -> str:
 
 
 def _machines(report: Report) -> str:
-    """The nodes that carried out the run, where there were several."""
+    """The nodes that executed the run, where there were several."""
     if not nodes_line(report):
         return ""
     rows = [

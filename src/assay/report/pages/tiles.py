@@ -101,7 +101,7 @@ def _caution(report: Report) -> Tile:
 
 
 def _build_contest_tiles(held: Sequence[Contest]) -> Iterator[Tile]:
-    """Of one contest its leaders; several have no common scale, so only their size is told."""
+    """Yield the leaders of a single contest; several have no common scale, so only their size is shown."""
     real = [contest for contest in held if not contest.is_simulated] or held
     if len(real) == 1:
         yield from _leaders(real[0])

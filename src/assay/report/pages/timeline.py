@@ -35,7 +35,7 @@ def timeline_page(timeline: AgentTimeline, most_charts: int = 24) -> Page:
             format_count(len(timeline.versions), "version"),
             *([f"newest {newest}"] if newest else []),
         ],
-        verdict=" and ".join(parts) or "No certain change in level",
+        verdict=" and ".join(parts) or "No significant change in level",
         is_certain=bool(parts),
         sections=timeline_sections(timeline, most_charts),
         warnings=timeline.doubts,

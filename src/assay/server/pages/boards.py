@@ -48,7 +48,7 @@ def show_leaderboard(
         choose_number("limit", "Agents", limit, 1, 1000),
     ]
     known = [name for name, kind in categories.items() if category in (None, kind)]
-    # A board of each of many suites would be a page that nobody reads, and takes long to compute.
+    # A board of each of many suites would be an unreadable page, and takes long to compute.
     board = suite or (known[0] if len(known) > _MOST_BOARDS else None)
     options = {"category": category, "metric": ranked_by, "limit": limit}
     page, notice = show_prepared(context, "Leaderboard", AnalysisQuestion("leaderboard", board, options))
@@ -141,7 +141,7 @@ def describe_age(found: Prepared) -> str:
     """What a page says whose figures are older than the results; empty where they are not."""
     if found.outdated_seconds is None:
         return ""
-    return f"There are newer results. These figures are {seconds(found.outdated_seconds)} old, and being computed again."
+    return f"Newer results exist. These are {seconds(found.outdated_seconds)} old and being recomputed."
 
 
 def read_timeline(context: ServerContext, agent: str, suite: str | None) -> AgentTimeline:

@@ -71,7 +71,7 @@ def show_comparison(
         found = context.keep(("sides", *refs, suite), suite, lambda: _find_sides(store, refs, suite))
         if len(refs) == 1:
             view = "time"
-        # A run may be of another suite than that whose changes are counted, and still go on.
+        # A run may be of a different suite than that whose changes are counted, and still be running.
         stamps = [store.fingerprint(side.run_id) for side in found if side.is_run or suite is None]
         sides = [side.ref for side in found]
         key = ("compare", view, *sides, suite, *stamps)
@@ -134,7 +134,7 @@ def _find_sides(store: Store, refs: Sequence[str], suite: str | None) -> list[Ch
 
 
 def _find_side(store: Store, ref: str, suite: str | None) -> ChosenSide:
-    """An agent, a version of one, or a run by its whole id. The command also takes files, which nobody may read from afar."""
+    """An agent, a version of one, or a run by its whole id. The command also takes files, which must not be read from afar."""
     if trials := trials_of(store, ref, suite):
         return ChosenSide(ref, trials[-1].run_id)
     try:
@@ -143,7 +143,7 @@ def _find_side(store: Store, ref: str, suite: str | None) -> ChosenSide:
     except RunNotFound:
         where = f" on '{suite}'" if suite else ""
         raise LookupFailed(
-            no_such(ref, f"runs, or agents with results{where}", store.agents_with_trials())
+            no_such(ref, f"runs and agents with results{where}", store.agents_with_trials())
         ) from None
 
 

@@ -74,7 +74,7 @@ def show_dashboard(
     chosen_suite = suite or suites[0]
     try:
         board, notice = _read_board(context, chosen_suite, agent)
-    except PlanError as error:  # while its first run goes on, and if that fails, there is nothing to rank
+    except PlanError as error:  # during its first run, and if that fails, there is nothing to rank
         return show_page(request, explain("Dashboard", error), "Dashboard")
     choice = choose(context, chosen_suite, board, a, b)
     costs, cost_notice = show_prepared(context, "Cost", AnalysisQuestion("cost", chosen_suite, _VOLUME))

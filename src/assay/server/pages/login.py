@@ -36,7 +36,7 @@ def log_in(
     key: Annotated[str, Form(max_length=200)] = "",
     following: Annotated[str, Form(alias="next", max_length=2000)] = "/",
 ) -> Response:
-    """Open a session for the key, and go on to the page that was asked for."""
+    """Open a session for the key, and redirect to the requested page."""
     now = datetime.now(UTC)
     found = context.store.find_key(key.strip())
     if found is None or not found.is_valid(now):
@@ -66,7 +66,7 @@ def log_in(
 
 @router.post("/logout", openapi_extra=READ_PAGE)
 def log_out(request: Request, context: Context) -> Response:
-    """End the session; whoever copied its cookie is out too."""
+    """End the session; a copy of its cookie is invalid too."""
     context.store.end_session(caller_of(request).session)
     response = RedirectResponse("/login", 303)
     response.delete_cookie(COOKIE)

@@ -36,7 +36,7 @@ from assay.units import format_count
 router = page_router()
 
 _ROWS, _COLUMNS, _FOUND = 25, 12, 20
-"""With more suites than columns, cells are counted by suite or by agent: nobody reads a table of hundreds of agents on a hundred suites."""
+"""With more suites than columns, cells are counted by suite or by agent: a table of hundreds of agents on a hundred suites is unreadable."""
 Only = Literal["stale", "never"] | None
 By = Literal["suite", "agent"]
 

@@ -97,6 +97,6 @@ def label_answer(
     note: Annotated[str, Form(max_length=2000)] = "",
     back: Annotated[str, Form(max_length=2000)] = _PATH,
 ) -> Response:
-    """Label one answer in the name of the key, and go on to the next."""
+    """Label one answer in the name of the key, and continue with the next."""
     context.store.label(trial, case, seq, author, verdict, note, datetime.now(UTC))
     return go_to(back)

@@ -1,4 +1,4 @@
-"""Runs: the list with the queue above it, one run while it goes on and after, and starting, cancelling and resuming one."""
+"""Runs: the list with the queue above it, one run during and after its execution, and starting, cancelling and resuming one."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _describe(query: Mapping[str, str]) -> str:
 
 
 def _queue(context: ServerContext) -> PageSection | None:
-    """Runs that wait or go on; None if there are none."""
+    """Queued and running runs; None if there are none."""
     queue = context.store.queue()
     if not queue:
         return None
@@ -138,7 +138,7 @@ def _find_run(store: Store, run_id: str) -> Run | None:
 
 
 def _show_status(request: Request, store: Store, status: Mapping[str, Any], run: Run | None) -> Response:
-    """A run that waits, goes on, or came to nothing."""
+    """A run that is queued, is running, or failed to start."""
     title = run.name if run else str(status["suite_id"])
     page = Page(title, "run", _facts(status, run))
     tone = _OPEN_TONES.get(status["status"], "bad" if status["is_over"] else "")

@@ -75,7 +75,7 @@ def create_key(
     scope: Annotated[Scope, Form()] = Scope.READ,
     days: Annotated[int, Form(ge=0, le=3650)] = 0,
 ) -> Response:
-    """The key is in this answer and nowhere else, so there is no page to go on to."""
+    """The key is in this answer and nowhere else, so there is no page to redirect to."""
     now = datetime.now(UTC)
     created = context.store.create_key(name, scope, now + timedelta(days=days) if days else None, now)
     return _show(request, context, created=created)

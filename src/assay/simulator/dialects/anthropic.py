@@ -28,7 +28,7 @@ class Messages(Dialect):
     """The endpoint /v1/messages.
 
     A stream tells the usage twice, as the real API does: `message_start` has the input and one token of output, `message_delta` the
-    final number. Whoever adds both up, or reads only the first, is found out by a test against this server.
+    final number. A client that adds both up, or reads only the first, fails a test against this server.
     """
 
     stream_type = STREAM_TYPE

@@ -21,21 +21,21 @@ from assay.stats.change.kernel import FINEST, SHORTEST, Partition, bandwidth
 from assay.stats.sample import Array
 
 PENALTY = 0.8
-"""Of a cut, times ln n."""
+"""The penalty of a cut is this times ln n."""
 LIKE = 0.3
 """Lag-1 correlation above which a cut must cost more."""
 LEAST_Z = 3.35
 LEAST_SHARE = 0.005
-"""Smallest change of a level that is worth a word."""
+"""Smallest change of a level that is reported."""
 LEAST_SIGMAS = 1.25
-"""Of noise; quiet histories stray by one."""
+"""Minimum change in standard deviations of the noise; quiet histories stray by one."""
 
 _LEAST_GAIN = 3.3
 """Times ln n, and at least a sixth of n: what autoregression alone rarely gains at its best cut."""
 _POINTS_PER_GAIN = 6.0
 _FAR_SIGMAS = 2.5
 _FAR_DEMAND = 2 / 3
-"""Autoregression seldom strays by so many sigma, so a shift as large that lasts needs only that share of the gain."""
+"""Sigmas by which autoregression seldom strays, and the share of the gain that a lasting shift of that size needs."""
 _EXCURSION_DEMAND = 1.3
 _LOOSE_DEMAND = 1.5
 """A shift that comes back, and one that the kernel finds only while cuts are cheap, need more."""

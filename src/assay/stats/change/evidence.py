@@ -25,10 +25,10 @@ _MOST_ALIKE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Of the points nearest to a cut, at most `WINDOW` a side."""
+    """The evidence of the points nearest to a cut, at most `WINDOW` a side."""
 
     z: float
-    """Of the rank sum, corrected for ties; positive when the later points are larger."""
+    """z of the rank sum, corrected for ties; positive when the later points are larger."""
     shift: float
     """Median of the differences of a later point and an earlier one (Hodges and Lehmann 1963)."""
     sigma: float
@@ -71,7 +71,7 @@ def evidence(series: Array, start: int, cut: int, stop: int) -> Evidence:
 
 
 def _gain(rest: Array, size: int, step: float) -> float:
-    """Of two first-order autoregressive models, one around two levels and one around none; `size` points come first.
+    """Return the gain in likelihood between two first-order autoregressive models, one around two levels and one around none; `size` points come first.
 
     Noise whose neighbours are alike strays from its level, so that a rank test finds two levels in it. The straying is part
     of the model without a shift here, and what speaks for a shift is only what it cannot explain: the sharp edge.
@@ -127,7 +127,7 @@ def residuals(series: Array, cuts: Sequence[int]) -> Array:
 
 
 def likeness(rest: Array) -> float:
-    """Lag-1 correlation of residuals, which are cut off at three sigma lest a spike make or hide it; 0 to 0.95."""
+    """Lag-1 correlation of residuals, which are cut off at three sigma so that a single spike neither creates nor hides it; 0 to 0.95."""
     sigma = _SIGMA * float(np.median(np.abs(rest)))
     if sigma == 0:
         return 0.0

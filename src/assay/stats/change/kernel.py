@@ -22,7 +22,7 @@ SHORTEST = 4
 _EXACT = 1e-4
 _MOST_FEATURES = 64
 _REACH = 4.0
-"""Beyond so many widths two points have nothing in common: k < 2e-7."""
+"""Widths beyond which two points have nothing in common: k < 2e-7."""
 _ROWS = 4 * SHORTEST
 _PRODUCT = 200_000
 """Multiplications in a matrix product: few enough for BLAS to stay in this thread, where it is quickest."""
@@ -44,7 +44,7 @@ def bandwidth(series: Array) -> float:
 
 
 class Partition:
-    """Of one series; the sums serve any number of penalties. `width` is gamma to the power of -1/2."""
+    """The partition of one series; the sums serve any number of penalties. `width` is gamma to the power of -1/2."""
 
     def __init__(self, series: Array, width: float | None = None) -> None:
         scale = bandwidth(series) if width is None else width

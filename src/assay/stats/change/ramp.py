@@ -1,7 +1,7 @@
 """Slow drift: a ramp that explains what would otherwise be a staircase of steps, or was too slow for any.
 
 The cuts of `change.cuts` come in, and at most one ramp comes out. A memory leak or a growing table moves a level a little
-with every version; the kernel approximates that by several steps in one direction, which nobody made. For each such
+with every version; the kernel approximates that by several steps in one direction, which never happened. For each such
 staircase a ramp (level, straight line, level) is fitted by least absolute distances, and it replaces the steps where its
 likelihood, with fewer parameters to pay for, is at least as good.
 """
@@ -114,7 +114,7 @@ def _replace_staircase(series: Array, edges: list[int]) -> Ramp | None:
 
 
 def _log_likelihood_gain(steps: float, ramp: float, n: int) -> float:
-    """Of a ramp over steps, from their sums of absolute distances, to first order."""
+    """Return the gain of a ramp over steps, from their sums of absolute distances, to first order."""
     if ramp <= 0:
         return math.inf if steps > 0 else 0.0
     return n * (steps / ramp - 1)

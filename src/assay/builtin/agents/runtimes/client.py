@@ -161,7 +161,7 @@ class Tasks:
 
     def ask(self, requests: list[bytes], replies: list[RuntimeReply]) -> None:
         async def ask_all() -> None:
-            # All of them end before a failure is raised: none may go on into the next case.
+            # All of them end before a failure is raised: none may continue into the next case.
             results = await self._asyncio.gather(
                 *map(self._send_request, requests, replies), return_exceptions=True
             )

@@ -1,6 +1,6 @@
 """The connection to a Ray cluster: one that runs somewhere, or one that is started here for as long as it is needed.
 
-Ray tells much on the terminal, reports its use to its makers and waits a long time for an address where nobody answers. Here it is quiet,
+Ray tells much on the terminal, reports its use to its makers and waits a long time for an address that does not answer. Here it is quiet,
 reports nothing, and an address that cannot work is an error within seconds.
 """
 
@@ -145,7 +145,7 @@ class Cluster:
 def connect(address: str | None, *, cpus: int | None = None) -> Cluster:
     """Connect to the cluster at `host:port`, or start one on this machine, with as many CPUs as given or as it has.
 
-    PlanError where nobody answers, where Ray or Python are of another version there, and where no cluster can be started. A program
+    PlanError where no cluster answers, where Ray or Python are of a different version there, and where no cluster can be started. A program
     that is connected already keeps its connection.
     """
     os.environ.update({name: value for name, value in _QUIET.items() if name not in os.environ})
@@ -184,7 +184,7 @@ def _join_cluster(address: str) -> Cluster:
 
 
 def _is_same_address(address: str, connected: str) -> bool:
-    """Whether both are the same port of the same host, whose name may be written in another way."""
+    """Whether both are the same port of the same host, whose name may be written in a different way."""
     (host, _, port), (known_host, _, known_port) = address.rpartition(":"), connected.rpartition(":")
     try:
         found = {str(info[4][0]) for info in socket.getaddrinfo(host.strip("[]"), None)}
@@ -205,7 +205,7 @@ def _is_own_address(host: str) -> bool:
 
 @contextlib.contextmanager
 def _replace_in_ray(name: str, function: Callable[..., object]) -> Iterator[None]:
-    """For what Ray has no setting; where another version of it has no such function, Ray does as it is documented."""
+    """For what Ray has no setting; where a different version of it has no such function, Ray does as it is documented."""
     from ray._private import utils
 
     original = getattr(utils, name, None)
@@ -266,7 +266,7 @@ def _stop_listening_to_hung_head(address: str) -> None:
             if hasattr(worker.global_worker, name):
                 delattr(worker.global_worker, name)
     except OSError:
-        pass  # a head that has ended keeps nobody waiting
+        pass  # a head that has ended blocks no one
 
 
 def _explain_failure(address: str, error: Exception) -> str:
@@ -274,7 +274,7 @@ def _explain_failure(address: str, error: Exception) -> str:
     if "Version mismatch" in text:
         facts = " ".join(text.partition("Version mismatch:")[2].split())
         return (
-            f"The Ray cluster at '{address}' runs another version of Ray or Python. {facts} "
+            f"The Ray cluster at '{address}' runs a different version of Ray or Python. {facts} "
             "Install the same versions here and on every node."
         )
     if "InvalidAuthToken" in f"{text} {error.__cause__}":
@@ -323,7 +323,7 @@ _locks: dict[str, int] = {}
 
 
 def _lock(folder: str) -> None:
-    # It gets its name once it is locked: nobody must take the folder for abandoned in between.
+    # It gets its name once it is locked: no other run must take the folder for abandoned in between.
     new = Path(folder, f"{_OWNER}.new")
     _locks[folder] = os.open(new, os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.flock(_locks[folder], fcntl.LOCK_EX)

@@ -42,7 +42,7 @@ OPTIONS = {"address": str, "cpus": int, "node_timeout": float}
 NODE_SECONDS = 60.0
 """How long a run waits for a node where there is none left."""
 HEAD_SECONDS = 20.0
-"""How long a run goes on while the head of its cluster does not respond. After 60 s, Ray would end the process of the driver."""
+"""How long a run continues while the head of its cluster does not respond. After 60 s, Ray would end the process of the driver."""
 MOST_HELD = 64
 """Shares that wait for a node where other arms of their round have been, at the most."""
 POLL_SECONDS = 0.05
@@ -133,7 +133,7 @@ class Ray:
             yield from dispatch.stop(is_graceful=False)
             raise
         finally:
-            # Nothing is left to stop, unless this was cut short in another way.
+            # Nothing is left to stop, unless this was cut short in a different way.
             list(dispatch.stop(is_graceful=False))
             if self._cluster is None:
                 cluster.close()
@@ -386,7 +386,7 @@ def _take_results(node: RemoteNode, results: NodeResults) -> Iterator[Batch]:
 
 
 def find_address(options: Mapping[str, Any]) -> str | None:
-    """Of the cluster to join: as the settings say, or the variable RAY_ADDRESS; None to start one here."""
+    """Find the address of the cluster to join: as the settings say, or the variable RAY_ADDRESS; None to start one here."""
     return options.get("address") or os.environ.get("RAY_ADDRESS") or None
 
 
@@ -395,7 +395,7 @@ def _connect(known: Mapping[str, Any]) -> Cluster:
 
 
 def check_options(options: Mapping[str, object]) -> dict[str, Any]:
-    """PlanError for a setting that there is not, or of another type."""
+    """PlanError for a setting that there is not, or of a different type."""
     for key, value in options.items():
         if key not in OPTIONS:
             raise PlanError(

@@ -42,7 +42,7 @@ MOST_RETRY_SECONDS = 60.0
 MOST_AT_ONCE = 16
 """Nodes whose results are taken in at one turn: each may have as much as it keeps."""
 _MOST_WATCHED = 1.0
-"""Of the time between two turns, so much counts as waiting: the driver itself may have been held up, by the database or a debugger."""
+"""Maximum seconds between two turns that count as waiting: the driver itself may have been held up, by the database or a debugger."""
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ class Fleet:
         self._package = package
         self._variables = variables
         self._first_seed = first_seed
-        """Of the jobs that all nodes get first, if they share one."""
+        """Seed of the jobs that all nodes get first, if they share one."""
         self._content: Any = None
         self._mark = token_hex(4)
         """Part of the names of this run's actors."""

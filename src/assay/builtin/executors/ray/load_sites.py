@@ -54,7 +54,7 @@ class RaySite:
         self._versions = self._actor.find_versions.remote()
 
     def check_versions(self) -> None:
-        """PlanError where the node has another version of Assay, Python or Ray, or does not answer."""
+        """PlanError where the node has a different version of Assay, Python or Ray, or does not answer."""
         import ray
 
         here = find_versions()

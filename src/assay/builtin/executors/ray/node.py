@@ -53,7 +53,7 @@ class NodeResults(NamedTuple):
     lines: list[tuple[int, bytes]]
     done: list[int]
     problem: str = ""
-    """Why the node cannot go on, in its own words."""
+    """Why the node cannot continue, in its own words."""
 
 
 class NodeWorker:
@@ -90,7 +90,7 @@ class NodeWorker:
         """Unpack the files and take over the variables that agents name; returns the environment of this node.
 
         With a seed, which all first jobs have, a worker for the first one starts while the driver opens the run.
-        RuntimeError where this node has another version of Assay, Python or Ray than the driver.
+        RuntimeError where this node has a different version of Assay, Python or Ray than the driver.
         """
         installed = find_versions()
         if others := [name for name, version in versions.items() if installed[name] != version]:

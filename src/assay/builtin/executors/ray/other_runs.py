@@ -29,7 +29,7 @@ def count_other_runs(mark: str) -> Counter[str]:
     try:
         found = list_named_actors(all_namespaces=True)
     except Exception:
-        # The head does not respond, which whoever asks it for nodes finds out.
+        # The head does not respond, which the next request for its nodes will report.
         return Counter()
     names = (actor["name"].split("/") for actor in found if actor["namespace"] == NAMESPACE)
     return Counter(

@@ -26,7 +26,7 @@ from assay.model.redaction import known_secrets
 from assay.units import size
 
 MOST_BYTES = 200 * 2**20
-"""Of all files together: the package is copied to every node and held in memory."""
+"""Maximum bytes of all files together: the package is copied to every node and held in memory."""
 LEFT_OUT = frozenset(
     (".git", ".hg", ".venv", "venv", "__pycache__", "node_modules", ".assay", ".mypy_cache", ".pytest_cache")
 )
@@ -45,7 +45,7 @@ class Layout(NamedTuple):
     modules: tuple[str, ...] = ()
     """Folders of the package in which modules are looked for."""
     installed: tuple[str, ...] = ()
-    """Of Assay and of the packages beside it; a node has its own."""
+    """Folders of Assay and of the packages beside it; a node has its own."""
 
 
 @dataclass(frozen=True, slots=True)

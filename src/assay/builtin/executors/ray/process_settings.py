@@ -1,6 +1,6 @@
 """Undoes what Ray changes about the processes that it starts: measured code must run as it does on one machine.
 
-Ray gives its workers a lower priority (15 of at most 19), which their children inherit. It sets OMP_NUM_THREADS to 1 where nobody has set
+Ray gives its workers a lower priority (15 of at most 19), which their children inherit. It sets OMP_NUM_THREADS to 1 where no user has set
 it, and hides the GPUs from an actor that did not ask for any.
 """
 
@@ -25,7 +25,7 @@ def choose_actor_settings(cluster: Cluster) -> dict[str, Any]:
     # Without a CPU of its own: it waits for nothing, and the slots of the node are for its workers.
     settings: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0}
     if not cluster.is_started_here and not _may_raise_priority():
-        # Ray sets the priority where it starts the process: without privileges nobody can raise it afterwards. An environment of
+        # Ray sets the priority where it starts the process: it cannot be raised afterwards without privileges. An environment of
         # its own costs each node a second or two, as Ray cannot use a process for it that it has kept ready.
         settings["runtime_env"] = {"env_vars": dict(OWN_CLUSTER)}
     return settings
@@ -53,7 +53,7 @@ def undo_changes() -> None:
 
 
 def _undo_priority() -> None:
-    """Of all threads: each has its own, which the threads and processes that it starts inherit."""
+    """Undo the priority of all threads: each has its own, which the threads and processes that it starts inherit."""
     import ray
 
     if not ray.is_initialized() or not _may_raise_priority():
@@ -65,7 +65,7 @@ def _undo_priority() -> None:
 
 
 def _read_given_variables() -> dict[str, str] | None:
-    """Of the raylet, with what the user has set for a job of Ray; None where that cannot be found out."""
+    """Read the variables of the raylet, with what the user has set for a job of Ray; None where they cannot be read."""
     import ray
 
     # Outside of Ray there is nothing to undo; merely to ask would start a cluster.

@@ -34,7 +34,7 @@ class RoundNodes:
     def choose(
         self, share: WorkShare, nodes: Sequence[RemoteNode], may_tear: bool = True
     ) -> RemoteNode | None:
-        """Of the nodes with room for the share, the one that its round needs most; of several, the first."""
+        """Choose the node with room for the share that its round needs most; of several, the first."""
         able = (node for node in nodes if node.has_room(share.job))
         first, own = self._find_arms(share)
         if first is own:

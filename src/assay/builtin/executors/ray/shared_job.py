@@ -1,4 +1,4 @@
-"""A job while it is carried out on a cluster: its shares, what has arrived of each, and what is left when a node is lost."""
+"""A job during its execution on a cluster: its shares, what has arrived of each, and what is left when a node is lost."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class InputValidation(PartBenchmark):
         return isinstance(result, ValueError)
 
     def is_let_through(self, text: Any, result: Any) -> bool:
-        """Whether most of its words arrived: a validator may tidy a text up, but what nobody can read is as good as refused."""
+        """Whether most of its words arrived: a validator may tidy a text up, but unreadable text is as good as refused."""
         if self.is_caught(result) or not self.is_instance(result, str, "validate", "text"):
             return False
         words = _find_words(text)
@@ -218,7 +218,7 @@ class ToolParams(PartParams):
 
 
 _NUMBER = 4
-"""Characters by which the contents of parallel calls differ, so that results in another order are found out."""
+"""Characters by which the contents of parallel calls differ, so that results in a different order are found out."""
 
 
 class FunctionCalling(PartBenchmark):
@@ -467,7 +467,7 @@ class EvaluationMetrics(PartBenchmark):
     right: ClassVar[Mapping[str, float]] = dict.fromkeys(metrics, 1.0)
 
     def prepare_once(self, context: ExperimentContext) -> None:
-        """In another order each time, so that marks which rise or fall with every call rank nothing right for long."""
+        """In a different order each time, so that marks which rise or fall with every call rank nothing right for long."""
         places = [(pair, which) for pair in range(len(prompts.JUDGED)) for which in (1, 2)]
         self._order = shuffle(places, context)
 

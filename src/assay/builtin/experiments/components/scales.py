@@ -66,7 +66,7 @@ CONVERGENCE = GradeScale(
 )
 
 COMMON = (STABILITY, MEMORY, GPU, CONVERGENCE)
-"""Of every benchmark that measures them."""
+"""Scales of every benchmark that measures them."""
 ANSWERS = (P95, P99, *COMMON)
 
 SERVING = (

@@ -248,7 +248,7 @@ class PartBenchmark(AgentBenchmark):
         return self.refuse(use, f"a value of type {type(value).__name__}, not {wanted}")
 
     def refuse(self, use: str, returned: str) -> bool:
-        """Always false. A remark says what the part returned: what nobody could have used is a wrong result of it, and no fault
+        """Always false. A remark says what the part returned: what no caller could have used is a wrong result of it, and no fault
         of the benchmark."""
         self._remark(f"'{use}' returned {returned}. This counts as wrong.")
         return False

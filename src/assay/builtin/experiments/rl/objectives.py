@@ -23,11 +23,11 @@ class Rollout:
     contexts: Ints
     tokens: Ints
     sequence: Ints
-    """Of each row, the number of its sequence."""
+    """The number of each row's sequence."""
     rewards: Floats
     """One for each sequence."""
     old_logp: Floats
-    """Of each row's token, when it was sampled."""
+    """Log probability of each row's token when it was sampled."""
     old_values: Floats
     reference_logp: Floats
 

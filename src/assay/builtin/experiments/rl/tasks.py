@@ -74,7 +74,7 @@ SCENARIOS: Mapping[str, tuple[str, str, str]] = {
     "billing": ("I was charged twice.", "ask_account", "correct_charge"),
     "cancellation": ("I want to cancel.", "ask_account", "confirm_cancellation"),
 }
-"""Of each scenario what the customer says first, and the phrases that ask and resolve."""
+"""For each scenario, what the customer says first, and the phrases that ask and resolve."""
 PHRASES: Mapping[str, tuple[str, str]] = {
     "greet": ("Hello, thank you for contacting us.", "Hello."),
     "ask_order": ("What is your order number?", "It is 1042."),

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from assay.stats.learning_curve import compute_stability, find_first_reaching
 
 FINAL_EPISODES = 50
-"""The final reward is the mean of so many last episodes."""
+"""The final reward is the mean of this many last episodes."""
 _FIRST_PROGRESS, _PROGRESS_STEPS = 10, 25
 
 
@@ -49,7 +49,7 @@ class TrainingBudget:
     episodes: int
     group_size: int
     threshold: float
-    """Of the highest reward, which is 1."""
+    """The threshold as a share of the highest reward, which is 1."""
     window: int
     """Episodes whose mean is compared with the threshold."""
 

@@ -251,7 +251,7 @@ class LanguageModelTrainer:
         """The one way from sampled ids to text, for training and for all that is sampled beside it."""
         found = self._model.generation_config.eos_token_id
         ends = {self._tokenizer.eos_token_id, *(found if isinstance(found, list) else [found])}
-        # Of the tiny model, the end is a word of the task; of another one, it is no part of the text.
+        # For the tiny model, the end is a word of the task; for any other, it is no part of the text.
         is_word = self._params.model is None
         kept = [cut_answer(ids, ends, with_end=is_word) for ids in answers]
         return [text.strip() for text in self._tokenizer.batch_decode(kept)]

@@ -15,7 +15,7 @@ except ImportError:
 def limit_resources(seconds: float, memory_bytes: int) -> None:
     """Limits of this process that it cannot raise again; the parent ends it at its deadline anyway."""
     whole = int(seconds) + 1
-    # Ends this process also when nobody is left to end it.
+    # Ends this process also when no other process is left to end it.
     alarm(whole + 2)
     _lower(resource.RLIMIT_CPU, whole + 1)
     _lower(resource.RLIMIT_AS, memory_bytes)

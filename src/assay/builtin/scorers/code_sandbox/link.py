@@ -162,7 +162,7 @@ class Link:
             os._exit(0)
 
     def _receive(self) -> list[Any]:
-        """The next message. Without the other process there is nothing to go on with, whoever catches whatever."""
+        """The next message. Without the other process this process cannot continue, whatever exception is caught."""
         try:
             message = loads(self._reader.readline(MOST_BYTES).decode())
             if len(message) == _PARTS[message[0]]:

@@ -96,7 +96,7 @@ class StandInClass(type):
 
 
 class StandIn:
-    """An object of the other process; every use of it is carried out there.
+    """An object of the other process; every use of it is executed there.
 
     Two stand-ins are compared there as well. With a value of this process it is compared here, by the
     plain value that it stands for: an object that says that it equals everything would otherwise pass
