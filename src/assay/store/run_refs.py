@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import sqlalchemy as sa
 
 from assay.errors import RunNotFound, no_such
@@ -17,7 +19,16 @@ newest_first = runs.c.started.desc(), runs.c.id.desc()
 
 
 def exists(connection: sa.Connection, run_id: str) -> bool:
-    return connection.scalar(sa.select(runs.c.id).where(runs.c.id == run_id, is_own(connection))) is not None
+    own = {"run": run_id, "workspace": workspace_of(connection)}
+    return connection.scalar(_query_own_run(), own) is not None
+
+
+@cache
+def _query_own_run() -> sa.Select[tuple[str]]:
+    """Asked before every read of a run: built once, as SQLAlchemy takes longer to build it than SQLite to answer it."""
+    column = runs.c
+    chosen = column.id == sa.bindparam("run"), column.workspace_id == sa.bindparam("workspace")
+    return sa.select(column.id).where(*chosen)
 
 
 def is_taken(connection: sa.Connection, run_id: str) -> bool:
