@@ -142,7 +142,7 @@ def test_agents_that_somebody_chose_are_compared_at_once(context: ServerContext)
 def test_a_process_that_dies_is_not_asked_the_same_at_once(
     context: ServerContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.server.analyst.sys.executable", "/bin/false")
+    monkeypatch.setattr("assay.server.processes.sys.executable", "/bin/false")
     assert try_to_prepare(context, BOARD) is None
     wait_for(lambda: len(context.analyst._failed), bool)
     assert try_to_prepare(context, BOARD) is None
