@@ -237,6 +237,16 @@ def test_opening_a_store_does_not_load_alembic(tmp_path: Path) -> None:
     assert told.stdout.strip() == "False"
 
 
+def test_a_store_loads_what_it_searches_with_only_when_it_searches(tmp_path: Path) -> None:
+    code = (
+        "import sys; from assay.store.store import Store; "
+        f"store = Store.open('sqlite:///{tmp_path / 'new.db'}'); print('assay.store.search' in sys.modules); "
+        "store.search('a', 5); print('assay.store.search' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["False", "True"]
+
+
 def test_the_file_is_written_ahead(tmp_path: Path) -> None:
     Store.open(f"sqlite:///{tmp_path / 'new.db'}").close()
     with sqlite3.connect(tmp_path / "new.db") as connection:

@@ -17,7 +17,7 @@ from assay.errors import LookupFailed, no_such
 from assay.model.access import ApiKey, AuditEntry, Scope
 from assay.model.codec import from_plain
 from assay.store.tables import api_keys, audit_log, sessions, workspaces
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own, workspace_of
 
 _WORD = "assay"
 _FIELDS = [
@@ -70,17 +70,13 @@ def note_use(connection: sa.Connection, key: ApiKey, now: datetime) -> None:
 
 def read_keys(connection: sa.Connection) -> list[ApiKey]:
     """Return the keys of the workspace, revoked ones included, the oldest first."""
-    query = _keys.where(_is_own(connection)).order_by(api_keys.c.created, api_keys.c.prefix)
+    query = _keys.where(is_own(connection, api_keys)).order_by(api_keys.c.created, api_keys.c.prefix)
     return [from_plain(ApiKey, dict(row)) for row in connection.execute(query).mappings()]
 
 
 def _read_key(connection: sa.Connection, prefix: str) -> ApiKey:
     row = connection.execute(_keys.where(api_keys.c.prefix == prefix)).mappings().one()
     return from_plain(ApiKey, dict(row))
-
-
-def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
-    return api_keys.c.workspace_id == workspace_of(connection)
 
 
 def revoke_key(connection: sa.Connection, prefix: str, now: datetime | None = None) -> ApiKey:
@@ -136,7 +132,7 @@ def read_entries(
     connection: sa.Connection, before: int | None = None, limit: int = 100
 ) -> list[tuple[int, AuditEntry]]:
     """Return entries of the audit log with their numbers, the newest first; with `before`, only those with a smaller number."""
-    own = audit_log.c.workspace_id == workspace_of(connection)
+    own = is_own(connection, audit_log)
     query = sa.select(audit_log.c.id, *_ENTRY).where(own).order_by(audit_log.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(audit_log.c.id < before)

@@ -119,9 +119,9 @@ def read_counts(connection: sa.Connection, trial_id: int) -> dict[str, int]:
 
 
 def read_series(connection: sa.Connection, trial_id: int) -> dict[str, Series]:
+    """Return each metric of the ok measured executions as columns, in the order in which they were stored."""
     # Two plain scans put together here: a join is at the mercy of PostgreSQL's planner, which does not know yet how many rows
     # a run that has just ended has, and may try every pair of them.
-    """Return each metric of the ok measured executions as columns, in the order in which they were stored."""
     kept = OkMeasured(connection, trial_id)
     series = {metric: kept.series(connection, metric) for metric in read_metrics(connection, trial_id)}
     return {metric: columns for metric, columns in series.items() if columns.values}
@@ -315,7 +315,8 @@ def read_applied(connection: sa.Connection, trial_id: int) -> dict[str, object]:
 def read_artifacts(connection: sa.Connection, trial_id: int) -> tuple[Artifact, ...]:
     query = sa.select(artifacts).where(artifacts.c.trial_id == trial_id).order_by(artifacts.c.id)
     found = connection.execute(query).mappings().all()
-    return tuple(rows.artifact_from(dict(row), _position(connection, trial_id)) for row in found)
+    trial = _position(connection, trial_id)
+    return tuple(rows.artifact_from(dict(row), trial) for row in found)
 
 
 def read_placements(connection: sa.Connection, trial_id: int) -> dict[int, str]:

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from assay.errors import NewerSchema, StoreAway, StoreError
 from assay.model import DIMENSIONS
 from assay.model.workspace import DEFAULT
-from assay.store import database, faults
+from assay.store import database, driver_errors
 from assay.store.address import Address, read_address
 from assay.store.revisions import HEAD, REVISIONS
 from assay.store.tables import DEFAULT_WORKSPACE, metadata, revision, workspaces
@@ -143,18 +143,18 @@ def _build_indexes(engine: sa.Engine) -> None:
 
 def view_statement(name: str, dialect: str) -> str:
     """The statement that makes a view."""
-    statement = _read_sql(name)
+    statement = read_sql(name)
     for board, since in (("suite", ""), ("category", " AND started > {30 days ago}")):
         placeholder = f"{{ranking:{board}}}"
         if placeholder in statement:
-            ranking = _read_sql("ranking").replace("{board}", board).replace("{since}", since)
+            ranking = read_sql("ranking").replace("{board}", board).replace("{since}", since)
             statement = statement.replace(placeholder, ranking)
     for placeholder, word in _WORDS[dialect].items():
         statement = statement.replace(placeholder, word)
     return statement
 
 
-def _read_sql(name: str) -> str:
+def read_sql(name: str) -> str:
     file = resources.files("assay.store") / "views" / f"{name}.sql"
     return file.read_text(encoding="utf-8")
 
@@ -164,11 +164,6 @@ def standing_statements(dialect: str) -> list[str]:
     names = ("rated_trials", "agent_comparison_matrix", "benchmark_leaderboard")
     statements = [view_statement(name, dialect) for name in names]
     return [*statements, _KEY] if dialect == "postgresql" else statements
-
-
-def row_trigger_statement() -> str:
-    """What makes PostgreSQL keep the rows of the long tables with their trials, without a foreign key."""
-    return _read_sql("trial_rows")
 
 
 def refresh(engine: sa.Engine) -> None:
@@ -298,7 +293,7 @@ def _statements(dialect: str) -> list[str]:
     for name in ("live_trial_totals", "benchmark_executions"):
         written.append(view_statement(name, dialect))
     if dialect == "postgresql":
-        written.append(row_trigger_statement())
+        written.append(read_sql("trial_rows"))
     return [*written, *standing_statements(dialect)]
 
 
@@ -311,7 +306,7 @@ def _prepare_file(engine: sa.Engine, address: Address) -> None:
         cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")
         _choose_wal(cursor)
     except sqlite3.Error as error:
-        raise faults.fault(error, address) or error from error
+        raise driver_errors.translate(error, address) or error from error
     finally:
         connection.close()
 

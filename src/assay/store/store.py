@@ -41,7 +41,7 @@ from assay.model.redaction import known_secrets
 from assay.model.workspace import DEFAULT
 from assay.store import (
     database,
-    faults,
+    driver_errors,
     lazy,
     leases,
     pruning,
@@ -387,10 +387,10 @@ class Store:
             with engine.begin() as connection:
                 yield connection
         except sa.exc.DBAPIError as error:
-            fault = faults.fault(error.orig or error, self._address)
-            if fault is None:
+            known = driver_errors.translate(error.orig or error, self._address)
+            if known is None:
                 raise
-            raise fault from error
+            raise known from error
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -399,7 +399,7 @@ class Store:
             with self._direct(self._engine) as connection:
                 yield connection
         except _DAMAGE as error:
-            raise faults.build_damage_error(error, self._address) from error
+            raise driver_errors.build_damage_error(error, self._address) from error
 
     @contextmanager
     def _reading_trial(self, trial_id: int) -> Iterator[sa.Connection]:
@@ -573,7 +573,7 @@ class Store:
         """Count the stored runs by state."""
         with self._reading() as connection:
             query = sa.select(runs.c.state, sa.func.count().label("number")).group_by(runs.c.state)
-            found = connection.execute(query.where(refs.is_own(connection)))
+            found = connection.execute(query.where(workspaces.is_own(connection, runs)))
             return {str(row.state): row.number for row in found}
 
     def suite_of(self, run_id: str) -> Suite | None:
@@ -659,14 +659,7 @@ class Store:
         with self._reading_trial(chosen.trial) as connection:
             return lazy.results.read_execution_page(connection, chosen, after, limit)
 
-    def run_of_trial(self, trial_id: int) -> str:
-        """Return the id of the run that a trial belongs to."""
-        with self._reading() as connection:
-            run_id = lazy.page_lists.find_trial_run(connection, trial_id)
-        if run_id is None:
-            raise LookupFailed(f"There is no trial {trial_id}.")
-        return run_id
-
+    run_of_trial = _reads_trial(lazy.page_lists.read_run_of_trial)
     answers = _reads_trial(lazy.answers.read_answers)
     read_judged_executions = _reads_trial(lazy.answers.read_judged)
     read_labelled_executions = _reads_trials(lazy.answers.read_labelled)
@@ -685,7 +678,10 @@ class Store:
         with self._reading() as connection:
             joined = ratings.join(trials, trials.c.id == ratings.c.trial_id).join(runs)
             some = (
-                sa.select(ratings.c.trial_id).select_from(joined).where(refs.is_own(connection)).limit(most)
+                sa.select(ratings.c.trial_id)
+                .select_from(joined)
+                .where(workspaces.is_own(connection, runs))
+                .limit(most)
             )
             return connection.scalars(sa.select(sa.func.count()).select_from(some.subquery())).one()
 
@@ -750,7 +746,7 @@ class Store:
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
             connection.execute(
-                baselines.delete().where(refs.is_own_baseline(connection), baselines.c.name == name)
+                baselines.delete().where(workspaces.is_own(connection, baselines), baselines.c.name == name)
             )
             own = workspaces.workspace_of(connection)
             connection.execute(baselines.insert().values(workspace_id=own, name=name, run_id=run_id))
@@ -762,7 +758,7 @@ class Store:
         with self._writer.begin() as connection:
             run_id = refs.resolve(connection, f"@{name}")
             connection.execute(
-                baselines.delete().where(refs.is_own_baseline(connection), baselines.c.name == name)
+                baselines.delete().where(workspaces.is_own(connection, baselines), baselines.c.name == name)
             )
             return run_id
 
@@ -833,18 +829,7 @@ class Store:
         return True
 
     latest_scheduled_runs = _reads(lazy.schedules.read_latest_runs)
-
-    def find_ended_scheduled_runs(self) -> list[ScheduledRun]:
-        """Return scheduled runs that have ended but whose outcomes are not stored yet."""
-        with self._reading() as connection:
-            started = lazy.schedules.read_open_runs(connection)
-            ended = lazy.schedules.read_outcomes(connection, {run.run_id for run in started})
-        return [
-            replace(run, outcome=ended[run.run_id][0], error=ended[run.run_id][1])
-            for run in started
-            if run.run_id in ended
-        ]
-
+    find_ended_scheduled_runs = _reads(lazy.schedules.find_ended_runs)
     open_scheduled_runs = _reads(lazy.schedules.read_open_runs)
 
     def settle_scheduled_run(self, run: ScheduledRun, alert: Alert | None) -> None:
