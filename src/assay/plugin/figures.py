@@ -50,8 +50,8 @@ def scale_for(unit: str, magnitude: float) -> UnitScale:
 def format_known(value: T | None, text: Callable[[T], str]) -> str:
     """The text of a value that may be unknown.
 
-    >>> format_known(0.25, percent), format_known(None, percent)
-    ('25 %', '–')
+    >>> format_known(0.25, str), format_known(None, str)
+    ('0.25', '–')
     """
     return NOTHING if value is None else text(value)
 
