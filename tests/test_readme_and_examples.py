@@ -307,6 +307,7 @@ def test_the_page_about_plug_ins_names_every_hook_and_every_public_name() -> Non
         plugin.ExperimentHooks,
         plugin.MeasuredFunction,
         plugin.Finding,
+        plugin.ScenarioHooks,
     )
     names = {
         name for kind in hooks for name in {**vars(kind), **kind.__annotations__} if not name.startswith("_")

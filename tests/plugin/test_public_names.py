@@ -21,6 +21,7 @@ from assay.plugin import (
     InstrumentHooks,
     MeasuredFunction,
     Reporter,
+    ScenarioHooks,
     Scorer,
     ScorerHooks,
     charts,
@@ -42,6 +43,7 @@ CONTRACTS["member"] = (
     *(contract for kind in CONTRACTS.values() for contract in kind),
     Instrument,
     InstrumentHooks,
+    ScenarioHooks,
 )
 
 

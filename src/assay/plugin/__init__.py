@@ -90,6 +90,7 @@ if TYPE_CHECKING:  # `as` tells a type checker that the name is public
     from assay.plugin.sandbox import python_path as python_path
     from assay.plugin.scenario import Bench as Bench
     from assay.plugin.scenario import Scenario as Scenario
+    from assay.plugin.scenario import ScenarioHooks as ScenarioHooks
     from assay.plugin.scenario import ScenarioSubject as ScenarioSubject
     from assay.plugin.scenario_baseline import NOISE_SECONDS as NOISE_SECONDS
     from assay.plugin.scenario_baseline import calm_load as calm_load
@@ -158,7 +159,7 @@ _NAMES = {
     "radar": "Corner draw_radar",
     "reporter": "Reporter",
     "sandbox": "Ceilings Program Sandbox find_sandbox UNCONFINED python_path SANDBOX_VARIABLE",
-    "scenario": "Bench Scenario ScenarioSubject",
+    "scenario": "Bench Scenario ScenarioSubject ScenarioHooks",
     "scenario_baseline": "calm_load find_recovery_time NOISE_SECONDS",
     "scenario_outcome": "HandledLoad Pressure Recovery build_finding build_load_point build_step_bands compute_begins "
     "compute_completion_rate compute_correctness compute_delivered_rate compute_scenario_time "

@@ -14,7 +14,7 @@ from assay.model import Comparison, Estimate
 from assay.units import SIZES, TIMES, Steps, format_signed, show, significant, step_for
 
 NOTHING = "–"
-T = TypeVar("T")
+_Known = TypeVar("_Known")
 
 _STEPS: Mapping[str, Steps] = {"s": TIMES, "bytes": SIZES, "share": ((0.01, "%"),)}
 _LONG_TIMES: Steps = ((3600, "h"), (60, "min"))
@@ -47,11 +47,11 @@ def scale_for(unit: str, magnitude: float) -> UnitScale:
     return UnitScale(*long[0]) if long else UnitScale(*step_for(magnitude, steps))
 
 
-def format_known(value: T | None, text: Callable[[T], str]) -> str:
+def format_known(value: _Known | None, text: Callable[[_Known], str]) -> str:
     """The text of a value that may be unknown.
 
-    >>> format_known(0.25, percent), format_known(None, percent)
-    ('25 %', '–')
+    >>> format_known(0.25, str), format_known(None, str)
+    ('0.25', '–')
     """
     return NOTHING if value is None else text(value)
 

@@ -178,7 +178,7 @@ class Scenario(Protocol):
     A scenario is made without arguments in full size, and by `quick` in small. Assay asks `not_for`
     first: a scenario that does not apply is skipped with the reason, which costs no points. `run` puts
     its loads on the bench one after the other and returns the finding; the score is computed from it, so
-    no scenario scores itself. It may have an `order`, a number: `assay stress` runs the lowest first, and those without one last.
+    no scenario scores itself.
     """
 
     name: ClassVar[str]
@@ -191,3 +191,10 @@ class Scenario(Protocol):
         return ""
 
     def run(self, bench: Bench) -> ScenarioFinding: ...
+
+
+class ScenarioHooks(Protocol):
+    """What a scenario may have beyond Scenario; each attribute is looked up by its name."""
+
+    order: float
+    """Its place in `assay stress`: the lowest runs first, and scenarios without one run last, by name."""
