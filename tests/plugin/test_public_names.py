@@ -33,8 +33,8 @@ CONTRACTS = {
     "experiment": (Experiment, ExperimentHooks, MeasuredFunction),
     "reporter": (Reporter,),
 }
-OURS_ALONE = {"lookup", "SESSION", "find_function", "VARIABLE", "NOISE"}
-"""How our own agent, executor and scenario work inside: functions of `assay.evaluate`, the operator's choice of a sandbox, a threshold."""
+OURS_ALONE = {"lookup", "SESSION", "find_function", "VARIABLE", "NOISE", "ask_git"}
+"""How our own agent, executor and scenario work inside: functions of `assay.evaluate`, the operator's choice of a sandbox, a threshold, commits."""
 CONTRACTS["member"] = (
     *(contract for kind in CONTRACTS.values() for contract in kind),
     Instrument,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from assay.builtin.scenarios.steps import Step, build_steps_finding, climb, judge_step, probe_gap
+from assay.builtin.scenarios.steps import PressureStep, build_steps_finding, climb, judge_step, probe_gap
 from assay.load.stress.memory_limit import bound_options, data_bytes, is_enforced
 from assay.load.stress.resources import find_agent_processes
 from assay.model.bottleneck import MOST_ERRORS
@@ -153,7 +153,7 @@ class MemoryPressure:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step(Step):
+class _Step(PressureStep):
     """One ceiling of memory, as the pressure that it makes, or one length of contexts."""
 
     program: _Program | None = None
