@@ -6,7 +6,6 @@ how often, how soon, and whether its users got an answer in the end.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -122,36 +121,10 @@ class Traffic:
         return len(self.passages)
 
     @property
-    def forwarded(self) -> int:
-        return sum(passage.forwarded is not None for passage in self.passages)
-
-    @property
-    def number_faulted(self) -> int:
-        """Count the requests that a fault was chosen for."""
-        return sum(passage.fault is not FaultKind.NONE for passage in self.passages)
-
-    @property
-    def number_answered_by_fault(self) -> int:
-        return sum(passage.fault is FaultKind.ANSWER for passage in self.passages)
-
-    @property
-    def succeeded(self) -> int:
-        return sum(passage.is_success for passage in self.passages)
-
-    @property
-    def statuses(self) -> Counter[int]:
-        return Counter(passage.status for passage in self.passages if passage.status is not None)
-
-    @property
     def doubled(self) -> int:
         """How often the upstream was asked again what it had been asked before."""
         forwarded = (sum(p.forwarded is not None for p in same) for same in self._by_key.values())
         return sum(times - 1 for times in forwarded if times > 1)
-
-    @property
-    def unanswered(self) -> int:
-        """Requests, each counted once however often it was sent, that never got a good answer."""
-        return sum(not any(p.is_success for p in same) for same in self._by_key.values())
 
     @property
     def early_retries(self) -> int:

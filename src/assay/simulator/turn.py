@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class BadAsk(ValueError):
@@ -22,7 +22,6 @@ class SimQuestion:
     model: str
     prompt: str
     """What the user said last."""
-    input_tokens: int
     max_tokens: int | None = None
     is_streamed: bool = False
     may_call: bool = False
@@ -36,10 +35,14 @@ class SimQuestion:
     """With `num_ctx`, how the model is to be loaded: context and layers on the GPU; None keeps it as it is."""
     texts: tuple[str, ...] = ()
     """All that the model reads, in its order."""
+    input_tokens: int = field(init=False)
     is_embedding: bool = False
     """Nothing is said in return: the text is only read."""
     is_empty: bool = False
     """Nothing is asked: the model is only to be loaded or unloaded."""
+
+    def __post_init__(self) -> None:
+        self.input_tokens = words(*self.texts)
 
 
 @dataclass(frozen=True, slots=True)

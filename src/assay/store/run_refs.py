@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from assay.errors import RunNotFound, no_such
 from assay.model.run import RERUN_TAG
 from assay.store.tables import baselines, runs, tags
-from assay.store.workspaces import is_own
+from assay.store.workspaces import is_own, workspace_of
 from assay.text import shell_command
 
 _SHORTEST_PREFIX = 2

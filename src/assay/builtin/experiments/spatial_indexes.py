@@ -79,17 +79,28 @@ class BruteForce:
         return {"algorithm": "brute_force", "agent_count": len(self.places)}
 
 
-class ScipyTree:
-    """`scipy.spatial.cKDTree`. A static tree: to move entities is to build it again."""
+class _StaticTree:
+    """A tree that cannot be changed: to move entities is to build it again."""
+
+    def __init__(self, places: Floats, build: Callable[[Floats], Any]) -> None:
+        self.places = places.copy()
+        self._build = build
+        self._tree = build(self.places)
+
+    def move(self, ids: Ids, places: Floats) -> None:
+        self.places[ids] = places
+        self._tree = self._build(self.places)
+
+
+class ScipyTree(_StaticTree):
+    """`scipy.spatial.cKDTree`."""
 
     def __init__(self, places: Floats, leaf_size: int) -> None:
         try:
             from scipy.spatial import cKDTree
         except ModuleNotFoundError:
             raise MissingExtra(_missing("kd_tree", "scipy", "'assay-bench[simulation]'")) from None
-        self.places = places.copy()
-        self._make: Callable[[], Any] = partial(cKDTree, self.places, leafsize=leaf_size)
-        self._tree = self._make()
+        super().__init__(places, partial(cKDTree, leafsize=leaf_size))
 
     def radius(self, centres: Floats, radius: float) -> Found:
         found: Found = self._tree.query_ball_point(centres, radius)
@@ -103,10 +114,6 @@ class ScipyTree:
     def nearest(self, centres: Floats) -> Ids:
         return np.asarray(self._tree.query(centres)[1], dtype=np.int64)
 
-    def move(self, ids: Ids, places: Floats) -> None:
-        self.places[ids] = places
-        self._tree = self._make()
-
     def describe(self) -> Mapping[str, Any]:
         names = {"cKDTree": "kd_tree", "KDTree": "kd_tree"}
         leaf_size = int(self._tree.leafsize)
@@ -117,8 +124,8 @@ class ScipyTree:
         }
 
 
-class SklearnTree:
-    """`KDTree` or `BallTree` of scikit-learn. A static tree: to move entities is to build it again."""
+class SklearnTree(_StaticTree):
+    """`KDTree` or `BallTree` of scikit-learn."""
 
     def __init__(self, places: Floats, leaf_size: int, kind: str) -> None:
         try:
@@ -126,9 +133,7 @@ class SklearnTree:
         except ModuleNotFoundError:
             raise MissingExtra(_missing(f"sklearn_{kind}", "scikit-learn", "scikit-learn")) from None
         member = {"kd_tree": neighbors.KDTree, "ball_tree": neighbors.BallTree}[kind]
-        self.places = places.copy()
-        self._make: Callable[[], Any] = partial(member, self.places, leaf_size=leaf_size)
-        self._tree = self._make()
+        super().__init__(places, partial(member, leaf_size=leaf_size))
 
     def radius(self, centres: Floats, radius: float) -> Found:
         found: Found = self._tree.query_radius(centres, radius)
@@ -140,10 +145,6 @@ class SklearnTree:
 
     def nearest(self, centres: Floats) -> Ids:
         return np.asarray(self._tree.query(centres, return_distance=False)[:, 0], dtype=np.int64)
-
-    def move(self, ids: Ids, places: Floats) -> None:
-        self.places[ids] = places
-        self._tree = self._make()
 
     def describe(self) -> Mapping[str, Any]:
         names = {"KDTree": "sklearn_kd_tree", "BallTree": "sklearn_ball_tree"}

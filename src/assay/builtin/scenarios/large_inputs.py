@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.builtin.scenarios.steps import (
-    ScenarioStep,
-    Steps,
+    PressureStep,
+    PressureSteps,
     build_steps_finding,
     climb,
     judge_step,
@@ -70,7 +70,7 @@ class LargeInputs:
         # Larger inputs may take longer: a limit that was derived from small ones says nothing about them.
         objectives = () if bench.is_derived else bench.objectives
 
-        def try_size(length: float) -> ScenarioStep:
+        def try_size(length: float) -> PressureStep:
             return self._try_size(bench, int(length), objectives)
 
         steps = probe_gap(climb(self.sizes, try_size), try_size, self.halvings)
@@ -87,7 +87,7 @@ class LargeInputs:
             unasked=self.each * (len(self.sizes) - len(steps.regular)),
         )
 
-    def _try_size(self, bench: Bench, length: int, objectives: Sequence[Objective]) -> ScenarioStep:
+    def _try_size(self, bench: Bench, length: int, objectives: Sequence[Objective]) -> PressureStep:
         """Send requests of one size, and send them again if some fail and some do not.
 
         A few failures may be those that also happen at the base rate; the second try shows whether they
@@ -98,10 +98,10 @@ class LargeInputs:
         stretches = [bench.put(load, prompts=[make_text(length)], objectives=objectives)]
         if stretches[0].errors and stretches[0].completed:
             stretches.append(bench.put(load, prompts=[make_text(length)], objectives=objectives))
-        return ScenarioStep(length, tuple(stretches), *judge_step(bench, stretches, objectives))
+        return PressureStep(length, tuple(stretches), *judge_step(bench, stretches, objectives))
 
 
-def first_refused(steps: Steps[ScenarioStep], objectives: Sequence[Objective]) -> Breach | None:
+def first_refused(steps: PressureSteps[PressureStep], objectives: Sequence[Objective]) -> Breach | None:
     """The smallest size above all that held."""
     refused = steps.broken
     if refused is None:
@@ -116,7 +116,7 @@ def first_refused(steps: Steps[ScenarioStep], objectives: Sequence[Objective]) -
     return None if breach is None else Breach(at, float(refused.load), "bytes", breach.cause, breach.why)
 
 
-def growth(known: Sequence[ScenarioStep]) -> list[ScenarioJudgement]:
+def growth(known: Sequence[PressureStep]) -> list[ScenarioJudgement]:
     """The slope of log latency over log size; a fault only where even its lower bound is above `_FASTER_THAN_INPUT`."""
     # Of accepted sizes only: a refusal is quick, whatever the size.
     points = [(step.load, latency) for step in known if step.is_accepted for latency in step.first.latencies]
@@ -144,7 +144,7 @@ def largest(accepted: Sequence[int], sizes: Sequence[int]) -> ScenarioJudgement:
     )
 
 
-def refusal(known: Sequence[ScenarioStep]) -> list[ScenarioJudgement]:
+def refusal(known: Sequence[PressureStep]) -> list[ScenarioJudgement]:
     """How the first size that is not accepted is refused: by a server with a 4xx, by other agents with an error of their own
     and not by ending the process."""
     refused = next((step for step in known if not step.is_accepted), None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from assay.builtin.scenarios.memory_limit import bound_options, data_bytes, is_enforced
-from assay.builtin.scenarios.steps import ScenarioStep, build_steps_finding, climb, judge_step, probe_gap
+from assay.builtin.scenarios.steps import PressureStep, build_steps_finding, climb, judge_step, probe_gap
 from assay.load.stress.resources import find_agent_processes
 from assay.model.bottleneck import MOST_ERRORS
 from assay.model.load import Arrivals, Load, Objective
@@ -154,7 +154,7 @@ class MemoryPressure:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step(ScenarioStep):
+class _Step(PressureStep):
     """One ceiling of memory, as the pressure that it makes, or one length of contexts."""
 
     program: _Program | None = None

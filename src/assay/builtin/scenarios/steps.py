@@ -64,7 +64,7 @@ def bisect_load(
 
 
 @dataclass(frozen=True, slots=True)
-class ScenarioStep:
+class PressureStep:
     """All that was asked with one size of load, in a regular step or in a probe between two; of two stretches the first counts."""
 
     load: float
@@ -79,7 +79,7 @@ class ScenarioStep:
         return self.stretches[0]
 
 
-S = TypeVar("S", bound=ScenarioStep)
+S = TypeVar("S", bound=PressureStep)
 
 
 def judge_step(
@@ -92,7 +92,7 @@ def judge_step(
 
 
 @dataclass(frozen=True, slots=True)
-class Steps(Generic[S]):
+class PressureSteps(Generic[S]):
     """The regular steps of a scenario, and the probes for its breaking point."""
 
     regular: Sequence[S]
@@ -131,7 +131,7 @@ def climb(loads: Iterable[float], attempt: Callable[[float], S]) -> list[S]:
 
 def probe_gap(
     regular: Sequence[S], attempt: Callable[[float], S], halvings: int, *, is_whole: bool = True
-) -> Steps[S]:
+) -> PressureSteps[S]:
     """Bisect between the largest load that held and the smallest above it."""
     probes: list[S] = []
 
@@ -139,7 +139,7 @@ def probe_gap(
         probes.append(attempt(load))
         return probes[-1].is_held
 
-    steps = Steps(regular, probes)
+    steps = PressureSteps(regular, probes)
     if steps.broken is not None:
         bisect_load(steps.held, steps.broken.load, holds, halvings, is_whole=is_whole)
     return steps
@@ -148,7 +148,7 @@ def probe_gap(
 def build_steps_finding(
     scenario: Scenario,
     bench: Bench,
-    steps: Steps[S],
+    steps: PressureSteps[S],
     handled: HandledLoad,
     breach: Breach | None,
     *,

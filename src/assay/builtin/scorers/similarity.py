@@ -13,10 +13,14 @@ from typing import ClassVar
 
 from assay.builtin.scorers import options
 from assay.builtin.scorers.text_normalization import (
-    best_likeness,
+    NO_OUTPUT,
+    NOTHING_EXPECTED,
+    alternatives,
     first_alternative,
+    is_missing,
     normalise_text,
     squad_words,
+    text_of,
 )
 from assay.model import Case
 from assay.plugin import Judged, Judgement
@@ -37,7 +41,16 @@ class Similarity:
         self._threshold = options.threshold(self._name, threshold)
 
     def score(self, judged: Judged) -> Judgement:
-        return best_likeness(judged, self._compare, self._threshold)
+        """How like the output is to the expected text that it is most like."""
+        if is_missing(judged.expected):
+            return NOTHING_EXPECTED
+        if judged.output is None:
+            return NO_OUTPUT
+        output = text_of(judged.output)
+        value = max(self._compare(output, text_of(text)) for text in alternatives(judged.expected))
+        if self._threshold is None:
+            return Judgement(value)
+        return Judgement(float(value >= self._threshold), f"similarity {value:.3f}")
 
     def example(self, expected: object, case: Case) -> object:
         return first_alternative(expected)

@@ -6,9 +6,8 @@ import json
 import re
 import string
 import unicodedata
-from collections.abc import Callable
 
-from assay.plugin import Judged, Judgement
+from assay.plugin import Judgement
 
 NOTHING_EXPECTED = Judgement(None, "the case has no expected output")
 NO_OUTPUT = Judgement(0.0, "there is no output")
@@ -47,21 +46,6 @@ def first_alternative(expected: object) -> object:
 
 def is_missing(expected: object) -> bool:
     return expected is None or (isinstance(expected, list | tuple) and not expected)
-
-
-def best_likeness(
-    judged: Judged, likeness: Callable[[str, str], float], threshold: float | None = None
-) -> Judgement:
-    """How like the output is to the expected text that it is most like."""
-    if is_missing(judged.expected):
-        return NOTHING_EXPECTED
-    if judged.output is None:
-        return NO_OUTPUT
-    output = text_of(judged.output)
-    value = max(likeness(output, text_of(text)) for text in alternatives(judged.expected))
-    if threshold is None:
-        return Judgement(value)
-    return Judgement(float(value >= threshold), f"similarity {value:.3f}")
 
 
 class _Unpunctuated(dict[int, str | None]):

@@ -17,7 +17,6 @@ from assay.simulator.turn import (
     messages_in,
     text_of,
     whole_number,
-    words,
 )
 
 MODEL = "sim-llm"
@@ -44,7 +43,6 @@ class Messages(Dialect):
             # Results of tools come as messages of the user, but the user did not write them.
             prompt=last_from_user([message for message in messages if not _is_result(message)]),
             texts=texts,
-            input_tokens=words(*texts),
             max_tokens=max_tokens,
             is_streamed=flag(document, "stream"),
             may_call=bool(document.get("tools")) and not _is_result(messages[-1]),

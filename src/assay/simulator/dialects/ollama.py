@@ -26,7 +26,6 @@ from assay.simulator.turn import (
     messages_in,
     seed_in,
     text_of,
-    words,
 )
 
 MODEL = "sim-llm:latest"
@@ -82,9 +81,7 @@ class Generate(OllamaDialect):
         if not isinstance(prompt, str):
             raise BadAsk("'prompt' is not text.")
         texts = (text_of(document.get("system")), prompt)
-        return SimQuestion(
-            prompt=prompt, texts=texts, input_tokens=words(*texts), is_empty=not prompt, **_common(document)
-        )
+        return SimQuestion(prompt=prompt, texts=texts, is_empty=not prompt, **_common(document))
 
     def _build_text_fields(self, turn: SimTurn, text: str) -> dict[str, object]:
         return {"response": text}
@@ -98,13 +95,12 @@ class OllamaChat(OllamaDialect):
     def ask(self, document: Mapping[str, object]) -> SimQuestion:
         common = _common(document)
         if document.get("messages") == []:
-            return SimQuestion(prompt="", input_tokens=0, is_empty=True, **common)
+            return SimQuestion(prompt="", is_empty=True, **common)
         messages = messages_in(document)
         texts = tuple(text_of(message.get("content")) for message in messages)
         return SimQuestion(
             prompt=last_from_user(messages),
             texts=texts,
-            input_tokens=words(*texts),
             may_call=bool(document.get("tools")) and messages[-1]["role"] != "tool",
             **common,
         )

@@ -18,7 +18,6 @@ from assay.simulator.turn import (
     seed_in,
     text_of,
     whole_number,
-    words,
 )
 
 MODEL = "sim-llm"
@@ -44,7 +43,6 @@ class OpenAIChat(OpenAIDialect):
         return SimQuestion(
             prompt=last_from_user(messages),
             texts=texts,
-            input_tokens=words(*texts),
             max_tokens=whole_number(document, "max_completion_tokens", "max_tokens"),
             may_call=bool(document.get("tools")) and messages[-1]["role"] != "tool",
             **_common(document),
@@ -99,7 +97,6 @@ class Completions(OpenAIDialect):
         return SimQuestion(
             prompt=prompt,
             texts=(prompt,),
-            input_tokens=words(prompt),
             max_tokens=whole_number(document, "max_tokens"),
             **_common(document),
         )

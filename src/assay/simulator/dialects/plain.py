@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from assay.dialects.plain import STREAM_TYPE
 from assay.simulator.dialects.dialect import Dialect, json_bytes, quoted
-from assay.simulator.turn import BadAsk, SimQuestion, SimTurn, flag, seed_in, whole_number, words
+from assay.simulator.turn import BadAsk, SimQuestion, SimTurn, flag, seed_in, whole_number
 
 
 class Plain(Dialect):
@@ -27,7 +27,6 @@ class Plain(Dialect):
             model="sim-llm",
             prompt=prompt,
             texts=(prompt,),
-            input_tokens=words(prompt),
             max_tokens=whole_number(document, "max_tokens"),
             is_streamed=flag(params, "stream"),
             seed=seed_in(params),

@@ -16,7 +16,6 @@ from assay.simulator.turn import (
     messages_in,
     text_of,
     whole_number,
-    words,
 )
 
 _DIMENSIONS = 8
@@ -43,7 +42,6 @@ class Responses(OpenAIDialect):
             model=str(document.get("model") or MODEL),
             prompt=prompt,
             texts=read,
-            input_tokens=words(*read),
             max_tokens=whole_number(document, "max_output_tokens"),
             is_streamed=flag(document, "stream"),
         )
@@ -98,7 +96,6 @@ class Embeddings(OpenAIDialect):
             model=str(document.get("model") or MODEL),
             prompt=texts[-1],
             texts=tuple(texts),
-            input_tokens=words(*texts),
             is_embedding=True,
         )
 

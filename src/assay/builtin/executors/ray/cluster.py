@@ -69,6 +69,13 @@ class Node:
         return all(self.resources.get(name, 0.0) >= amount for name, amount in needs.items())
 
 
+def place_on(node: Node) -> dict[str, Any]:
+    """Options of Ray that keep an actor or a task on the node."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node.id, soft=False)}
+
+
 def count_needs(resources: ResourceRequest | None) -> dict[str, float]:
     """What a job takes of its node, in Ray's names; one CPU where it asks for nothing."""
     request = resources or ResourceRequest()

@@ -10,7 +10,7 @@ from secrets import token_hex
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
-from assay.builtin.executors.ray.cluster import Cluster, HeadUnreachable, Node, count_needs
+from assay.builtin.executors.ray.cluster import Cluster, HeadUnreachable, Node, count_needs, place_on
 from assay.builtin.executors.ray.failure import describe_failure, is_permanent
 from assay.builtin.executors.ray.node import NodeOrder, NodeResults, NodeWorker
 from assay.builtin.executors.ray.other_runs import count_other_runs, describe_other_runs, name_actor
@@ -231,7 +231,6 @@ class Fleet:
 
     def _start_actor(self, node: Node) -> _StartingActor:
         import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         if self._content is None:
             try:
@@ -244,7 +243,7 @@ class Fleet:
                 **choose_actor_settings(self._cluster),
                 **name_actor(self._mark, node),
                 max_concurrency=4,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
+                **place_on(node),
             )
             .remote(int(node.resources.get("GPU", 0)))
         )

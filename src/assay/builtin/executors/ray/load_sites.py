@@ -13,10 +13,10 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-from assay.builtin.executors.ray.cluster import Cluster, Node
+from assay.builtin.executors.ray.cluster import Cluster, Node, place_on
 from assay.builtin.executors.ray.failure import describe_failure
 from assay.builtin.executors.ray.process_settings import choose_actor_settings, undo_changes
-from assay.builtin.executors.ray.software import find_versions
+from assay.builtin.executors.ray.software import find_versions, list_differences
 from assay.errors import PlanError
 from assay.plugin.executor import GeneratorSite, SiteLost
 
@@ -45,31 +45,26 @@ class RaySite:
 
     def __init__(self, cluster: Cluster, node: Node, name: str, factory: Callable[[], object]) -> None:
         import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         self.node = name
-        place = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        settings = choose_actor_settings(cluster)
-        self._actor = ray.remote(SiteHost).options(**settings, scheduling_strategy=place).remote(factory)
+        settings = {**choose_actor_settings(cluster), **place_on(node)}
+        self._actor = ray.remote(SiteHost).options(**settings).remote(factory)
         self._versions = self._actor.find_versions.remote()
 
     def check_versions(self) -> None:
         """PlanError where the node has a different version of Assay, Python or Ray, or does not answer."""
         import ray
 
-        here = find_versions()
         try:
             installed = ray.get(self._versions, timeout=START_SECONDS)
         except Exception as error:
             raise PlanError(
                 f"The load generator on '{self.node}' could not start: {describe_failure(error)}."
             ) from None
-        if others := [name for name, version in here.items() if installed.get(name) != version]:
-            own_versions, node_versions = (
-                ", ".join(f"{name} {of.get(name)}" for name in others) for of in (here, installed)
-            )
+        if differences := list_differences(find_versions(), installed):
+            ours, theirs = differences
             raise PlanError(
-                f"The node '{self.node}' has {node_versions}, but this machine has {own_versions}. Install the same versions on every node, "
+                f"The node '{self.node}' has {theirs}, but this machine has {ours}. Install the same versions on every node, "
                 "or choose fewer generators."
             )
 

@@ -21,7 +21,7 @@ from assay.builtin.executors.local import JobResult, WorkerPool
 from assay.builtin.executors.ray.gpu_devices import GpuDevices
 from assay.builtin.executors.ray.package import FolderMap, Layout, unpack
 from assay.builtin.executors.ray.process_settings import GPU_VARIABLE, undo_changes
-from assay.builtin.executors.ray.software import find_versions
+from assay.builtin.executors.ray.software import find_versions, list_differences
 from assay.execute.environment import environment
 from assay.execute.guardian import Guardian, remove_folder
 from assay.execute.wire import decode_order, encode_batch
@@ -92,12 +92,8 @@ class NodeWorker:
         With a seed, which all first jobs have, a worker for the first one starts while the driver opens the run.
         RuntimeError where this node has a different version of Assay, Python or Ray than the driver.
         """
-        installed = find_versions()
-        if others := [name for name, version in versions.items() if installed[name] != version]:
-            own_versions, driver_versions = (
-                ", ".join(f"{name} {of[name]}" for name in others) for of in (installed, versions)
-            )
-            raise RuntimeError(f"it has {own_versions}, but the run uses {driver_versions}")
+        if differences := list_differences(find_versions(), versions):
+            raise RuntimeError("it has {}, but the run uses {}".format(*differences))
         os.environ.update(variables)
         known_secrets().learn_environment(os.environ)
         files, trials = Path(self._folder, "files"), Path(self._folder, "trials")

@@ -7,7 +7,7 @@ from time import time
 from typing import Any
 
 from assay.builtin.executors.ray import software
-from assay.builtin.executors.ray.cluster import Node, connect
+from assay.builtin.executors.ray.cluster import Node, connect, place_on
 from assay.builtin.executors.ray.failure import describe_failure
 from assay.builtin.executors.ray.software import describe_software
 
@@ -29,12 +29,8 @@ def check_nodes(address: str | None, cpus: int | None = None) -> list[dict[str, 
 
 def _check_node(node: Node, here: Mapping[str, Any]) -> dict[str, Any]:
     import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    strategy = NodeAffinitySchedulingStrategy(node.id, soft=False)
-    ask = ray.remote(software.describe_software).options(
-        num_cpus=0, max_retries=0, scheduling_strategy=strategy
-    )
+    ask = ray.remote(software.describe_software).options(num_cpus=0, max_retries=0, **place_on(node))
     known = {"name": node.name, "slots": node.slots}
     readings: list[tuple[float, float, dict[str, Any]]] = []
     try:

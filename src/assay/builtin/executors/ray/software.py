@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from time import time
@@ -30,6 +31,13 @@ def find_versions() -> dict[str, str]:
     found = describe_software()
     python = ".".join(found["python"].split(".")[:2])
     return {"Assay": found["assay"], "Python": python, "Ray": found["ray"]}
+
+
+def list_differences(here: Mapping[str, str], there: Mapping[str, str]) -> tuple[str, str] | None:
+    """The versions that differ, as they are here and there; None if all are the same."""
+    names = [name for name in here if here[name] != there.get(name)]
+    ours, theirs = (", ".join(f"{name} {of.get(name)}" for name in names) for of in (here, there))
+    return (ours, theirs) if names else None
 
 
 def _version_of(name: str) -> str:
