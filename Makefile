@@ -25,12 +25,12 @@ serve: $(VENV)/.demo  ## Open the dashboard with the results of the demo
 # In CI the packages of the backend trl are fetched meanwhile; its tests wait for the same lock.
 test: $(VENV)/.dev  ## Run all checks and all tests
 	@if [ -n "$$CI" ]; then flock $(VENV)-rl.lock $(MAKE) --no-print-directory rl >/dev/null 2>&1 & fi; \
-	$(INSIDE) sh scripts/test.sh -n 0 --collect-only -qq >/dev/null & \
+	$(INSIDE) sh scripts/test.sh --collect-only -qq >/dev/null & \
 	$(MAKE) --no-print-directory check; checked=$$?; wait $$!; exit $$checked
 	@$(INSIDE) sh scripts/test.sh
 
 test-fast: $(VENV)/.dev  ## Run the quick tests (two minutes): no servers, browser or processes
-	@$(INSIDE) sh scripts/test.sh -n 2 --fast
+	@$(INSIDE) sh scripts/test.sh --processes 2 --fast
 
 test-costs: $(VENV)/.dev  ## Time all tests and write tests/slow_tests.txt and tests/file_costs.txt
 	@$(INSIDE) sh scripts/test.sh --write-costs

@@ -221,8 +221,9 @@ def _recorded(quick: bool) -> Result:
 
 def _simulated_server(quick: bool) -> list[Result]:
     """As a bare client sees it: what it serves without delays, and how late it is at 500 streams a second."""
+    from simulated_server import measure_throughput, punctuality
+
     from assay.simulator import SimOptions, SimServer
-    from assay.simulator.self_test import measure_throughput, punctuality
 
     rounds = 2 if quick else 6
     with SimServer(SimOptions(ttft=0, itl=0, tokens=5)) as server:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +15,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from tests import forking
 from tests.command import Assay, AssayInline, Prepare
 from tests.costs import FAST, WRITE_COSTS, CostMeter, CostWriter, deselect_slow_tests
+from tests.parallel import PROCESSES, ParallelLoop
 from tests.services import Postgres, postgres_server
 from tests.shortcuts import take_shortcuts
 from tests.wording import WRITE, MessageWriter, Wording, read_messages, select_tests_with_wording
@@ -39,6 +39,7 @@ settings.load_profile("shared machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(PROCESSES, type=int, default=1, help="run test files in so many processes")
     parser.addoption(WRITE, action="store_true", help="write tests/messages.txt instead of comparing with it")
     parser.addoption(FAST, action="store_true", help="leave out the tests that tests/slow_tests.txt names")
     parser.addoption(WRITE_COSTS, action="store_true", help="measure tests and write tests/slow_tests.txt")
@@ -48,31 +49,13 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # collecting tests makes no garbage, only objects to look through
     subprocess.Popen = forking.Popen  # type: ignore[misc]
     take_shortcuts()
-    if hasattr(config, "workerinput"):
-        forking.use_servers(config.workerinput.get("servers", {}))
-    if config.getoption(WRITE) and not hasattr(config, "workerinput"):
+    if config.getoption(PROCESSES) > 1:
+        config.pluginmanager.register(ParallelLoop(config.getoption(PROCESSES)))
+    if config.getoption(WRITE):
         config.pluginmanager.register(MessageWriter(is_partial=config.args != config.getini("testpaths")))
     if config.getoption(WRITE_COSTS):
         config.pluginmanager.register(CostMeter())
-        if not hasattr(config, "workerinput"):
-            config.pluginmanager.register(CostWriter())
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Called by xdist for each test process that it is about to start."""
-    if forking.is_on and not node.config.getoption(FAST):
-        node.workerinput["servers"] = forking.start_servers()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
-    """Called by xdist in the process that starts the others; None leaves the choice to `--dist`."""
-    if config.getoption("dist") != "loadfile":
-        return None
-    from tests.lanes import LaneScheduling
-
-    return LaneScheduling(config, log)
+        config.pluginmanager.register(CostWriter())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

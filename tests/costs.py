@@ -5,7 +5,7 @@ longer than `MOST_CPU_SECONDS` or takes longer than `MOST_SECONDS`. All paramete
 measured counts as quick, so new tests run at once. Tests that are marked as needing a server or a browser, or as slow, are left
 out whatever they cost.
 
-`make test` plans by `tests/file_costs.txt`, which has the sums for each file (see `tests/lanes.py`).
+`make test` plans by `tests/file_costs.txt`, which has the sums for each file (see `tests/parallel.py`).
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import is_dataclass
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -42,6 +43,8 @@ from tests.command import COMMAND, heeding_signals
 _COMMANDS = ("assay", "assay.server.worker", "assay.server.board_worker")
 _WORKERS = ("assay.execute.reaper", "assay.execute.guardian", "assay.load.worker")
 _MODULES_OF_WORKERS = (
+    "assay.execute.reaper",
+    "assay.execute.guardian",
     "assay.execute.worker",
     "assay.execute.attempt",
     "assay.execute.case_runner",
@@ -51,7 +54,7 @@ _MODULES_OF_WORKERS = (
     "assay.builtin.instruments.timing",
     "assay.builtin.scorers.exact",
 )
-"""What every worker imports. It must not be more, as the memory of workers is measured."""
+"""What every worker imports, with its reaper. It must not be more, as the memory of workers is measured."""
 _SETTINGS = ("PYTHON", "LC_", "LANG", "COVERAGE_", "LD_", "MALLOC_")
 """How variables begin that are read when a program starts."""
 _SIGNALS: dict[signal.Signals, Any] = {
@@ -158,14 +161,10 @@ def _changes_settings(variables: Mapping[str, str]) -> bool:
     )
 
 
-def start_servers() -> dict[str, str]:
-    """For the process that starts the test processes: they share the servers whose addresses it tells them."""
-    _address("command")
-    return dict(_addresses)
-
-
-def use_servers(addresses: Mapping[str, str]) -> None:
-    _addresses.update(addresses)
+def start_servers() -> None:
+    """For the process that forks the test processes: they share the servers it has started."""
+    if is_on:
+        _address("command")
 
 
 def _address(kind: str) -> str:
@@ -230,7 +229,9 @@ def serve(kind: str, listening: str, workers: str = "") -> None:
         subprocess.Popen = Popen  # type: ignore[misc]
     _import_modules(kind)
     if kind == "command":
-        _warm_up()
+        _warm_up_commands()
+    else:
+        _warm_up_workers()
     gc.collect()
     gc.freeze()
     with selectors.DefaultSelector() as selector, suppress(KeyboardInterrupt):
@@ -263,7 +264,20 @@ def _import_modules(kind: str) -> None:
             import_module(name)
 
 
-def _warm_up() -> None:
+def _warm_up_workers() -> None:
+    """Do once what every worker would do first: find the entry points, and see how nouns become JSON and back."""
+    from assay.model import codec
+    from assay.plugin.entry_points import entry_points
+
+    entry_points()
+    modules = [module for name, module in sys.modules.items() if name.startswith("assay.")]
+    kinds = {kind for module in modules for kind in vars(module).values() if isinstance(kind, type)}
+    for kind in filter(is_dataclass, kinds):
+        codec._dataclass_encoder(kind)
+        codec._dataclass_decoder(kind)
+
+
+def _warm_up_commands() -> None:
     """Do once what every command would do first, such as compiling SQL statements; forget all that a process of its own would not know."""
     from tests.command import AssayInline
     from tests.shortcuts import take_shortcuts

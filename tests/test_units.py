@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.report.figures import interval_text
+from assay.plugin.figures import interval_text
 from assay.units import SIZES, TIMES, format_signed, percent, seconds, show, size, usd, without_dust
 
 MAGNITUDES = st.builds(

@@ -12,7 +12,7 @@ from assay.analysis.comparison.compare import compare_reports
 from assay.analysis.comparison.policy import judge
 from assay.analysis.comparison.verdict import Contrast
 from assay.analysis.estimates.trial import add_estimates
-from assay.analysis.findings import findings
+from assay.analysis.findings import build_report
 from assay.model import (
     AgentVersion,
     Environment,
@@ -89,7 +89,7 @@ def _report(run_id: str, benchmarks: int, units: int) -> Report:
         parallelism=1,
         unmeasured={},
     )
-    return findings(run, trials)
+    return build_report(run, trials)
 
 
 def _trial(name: str, series: Mapping[str, Series]) -> TrialReport:

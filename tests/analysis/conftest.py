@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from assay.analysis.estimates.trial import add_estimates
-from assay.analysis.findings import findings
+from assay.analysis.findings import build_report
 from assay.model import (
     AgentVersion,
     Environment,
@@ -116,7 +116,7 @@ class Lab:
             parallelism=parallelism,
             unmeasured=unmeasured or {},
         )
-        return findings(run, trials)
+        return build_report(run, trials)
 
 
 @pytest.fixture

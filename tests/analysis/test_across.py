@@ -8,7 +8,7 @@ import pytest
 from tests.ratings.boards import board_of, contender
 from tests.wording import Wording
 
-from assay.analysis.ranking.across_suites import across
+from assay.analysis.ranking.across_suites import rank_across_suites
 from assay.model import Contender
 
 
@@ -18,7 +18,7 @@ def suites(seed: int, skills: dict[str, float], cases: int = 30) -> dict[str, li
 
 
 def test_an_agent_that_is_better_everywhere_comes_first_with_an_interval_around_its_figure() -> None:
-    found = across(suites(1, {"low": 0.3, "high": 0.8, "middle": 0.31}), "accuracy")
+    found = rank_across_suites(suites(1, {"low": 0.3, "high": 0.8, "middle": 0.31}), "accuracy")
     assert found is not None
     assert (found.suites, found.benchmarks) == (("s", "t"), 4)
     first, *others = found.rows
@@ -33,13 +33,13 @@ def test_an_agent_that_is_better_everywhere_comes_first_with_an_interval_around_
 
 def test_equal_agents_are_seldom_put_above_each_other() -> None:
     agents = {f"a{n}": 0.5 for n in range(6)}
-    boards = [across(suites(seed, agents), "accuracy") for seed in range(20)]
+    boards = [rank_across_suites(suites(seed, agents), "accuracy") for seed in range(20)]
     apart = [any(row.place.worst < 6 for row in found.rows) for found in boards if found is not None]
     assert np.mean(apart) <= 0.1
 
 
 def test_an_agent_that_solves_everything_has_an_interval_all_the_same() -> None:
-    found = across(suites(2, {"all": 2.0, "none": -1.0}), "accuracy")
+    found = rank_across_suites(suites(2, {"all": 2.0, "none": -1.0}), "accuracy")
     assert found is not None
     best, worst = found.rows
     assert best.score.value == 1
@@ -50,14 +50,14 @@ def test_an_agent_that_solves_everything_has_an_interval_all_the_same() -> None:
 
 
 def test_fewer_than_three_benchmarks_have_no_middle_half() -> None:
-    assert across({"s": board_of(1, {"a": 0.5, "b": 0.6}, benchmarks=2)}) is None
-    assert across({"s": board_of(1, {"a": 0.5, "b": 0.6}, benchmarks=3)}) is not None
+    assert rank_across_suites({"s": board_of(1, {"a": 0.5, "b": 0.6}, benchmarks=2)}) is None
+    assert rank_across_suites({"s": board_of(1, {"a": 0.5, "b": 0.6}, benchmarks=3)}) is not None
 
 
 def test_agents_that_did_not_run_every_benchmark_have_no_rank_and_a_note_says_so(wording: Wording) -> None:
     boards = suites(3, {"a": 0.5, "b": 0.6})
     boards["t"] = [one for one in boards["t"] if one.agent == "a"]
-    found = across(boards)
+    found = rank_across_suites(boards)
     assert found is not None
     assert [row.agent for row in found.rows] == ["a"]
     assert re.search(r"\bb\b", found.doubts[0])
@@ -69,7 +69,7 @@ def test_benchmarks_on_which_agents_ran_different_cases_are_left_out_and_a_note_
 ) -> None:
     boards = suites(4, {"a": 0.5, "b": 0.6})
     changed = replace(boards["s"][0], hashes={"b0": "other"})
-    found = across({"s": [changed, boards["s"][1]], "t": boards["t"]})
+    found = rank_across_suites({"s": [changed, boards["s"][1]], "t": boards["t"]})
     assert found is not None
     assert found.benchmarks == 3
     assert "b0" in found.doubts[0]
@@ -82,7 +82,7 @@ def test_simulated_agents_stand_among_themselves() -> None:
         name: [*some, contender("sim", dict(some[0].ratings), simulated=True)]
         for name, some in boards.items()
     }
-    found = across(made_up)
+    found = rank_across_suites(made_up)
     assert found is not None
     assert [row.agent for row in found.simulated] == ["sim"]
     assert "sim" not in [row.agent for row in found.rows]
@@ -90,10 +90,10 @@ def test_simulated_agents_stand_among_themselves() -> None:
 
 @pytest.mark.parametrize("metric", ["overall", "speed", "cost", "reliability"])
 def test_every_metric_of_a_leaderboard_has_one(metric: str) -> None:
-    found = across(suites(6, {"a": 0.5, "b": 0.6}), metric)
+    found = rank_across_suites(suites(6, {"a": 0.5, "b": 0.6}), metric)
     assert found is not None
     assert len(found.rows) == 2
 
 
 def test_where_nobody_is_rated_there_is_none() -> None:
-    assert across(suites(7, {"a": 0.5, "b": 0.6}), "efficiency") is None
+    assert rank_across_suites(suites(7, {"a": 0.5, "b": 0.6}), "efficiency") is None

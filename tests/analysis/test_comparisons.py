@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.computing import at_most
 from tests.wording import Wording
 
-from assay.analysis.comparison.comparable import comparable
+from assay.analysis.comparison.comparability import list_comparability_doubts
 from assay.analysis.comparison.compare import compare_reports, compare_trials
 from assay.analysis.comparison.policy import KnownNoise, Tolerances
 from assay.errors import LookupFailed
@@ -194,7 +194,7 @@ def test_the_only_trials_are_compared_whatever_their_params(lab, wording: Wordin
     a = lab.report(lab.trial("old", lab.times(), params={"n": 1}))
     b = lab.report(lab.trial("new", lab.times(2), params={"n": 2}), run_id="r2")
     assert one(compare_reports(a, b)).verdict is Verdict.WORSE
-    (doubt,) = comparable(a, b)
+    (doubt,) = list_comparability_doubts(a, b)
     assert doubt.code == "params"
     assert re.findall(r"'(\w+)'", doubt.message) == ["1", "2"]
     wording(doubt)
@@ -234,7 +234,9 @@ def test_measured_and_simulated_numbers_are_not_compared(lab, wording: Wording) 
     assert comparison.verdict is Verdict.UNSURE
     assert all(kind in comparison.reason for kind in ("measured", "simulated"))
     wording(comparison.reason)
-    assert [doubt.code for doubt in comparable(lab.report(a), lab.report(b, run_id="r2"))] == ["kind"]
+    assert [doubt.code for doubt in list_comparability_doubts(lab.report(a), lab.report(b, run_id="r2"))] == [
+        "kind"
+    ]
 
 
 def test_values_that_may_be_zero_are_compared_by_their_difference(lab, wording: Wording) -> None:
@@ -270,13 +272,13 @@ def test_any_two_series_are_compared_and_an_unsure_verdict_has_a_reason(
 
 
 def test_runs_of_one_machine_and_spec_are_comparable(lab) -> None:
-    assert comparable(*against(lab, 1.0)) == ()
+    assert list_comparability_doubts(*against(lab, 1.0)) == ()
 
 
 def test_other_machines_and_python_versions_are_reported_with_their_values(lab, wording: Wording) -> None:
     other = {"cpu": {"model": "Apple M2", "cores_logical": 8}, "python": {"version": "3.13.0"}, "os": None}
     a, b = lab.report(lab.trial(seconds=lab.times())), lab.report(lab.trial(seconds=lab.times()), facts=other)
-    doubts = comparable(a, b)
+    doubts = list_comparability_doubts(a, b)
     assert [doubt.code for doubt in doubts] == ["machine", "machine", "python"]
     assert re.findall(r"'([^']+)'", doubts[0].message) == ["AMD EPYC 7763", "Apple M2"]
     wording(doubts[0].message)
@@ -285,7 +287,7 @@ def test_other_machines_and_python_versions_are_reported_with_their_values(lab, 
 def test_trials_without_a_counterpart_are_named(lab, wording: Wording) -> None:
     a = lab.report(*(lab.trial(f"{n}", lab.times(), params={"n": n}) for n in (1, 2, 3)))
     b = lab.report(lab.trial("2", lab.times(), params={"n": 2}), run_id="r2")
-    doubt = comparable(a, b)[0]
+    doubt = list_comparability_doubts(a, b)[0]
     assert doubt.code == "unmatched"
     assert re.findall(r"\d+", doubt.message) == ["1", "3"]
     wording(doubt.message)

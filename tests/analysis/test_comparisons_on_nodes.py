@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assay.analysis.comparison.comparable import comparable
+from assay.analysis.comparison.comparability import list_comparability_doubts
 from assay.analysis.comparison.compare import compare_reports, compare_trials
 from assay.model import Comparison, Environment, TrialReport, Verdict
 
@@ -88,7 +88,7 @@ def test_two_runs_on_other_nodes_are_compared_as_on_other_machines(lab) -> None:
     (found,) = compare_reports(a, b)
 
     assert "'n1'" not in found.reason
-    assert {"machine", "nodes"} <= {doubt.code for doubt in comparable(a, b)}
+    assert {"machine", "nodes"} <= {doubt.code for doubt in list_comparability_doubts(a, b)}
 
 
 def test_the_kind_of_a_cluster_is_that_of_its_nodes() -> None:

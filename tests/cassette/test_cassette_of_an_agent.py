@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from tests.command import Assay, AssayInline
 from tests.suites.project import Stored, suite
 from tests.wording import Wording
 
+from assay.builtin.agents.http_calls import Caller
+from assay.plugin import AgentError
 from assay.simulator import SimOptions, SimServer
 
 CASES = [{"id": f"c{n}", "input": f"What is {n} + 1?", "expected": n + 1} for n in range(4)]
@@ -173,3 +176,22 @@ def test_an_agent_behind_a_url_is_answered_whatever_number_its_requests_have(
     assay_inline.write("s.yaml", suite([{"id": "a", "input": "x", "expected": "y"}], [agent]))
     assert assay_inline("run", "s.yaml", "-q").code == 0
     assert outputs(Stored(assay_inline.folder)) == {"a": "y"}
+
+
+def test_what_a_server_says_of_itself_is_answered_from_the_cassette(tmp_path: Path) -> None:
+    document = {
+        "assay_cassette": 1,
+        "request": {"method": "GET", "path": "/api/ps", "body": None},
+        "response": {
+            "status": 200,
+            "headers": {"content-type": "application/json"},
+            "pieces": [[0.0, '{"models": '], [0.0, "[]}"]],
+        },
+    }
+    (tmp_path / "c.jsonl").write_text(json.dumps(document))
+    caller = Caller("http://127.0.0.1:1/api/chat", {})
+    caller.answer_from("c.jsonl", tmp_path)
+    caller.open()
+    assert asyncio.run(caller.look_up("/api/ps")) == {"models": []}
+    with pytest.raises(AgentError, match="no recording of GET /api/tags"):
+        asyncio.run(caller.look_up("/api/tags"))

@@ -10,7 +10,7 @@ from tests.wording import Wording
 
 from assay.cassette.player import Player
 from assay.cassette.program import upstreams
-from assay.cassette.proxy import _texts, destination
+from assay.cassette.proxy import _Taken, _texts, destination
 from assay.cassette.tape import CassetteError, RecordedExchange, line_of, read_pace, read_tape
 from assay.http.server import HttpRequest
 from assay.model.redaction import Redaction
@@ -141,6 +141,14 @@ def test_the_three_protocols_go_to_their_own_providers() -> None:
 def test_characters_that_arrive_in_halves_are_put_together() -> None:
     data = "aß😀b".encode()
     for cut in range(len(data) + 1):
-        texts = [text for _, text in _texts([(0.0, data[:cut]), (1.0, data[cut:])])]
+        pieces = _texts(_Taken(pieces=[(0.0, data[:cut]), (1.0, data[cut:])], is_cut=False))
+        assert pieces is not None
+        texts = [text for _, text in pieces]
         assert "".join(texts) == "aß😀b"
         assert json.dumps(texts)
+
+
+def test_an_answer_that_ends_within_a_character_is_text_only_if_it_was_cut_off() -> None:
+    pieces = [(0.0, b"a"), (1.0, "ß".encode()[:1])]
+    assert _texts(_Taken(pieces=pieces, is_cut=True)) == [(0.0, "a"), (1.0, "\ufffd")]
+    assert _texts(_Taken(pieces=pieces, is_cut=False)) is None

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import uvloop
 from tests.command import Assay
+from tests.http.parsing import parse_stream
 from tests.http.tls_provider import (
     Certificate,
     answer_to,
@@ -23,7 +24,7 @@ from tests.http.tls_provider import (
 from tests.suites.project import Stored, suite
 
 from assay.http.client import HttpClient
-from assay.http.events import sse_events
+from assay.http.events import SseParser
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 PROGRAM = Path(__file__).with_name("tls_program.py")
@@ -39,7 +40,7 @@ def request(number: int, **keys: Any) -> bytes:
 
 
 async def ask(client: HttpClient, url: str, number: int) -> str:
-    answer = await client.post(url, request(number))
+    answer = await client.request("POST", url, request(number))
     content: str = answer.json()["choices"][0]["message"]["content"]
     return content
 
@@ -47,7 +48,7 @@ async def ask(client: HttpClient, url: str, number: int) -> str:
 async def ask_for_stream(client: HttpClient, url: str, number: int) -> str:
     text = ""
     async with client.stream("POST", url, request(number, stream=True)) as answer:
-        async for event in sse_events(answer.pieces()):
+        async for event in parse_stream(answer.pieces(), SseParser()):
             choices = json.loads(event.data)["choices"] if event.data != "[DONE]" else []
             text += "".join(choice["delta"].get("content", "") for choice in choices)
     return text

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from time import perf_counter
 
 import pytest
 from tests.http.raw_server import OK, always, raw_server
@@ -10,24 +9,14 @@ from assay.http.client import HttpClient
 from assay.http.errors import BadRequest, ConnectFailed, Disconnected
 
 
-def test_a_post_brings_status_headers_body_and_times_in_order() -> None:
+def test_a_post_brings_status_headers_and_body() -> None:
     async def scene() -> None:
         reply = b"HTTP/1.1 418 Teapot\r\nX-One: 1\r\nx-two: 2\r\nX-TWO: 3\r\ncontent-length: 5\r\n\r\nshort"
         async with raw_server(always(reply)) as server, HttpClient() as client:
-            before = perf_counter()
-            response = await client.post(server.url, b"{}", {"x-given": "yes"})
-            times = [
-                before,
-                response.started,
-                response.sent,
-                response.first_byte,
-                response.ended,
-                perf_counter(),
-            ]
+            response = await client.request("POST", server.url, b"{}", {"x-given": "yes"})
 
         assert (response.status, response.body) == (418, b"short")
         assert (response.headers["x-one"], response.headers["x-two"]) == ("1", "2, 3")
-        assert times == sorted(times)
         assert server.requests[0].startswith(b"POST / HTTP/1.1\r\nhost: 127.0.0.1:")
         assert b"x-given: yes\r\n" in server.requests[0]
         assert server.requests[0].endswith(b"content-length: 2\r\n\r\n{}")
@@ -39,7 +28,7 @@ def test_a_connection_is_used_again() -> None:
     async def scene() -> None:
         async with raw_server(always(OK)) as server, HttpClient() as client:
             for _ in range(5):
-                assert (await client.get(server.url)).body == b"ok"
+                assert (await client.request("GET", server.url)).body == b"ok"
         assert (server.connections, len(server.requests)) == (1, 5)
 
     asyncio.run(scene())
@@ -52,7 +41,7 @@ def test_there_are_never_more_connections_than_allowed_and_everyone_is_served() 
 
     async def scene() -> None:
         async with raw_server(slowly) as server, HttpClient(max_connections=3) as client:
-            responses = await asyncio.gather(*(client.get(server.url) for _ in range(20)))
+            responses = await asyncio.gather(*(client.request("GET", server.url) for _ in range(20)))
         assert [response.status for response in responses] == [200] * 20
         assert server.most_open == 3
 
@@ -71,7 +60,7 @@ def test_a_connection_that_cannot_be_trusted_again_is_given_up(reply: bytes) -> 
     async def scene() -> None:
         async with raw_server(always(reply)) as server, HttpClient() as client:
             for _ in range(2):
-                assert (await client.get(server.url)).body == b"ok"
+                assert (await client.request("GET", server.url)).body == b"ok"
         assert server.connections == 2
 
     asyncio.run(scene())
@@ -81,7 +70,7 @@ def test_a_kept_connection_that_went_stale_is_replaced_without_a_word() -> None:
     async def scene() -> None:
         async with raw_server(always(OK, closes=True)) as server, HttpClient() as client:
             for _ in range(3):
-                assert (await client.get(server.url)).body == b"ok"
+                assert (await client.request("GET", server.url)).body == b"ok"
         assert server.connections == 3
 
     asyncio.run(scene())
@@ -95,12 +84,12 @@ def test_a_request_is_sent_a_second_time_only_once_and_only_after_a_kept_connect
 
     async def scene() -> None:
         async with raw_server(only_the_first) as server, HttpClient() as client:
-            await client.get(server.url)
+            await client.request("GET", server.url)
             with pytest.raises(Disconnected, match="before it answered"):
-                await client.get(server.url)
+                await client.request("GET", server.url)
             assert len(server.requests) == 3
             with pytest.raises(Disconnected):
-                await client.get(server.url)
+                await client.request("GET", server.url)
             assert len(server.requests) == 4
 
     asyncio.run(scene())
@@ -119,14 +108,14 @@ def test_a_cancelled_request_takes_its_connection_with_it() -> None:
 
     async def scene() -> None:
         async with raw_server(first_one_late) as server, HttpClient(max_connections=1) as client:
-            asking = asyncio.create_task(client.get(server.url))
+            asking = asyncio.create_task(client.request("GET", server.url))
             await asked.wait()
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
-            assert (await client.get(server.url)).body == b"ok"
+            assert (await client.request("GET", server.url)).body == b"ok"
             await asyncio.sleep(0.06)
-            assert (await client.get(server.url)).body == b"ok"
+            assert (await client.request("GET", server.url)).body == b"ok"
 
     asyncio.run(scene())
 
@@ -138,7 +127,7 @@ def test_giving_up_the_wait_for_a_connection_harms_nobody() -> None:
 
     async def scene() -> None:
         async with raw_server(slowly) as server, HttpClient(max_connections=1) as client:
-            asked = [asyncio.create_task(client.get(server.url)) for _ in range(4)]
+            asked = [asyncio.create_task(client.request("GET", server.url)) for _ in range(4)]
             await asyncio.sleep(0.01)
             asked[1].cancel()
             asked[2].cancel()
@@ -153,7 +142,7 @@ def test_a_redirect_is_returned_not_followed() -> None:
     async def scene() -> None:
         reply = b"HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n"
         async with raw_server(always(reply)) as server, HttpClient() as client:
-            response = await client.get(server.url)
+            response = await client.request("GET", server.url)
         assert (response.status, response.headers["location"]) == (302, "/elsewhere")
         assert len(server.requests) == 1
 
@@ -186,7 +175,7 @@ def test_every_way_to_frame_an_answer_is_understood(reply: bytes, body: bytes, i
     async def scene() -> None:
         async with raw_server(talk) as server, HttpClient() as client:
             for _ in range(2):
-                assert (await client.get(server.url)).body == body
+                assert (await client.request("GET", server.url)).body == body
         assert server.connections == 1
 
     asyncio.run(scene())
@@ -198,7 +187,7 @@ def test_an_answer_without_a_length_ends_with_its_connection() -> None:
             raw_server(always(b"HTTP/1.1 200 OK\r\n\r\nall of it", closes=True)) as server,
             HttpClient() as client,
         ):
-            assert (await client.get(server.url)).body == b"all of it"
+            assert (await client.request("GET", server.url)).body == b"all of it"
 
     asyncio.run(scene())
 
@@ -219,7 +208,7 @@ def test_megabytes_pass_both_ways() -> None:
     async def scene() -> None:
         reply = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
         async with raw_server(always(reply)) as server, HttpClient() as client:
-            assert (await client.post(server.url, body)).body == body
+            assert (await client.request("POST", server.url, body)).body == body
         assert server.requests[0].endswith(body)
 
     asyncio.run(scene())
@@ -231,9 +220,9 @@ def test_a_refused_connection_and_an_unknown_host_are_told_apart_from_other_faul
             gone = server.url
         async with HttpClient() as client:
             with pytest.raises(ConnectFailed, match=r"No connection to 127\.0\.0\.1:\d+: .*refused"):
-                await client.get(gone)
+                await client.request("GET", gone)
             with pytest.raises(ConnectFailed, match=r"nobody\.invalid:80"):
-                await client.get("http://nobody.invalid/")
+                await client.request("GET", "http://nobody.invalid/")
 
     asyncio.run(scene())
 
@@ -245,7 +234,7 @@ def test_a_failed_connection_leaves_its_place_to_the_next() -> None:
         async with HttpClient(max_connections=1) as client:
             for _ in range(3):
                 with pytest.raises(ConnectFailed):
-                    await client.get(gone)
+                    await client.request("GET", gone)
 
     asyncio.run(scene())
 
@@ -264,7 +253,7 @@ def test_a_url_that_leads_nowhere_is_refused(url: str, complaint: str) -> None:
     async def scene() -> None:
         async with HttpClient() as client:
             with pytest.raises(BadRequest, match=complaint) as refusal:
-                await client.get(url)
+                await client.request("GET", url)
         assert "secret" not in str(refusal.value)
 
     asyncio.run(scene())
@@ -275,7 +264,7 @@ def test_a_header_that_would_break_the_request_is_refused(headers: dict[str, str
     async def scene() -> None:
         async with HttpClient() as client:
             with pytest.raises(BadRequest):
-                await client.get("http://127.0.0.1:1/", headers)
+                await client.request("GET", "http://127.0.0.1:1/", headers=headers)
 
     asyncio.run(scene())
 
@@ -283,7 +272,7 @@ def test_a_header_that_would_break_the_request_is_refused(headers: dict[str, str
 def test_blanks_and_letters_of_any_alphabet_in_a_url_are_escaped() -> None:
     async def scene() -> None:
         async with raw_server(always(OK)) as server, HttpClient() as client:
-            await client.get(server.url + "a b/ü?q=ß&r=%20")
+            await client.request("GET", server.url + "a b/ü?q=ß&r=%20")
         assert server.requests[0].startswith(b"GET /a%20b/%C3%BC?q=%C3%9F&r=%20 HTTP/1.1\r\n")
 
     asyncio.run(scene())
@@ -298,7 +287,7 @@ def test_closing_the_client_ends_what_is_under_way() -> None:
 
     async def scene() -> None:
         async with raw_server(never) as server, HttpClient(max_connections=1) as client:
-            waiting = [asyncio.create_task(client.get(server.url)) for _ in range(2)]
+            waiting = [asyncio.create_task(client.request("GET", server.url)) for _ in range(2)]
             await asked.wait()
             await client.close()
             ended = await asyncio.gather(*waiting, return_exceptions=True)

@@ -5,8 +5,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.http.parsing import parse_pieces
 
-from assay.http.events import NdjsonParser, Piece, SseParser, parse_pieces
+from assay.http.events import NdjsonParser, Piece, SseParser
 
 LINE = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=20)
 EVENT = st.tuples(

@@ -27,7 +27,7 @@ def fault_of(reply: bytes, *, closes: bool = False, max_bytes: int = 1_000_000) 
             asyncio.timeout(60),
         ):
             with pytest.raises(HttpError) as fault:
-                await client.get(server.url)
+                await client.request("GET", server.url)
         return fault.value
 
     return asyncio.run(scene())
@@ -130,8 +130,8 @@ def test_after_a_fault_the_next_request_is_served_as_if_nothing_had_been() -> No
     async def scene() -> None:
         async with raw_server(talk) as server, HttpClient(max_connections=1) as client:
             with pytest.raises(BadResponse):
-                await client.get(server.url)
-            assert (await client.get(server.url)).body == b"ok"
+                await client.request("GET", server.url)
+            assert (await client.request("GET", server.url)).body == b"ok"
 
     asyncio.run(scene())
 
@@ -148,10 +148,10 @@ def test_bytes_that_nobody_asked_for_do_not_become_the_next_answer() -> None:
 
     async def scene() -> None:
         async with raw_server(talk) as server, HttpClient() as client:
-            await client.get(server.url)
+            await client.request("GET", server.url)
             await said_more.wait()
             await asyncio.sleep(0.02)
-            assert (await client.get(server.url)).body == b"ok"
+            assert (await client.request("GET", server.url)).body == b"ok"
 
     asyncio.run(scene())
 
@@ -161,7 +161,7 @@ def test_a_body_that_is_not_json_is_a_bad_response(body: bytes) -> None:
     async def scene() -> None:
         reply = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
         async with raw_server(always(reply)) as server, HttpClient() as client:
-            response = await client.get(server.url)
+            response = await client.request("GET", server.url)
         with pytest.raises(BadResponse, match="not JSON"):
             response.json()
 
@@ -188,7 +188,7 @@ def test_an_answer_that_is_compressed_unasked_is_read(
             raw_server(always(reply, closes=framing == "until close")) as server,
             HttpClient() as client,
         ):
-            return (await client.get(server.url)).body
+            return (await client.request("GET", server.url)).body
 
     assert asyncio.run(scene()) == text
 

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from time import perf_counter
 
 import pytest
+from tests.http.parsing import parse_stream
 from tests.http.raw_server import OK, always, raw_server
 
 from assay.http.client import HttpClient, Stream
 from assay.http.errors import BadResponse, Disconnected
-from assay.http.events import Piece, ndjson_lines, sse_events
+from assay.http.events import NdjsonParser, Piece, SseParser
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -23,6 +25,7 @@ async def three_chunks(writer: asyncio.StreamWriter, number: int) -> None:
 
 def test_pieces_come_as_they_were_sent_each_with_its_time() -> None:
     async def scene() -> None:
+        before = perf_counter()
         async with (
             raw_server(three_chunks) as server,
             HttpClient() as client,
@@ -31,8 +34,10 @@ def test_pieces_come_as_they_were_sent_each_with_its_time() -> None:
             assert stream.status == 200
             assert stream.ended == 0
             pieces = [piece async for piece in stream.pieces()]
+            after = perf_counter()
         assert b"".join(piece.data for piece in pieces) == b"onetwothree"
-        times = [stream.started, stream.sent, stream.first_byte, *(piece.at for piece in pieces)]
+        times = [before, stream.started, stream.sent, stream.first_byte, *(piece.at for piece in pieces)]
+        times += [stream.ended, after]
         assert times == sorted(times)
         assert pieces[-1].at - stream.sent > 0.055
 
@@ -157,7 +162,7 @@ def test_events_come_out_of_a_stream_while_it_runs() -> None:
             HttpClient() as client,
             client.stream("GET", server.url) as stream,
         ):
-            events = [event async for event in sse_events(watched(stream))]
+            events = [event async for event in parse_stream(watched(stream), SseParser())]
         assert [(event.event, event.data) for event in events] == [("message", "grüß"), ("end", "bye")]
         assert events[0].at == stream.first_byte
         assert events[1].at - events[0].at > 0.035
@@ -173,7 +178,7 @@ def test_lines_come_out_of_a_stream() -> None:
             HttpClient() as client,
             client.stream("GET", server.url) as stream,
         ):
-            lines = [line.text.strip() async for line in ndjson_lines(stream.pieces())]
+            lines = [line.text.strip() async for line in parse_stream(stream.pieces(), NdjsonParser())]
         assert lines == ['{"a": 1}', '{"b": 2}', '{"c": 3}']
 
     asyncio.run(scene())
@@ -188,6 +193,6 @@ def test_text_that_is_not_utf8_is_a_bad_response() -> None:
             client.stream("GET", server.url) as stream,
         ):
             with pytest.raises(BadResponse, match="not UTF-8"):
-                [event async for event in sse_events(stream.pieces())]
+                [event async for event in parse_stream(stream.pieces(), SseParser())]
 
     asyncio.run(scene())

@@ -25,7 +25,7 @@ def test_a_certificate_from_the_given_file_is_trusted_and_the_connection_kept(
             HttpClient(ca_file=certificate.file) as client,
         ):
             for _ in range(2):
-                assert len((await client.get(server.url)).body) == 500_000
+                assert len((await client.request("GET", server.url)).body) == 500_000
         assert server.connections == 1
 
     asyncio.run(scene())
@@ -35,7 +35,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(certificate: Certifica
     async def scene() -> None:
         async with raw_server(always(OK), certificate.server_context()) as server, HttpClient() as client:
             with pytest.raises(TlsFailed, match=r"self.signed certificate"):
-                await client.get(server.url)
+                await client.request("GET", server.url)
         assert server.requests == []
 
     asyncio.run(scene())
@@ -51,7 +51,7 @@ def test_a_server_without_tls_is_a_tls_fault() -> None:
         async with await asyncio.start_server(greet, "127.0.0.1", 0) as plain, HttpClient() as client:
             port = plain.sockets[0].getsockname()[1]
             with pytest.raises(TlsFailed):
-                await client.get(f"https://127.0.0.1:{port}/")
+                await client.request("GET", f"https://127.0.0.1:{port}/")
 
     asyncio.run(scene())
 
@@ -70,7 +70,7 @@ def test_a_server_that_never_shakes_hands_is_given_up_after_the_connect_timeout(
             port = silent.sockets[0].getsockname()[1]
             async with HttpClient(connect_timeout=0.05) as client:
                 with pytest.raises(ConnectFailed, match=r"within 0\.05 s"):
-                    await client.get(f"https://127.0.0.1:{port}/")
+                    await client.request("GET", f"https://127.0.0.1:{port}/")
             await asyncio.wait_for(hung_up.wait(), 60)
 
     asyncio.run(scene())

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.load.results import result, times
 
+from assay.builtin.findings.load_times import charts_of
 from assay.model.figure import Figure
 from assay.model.load import Moment, TimeHistogram
 from assay.model.load_document import load_document
-from assay.report.charts.load_times import charts_of
 from assay.report.charts.loads import knee_of, load_charts, throughput_against_latency
 from assay.report.charts.vega import apply_theme
 from assay.report.stored_loads import StoredLoad

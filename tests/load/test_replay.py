@@ -15,7 +15,7 @@ from tests.command import AssayInline
 from tests.load.faulty import ANSWER, always, faulty
 
 from assay.load.build import LoadOptions, build_prepared_load
-from assay.load.engine import SERVER_WORKER, carry_out, part_of
+from assay.load.engine import SERVER_WORKER, generate_load, part_of
 from assay.load.payload import TemplateRequests
 from assay.load.request import (
     LoadPrompt,
@@ -111,7 +111,7 @@ def test_a_trace_is_replayed_by_several_workers(tmp_path: Path) -> None:
     file.write_text("time,input_tokens,output_tokens\n" + "\n".join(lines))
     with faulty(always(ANSWER)) as server:
         asked = build_prepared_load(LoadOptions(server.url, arrivals=f"trace:{file}", workers=3))
-        tally = carry_out(asked.load, asked.order, lambda pulse, so_far: None, module=SERVER_WORKER)
+        tally = generate_load(asked.load, asked.order, lambda pulse, so_far: None, module=SERVER_WORKER)
         bodies = [json.loads(request.partition(b"\r\n\r\n")[2]) for request in server.requests]
     assert tally.completed == 40
     asked_for = sorted((len(body["messages"][0]["content"].split()), body["max_tokens"]) for body in bodies)

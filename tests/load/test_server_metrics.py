@@ -15,9 +15,9 @@ from tests.load.faulty import ANSWER, Guest, always, faulty, until
 from tests.sim_llm.asking import quick
 from tests.wording import Wording
 
+from assay.builtin.findings.load_times import charts_of
 from assay.load import server_metrics
 from assay.load.server_metrics import MOST_POINTS, MetricsReader, MetricsSource, read_samples
-from assay.report.charts.load_times import charts_of
 from assay.report.stored_loads import StoredLoad
 
 VLLM = """

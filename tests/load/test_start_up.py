@@ -38,7 +38,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Processes:
 
 
 def test_a_worker_that_stands_by_is_taken_and_one_that_nobody_takes_ends(started: Processes) -> None:
-    with standby.start_ahead(2):
+    with standby.start_workers_ahead(2):
         taken = standby.server_worker()
         other = next(one for one in started if one is not taken)
     assert len(started) == 2

@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.analysis.estimates.case_results import case_series
 from assay.analysis.estimates.trial import add_estimates
-from assay.analysis.findings import findings
+from assay.analysis.findings import build_report
 from assay.analysis.ranking.ratings import rate
 from assay.model import (
     AgentUse,
@@ -276,4 +276,4 @@ def suite_report(
         "source": {"suite": "support-desk"},
         "suite": SuiteRef("support-desk", "1.2", "reasoning", "a1" * 32),
     }
-    return findings(Run(**{**values, **changes}), trials, suite)  # type: ignore[arg-type]
+    return build_report(Run(**{**values, **changes}), trials, suite)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.wording import Wording
 
-from assay.analysis.findings import findings
+from assay.analysis.findings import build_report
 from assay.model import Artifact, Iterations, Report, TrialReport
 from assay.model.run import MOST_SEARCH_STEPS, SEARCH_COMPLETE
 from assay.report.capacity import capacity_text, read_stored_capacity
@@ -96,7 +96,7 @@ def test_a_finished_search_is_not_reported_as_cut_short(
     (trial,) = report.trials
     plan = replace(trial.stored.trial, iterations=Iterations(measured=MOST_SEARCH_STEPS))
     stopped = replace(trial, stored=replace(trial.stored, trial=plan, stopped=reason))
-    found = findings(report.run, [stopped])
+    found = build_report(report.run, [stopped])
     assert ("stopped" in {doubt.code for doubt in found.doubts}) is is_warned
     (page,) = Html().write(found, tmp_path)
     assert ("Stopped early" in page.read_text()) is is_warned

@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from assay.analysis.findings import findings, read_findings
-from assay.model import Doubt, Report, TrialReport
+from assay.analysis.findings import build_report, read_findings
+from assay.model import Doubt, InstrumentUse, Report, TrialReport
 from assay.model.page import (
     Cell,
     Chart,
@@ -108,7 +108,7 @@ def hungry(make_report: Any, make_trial: Any, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(lookup._registered, "findings", {})
     lookup.register("findings", "parse_invoices", Energy)
     trials = [make_trial(1, "small", 0.1), make_trial(2, "large", 0.2)]
-    return findings(make_report(*trials).run, trials)
+    return build_report(make_report(*trials).run, trials)
 
 
 def shown(report: Report, width: int) -> str:
@@ -167,6 +167,26 @@ def test_the_outcome_and_the_test_report_follow_it(hungry: Report, tmp_path: Pat
 def test_an_experiment_without_a_finding_is_reported_as_it_is(make_trial: Any) -> None:
     trials = [make_trial(1, "small", 0.1)]
     assert read_findings(trials) == (trials, {})
+
+
+def test_a_finding_of_an_instrument_adjusts_the_trials_that_have_it(
+    make_trial: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Meter(Energy):
+        @classmethod
+        def adjust(cls, trial: TrialReport) -> TrialReport:
+            return replace(trial, estimates=())
+
+    monkeypatch.setitem(lookup._registered, "findings", {})
+    lookup.register("findings", "meter", Meter)
+    first, second = make_trial(1, "small", 0.1), make_trial(2, "large", 0.2)
+    planned = replace(second.stored.trial, instruments=(InstrumentUse("meter"),))
+    metered = replace(second, stored=replace(second.stored, trial=planned))
+
+    shown, found = read_findings([first, metered])
+
+    assert shown == [first, replace(metered, estimates=())]
+    assert found == {"meter": Meter((metered.name,))}
 
 
 def test_our_findings_are_listed_like_every_plug_in() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.wording import Wording
 
 from assay.model import AxisEffect, Series, TrialReport, metric_named
+from assay.plugin.charts import is_wide
 from assay.report.charts.png import Png
 from assay.report.charts.run import (
     _bins,
@@ -24,7 +25,7 @@ from assay.report.charts.run import (
     run_charts,
     trial_charts,
 )
-from assay.report.charts.vega import apply_theme, is_wide
+from assay.report.charts.vega import apply_theme
 
 
 def rows(spec: dict[str, Any], layer: int) -> list[dict[str, Any]]:

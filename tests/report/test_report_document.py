@@ -15,14 +15,14 @@ import pytest
 
 from assay.errors import ReportError
 from assay.model import Artifact, Execution, Phase, Report, Status, TrialReport
-from assay.report.documents.file_names import safe_name, trial_folder
+from assay.plugin.file_names import safe_name, trial_folder
+from assay.plugin.json_data import format_strict_json
 from assay.report.documents.json import Json
 from assay.report.documents.result import (
     read_result,
     result_schema,
     run_document,
     seed_result,
-    strict_json,
     write_output_dir,
 )
 
@@ -57,7 +57,7 @@ def test_a_document_follows_its_schema_and_has_no_key_beyond_it(swept):
 
 def test_what_is_not_a_number_becomes_null(make_report, make_trial):
     document = run_document(without_numbers(make_report, make_trial))
-    text = strict_json(document)
+    text = format_strict_json(document)
     entry = json.loads(text, parse_constant=pytest.fail)["trials"][0]
     assert entry["metrics"]["seconds"]["mean"] is None
     assert entry["metrics"]["seconds"]["interval"] is None
@@ -78,7 +78,7 @@ def test_what_is_not_a_number_becomes_null(make_report, make_trial):
 def test_the_streamed_file_is_the_document(swept, tmp_path):
     (path,) = Json().write(swept, tmp_path)
     assert path.name == "result.json"
-    assert json.loads(path.read_text(encoding="utf-8")) == json.loads(strict_json(run_document(swept)))
+    assert json.loads(path.read_text(encoding="utf-8")) == json.loads(format_strict_json(run_document(swept)))
 
 
 def test_a_run_without_trials_is_still_a_document(make_report, tmp_path):
@@ -152,7 +152,7 @@ def test_a_result_of_seed_001_is_read(tmp_path):
 def test_the_flat_result_of_a_trial_keeps_its_processes_and_leaves_out_failures(swept, tmp_path):
     trial = swept.trials[-1]
     path = tmp_path / "flat.json"
-    path.write_text(strict_json(seed_result(swept, trial)))
+    path.write_text(format_strict_json(seed_result(swept, trial)))
     (read,) = read_result(path).trials
     assert read.series == trial.series
     assert read.counts == {"ok": 500, "failed": 1, "timeout": 1}
@@ -213,7 +213,7 @@ def test_a_folder_instead_of_a_file_is_a_clear_message(tmp_path):
 
 def test_a_document_without_executions_cannot_be_compared_and_says_so(swept, tmp_path):
     path = tmp_path / "result.json"
-    path.write_text(strict_json(run_document(swept, with_executions=False)))
+    path.write_text(format_strict_json(run_document(swept, with_executions=False)))
     with pytest.raises(ReportError, match="has no executions"):
         read_result(path)
 
@@ -223,7 +223,7 @@ def test_ratings_without_one_of_the_dimensions_are_damage_and_named(swept, tmp_p
     rating = {"value": 0.5, "interval": None, "basis": "cases"}
     document["trials"][0] |= {"ratings": {"speed": rating, "accuraxy": rating}, "overall": rating}
     path = tmp_path / "result.json"
-    path.write_text(strict_json(document))
+    path.write_text(format_strict_json(document))
     with pytest.raises(ReportError, match=r"damaged result file: .*lack accuracy, efficiency"):
         read_result(path)
 

@@ -15,11 +15,12 @@ from tests.wording import Wording
 
 from assay.analysis.estimates.case_results import case_series
 from assay.model import Budget, Report, RunState, Status
+from assay.plugin.json_data import format_strict_json
 from assay.report.cases import case_table
 from assay.report.documents.csv import Csv
 from assay.report.documents.json import Json
 from assay.report.documents.junit import JUnit
-from assay.report.documents.result import case_document, read_result, result_schema, run_document, strict_json
+from assay.report.documents.result import case_document, read_result, result_schema, run_document
 from assay.report.pages.markdown import report_page
 
 UNKNOWN_COST = "the cost is unknown (give the agent a price, or set price: free)"
@@ -49,7 +50,7 @@ def test_the_document_of_a_suite_follows_its_schema_and_has_no_key_beyond_it(des
         part["additionalProperties"] = False
     whole = suite_report(state=RunState.OVER_BUDGET, budget=Budget(usd=1.0))
     for document in (run_document(desk), run_document(whole, with_executions=False)):
-        jsonschema.validate(json.loads(strict_json(document)), schema)
+        jsonschema.validate(json.loads(format_strict_json(document)), schema)
 
 
 def test_the_document_names_suite_agent_and_ratings(desk):
@@ -119,7 +120,7 @@ def test_a_price_that_is_infinite_becomes_null(tmp_path):
 
 def test_one_case_is_a_document_of_its_own(desk):
     real, simulated = case_document(desk, "refund-013")
-    strict_json(real)
+    format_strict_json(real)
     assert (real["input"][:10], real["expected"]) == ("Order 1013", "8")
     assert [answer["agent"] for answer in real["answers"]] == ["exact-search", "greedy", "tiny-llm"]
     assert [len(answer["executions"]) for answer in real["answers"]] == [3, 3, 3]

@@ -39,8 +39,18 @@ def run(command: Path, folder: Path, *words: str) -> Any:
 
 @pytest.mark.slow
 def test_each_algorithm_is_trained_by_other_peoples_code(assay_rl: Path, tmp_path: Path) -> None:
-    words = ("--set", "backend=trl", "--set", "task=arithmetic", "--set", "episodes=20", "--processes", "1")
-    found = run(assay_rl, tmp_path, "algorithm_comparison", *words)
+    # In one process, because each would import torch anew, which takes longer than the training.
+    words = (
+        "--set",
+        "backend=trl",
+        "--set",
+        "task=arithmetic",
+        "--set",
+        "episodes=20",
+        "--isolation",
+        "inline",
+    )
+    found = run(assay_rl, tmp_path, "algorithm_comparison", "--processes", "1", *words)
 
     assert [trial["counts"] for trial in found["trials"]] == [{"ok": 1}] * 4
     (contest,) = found["algorithms"]

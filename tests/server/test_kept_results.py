@@ -74,7 +74,7 @@ def test_a_process_that_fails_to_compute_boards_is_not_started_again_at_once(
         started.append(None)
         return subprocess.Popen(["false"], stdin=subprocess.PIPE)
 
-    monkeypatch.setattr(BoardKeeper, "_start_worker", start_failing)
+    monkeypatch.setattr("assay.server.boards.start_worker", start_failing)
     keeper = BoardKeeper(store, "")
     with pytest.raises(BoardsNotReady):
         keeper.read(("overall", "all", 20))

@@ -31,11 +31,11 @@ from assay.model.rating import Rating
 from assay.pipeline.ratings import rate_trials
 from assay.report.pages.page import Page, page_from_plain
 from assay.server.analyst import Analyst
+from assay.server.cache import KeptByState
 from assay.server.context import CALLER, BeingComputed, Contexts, Prepared, RequestCaller, ServerContext
 from assay.server.pages.dashboard import show_dashboard
 from assay.server.questions import AnalysisQuestion, _shorten, answer_from_plain, answer_question
 from assay.server.queue import RunQueue
-from assay.server.recent import KeptByState
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
@@ -142,7 +142,7 @@ def test_agents_that_somebody_chose_are_compared_at_once(context: ServerContext)
 def test_a_process_that_dies_is_not_asked_the_same_at_once(
     context: ServerContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.server.analyst.sys.executable", "/bin/false")
+    monkeypatch.setattr("assay.server.processes.sys.executable", "/bin/false")
     assert try_to_prepare(context, BOARD) is None
     wait_for(lambda: len(context.analyst._failed), bool)
     assert try_to_prepare(context, BOARD) is None
@@ -160,7 +160,7 @@ def test_a_page_of_every_block_is_the_same_after_its_way_through_a_pipe() -> Non
         PageSection("Inner", [Points([ListItem("within")])]),
     ]
     page = Page(
-        "Title", "board", ["fact"], "yes", True, ["why"], [PageSection("Outer", blocks, anchor="outer")]
+        "Title", "board", ["fact"], [PageSection("Outer", blocks, anchor="outer")], "yes", True, ["why"]
     )
     data = json.loads(to_json({"page": page, "agents": ["a"], "document": ""}))
     assert to_json(page_from_plain(data["page"])) == to_json(page)

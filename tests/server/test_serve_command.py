@@ -11,8 +11,8 @@ import pytest
 from tests.command import Assay, heeding_signals
 from tests.server.service import Service, serving
 
+from assay.server.cache import Recent
 from assay.server.launch import is_loopback
-from assay.server.recent import Recent
 
 
 def test_a_server_says_where_it_is_and_that_it_is_well(server: Service) -> None:

@@ -7,8 +7,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from tests.http.parsing import parse_pieces
+
 from assay.http.client import HttpClient, Response
-from assay.http.events import NdjsonParser, Piece, SseEvent, SseParser, parse_pieces
+from assay.http.events import NdjsonParser, Piece, SseEvent, SseParser
 from assay.simulator import SimOptions, SimServer
 
 OPENAI, COMPLETIONS, ANTHROPIC = "/v1/chat/completions", "/v1/completions", "/v1/messages"
@@ -34,7 +36,8 @@ def posts(server: SimServer, path: str, documents: Sequence[object]) -> list[Res
     async def ask() -> list[Response]:
         async with HttpClient(max_connections=1) as client:
             return [
-                await client.post(server.url + path, json.dumps(document).encode()) for document in documents
+                await client.request("POST", server.url + path, json.dumps(document).encode())
+                for document in documents
             ]
 
     return asyncio.run(ask())
@@ -43,7 +46,7 @@ def posts(server: SimServer, path: str, documents: Sequence[object]) -> list[Res
 def get(server: SimServer, path: str) -> Any:
     async def ask() -> Response:
         async with HttpClient() as client:
-            return await client.get(server.url + path)
+            return await client.request("GET", server.url + path)
 
     return asyncio.run(ask()).json()
 

@@ -78,7 +78,7 @@ def test_a_stream_is_cut_in_the_middle_and_its_beginning_arrives() -> None:
         async with HttpClient() as client:
             body = json.dumps(said("hello", stream=True)).encode()
             with pytest.raises(Disconnected) as cut:
-                await client.post(url + OPENAI, body)
+                await client.request("POST", url + OPENAI, body)
         return cut.value
 
     with quick(disconnect_rate=1.0, tokens=10) as server:
@@ -102,14 +102,14 @@ def test_a_client_that_leaves_frees_its_slot() -> None:
     async def scene(url: str) -> float:
         async with HttpClient() as client:
             for _ in range(2):
-                asking = asyncio.create_task(client.post(url + OPENAI, BODY))
+                asking = asyncio.create_task(client.request("POST", url + OPENAI, BODY))
                 await until(client, url, in_flight=1)
                 asking.cancel()
                 stats = await until(client, url, in_flight=0)
             return float(stats["errors"]["abandoned"])
 
     async def until(client: HttpClient, url: str, in_flight: int) -> dict[str, Any]:
-        while (stats := (await client.get(url + "/stats")).json())["in_flight"] != in_flight:
+        while (stats := (await client.request("GET", url + "/stats")).json())["in_flight"] != in_flight:
             await asyncio.sleep(0.01)
         return dict(stats)
 
@@ -122,7 +122,7 @@ def test_a_client_that_leaves_frees_its_slot() -> None:
 def test_a_body_that_is_not_a_json_mapping_is_refused(path: str, body: bytes) -> None:
     async def scene(url: str) -> int:
         async with HttpClient() as client:
-            response = await client.post(url + path, body)
+            response = await client.request("POST", url + path, body)
             assert "error" in response.json()
             return response.status
 

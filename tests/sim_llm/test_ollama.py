@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -44,8 +45,9 @@ def test_a_model_pays_for_loading_in_real_time_once_until_it_is_unloaded() -> No
     with quick(load_time=1.5) as server:
         times = []
         for keep_alive in ("5m", 0, "5m"):
-            response = post(server, GENERATE, generate("hello", stream=False, keep_alive=keep_alive))
-            times.append(response.ended - response.sent)
+            started = perf_counter()
+            post(server, GENERATE, generate("hello", stream=False, keep_alive=keep_alive))
+            times.append(perf_counter() - started)
 
     assert times[0] > 1.5
     assert times[1] < times[0]

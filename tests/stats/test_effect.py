@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.computing import at_most
 
 from assay.stats.effect import Effect, compare_paired, compare_unpaired
-from assay.stats.nulls import compute_signed_rank_cdf, rank_sum_cdf
+from assay.stats.rank_distributions import compute_signed_rank_cdf, rank_sum_cdf
 from assay.stats.sample import Scale
 
 # Permeability constants of the human chorioamnion, at term and at 12 to 26 weeks: Hollander and Wolfe (1973), p. 69.

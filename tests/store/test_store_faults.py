@@ -235,10 +235,10 @@ def test_a_disk_that_is_full_from_the_start_is_a_clear_error(tiny_disk: Path) ->
 def test_a_full_disk_of_the_server_is_the_same_error() -> None:
     psycopg = pytest.importorskip("psycopg")
     from assay.store.address import read_address
-    from assay.store.faults import fault
+    from assay.store.driver_errors import translate
 
     assert isinstance(
-        fault(psycopg.errors.DiskFull("no space"), read_address("postgresql://h/db")), StoreFull
+        translate(psycopg.errors.DiskFull("no space"), read_address("postgresql://h/db")), StoreFull
     )
 
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -97,13 +96,16 @@ def urls(url: str, tmp_path: Path, request: pytest.FixtureRequest) -> tuple[str,
     return url, server.empty()
 
 
+def _read_schema(url: str) -> set[tuple[object, ...]]:
+    return _sqlite_schema(url) if url.startswith("sqlite") else _postgres_schema(url)
+
+
 def test_migrations_build_exactly_what_a_new_store_has(urls: tuple[str, str]) -> None:
     new, migrated = urls
     Store.open(new).close()
     assert upgrade(migrated) == ("", REVISIONS[-1])
-    schema: Callable[[str], set[tuple[object, ...]]] = _sqlite_schema if "sqlite" in new else _postgres_schema
-    assert schema(new) == schema(migrated)
-    assert len(schema(new)) > 12
+    assert _read_schema(new) == _read_schema(migrated)
+    assert len(_read_schema(new)) > 12
 
 
 def test_a_migrated_store_holds_the_same_rows_as_a_new_one(urls: tuple[str, str]) -> None:
@@ -173,12 +175,18 @@ def _restore(url: str, file: Path) -> None:
         server.exec_driver_sql("SET session_replication_role = replica; SET TIME ZONE 'UTC'")
         for row in rows:
             server.exec_driver_sql(re.sub(r"X'([0-9A-F]*)'", r"'\\x\1'", row))
+        if "VIEW benchmark_executions" in kept and file.stem < "0012":
+            # Migrations do not make the old forms of the view any more, but an upgrade meets them.
+            server.exec_driver_sql("CREATE VIEW benchmark_executions AS SELECT * FROM trials")
 
 
 @pytest.mark.parametrize("file", sorted(SCHEMAS.glob("*.sql")), ids=lambda file: file.stem)
-def test_a_database_of_every_schema_can_be_upgraded_and_read(file: Path, url: str) -> None:
+def test_a_database_of_every_schema_can_be_upgraded_and_read(file: Path, urls: tuple[str, str]) -> None:
+    url, new = urls
     _restore(url, file)
     assert upgrade(url) == (file.stem, REVISIONS[-1])
+    Store.open(new).close()
+    assert _read_schema(url) == _read_schema(new)
     with Store.open(url) as store:
         run = store.run("@main")
         assert [stored.trial for stored in run.trials] == list(elaborate_plan().trials)
@@ -227,6 +235,16 @@ def test_opening_a_store_does_not_load_alembic(tmp_path: Path) -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"
+
+
+def test_a_store_loads_what_it_searches_with_only_when_it_searches(tmp_path: Path) -> None:
+    code = (
+        "import sys; from assay.store.store import Store; "
+        f"store = Store.open('sqlite:///{tmp_path / 'new.db'}'); print('assay.store.search' in sys.modules); "
+        "store.search('a', 5); print('assay.store.search' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["False", "True"]
 
 
 def test_the_file_is_written_ahead(tmp_path: Path) -> None:

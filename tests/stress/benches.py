@@ -8,7 +8,7 @@ from typing import Any
 from tests.load.results import result, times
 
 from assay.load.build import LoadOptions
-from assay.load.stress.baseline import derive_objective
+from assay.load.stress.base_rate import derive_objective
 from assay.load.stress.bench import StressBench
 from assay.load.stress.subject import StressSubject
 from assay.model import AgentUse

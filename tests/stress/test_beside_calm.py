@@ -17,7 +17,7 @@ from assay.builtin.scenarios.memory_pressure import MemoryPressure
 from assay.builtin.scenarios.spike_load import SpikeLoad
 from assay.builtin.scenarios.sustained_load import SustainedLoad
 from assay.load.build import LoadOptions
-from assay.load.stress.baseline import deliverable, derive_objective
+from assay.load.stress.base_rate import deliverable, derive_objective
 from assay.load.stress.breaking_point import Calm, breach_of, first_breach
 from assay.load.stress.subject import StressSubject
 from assay.model import AgentUse

@@ -19,6 +19,7 @@ from tests.suites.project import numbers, suite
 from tests.wording import Wording
 
 from assay.analysis.load.stress import scenario_of, score_of, stress_finding
+from assay.builtin.findings import stress_charts as charts
 from assay.builtin.scenarios.concurrent_requests import ConcurrentRequests
 from assay.builtin.scenarios.failure_recovery import FailureRecovery
 from assay.builtin.scenarios.high_load import HighLoad
@@ -38,9 +39,8 @@ from assay.model.load import Arrivals, Load, Quality
 from assay.model.metric import Better, metric_named
 from assay.model.stress import Correctness, ScenarioFinding, Scored, Stretch, stress_metrics
 from assay.pipeline.stress import Sizes, StressObserver, StressOptions, run_stress
+from assay.plugin.json_data import to_json_data
 from assay.plugin.scenario_outcome import compute_correctness, judge_quality
-from assay.report.charts import stress as charts
-from assay.report.documents.result import plain
 from assay.report.stress import columns, rows, setting_text, stress_document
 from assay.spec.settings import find_settings
 from assay.stats.resilience import right_among, worth
@@ -204,10 +204,10 @@ def test_concurrency_is_judged_at_its_highest_level_and_told_by_level(wording: W
 def test_a_finding_with_its_correctness_comes_back_from_the_store():
     judged = Correctness(Figure(0.5, 0.4, 0.6), None, None, 9, 1, 5)
     whole = ScenarioFinding("high_load", good=5, in_time=9, correctness=judged)
-    assert scenario_of(plain(asdict(whole))) == whole
+    assert scenario_of(to_json_data(asdict(whole))) == whole
     older = asdict(whole)
     del older["correctness"], older["in_time"]
-    assert scenario_of(plain(older)).correctness is None
+    assert scenario_of(to_json_data(older)).correctness is None
 
 
 def sums(count: int = 6) -> Data:

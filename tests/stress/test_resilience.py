@@ -10,11 +10,11 @@ from tests.stress.benches import moment
 from tests.wording import Wording
 
 from assay.analysis.load.stress import scenario_of, score_of, stress_finding
+from assay.builtin.findings.stress_charts import scores
 from assay.model.figure import Figure
 from assay.model.stress import Breach, Resources, Sample, ScenarioFinding, ScenarioJudgement
+from assay.plugin.json_data import to_json_data
 from assay.plugin.scenario_baseline import find_recovery_time
-from assay.report.charts.stress import scores
-from assay.report.documents.result import plain
 from assay.report.stress import headline
 
 BROKE = Breach(2.0, 100.0, "requests/s", "errors", "9 % of the requests failed (mostly http_503)")
@@ -168,7 +168,7 @@ def test_a_finding_comes_back_from_the_store_as_it_went_in():
         moments=(moment(0), moment(1)),
         warnings=("careful",),
     )
-    assert scenario_of(plain(asdict(whole))) == whole
+    assert scenario_of(to_json_data(asdict(whole))) == whole
 
 
 def test_the_chart_of_the_factors_does_not_call_a_load_borne_that_was_not():

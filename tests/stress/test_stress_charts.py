@@ -9,6 +9,8 @@ from tests.stress.benches import moment
 from tests.wording import Wording
 
 from assay.analysis.load.stress import stress_finding
+from assay.builtin.findings.stress_charts import errors_by_kind
+from assay.builtin.findings.stress_timelines import scenario_charts, steps
 from assay.model.stress import (
     Band,
     Breach,
@@ -18,8 +20,6 @@ from assay.model.stress import (
     Sample,
     ScenarioFinding,
 )
-from assay.report.charts.stress import errors_by_kind
-from assay.report.charts.stress_timelines import scenario_charts, steps
 
 COURSE = tuple(moment(n, 0.1, 8, 2 if n == 3 else 0) for n in range(6))
 FOUND = ScenarioFinding(

@@ -9,7 +9,7 @@ import pytest
 from tests.command import AssayInline
 from tests.suites.project import numbers, python_agent, suite
 
-from assay.pipeline.due_suites import find_due_suites
+from assay.pipeline.schedules import find_due_suites
 from assay.spec.settings import find_settings
 from assay.store.store import Store
 

@@ -10,7 +10,7 @@ import pytest
 from tests.command import Assay
 from tests.teams.teams import LOCAL, Legs, Request, server_team
 
-from assay.analysis.load.team import team_findings
+from assay.builtin.findings.team_pairs import team_findings
 from assay.model import Verdict
 from assay.model.team import Contention, TeamFinding
 from assay.simulator import SimOptions, SimServer

@@ -12,8 +12,8 @@ from rich.console import Console
 from tests.teams.teams import Legs
 from tests.wording import Wording
 
-from assay.analysis.load.team import _generation, team_findings
 from assay.builtin.findings.team import TeamResults
+from assay.builtin.findings.team_pairs import _generation, team_findings
 from assay.builtin.findings.team_text import best_text, rows, team_document
 from assay.model import Status, Verdict
 from assay.model.figure import Figure

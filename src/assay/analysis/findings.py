@@ -7,6 +7,7 @@ run and its budget, the findings, and single trials.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from assay.analysis.estimates.nodes import count_by_node
@@ -45,7 +46,7 @@ SEVERE = frozenset({"setting-not-taken", "identical-arms"})
 _NAMED = 4
 
 
-def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None) -> Report:
+def build_report(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None) -> Report:
     """The report of a run from the reports of its trials.
 
     The order of the doubts is the order in which every format shows them, unless it ranks them by weight.
@@ -75,32 +76,31 @@ def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None
 
 def read_findings(trials: Sequence[TrialReport]) -> tuple[list[TrialReport], dict[str, Finding]]:
     """Trials as the findings of their experiments want them reported, and the findings by experiment, instrument or shared name."""
-    adjusted = list(trials)
+    shown = list(trials)
     found: dict[str, Finding] = {}
-    for name in dict.fromkeys(trial.stored.trial.experiment for trial in trials):
+    for name, places in _group_by_finding(trials):
         member = finding_class(name)
-        if member is None:
+        if member is None or name in found:
             continue
-        adjusted = [
-            member.adjust(trial) if trial.stored.trial.experiment == name else trial for trial in adjusted
-        ]
-        finding = member.read([trial for trial in adjusted if trial.stored.trial.experiment == name])
+        for place in places:
+            shown[place] = member.adjust(shown[place])
+        finding = member.read([shown[place] for place in places])
         if finding is not None:
             found[name] = finding
-    for name in dict.fromkeys(use.name for trial in trials for use in trial.stored.trial.instruments):
-        member = finding_class(name)
-        watched = [
-            trial for trial in adjusted if name in {use.name for use in trial.stored.trial.instruments}
-        ]
-        if member is not None and name not in found and (finding := member.read(watched)) is not None:
-            found[name] = finding
-    shared = [(trial, find_trait(trial.stored.trial.experiment, "findings", ())) for trial in adjusted]
-    for name in dict.fromkeys(name for _, names in shared for name in names):
-        member = finding_class(name)
-        sharing = [trial for trial, names in shared if name in names]
-        if member is not None and name not in found and (finding := member.read(sharing)) is not None:
-            found[name] = finding
-    return adjusted, found
+    return shown, found
+
+
+def _group_by_finding(trials: Sequence[TrialReport]) -> Iterator[tuple[str, list[int]]]:
+    """The names that findings may have, each with the places of its trials: experiments, instruments, and shared names."""
+    planned = [trial.stored.trial for trial in trials]
+    of_trials: list[list[Sequence[str]]] = [
+        [(trial.experiment,) for trial in planned],
+        [[use.name for use in trial.instruments] for trial in planned],
+        [find_trait(trial.experiment, "findings", ()) for trial in planned],
+    ]
+    for names in of_trials:
+        for name in dict.fromkeys(chain.from_iterable(names)):
+            yield name, [place for place, own in enumerate(names) if name in own]
 
 
 def _analyse_sweep(

@@ -97,7 +97,19 @@ class RunResult:
         print_summary(self.report, console)
 
 
-class DocumentResult(dict[str, Any]):
+class _Shown:
+    """Shows itself as the command prints it, in a terminal and in a notebook."""
+
+    _show: Print
+
+    def __str__(self) -> str:
+        return _text(self._show)
+
+    def _repr_html_(self) -> str:
+        return _html(self._show)
+
+
+class DocumentResult(_Shown, dict[str, Any]):
     """A JSON document of a command, which also shows itself.
 
     It is a dictionary, so that code written against `--json` works unchanged. `rows` names the key whose list becomes a
@@ -116,12 +128,6 @@ class DocumentResult(dict[str, Any]):
         """A row for each comparison."""
         return _frame(self[self._rows])
 
-    def __str__(self) -> str:
-        return _text(self._show)
-
-    def _repr_html_(self) -> str:
-        return _html(self._show)
-
 
 class ComparisonResult(DocumentResult):
     """The document of `assay compare --json`."""
@@ -136,7 +142,7 @@ class GateResult(DocumentResult):
         return bool(self["passed"])
 
 
-class LeaderboardResult(list[dict[str, Any]]):
+class LeaderboardResult(_Shown, list[dict[str, Any]]):
     """The document of `assay leaderboard --json`: one for each suite and, last, one across all of them."""
 
     def __init__(self, boards: Iterable[dict[str, Any]], show: Print) -> None:
@@ -155,12 +161,6 @@ class LeaderboardResult(list[dict[str, Any]]):
             for kind in ("standings", "simulated")
             for row in board[kind]
         )
-
-    def __str__(self) -> str:
-        return _text(self._show)
-
-    def _repr_html_(self) -> str:
-        return _html(self._show)
 
 
 def _plain(document: Any) -> Any:

@@ -30,7 +30,7 @@ from assay.pipeline.ratings import find_failed_cases
 from assay.pipeline.report import report_of, write_reports
 from assay.plan.case_warnings import case_doubts
 from assay.plan.suite import CaseFilter
-from assay.plan.target import RunRequest
+from assay.plan.target import RunRequest, build_changes
 from assay.plugin import lookup
 from assay.plugin.sandbox import chosen_sandbox
 from assay.plugin.session import session_functions
@@ -189,26 +189,10 @@ def _budget(given: Mapping[str, Any]) -> Budget:
 
 
 def _changes(given: Mapping[str, Any], session: SessionFunctions) -> dict[str, Any]:
-    """The keys of a spec that the options stand for."""
-    iterations = {"measured": given.get("repetitions"), "warmup": given.get("warmup")}
-    until = {
-        "decided": given.get("until_decided"),
-        "tolerance": given.get("tolerance"),
-        "max": given.get("max_pairs"),
-    }
-    changes = {
-        **{name: given.get(name) for name in ("processes", "seed", "isolation", "executor")},
-        "params": dict(given.get("params", {})),
-        "sweep": {name: list(values) for name, values in given.get("sweep", {}).items()},
-        "iterations": {key: value for key, value in iterations.items() if value is not None},
-        "until": {key: value for key, value in until.items() if value is not None},
-        "load": [str(file) for file in as_list(given.get("load"))],
-        "tags": as_list(given.get("label")),
-        "output_dir": str(given["out"]) if "out" in given else None,
-    }
-    if session.all:
-        changes["isolation"] = _inline(given, session)
-    return {key: value for key, value in changes.items() if value not in ({}, [], None)}
+    """The keys of a spec that the keywords stand for."""
+    several = {name: as_list(given.get(name)) for name in ("load", "label")}
+    isolation = {"isolation": _inline(given, session)} if session.all else {}
+    return build_changes({**given, **several, **isolation})
 
 
 def _inline(given: Mapping[str, Any], session: SessionFunctions) -> str:

@@ -46,7 +46,7 @@ class NotRecorded(HttpError):
 
 
 class ReplayClient(HttpClient):
-    """A client without a network. It overrides `stream`, which is all that an agent needs to answer."""
+    """A client without a network. It overrides `stream`, through which all requests go."""
 
     def __init__(self, player: Player, pace: float) -> None:
         super().__init__()

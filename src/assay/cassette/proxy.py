@@ -7,6 +7,7 @@ a `Replayer`, which looks it up. Answers pass piece by piece, so a program that 
 from __future__ import annotations
 
 import asyncio
+import codecs
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -18,22 +19,11 @@ from assay.cassette.writer import CassetteWriter
 from assay.dialects import anthropic
 from assay.http.client import HttpClient
 from assay.http.errors import HttpError
+from assay.http.request import OF_ONE_CONNECTION
 from assay.http.server import HttpRequest, ServerConnection, TaskServer
 
-_HOP_BY_HOP = frozenset(
-    [
-        "connection",
-        "keep-alive",
-        "transfer-encoding",
-        "te",
-        "upgrade",
-        "host",
-        "content-length",
-        "accept-encoding",
-        "expect",
-    ]
-)
-"""Headers that are about one connection, or that our own client writes: they are not passed on."""
+_NOT_PASSED_ON = OF_ONE_CONNECTION | {"te", "upgrade", "accept-encoding"}
+"""Headers that are about one connection, or that our own client writes."""
 OPENAI_PATH = "/v1"
 """Where programs are told to look for OpenAI; what comes after it is added to the real address."""
 
@@ -131,7 +121,7 @@ class Recorder:
 
     async def serve(self, request: HttpRequest, outgoing: Outgoing) -> None:
         self._cassette.learn_request(request.headers, request.target, document_of(request))
-        headers = {k: v for k, v in request.headers.items() if k not in _HOP_BY_HOP}
+        headers = {k: v for k, v in request.headers.items() if k not in _NOT_PASSED_ON}
         url = destination(request, self._upstreams)
         taken = _Taken()
         try:
@@ -157,13 +147,11 @@ class Recorder:
 
     def _write(self, request: HttpRequest, taken: _Taken) -> None:
         # Bytes that are no text travel as characters of the same numbers (latin-1), which JSON and redaction can handle.
-        is_binary = _is_binary(taken)
-        pieces = _texts(taken.pieces)
-        if is_binary:
-            pieces = tuple((at, data.decode("latin-1")) for at, data in taken.pieces)
+        texts = _texts(taken)
+        pieces = [(at, data.decode("latin-1")) for at, data in taken.pieces] if texts is None else texts
         exchange = RecordedExchange(
-            request.method, request.target, document_of(request), taken.status, taken.headers, pieces, taken.is_cut,
-            is_binary,
+            request.method, request.target, document_of(request), taken.status, taken.headers, tuple(pieces), taken.is_cut,
+            is_binary=texts is None,
         )  # fmt: skip
         self._cassette.add(exchange)
         self.recorded += 1
@@ -172,40 +160,20 @@ class Recorder:
         await self._client.close()
 
 
-def _is_binary(taken: _Taken) -> bool:
-    """Whether the answer is no text; one that was cut off may end within a character."""
-    data = b"".join(data for _, data in taken.pieces)
+def _texts(taken: _Taken) -> list[tuple[float, str]] | None:
+    """Pieces as text, a character that was cut in two with its second half; None if they are no text.
+
+    An answer that was cut off may end within a character.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        return not (taken.is_cut and error.end == len(data))
-    return False
-
-
-def _texts(pieces: list[tuple[float, bytes]]) -> tuple[tuple[float, str], ...]:
-    """Pieces as text; a character that was cut in two goes with its second half."""
-    texts, rest = [], b""
-    for at, data in pieces:
-        data = rest + data
-        cut = _whole(data)
-        texts.append((at, data[:cut].decode("utf-8", "replace")))
-        rest = data[cut:]
-    if rest and texts:
-        texts[-1] = (texts[-1][0], texts[-1][1] + rest.decode("utf-8", "replace"))
-    return tuple(texts)
-
-
-def _whole(data: bytes) -> int:
-    """How much of the bytes ends with a whole character."""
-    # In UTF-8 the first byte of a character says how many it has, and the others begin with the bits 10.
-    for back in range(1, min(4, len(data)) + 1):
-        byte = data[-back]
-        if byte < 0x80:
-            return len(data)
-        if byte >= 0xC0:
-            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return len(data) if back >= needed else len(data) - back
-    return len(data)
+        texts = [(at, decoder.decode(data)) for at, data in taken.pieces]
+        decoder.decode(b"", final=not taken.is_cut)
+    except UnicodeDecodeError:
+        return None
+    if decoder.getstate()[0]:
+        texts[-1] = (texts[-1][0], texts[-1][1] + "\N{REPLACEMENT CHARACTER}")
+    return texts
 
 
 class Replayer:

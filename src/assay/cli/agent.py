@@ -35,13 +35,11 @@ def add(session: Session, file: Path) -> None:
         make_agent(use)
     with session.store() as store:
         store.register_agents(found.values())
-    if session.is_json:
-        from assay.report.documents.answers import agent_registration_document
-
-        session.emit(agent_registration_document(found))
-    else:
-        session.say(f"Registered {', '.join(found)}.")
-        session.next(shell_command("run", "SUITE", options=["--agent", next(iter(found))]))
+    session.answer(
+        {"registered": list(found)},
+        f"Registered {', '.join(found)}.",
+        shell_command("run", "SUITE", options=["--agent", next(iter(found))]),
+    )
 
 
 @agent.command("list")
@@ -53,9 +51,7 @@ def list_agents(session: Session) -> None:
     with session.store() as store:
         found = known_agents(session.settings, Registry(store.agents))
     if session.is_json:
-        from assay.report.documents.answers import agents_document
-
-        session.emit(agents_document(found.values()))
+        session.emit([{"name": use.name, "type": use.type, "version": use.version} for use in found.values()])
         return
     width = max((len(name) for name in found), default=0)
     for name, use in found.items():

@@ -28,13 +28,11 @@ def set_(session: Session, name: str, ref: str) -> None:
 
     with session.store() as store:
         found = name_baseline(store, name, ref)
-    if session.is_json:
-        from assay.report.documents.answers import baseline_document
-
-        session.emit(baseline_document(name, found.id))
-    else:
-        session.say(f"@{name} is now {found.id} ({found.name}).")
-        session.next(shell_command("compare", f"@{name}", "last"))
+    session.answer(
+        {"baseline": name, "run_id": found.id, "rated_again": 0},
+        f"@{name} is now {found.id} ({found.name}).",
+        shell_command("compare", f"@{name}", "last"),
+    )
 
 
 @baseline.command()
@@ -45,13 +43,11 @@ def delete(session: Session, name: str) -> None:
     chosen = name.removeprefix("@")
     with session.store() as store:
         run_id = store.delete_baseline(chosen)
-    if session.is_json:
-        from assay.report.documents.answers import baseline_deletion_document
-
-        session.emit(baseline_deletion_document(chosen, run_id))
-    else:
-        session.say(f"Deleted @{chosen}. Run {run_id} is kept.")
-        session.next("assay baseline list")
+    session.answer(
+        {"deleted": chosen, "run_id": run_id, "rated_again": 0},
+        f"Deleted @{chosen}. Run {run_id} is kept.",
+        "assay baseline list",
+    )
 
 
 @baseline.command("list")

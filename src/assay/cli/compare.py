@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli.options import shared_option
 from assay.cli.pages import format_names, page_options, write
 from assay.cli.session import Session, common
 from assay.cli.values import share_of
@@ -29,12 +30,8 @@ TYPES = ("head_to_head", "multi_agent", "time_series")
 
 @click.command()
 @click.argument("sides", metavar="A B [C…]", nargs=-1)
-@click.option(
-    "--metric",
-    "metrics",
-    metavar="M",
-    multiple=True,
-    help="Judge only this metric; may be repeated. Default: verdicts on score, seconds and cost.",
+@shared_option(
+    "--metric", "Judge only this metric; may be repeated. Default: verdicts on score, seconds and cost."
 )
 @click.option("--suite", metavar="S", help="For agents: use their results on this suite.")
 @click.option(

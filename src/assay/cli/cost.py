@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from assay.cli.options import naming_flags, shared_option
 from assay.cli.pages import format_names, page_options, write
 from assay.cli.session import Session, common
 from assay.text import shell_command
@@ -38,12 +39,8 @@ if TYPE_CHECKING:
     metavar="X%",
     help="Mean scores that differ by no more than this count as equal quality.  [default: 1%]",
 )
-@click.option(
-    "--sweep",
-    "axes",
-    metavar="KEY=V1,V2",
-    multiple=True,
-    help="First run the suite with each of these values of an agent option; may be repeated.",
+@shared_option(
+    "--sweep", "First run the suite with each of these values of an agent option; may be repeated."
 )
 @page_options
 @common
@@ -98,7 +95,6 @@ def _run_sweep(
 ) -> str:
     """Run the suite with every value, as `assay run` does; returns the name of the suite."""
     from assay.cli.progress import watching
-    from assay.cli.run import flags_named
     from assay.cli.values import axis
     from assay.pipeline.planning import prepare
     from assay.pipeline.run import run_plan
@@ -106,7 +102,7 @@ def _run_sweep(
 
     if suite is None or not agents:
         raise click.UsageError("--sweep runs a suite: name at least one AGENT and --suite S.")
-    with flags_named(suite):
+    with naming_flags(suite):
         request = RunRequest(suite, {"sweep": dict(axis(text) for text in axes)}, agents)
         plan = prepare(request, session.settings, store)
     if plan.suite is None:

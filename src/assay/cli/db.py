@@ -62,9 +62,7 @@ def upgrade(session: Session) -> None:
         parts = [store.in_workspace(name) for name in store.workspaces()]
         rated = sum(rate_after_upgrade(part, tell_rated(session)) for part in parts)
     if session.is_json:
-        from assay.report.documents.answers import upgrade_document
-
-        session.emit(upgrade_document(before, after, rated))
+        session.emit({"from": before, "to": after, "rated_again": rated})
     else:
         session.say(
             f"Upgraded the schema from {before} to {after}."
@@ -90,19 +88,18 @@ def prune(session: Session, days: int | None, keep: int | None, dry_run: bool) -
     if days is None and keep is None:
         raise click.UsageError("Choose what to delete: --older-than DAYS, --keep N, or both.")
     with session.store() as store:
-        deleted = store.prune(older_than_days=days, keep=keep, dry_run=dry_run)
+        found = store.prune(older_than_days=days, keep=keep, dry_run=dry_run)
         place = store.workspace
-    if session.is_json:
-        from assay.report.documents.answers import pruning_document
-
-        session.emit(pruning_document(deleted, place, is_dry_run=dry_run))
-    else:
-        verb = "Would delete" if dry_run else "Deleted"
-        session.say(
-            f"{verb} {format_count(len(deleted), 'run')} of the workspace '{place}'"
-            f"{': ' + ', '.join(deleted[:20]) if deleted else ''}."
-        )
-        session.next("assay db info")
+    session.answer(
+        {
+            "deleted": [] if dry_run else found,
+            "would_delete": found if dry_run else [],
+            "workspace": place,
+        },
+        f"{'Would delete' if dry_run else 'Deleted'} {format_count(len(found), 'run')} of the workspace '{place}'"
+        f"{': ' + ', '.join(found[:20]) if found else ''}.",
+        "assay db info",
+    )
 
 
 @db.command()
@@ -124,9 +121,7 @@ def export(session: Session, file: Path, ref: str | None) -> None:
         written = store.export(file, store.run(ref).id if ref else None)
         place = store.workspace
     if session.is_json:
-        from assay.report.documents.answers import export_document
-
-        session.emit(export_document(written, place))
+        session.emit({"file": str(written), "workspace": place})
     else:
         what = f"run '{ref}'" if ref else "everything"
         session.say(f"Wrote {what} of the workspace '{place}' to {written}.")

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from assay.cli.options import read_executor_settings
 from assay.cli.output import echo, style_text
 from assay.cli.session import Session, common
 
@@ -43,7 +44,6 @@ def doctor(session: Session, executor: str | None, settings: tuple[str, ...]) ->
 
 def _nodes(session: Session, executor: str, settings: Sequence[str]) -> list[dict[str, Any]]:
     """What the executor finds out about the nodes of its cluster; PlanError where it has none."""
-    from assay.cli.run import executor_settings
     from assay.errors import PlanError
     from assay.plugin import lookup
     from assay.plugin.executor import CheckedExecutor
@@ -52,7 +52,7 @@ def _nodes(session: Session, executor: str, settings: Sequence[str]) -> list[dic
     if not isinstance(kind, CheckedExecutor):
         raise PlanError(f"The executor '{executor}' has no nodes to check.")
     own = session.settings.executors.get(executor, {})
-    return kind.check_nodes({**own, **executor_settings(settings)})
+    return kind.check_nodes({**own, **read_executor_settings(settings)})
 
 
 def _database(session: Session) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli.options import shared_option
 from assay.cli.session import Session, common
 from assay.cli.values import share_of
 from assay.text import shell_command
@@ -38,12 +39,8 @@ if TYPE_CHECKING:
     multiple=True,
     help="Largest loss that still passes, for all metrics or for one. Default: 3%, for scores 1 point.",
 )
-@click.option(
-    "--metric",
-    "metrics",
-    metavar="M",
-    multiple=True,
-    help="Judge only this metric; may be repeated. Default: score, seconds, cost and completed.",
+@shared_option(
+    "--metric", "Judge only this metric; may be repeated. Default: score, seconds, cost and completed."
 )
 @click.option(
     "--max-lost",
@@ -73,11 +70,9 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Run the agents of the baseline and of RUN again, interleaved in one new run, and judge that run: this removes run-to-run noise from times.",
 )
-@click.option(
+@shared_option(
     "--repetitions",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="With --rerun-baseline: rounds of a suite, or processes of an experiment. Default: as in RUN.",
+    "With --rerun-baseline: rounds of a suite, or processes of an experiment. Default: as in RUN.",
 )
 @common
 def gate(

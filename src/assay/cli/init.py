@@ -278,9 +278,7 @@ def init(session: Session, folder: Path, force: bool) -> None:
     except OSError as error:
         raise AssayError(f"'{folder}' cannot be written: {error.strerror}.") from None
     if session.is_json:
-        from assay.report.documents.answers import project_document
-
-        session.emit(project_document(folder, FILES, [command for command, _ in STEPS]))
+        session.emit({"folder": str(folder), "files": list(FILES), "next": [command for command, _ in STEPS]})
         return
     if session.is_quiet:
         return

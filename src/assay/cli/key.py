@@ -36,13 +36,13 @@ def create(session: Session, name: str, scope: str, days: int | None) -> None:
     Once a key exists, every request needs one: Authorization: Bearer KEY
     """
     from assay.model.access import Scope
-    from assay.report.documents.answers import new_key_document
+    from assay.model.codec import to_plain
 
     expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
     with session.store() as store:
         new_key, token = store.create_key(name, Scope(scope), expires)
     if session.is_json:
-        session.emit(new_key_document(new_key, token))
+        session.emit({**to_plain(new_key), "key": token})
         return
     echo(token)
     session.say("Copy it now: only its hash is stored, so it cannot be shown again.")
@@ -53,12 +53,12 @@ def create(session: Session, name: str, scope: str, days: int | None) -> None:
 @common
 def list_keys(session: Session) -> None:
     """List the keys of the workspace: what each may do, until when, and when it was last used."""
-    from assay.report.documents.answers import keys_document
+    from assay.model.codec import to_plain
 
     with session.store() as store:
         found = store.keys()
     if session.is_json:
-        session.emit(keys_document(found))
+        session.emit(to_plain(found))
         return
     now = datetime.now(UTC)
     for key in found:
@@ -73,12 +73,8 @@ def list_keys(session: Session) -> None:
 @common
 def revoke(session: Session, prefix: str) -> None:
     """Revoke the key with this PREFIX."""
-    from assay.report.documents.answers import key_document
+    from assay.model.codec import to_plain
 
     with session.store() as store:
         revoked = store.revoke_key(prefix)
-    if session.is_json:
-        session.emit(key_document(revoked))
-    else:
-        session.say(f"The key {prefix} ({revoked.name}) is revoked.")
-        session.next("assay key list")
+    session.answer(to_plain(revoked), f"The key {prefix} ({revoked.name}) is revoked.", "assay key list")

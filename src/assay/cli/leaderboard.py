@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli.options import shared_option
 from assay.cli.pages import format_names, page_options, write
 from assay.cli.session import Session, common
 from assay.text import shell_command
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="overall, accuracy, speed, efficiency, cost or reliability.",
 )
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="At most N rows."
-)
+@shared_option("--limit", "At most N rows.", default=20, show_default=True)
 @click.option("--days", type=click.IntRange(min=1), metavar="N", help="Only runs of the last N days.")
 @click.option(
     "--since",

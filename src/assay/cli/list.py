@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from assay.cli.options import shared_option
 from assay.cli.output import echo, style_text
 from assay.cli.session import Session, common
 from assay.plugin.lookup import KINDS
@@ -26,7 +27,7 @@ _LONGEST_DEFAULT = 60
     is_flag=True,
     help="Also list options with types and defaults (imports the plug-ins).",
 )
-@click.option("--load", metavar="FILE.py", multiple=True, help="Also list what this file defines.")
+@shared_option("--load", "Also list what this file defines.")
 @common
 def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...]) -> None:
     """List experiments, agents, scorers, instruments and other plug-ins, specs, suites, teams or runs.

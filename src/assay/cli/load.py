@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli.options import EXECUTOR, label_option, read_executor_settings, shared_option
 from assay.cli.sandbox import sandbox_option
-from assay.cli.session import Session, common, label_option
+from assay.cli.session import Session, common
 from assay.load.options import Group, LoadOption, LoadOptions, load_options
 
 if TYPE_CHECKING:
@@ -66,13 +67,7 @@ def _build_option(option: LoadOption) -> Callable[[Callable[..., Any]], Callable
 @click.command()
 @click.argument("targets", metavar="TARGET…", nargs=-1, required=True)
 @options_of("traffic")
-@click.option(
-    "--repetitions",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="N",
-    help="Repeat the whole load test N times.",
-)
+@shared_option("--repetitions", "Repeat the whole load test N times.", default=1)
 @click.option(
     "--find-capacity",
     is_flag=True,
@@ -113,7 +108,7 @@ def load(
     raw: Path | None,
     metrics_port: int | None,
     executor_options: tuple[str, ...],
-    labels: tuple[str, ...],
+    label: tuple[str, ...],
     **given: Any,
 ) -> int:
     """Load-test TARGET: a base URL ending in /v1, an Ollama or HTTP URL, or an agent's name.
@@ -147,7 +142,7 @@ def load(
             if prepared.load.has_sessions:
                 raise click.UsageError("--find-capacity sends single requests: leave out sessions.")
             request = CapacityRequest(options, prepared, arrivals)
-            return _find_capacity(session, open_store(), request, settings, labels)
+            return _find_capacity(session, open_store(), request, settings, label)
         with (
             _raw_records(raw) as keep,
             _serve_own_metrics(session, metrics_port) as count,
@@ -161,7 +156,7 @@ def load(
                 watch,
                 levels=levels if len(levels) > 1 else (),
                 repetitions=repetitions,
-                tags=labels,
+                tags=label,
                 watch_chunk=_combine_watchers(keep, count),
             )
         return _finish(session, outcome, prepared, options, levels)
@@ -186,13 +181,13 @@ def _start_workers_early(options: LoadOptions) -> Iterator[PreparedLoad | None]:
     """
     from assay.load.build import build_prepared_load
     from assay.load.engine import workers_of
-    from assay.load.warm_workers import start_ahead
+    from assay.load.warm_workers import start_workers_ahead
 
     if not options.target.startswith(("http://", "https://")) or options.dataset is not None:
         yield None
         return
     prepared = build_prepared_load(options)
-    with start_ahead(0 if options.executor or options.generators else workers_of(prepared.load)):
+    with start_workers_ahead(0 if options.executor or options.generators else workers_of(prepared.load)):
         yield prepared
 
 
@@ -247,12 +242,11 @@ def _add_executor_options(settings: Settings, executor: str, texts: Sequence[str
     """The settings with those of the executor that `--set executor.KEY=VALUE` gives."""
     if not texts:
         return settings
-    from assay.cli.run import EXECUTOR, executor_settings
     from assay.pipeline.executor import check_executor_options
 
     if others := [text for text in texts if not text.startswith(EXECUTOR)]:
         raise click.UsageError(f"'{others[0]}' is not {EXECUTOR}KEY=VALUE.")
-    options = {**settings.executors.get(executor, {}), **executor_settings(texts)}
+    options = {**settings.executors.get(executor, {}), **read_executor_settings(texts)}
     check_executor_options(executor, options)
     return replace(settings, executors={**settings.executors, executor: options})
 
@@ -273,10 +267,10 @@ def _finish(
     last = outcome.results[-1]
     documents = [load_document(result) for result in outcome.results]
     if session.is_json:
-        from assay.report.documents.answers import load_answer_document
-
+        # The last load, and where there were several all of them.
         is_interrupted = outcome.is_interrupted and not last.aborted
-        session.emit(load_answer_document(outcome.run_id, documents, is_interrupted=is_interrupted))
+        several = {"loads": documents} if len(documents) > 1 else {}
+        session.emit({"run": outcome.run_id, **documents[-1], "interrupted": is_interrupted, **several})
     elif len(outcome.results) == 1:
         print_load(last, prepared.load, session.console())
     else:
@@ -378,9 +372,7 @@ def _find_capacity(
 
     found = find_capacity(request, store, settings, tell, partial(looking_on, session), labels)
     if session.is_json:
-        from assay.report.documents.answers import capacity_answer_document
-
-        session.emit(capacity_answer_document(found.run_id, capacity_document(found.capacity)))
+        session.emit({"run": found.run_id, **capacity_document(found.capacity)})
     else:
         print_capacity(capacity_document(found.capacity), session.console())
     resume = [f"assay run --resume {found.run_id}"] if found.is_interrupted else []

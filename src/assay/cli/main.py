@@ -25,67 +25,45 @@ from assay.errors import AssayError, SpecError, did_you_mean
 from assay.plugin.import_check import check_imports
 
 COMMANDS = {
-    "init": ("assay.cli.init:init", "Create a sample project with a suite, agents and a CI workflow."),
-    "list": ("assay.cli.list:list_", "List agents, scorers, experiments, specs, runs and plug-ins."),
-    "validate": ("assay.cli.validate:validate", "Check suite, spec and agent files without running them."),
-    "run": ("assay.cli.run:run", "Run a suite, a spec, a Python file or an experiment."),
-    "show": ("assay.cli.show:show", "Show a run: results with intervals, warnings, environment."),
-    "report": (
-        "assay.cli.report:report",
-        "Write a run as HTML, Markdown, JSON, CSV, PNG or JUnit.",
-    ),
-    "team": (
-        "assay.cli.team:team",
-        "Measure speedup and contention of agents working in parallel.",
-    ),
-    "compare": ("assay.cli.compare:compare", "Compare runs or agents: is B better than A, or is it noise?"),
-    "power": (
-        "assay.cli.power:power",
-        "Estimate how many cases or processes are needed to detect an effect.",
-    ),
-    "noise": ("assay.cli.noise:noise", "Measure run-to-run noise (an A/A run)."),
-    "load": ("assay.cli.load:load", "Load-test a server or an agent."),
-    "stress": (
-        "assay.cli.stress:stress",
-        "Stress-test an agent in eight scenarios; score its resilience.",
-    ),
-    "profile": (
-        "assay.cli.profile:profile",
-        "Profile an agent: phases, bottlenecks, tokens, and what could be saved.",
-    ),
-    "sim-llm": (
-        "assay.cli.sim_llm:sim_llm",
-        "Run a simulated LLM server with known timing, faults and skill.",
-    ),
-    "leaderboard": (
-        "assay.cli.leaderboard:leaderboard",
-        "Rank agents; agents that do not differ significantly share a rank.",
-    ),
-    "matrix": ("assay.cli.matrix:matrix", "Show every agent on every dimension, and head to head."),
-    "serve": ("assay.cli.serve:serve", "Serve the dashboard and the REST API of this project."),
-    "key": ("assay.cli.key:key", "Create, list and revoke keys of the server."),
-    "workspace": ("assay.cli.workspace:workspace", "Create and list workspaces of a database."),
-    "cost": ("assay.cli.cost:cost", "Show what agents cost, which are worth it, and where to save."),
-    "rescore": ("assay.cli.rescore:rescore", "Score stored outputs again without running any agent."),
-    "label": ("assay.cli.label:label", "Label answers as pass or fail, to check the scorers."),
-    "agent": ("assay.cli.agent:agent", "Register and list agents."),
-    "suite": ("assay.cli.suite:suite", "Register, list, show or check suites."),
-    "runs": ("assay.cli.runs:runs", "List, tag or delete stored runs."),
-    "baseline": ("assay.cli.baseline:baseline", "Name a run to compare later runs with."),
-    "gate": ("assay.cli.gate:gate", "Check a run against a baseline; exit 1 if it got worse."),
-    "detect": ("assay.cli.detect:detect", "Find change points in a series of numbers."),
-    "regressions": (
-        "assay.cli.regressions:regressions",
-        "Find what got worse in an agent's history, and since when.",
-    ),
-    "plugin": ("assay.cli.plugin:plugin", "Write a plug-in: a package with code, entry point and tests."),
-    "schema": ("assay.cli.schema:schema", "Print the JSON schema of a file format, for editors."),
-    "db": ("assay.cli.db:db", "Manage the database: info, upgrade, prune, export, copy."),
-    "doctor": ("assay.cli.doctor:doctor", "Check this machine: versions, extras, database, noise, clock."),
-    "record": ("assay.cli.record:record", "Run a program and record its LLM calls in a cassette."),
-    "replay": ("assay.cli.record:replay", "Run a program and answer its LLM calls from a cassette."),
-    "completion": ("assay.cli.completion:completion", "Print shell completion for bash, zsh or fish."),
+    "init": "Create a sample project with a suite, agents and a CI workflow.",
+    "list": "List agents, scorers, experiments, specs, runs and plug-ins.",
+    "validate": "Check suite, spec and agent files without running them.",
+    "run": "Run a suite, a spec, a Python file or an experiment.",
+    "show": "Show a run: results with intervals, warnings, environment.",
+    "report": "Write a run as HTML, Markdown, JSON, CSV, PNG or JUnit.",
+    "team": "Measure speedup and contention of agents working in parallel.",
+    "compare": "Compare runs or agents: is B better than A, or is it noise?",
+    "power": "Estimate how many cases or processes are needed to detect an effect.",
+    "noise": "Measure run-to-run noise (an A/A run).",
+    "load": "Load-test a server or an agent.",
+    "stress": "Stress-test an agent in eight scenarios; score its resilience.",
+    "profile": "Profile an agent: phases, bottlenecks, tokens, and what could be saved.",
+    "sim-llm": "Run a simulated LLM server with known timing, faults and skill.",
+    "leaderboard": "Rank agents; agents that do not differ significantly share a rank.",
+    "matrix": "Show every agent on every dimension, and head to head.",
+    "serve": "Serve the dashboard and the REST API of this project.",
+    "key": "Create, list and revoke keys of the server.",
+    "workspace": "Create and list workspaces of a database.",
+    "cost": "Show what agents cost, which are worth it, and where to save.",
+    "rescore": "Score stored outputs again without running any agent.",
+    "label": "Label answers as pass or fail, to check the scorers.",
+    "agent": "Register and list agents.",
+    "suite": "Register, list, show or check suites.",
+    "runs": "List, tag or delete stored runs.",
+    "baseline": "Name a run to compare later runs with.",
+    "gate": "Check a run against a baseline; exit 1 if it got worse.",
+    "detect": "Find change points in a series of numbers.",
+    "regressions": "Find what got worse in an agent's history, and since when.",
+    "plugin": "Write a plug-in: a package with code, entry point and tests.",
+    "schema": "Print the JSON schema of a file format, for editors.",
+    "db": "Manage the database: info, upgrade, prune, export, copy.",
+    "doctor": "Check this machine: versions, extras, database, noise, clock.",
+    "record": "Run a program and record its LLM calls in a cassette.",
+    "replay": "Run a program and answer its LLM calls from a cassette.",
+    "completion": "Print shell completion for bash, zsh or fish.",
 }
+"""Each is the function of its name in the module of its name, except where `_ELSEWHERE` says another place."""
+_ELSEWHERE = {"list": "list:list_", "replay": "record:replay"}
 
 
 class LazyGroup(click.Group):
@@ -101,8 +79,9 @@ class LazyGroup(click.Group):
         """Import the one command that was called, and nothing of the others."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        name = cmd_name.replace("-", "_")
+        module, _, function = _ELSEWHERE.get(name, f"{name}:{name}").partition(":")
+        command: click.Command = getattr(import_module(f"assay.cli.{module}"), function)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -114,7 +93,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(

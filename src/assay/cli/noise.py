@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import click
 
+from assay.cli.options import load_option, naming_flags, set_option, shared_option
 from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
 from assay.text import shell_command
@@ -16,34 +17,16 @@ from assay.text import shell_command
 @click.command()
 @click.argument("target")
 @click.option("--agent", metavar="A", help="With a suite: the agent to run repeatedly.")
-@click.option(
-    "--set",
-    "settings",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="A param of the experiment, or an option of the agent; may be repeated.",
-)
-@click.option(
-    "--load",
-    metavar="FILE.py",
-    multiple=True,
-    help="Python file whose experiments, agents and scorers can be used by name.",
-)
-@click.option(
+@set_option
+@load_option
+@shared_option(
     "--repetitions",
-    "rounds",
+    "Rounds of a suite, or fresh processes of an experiment.",
     type=click.IntRange(min=4),
     default=10,
     show_default=True,
-    metavar="N",
-    help="Rounds of a suite, or fresh processes of an experiment.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="With a suite: only the first N cases of each benchmark.",
-)
+@shared_option("--limit", "With a suite: only the first N cases of each benchmark.")
 @sandbox_option
 @common
 def noise(
@@ -52,7 +35,7 @@ def noise(
     agent: str | None,
     settings: tuple[str, ...],
     load: tuple[str, ...],
-    rounds: int,
+    repetitions: int,
     limit: int | None,
 ) -> int:
     """Run TARGET against itself (an A/A run) and report how large a difference must be to mean anything.
@@ -62,20 +45,18 @@ def noise(
     assay noise bench.py::parse --repetitions 20
     """
     from assay.cli.progress import watching
-    from assay.cli.run import flags_named
     from assay.cli.values import setting
     from assay.pipeline import precision
     from assay.pipeline import run as running
     from assay.plan.suite import CaseFilter
-    from assay.plan.target import RunRequest
+    from assay.plan.target import RunRequest, build_changes
 
     # The number of rounds is not part of the request: whether it means rounds or processes depends on what the target is.
-    given = {"params": dict(setting(text) for text in settings), "load": list(load)}
-    changes = {key: value for key, value in given.items() if value}
+    changes = build_changes({"params": dict(setting(text) for text in settings), "load": load})
     request = RunRequest(target, changes, agents=(agent,) if agent else (), cases=CaseFilter(limit))
     with session.store() as store:
-        with flags_named(target):
-            plan = precision.plan_repetitions(request, rounds, session.settings, store)
+        with naming_flags(target):
+            plan = precision.plan_repetitions(request, repetitions, session.settings, store)
         with watching(session, plan) as watch:
             run = running.run_plan(plan, store, watch)
         report, floors = precision.noise_of(store, run.id)

@@ -6,19 +6,18 @@ that a misspelt one costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from assay.cli.options import shared_option
 from assay.cli.output import echo
-from assay.cli.session import Session
+from assay.cli.session import Command, Session
 
 if TYPE_CHECKING:
     from assay.report.pages.page import Page
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def page_options(command: Command) -> Command:
@@ -29,12 +28,7 @@ def page_options(command: Command) -> Command:
         metavar="FMT,…",
         help="Write a page instead: html, md, or both, separated by a comma.",
     )
-    folder = click.option(
-        "--out",
-        metavar="DIR",
-        type=click.Path(path_type=Path),
-        help="With --format: the folder; default: the current one.",
-    )
+    folder = shared_option("--out", "With --format: the folder; default: the current one.")
     return chosen(folder(command))
 
 
@@ -58,9 +52,7 @@ def write(session: Session, page: Page, names: Sequence[str], out: Path | None) 
 
     files = write_page(page, names, out or Path())
     if session.is_json:
-        from assay.report.documents.answers import files_document
-
-        session.emit(files_document(files))
+        session.emit({"files": list(map(str, files))})
         return
     for file in files:
         echo(str(file))

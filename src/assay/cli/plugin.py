@@ -82,9 +82,7 @@ def new(session: Session, name: str, kinds: tuple[str, ...], out: Path) -> None:
     path_text = quote_word(str(folder))
     steps = (f"pip install -e {path_text}", f"assay list {group_of(kinds[0])}", f"pytest {path_text}")
     if session.is_json:
-        from assay.report.documents.answers import project_document
-
-        session.emit(project_document(folder, files, steps))
+        session.emit({"folder": str(folder), "files": list(files), "next": list(steps)})
         return
     if not session.is_quiet:
         echo(f"Created {len(files)} files in {folder}/:")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from assay.cli.options import shared_option
 from assay.cli.session import Session, common
 from assay.cli.values import share_of
 from assay.text import shell_command
@@ -36,12 +37,9 @@ if TYPE_CHECKING:
 @click.option(
     "--agent", "agents", metavar="A", multiple=True, help="Use only this agent's results; may be repeated."
 )
-@click.option(
+@shared_option(
     "--metric",
-    "metrics",
-    metavar="M",
-    multiple=True,
-    help="Forecast `assay compare --metric M`; may be repeated. Default: score, seconds and cost, judged together.",
+    "Forecast `assay compare --metric M`; may be repeated. Default: score, seconds and cost, judged together.",
 )
 @common
 def power(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli.options import load_option, naming_flags, read_formats, set_option, shared_option
 from assay.cli.session import Session, common
 from assay.text import shell_command
 
@@ -19,14 +20,8 @@ if TYPE_CHECKING:
 @click.option("--suite", metavar="S", help="Suite to run the agent on; default: the project's only suite.")
 @click.option("--input", "text", metavar="TEXT", help="Ask the agent this instead of a case of a suite.")
 @click.option("--case", metavar="ID", help="Case to profile; default: the first of each benchmark.")
-@click.option(
-    "--repetitions",
-    "pairs",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="Sampled executions, each next to an unsampled one.",
+@shared_option(
+    "--repetitions", "Sampled executions, each next to an unsampled one.", default=5, show_default=True
 )
 @click.option(
     "--rate",
@@ -37,27 +32,13 @@ if TYPE_CHECKING:
     help="Samples per second.",
 )
 @click.option("--no-memory", is_flag=True, help="Leave out the execution that traces memory.")
-@click.option(
-    "--set",
-    "settings",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="A param of the experiment, or an option of the agent; may be repeated.",
-)
-@click.option(
-    "--load",
-    metavar="FILE.py",
-    multiple=True,
-    help="Python file whose experiments, agents and scorers can be used by name.",
-)
-@click.option(
+@set_option
+@load_option
+@shared_option(
     "--report",
-    "formats",
-    metavar="FMT,…",
-    multiple=True,
-    help="Write a report: html (with the flame graph), md, json, …; the samples are written next to it.",
+    "Write a report: html (with the flame graph), md, json, …; the samples are written next to it.",
 )
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the reports.")
+@shared_option("--out", "Folder for the reports.")
 @common
 def profile(session: Session, target: str, out: Path | None, **given: Any) -> int:
     """Profile TARGET: the name of an agent, an experiment, or a file as for assay run.
@@ -71,28 +52,29 @@ def profile(session: Session, target: str, out: Path | None, **given: Any) -> in
     assay profile bench.py::parse
     """
     from assay.cli.progress import watching
-    from assay.cli.run import chosen_formats, flags_named
     from assay.cli.values import setting
     from assay.pipeline import run as running
     from assay.pipeline.profile import ProfileOptions, plan_profile
     from assay.pipeline.report import report_of, write_reports
     from assay.pipeline.success import keep_opportunities
+    from assay.plan.target import build_changes
 
     if given["suite"] is not None and given["text"] is not None:
         raise click.UsageError("Give either --suite or --input.")
-    overrides = {"params": dict(setting(item) for item in given["settings"]), "load": list(given["load"])}
     options = ProfileOptions(
         given["suite"],
         given["text"],
         given["case"],
-        given["pairs"],
+        given["repetitions"],
         given["rate"],
         has_memory=not given["no_memory"],
-        changes={key: value for key, value in overrides.items() if value},
+        changes=build_changes(
+            {"params": dict(setting(item) for item in given["settings"]), "load": given["load"]}
+        ),
     )
-    names = chosen_formats(given)
+    names = read_formats(given)
     with session.store() as store:
-        with flags_named(target):
+        with naming_flags(target):
             plan = plan_profile(target, options, session.settings, store)
         with watching(session, plan) as watch:
             run = running.run_plan(plan, store, watch)

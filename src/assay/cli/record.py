@@ -65,10 +65,8 @@ def record(
     with writer:
         code, recording = asyncio.run(record_program())
     if session.is_json:
-        from assay.report.documents.answers import calls_document
-
-        unreachable = len(recording.unreachable)
-        session.emit(calls_document(cassette, code, calls=recording.recorded, unreachable=unreachable))
+        calls = {"calls": recording.recorded, "unreachable": len(recording.unreachable)}
+        session.emit({"cassette": str(cassette), **calls, "exit_code": code})
         return code
     if recording.unreachable:
         hint = "" if upstream else " Say where they go: --upstream URL"
@@ -121,9 +119,8 @@ def replay(session: Session, cassette: Path, match: str, delays: str, command: t
     for miss in player.misses:
         echo(f"Not in the cassette: {miss}", err=True)
     if session.is_json:
-        from assay.report.documents.answers import calls_document
-
-        session.emit(calls_document(cassette, code, calls=replayer.replayed, misses=player.misses))
+        calls = {"calls": replayer.replayed, "misses": player.misses}
+        session.emit({"cassette": str(cassette), **calls, "exit_code": code})
     else:
         session.say(f"{format_count(replayer.replayed, 'call')} answered from {cassette}.")
         again = f"--cassette {quote_word(str(cassette))} -- {shlex.join(command)}"

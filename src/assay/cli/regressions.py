@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from assay.cli.options import shared_option
 from assay.cli.session import Session, common
 from assay.cli.values import share_of
 from assay.text import shell_command
@@ -30,12 +31,8 @@ STATES = ("detected", "investigating", "confirmed", "resolved", "false_positive"
     metavar="X",
     help="Ignore losses up to this: 0.1 or 10%. Default: 3%, for scores 1 point.",
 )
-@click.option(
-    "--metric",
-    "metrics",
-    metavar="M",
-    multiple=True,
-    help="Check only this metric; may be repeated. Default: score, seconds, cost and completed.",
+@shared_option(
+    "--metric", "Check only this metric; may be repeated. Default: score, seconds, cost and completed."
 )
 @click.option(
     "--mark", nargs=2, metavar="ID STATE", help=f"Set the state of a regression: {', '.join(STATES)}."

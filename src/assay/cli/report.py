@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from assay.cli.options import shared_option
 from assay.cli.output import echo
 from assay.cli.session import Session, common
 from assay.text import quote_word
@@ -21,10 +22,8 @@ from assay.text import quote_word
               help="html, md, json, csv, png, junit, or a plug-in's name; several with commas. Default: html.")  # fmt: skip
 @click.option("--artifacts", is_flag=True,
               help="Write the files that executions left (profiles, samples, logs); with --format, documents as well.")  # fmt: skip
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder; default: report-RUN.")
-@click.option(
-    "--load", metavar="FILE.py", multiple=True, help="Python file whose reporters can be used by name."
-)
+@shared_option("--out", "Folder; default: report-RUN.")
+@shared_option("--load", "Python file whose reporters can be used by name.")
 @common
 def report(
     session: Session,
@@ -56,9 +55,7 @@ def report(
                 session.say(f"Run '{found.run.id}' has no artifacts.")
             files += written_artifacts
     if session.is_json:
-        from assay.report.documents.answers import report_files_document
-
-        session.emit(report_files_document(found, files))
+        session.emit({"run_id": found.run.id, "files": list(map(str, files))})
         return
     # The names of files are the result here, one a line on standard output, so that a script can read them.
     for written in files:

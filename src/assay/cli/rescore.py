@@ -6,6 +6,7 @@ failed on most executions of a trial, as it does for `assay run`.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -39,14 +40,9 @@ def rescore(session: Session, ref: str) -> int:
         report = reporting.report_of(store, rescoring.run.id)
     code = 1 if any(trial.is_scoring_failed for trial in report.trials) else 0
     if session.is_json:
-        from assay.report.documents.answers import rescoring_document
-
-        document = run_document(report, with_executions=False)
-        session.emit(
-            rescoring_document(
-                document, rescoring.spent, scores=len(before), changed=changed, kept=rescoring.kept
-            )
-        )
+        counts = {"scores": len(before), "scores_changed": changed, "scores_kept": rescoring.kept}
+        spent = {"spent": asdict(rescoring.spent)} if rescoring.spent else {}
+        session.emit({**run_document(report, with_executions=False), **spent, **counts})
         return code
     from assay.report.console.run import print_report
     from assay.report.side_by_side import judging_text

@@ -1,76 +1,59 @@
 """`assay run`: plan, run and show a suite, a spec, a Python file or an experiment.
 
-The options become changes to the spec (`changes`), `pipeline.planning.prepare` makes the plan, `pipeline.run` carries it
-out and stores each batch, and `finish` shows the report and decides the exit code. `assay team` and `assay noise` share
-these parts. Mistakes in the changes come back with keys of a spec; `flags_named` gives them the names of the options.
+The options become changes to the spec (`read_changes`), `pipeline.planning.prepare` makes the plan, `pipeline.run` carries
+it out and stores each batch, and `finish` shows the report and decides the exit code. `assay team` shares these parts.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli.options import (
+    EXECUTOR,
+    dry_run_option,
+    label_option,
+    load_option,
+    naming_flags,
+    read_changes,
+    read_executor_settings,
+    read_formats,
+    shared_option,
+)
 from assay.cli.output import echo
 from assay.cli.sandbox import sandbox_option
-from assay.cli.session import Session, common, label_option
+from assay.cli.session import Session, common
 from assay.model.codec import to_plain
 from assay.text import shell_command
 
 if TYPE_CHECKING:
-    from assay.errors import Mistake
     from assay.model import Budget, Plan, Report
     from assay.plan.target import RunRequest
     from assay.store.store import Store
 
-EXECUTOR = "executor."
-"""Begins the keys of --set that are settings of the executor."""
 _MOST_NAMED = 12
 """Files that are named one by one when they are written."""
 FORMATS = ("html", "md", "json", "csv", "png", "junit")
-FLAGS = {
-    "params": "--set",
-    "sweep": "--sweep",
-    "iterations.measured": "--repetitions",
-    "iterations.warmup": "--warmup",
-    "output_dir": "--out",
-    "tags": "--label",
-    "until": "--until-decided",
-}
 
 
 @click.command()
 @click.argument("target", required=False)
-@click.option(
+@shared_option(
     "--set",
-    "settings",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Set an experiment param or agent option; NAME.OPTION for one agent, executor.KEY for the executor. Typed as in YAML; may be repeated.",
+    "Set an experiment param or agent option; NAME.OPTION for one agent, executor.KEY for the executor. Typed as in YAML; may be repeated.",
 )
-@click.option(
-    "--sweep",
-    "axes",
-    metavar="KEY=V1,V2",
-    multiple=True,
-    help="Run with every value of a param; may be repeated.",
-)
-@click.option(
+@shared_option("--sweep", "Run with every value of a param; may be repeated.")
+@shared_option(
     "--repetitions",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="For a suite: how often each case runs (default: 3). For an experiment: measured executions in each process.",
+    "For a suite: how often each case runs (default: 3). For an experiment: measured executions in each process.",
 )
-@click.option(
-    "--warmup",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Warm-up executions: of each trial of a suite, or in each process of an experiment.",
+@shared_option(
+    "--warmup", "Warm-up executions: of each trial of a suite, or in each process of an experiment."
 )
 @click.option(
     "--processes",
@@ -78,12 +61,7 @@ FLAGS = {
     metavar="N",
     help="For an experiment: number of fresh processes, the unit of comparison.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**32 - 1),
-    metavar="N",
-    help="Seed for the order of executions and for experiments.",
-)
+@shared_option("--seed", "Seed for the order of executions and for experiments.")
 @click.option(
     "--isolation",
     type=click.Choice(["process", "cold", "inline"]),
@@ -92,22 +70,9 @@ FLAGS = {
 @click.option(
     "--executor", metavar="NAME", help="Executor that starts the workers; see assay list executors."
 )
-@click.option(
-    "--load",
-    metavar="FILE.py",
-    multiple=True,
-    help="Python file whose experiments, agents and scorers can be used by name.",
-)
-@click.option(
-    "--report",
-    "formats",
-    metavar="FMT,…",
-    multiple=True,
-    help=f"Write a report: {', '.join(FORMATS)}, or a plug-in's name.",
-)
-@click.option(
-    "--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result and the reports."
-)
+@load_option
+@shared_option("--report", f"Write a report: {', '.join(FORMATS)}, or a plug-in's name.")
+@shared_option("--out", "Folder for the result and the reports.")
 @click.option(
     "--group",
     "groups",
@@ -129,12 +94,7 @@ FLAGS = {
     metavar="N",
     help="For a suite: executions in flight per agent; sync Python functions run in threads.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="For a suite: only the first N cases of each benchmark.",
-)
+@shared_option("--limit", "For a suite: only the first N cases of each benchmark.")
 @click.option(
     "--case", "cases", metavar="ID", multiple=True, help="For a suite: only this case; may be repeated."
 )
@@ -160,7 +120,6 @@ FLAGS = {
 )
 @click.option(
     "--until-decided",
-    "decided",
     metavar="METRIC",
     help="With two agents or trials: stop as soon as METRIC decides which is better.",
 )
@@ -184,7 +143,7 @@ FLAGS = {
     metavar="SECONDS",
     help="How long to keep trying if the database cannot be reached; default: db_retry in assay.toml, or 60.",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would run, and exit.")
+@dry_run_option
 @sandbox_option
 @common
 def run(session: Session, target: str | None, resumed: str | None, dry_run: bool, **options: Any) -> int:
@@ -210,9 +169,9 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
     # Everything that can be refused comes before the first execution: the plan, the formats of reports, and what a user would
     # want to know before paying. The store is opened after that, while the first worker starts: both take a while.
     with session.store_when_needed() as open_store:
-        with flags_named(str(target)):
+        with naming_flags(str(target)):
             plan = prepare(_request(str(target), options, open_store), session.settings, open_store)
-        formats = chosen_formats(options)
+        formats = read_formats(options)
         _warn_of_blind_spots(session, plan)
         _warn_of_cases(session, plan)
         if dry_run:
@@ -242,14 +201,14 @@ def _request(target: str, options: dict[str, Any], open_store: Callable[[], Stor
         failed = find_failed_cases(open_store(), options["failed"])
     return RunRequest(
         target,
-        changes(options),
+        read_changes(options),
         options["agents"],
         CaseFilter(options["limit"], frozenset(options["cases"]), frozenset(options["case_tags"]), failed),
         options["concurrency"],
         Budget(options["budget_usd"], options["budget_tokens"]),
-        label=next(iter(options["labels"]), ""),
+        label=next(iter(options["label"]), ""),
         groups=options["groups"],
-        executor_options=executor_settings(options["settings"]),
+        executor_options=read_executor_settings(options["settings"]),
     )
 
 
@@ -268,7 +227,7 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
         raise click.UsageError(
             "A run resumes as planned: --resume can be combined only with --report, --out, a larger budget and executor settings."
         )
-    formats = chosen_formats(options)
+    formats = read_formats(options)
     with session.store() as store:
         found = store.run(resumed)
         # The plan does not count profiled executions, which come on top.
@@ -277,86 +236,8 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
         plan = running.plan_of(found, store)
         _warn_of_blind_spots(session, replace(plan, budget=plan.budget.override_with(budget)))
         with watching(session, plan, done) as watch:
-            running.resume(found.id, store, watch, budget, executor_settings(settings))
+            running.resume(found.id, store, watch, budget, read_executor_settings(settings))
         return finish(session, store, found.id, formats, options["out"])
-
-
-def chosen_formats(options: dict[str, Any]) -> list[str]:
-    """The formats of --report. An unknown one is an error now, not after an hour of running."""
-    from assay.plugin import lookup
-
-    names = [name.strip() for text in options["formats"] for name in text.split(",") if name.strip()]
-    for name in names:
-        lookup.find("reporters", name)
-    return names
-
-
-@contextlib.contextmanager
-def flags_named(target: str) -> Iterator[None]:
-    """Mistakes that come from the command line name the option, or the target, instead of the key of a spec."""
-    from assay.errors import SpecError
-    from assay.spec.read import REQUEST
-
-    try:
-        yield
-    except SpecError as error:
-        raise SpecError(_by_flag(m, target) if m.file == REQUEST else m for m in error.mistakes) from None
-
-
-def _by_flag(mistake: Mistake, target: str) -> Mistake:
-    """`params.size` becomes `--set: size`; keys without an entry in FLAGS have an option of the same name."""
-    # A mistake about the experiment is one about the target, which is where the user named it.
-    top, _, rest = mistake.key.partition(".")
-    if top in ("experiment", "experiments"):
-        return replace(mistake, file=target, key="")
-    if mistake.key in FLAGS:
-        return replace(mistake, file=FLAGS[mistake.key], key="")
-    return replace(mistake, file=FLAGS.get(top, f"--{top}"), key=rest)
-
-
-def changes(options: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a spec that the options stand for."""
-    from assay.cli.values import axis, setting
-
-    params = dict(setting(text) for text in options["settings"] if not text.startswith(EXECUTOR))
-    sweep = dict(axis(text) for text in options["axes"])
-    iterations = {key: options[name] for key, name in (("measured", "repetitions"), ("warmup", "warmup"))
-                  if options[name] is not None}  # fmt: skip
-    plain = {
-        name: options[name]
-        for name in ("processes", "seed", "isolation", "executor")
-        if options[name] is not None
-    }
-    named = {"params": params, "sweep": sweep, "iterations": iterations, **plain}
-    if until := _read_until(options):
-        named["until"] = until
-    if options["load"]:
-        named["load"] = list(options["load"])
-    if options["labels"]:
-        named["tags"] = list(options["labels"])
-    if options["out"] is not None:
-        named["output_dir"] = str(options["out"])
-    return {key: value for key, value in named.items() if value not in ({}, None)}
-
-
-def executor_settings(texts: Sequence[str]) -> dict[str, Any]:
-    """What `--set executor.KEY=VALUE` says: settings of the executor, not of what is measured."""
-    from assay.cli.values import setting
-
-    return dict(setting(text.removeprefix(EXECUTOR)) for text in texts if text.startswith(EXECUTOR))
-
-
-def _read_until(options: dict[str, Any]) -> dict[str, Any]:
-    """The key `until` of a spec: run pairs until the metric is decided, at most `max` of them. Teams lack these options."""
-    from assay.cli.values import share_of
-
-    text = options.get("tolerance")
-    until = {
-        "decided": options.get("decided"),
-        "tolerance": share_of(text, "--tolerance") or None if text is not None else None,
-        "max": options.get("max_pairs"),
-    }
-    return {key: value for key, value in until.items() if value is not None}
 
 
 def _warn_of_cases(session: Session, plan: Plan) -> None:
@@ -430,7 +311,7 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
     from assay.execute.signals import interrupt_exit_code
     from assay.model import RunState
     from assay.pipeline import report as reporting
-    from assay.report.documents.answers import finished_run_document
+    from assay.report.documents.result import run_document
     from assay.units import format_count
 
     # The database may have gone away just now; the run is stored, so it is worth waiting to show it.
@@ -443,7 +324,7 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
         session.say(f"The run is stored. Write its reports to another folder: {again}")
         raise
     if session.is_json:
-        session.emit(finished_run_document(report, files))
+        session.emit({**run_document(report, with_executions=False), "files": list(map(str, files))})
     elif session.is_quiet:
         _print_headline(session, report)
     else:

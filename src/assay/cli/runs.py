@@ -10,6 +10,7 @@ import sys
 
 import click
 
+from assay.cli.options import shared_option
 from assay.cli.session import Session, common
 from assay.text import shell_command
 
@@ -20,14 +21,7 @@ def runs() -> None:
 
 
 @runs.command("list")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Show at most N.",
-)
+@shared_option("--limit", "Show at most N.", default=20, show_default=True)
 @click.option("--tag", metavar="TAG", help="Only runs with this tag.")
 @common
 def list_runs(session: Session, limit: int, tag: str | None) -> None:
@@ -73,13 +67,7 @@ def delete(session: Session, refs: tuple[str, ...], yes: bool, force: bool) -> N
                 return
         for run in found:
             store.delete(run.id, force=force)
-    if session.is_json:
-        from assay.report.documents.answers import deletion_document
-
-        session.emit(deletion_document(run.id for run in found))
-    else:
-        session.say(f"Deleted {names}.")
-        session.next("assay runs list")
+    session.answer({"deleted": [run.id for run in found]}, f"Deleted {names}.", "assay runs list")
 
 
 @runs.command()
@@ -92,10 +80,8 @@ def tag(session: Session, ref: str, tags: tuple[str, ...], remove: bool) -> None
     with session.store() as store:
         found = store.run(ref)
         now = store.tag(found.id, add=() if remove else tags, remove=tags if remove else ())
-    if session.is_json:
-        from assay.report.documents.answers import tags_document
-
-        session.emit(tags_document(found.id, now))
-    else:
-        session.say(f"{found.id}: {', '.join(now) or 'no tags'}")
-        session.next(shell_command("runs list", options=["--tag", tags[0]]))
+    session.answer(
+        {"run_id": found.id, "tags": list(now)},
+        f"{found.id}: {', '.join(now) or 'no tags'}",
+        shell_command("runs list", options=["--tag", tags[0]]),
+    )

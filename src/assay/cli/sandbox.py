@@ -6,12 +6,9 @@ it, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+from assay.cli.session import Command
 
 
 def sandbox_option(command: Command) -> Command:

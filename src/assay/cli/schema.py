@@ -21,6 +21,12 @@ def schema(session: Session, what: str) -> None:
     assay schema suite > suite.schema.json
     In VS Code, the first line of a suite: # yaml-language-server: $schema=suite.schema.json
     """
-    from assay.report.documents.answers import schema_document
+    if what == "result":
+        from assay.report.documents.result import result_schema
 
-    session.emit(schema_document(what))
+        found = result_schema()
+    else:
+        from assay.spec.json_schema import file_schema
+
+        found = file_schema(what)
+    session.emit({"$schema": "https://json-schema.org/draft/2020-12/schema", **found})

@@ -35,9 +35,7 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
 
     def announce(url: str) -> None:
         if session.is_json:
-            from assay.report.documents.answers import server_document
-
-            session.emit(server_document(url, os.getpid(), {}))
+            session.emit({"url": url, "pid": os.getpid(), "options": {}})
         else:
             echo(f"Assay serves {url} (schema: {url}/openapi.json). Ctrl-C ends it.")
 

@@ -129,6 +129,14 @@ class Session:
         if was_reserved:
             self._reserve_output()
 
+    def answer(self, document: Any, said: str, *next_commands: str) -> None:
+        """The answer of a command that changes something: its document with --json, else a message and the next commands."""
+        if self.is_json:
+            self.emit(document)
+        else:
+            self.say(said)
+            self.next(*next_commands)
+
     def say(self, text: str) -> None:
         """A message for people, on standard error so that it never mixes with results."""
         if not self.is_quiet:
@@ -156,16 +164,6 @@ class Session:
         from assay.report.console.safe_console import SafeConsole
 
         return SafeConsole(stderr=True, highlight=False)
-
-
-label_option = click.option(
-    "--label",
-    "labels",
-    metavar="TEXT",
-    multiple=True,
-    help="Label the run; may be repeated. All labels become tags of the run, and the first is its title in lists and reports.",
-)
-"""Of the commands that make runs."""
 
 
 def common(command: Command) -> Command:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay.cli.load import options_of
-from assay.cli.session import Session, common, label_option
+from assay.cli.options import label_option
+from assay.cli.session import Session, common
 from assay.text import shell_command
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def stress(
     scenarios: tuple[str, ...],
     quick: bool,
     base: str | None,
-    labels: tuple[str, ...],
+    label: tuple[str, ...],
     **given: Any,
 ) -> int:
     """Stress-test AGENT in eight scenarios. AGENT is an agent's name, or a URL as for assay load.
@@ -72,7 +73,7 @@ def stress(
         scenarios,
         quick,
         None if base is None else rate_of(base, "--base"),
-        labels,
+        label,
     )
     with session.store() as store:
         outcome = run_stress(options, store, session.settings, _build_observer(session))
@@ -136,10 +137,9 @@ def _finish(session: Session, outcome: StressOutcome) -> int:
 
     finding = outcome.finding
     if session.is_json:
-        from assay.report.documents.answers import stress_answer_document
-
-        document = stress_document(finding)
-        session.emit(stress_answer_document(outcome.run_id, document, is_interrupted=outcome.is_interrupted))
+        session.emit(
+            {"run": outcome.run_id, "interrupted": outcome.is_interrupted, **stress_document(finding)}
+        )
     else:
         found = lookup.find("findings", "stress")(finding)
         print_sections(found.sections(with_charts=False), session.console())

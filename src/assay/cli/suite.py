@@ -44,16 +44,12 @@ def add(session: Session, target: str) -> None:
     found = load_suite(target, session.settings)
     with session.store() as store:
         store.register_suite(found)
-    if session.is_json:
-        from assay.report.documents.answers import suite_registration_document
-
-        session.emit(suite_registration_document(found))
-    else:
-        session.say(f"Registered {found.name} {found.version} ({found.hash}).")
-        session.next(
-            shell_command("suite check", str(target)),
-            shell_command("run", str(target), options=["--agent", "NAME"]),
-        )
+    session.answer(
+        {"suite": found.name, "version": found.version, "hash": found.hash},
+        f"Registered {found.name} {found.version} ({found.hash}).",
+        shell_command("suite check", str(target)),
+        shell_command("run", str(target), options=["--agent", "NAME"]),
+    )
 
 
 @suite.command()
@@ -116,14 +112,12 @@ def list_suites(session: Session, only_due: bool) -> None:
 
 def _print_due(session: Session) -> None:
     """The names of suites that are due, one a line and nothing else, for `xargs` and schedulers."""
-    from assay.pipeline.due_suites import find_due_suites
+    from assay.pipeline.schedules import find_due_suites
 
     with session.store() as store:
         names = find_due_suites(store, session.settings)
     if session.is_json:
-        from assay.report.documents.answers import due_suites_document
-
-        session.emit(due_suites_document(names))
+        session.emit({"due": list(names)})
         return
     for name in names:
         echo(name)

@@ -6,65 +6,43 @@ A team is an experiment with two legs, sequential and concurrent, so planning, r
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from assay.cli.session import Session, common, label_option
+from assay.cli.options import (
+    dry_run_option,
+    label_option,
+    naming_flags,
+    read_changes,
+    read_formats,
+    shared_option,
+)
+from assay.cli.session import Session, common
 from assay.text import shell_command
 
 
 @click.command()
 @click.argument("spec")
-@click.option(
-    "--set",
-    "settings",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Set an option of all agents, or of one as NAME.KEY=VALUE; may be repeated.",
-)
-@click.option(
-    "--sweep",
-    "axes",
-    metavar="KEY=V1,V2",
-    multiple=True,
-    help="Run the team with each of these values of an option; may be repeated.",
-)
-@click.option(
-    "--repetitions", type=click.IntRange(min=1), metavar="N", help="Sequential/concurrent pairs to measure."
-)
-@click.option(
-    "--warmup",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Cases that each agent answers before measuring begins.",
-)
+@shared_option("--set", "Set an option of all agents, or of one as NAME.KEY=VALUE; may be repeated.")
+@shared_option("--sweep", "Run the team with each of these values of an option; may be repeated.")
+@shared_option("--repetitions", "Sequential/concurrent pairs to measure.")
+@shared_option("--warmup", "Cases that each agent answers before measuring begins.")
 @click.option(
     "--permits",
     type=click.IntRange(min=1),
     metavar="N",
     help="Agents that may work at the same time; default: all.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed for the order of legs and agents."
-)
-@click.option(
-    "--load",
-    metavar="FILE.py",
-    multiple=True,
-    help="Python file whose agents can be used by name.",
-)
-@click.option(
+@shared_option("--seed", "Seed for the order of legs and agents.")
+@shared_option("--load", "Python file whose agents can be used by name.")
+@shared_option(
     "--report",
-    "formats",
-    metavar="FMT,…",
-    multiple=True,
-    help="Write a report: html, md, json, csv, png, junit, or team (a folder of JSON and Markdown files).",
+    "Write a report: html, md, json, csv, png, junit, or team (a folder of JSON and Markdown files).",
 )
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the reports.")
+@shared_option("--out", "Folder for the reports.")
 @label_option
-@click.option("--dry-run", is_flag=True, help="Print what would run, and exit.")
+@dry_run_option
 @common
 def team(session: Session, spec: str, dry_run: bool, permits: int | None, **options: Any) -> int:
     """Measure what agents gain and lose by working at the same time.
@@ -79,25 +57,21 @@ def team(session: Session, spec: str, dry_run: bool, permits: int | None, **opti
     assay team homo.yaml --permits 1
     """
     from assay.cli.progress import watching
-    from assay.cli.run import changes, chosen_formats, finish, flags_named, preview
+    from assay.cli.run import finish, preview
     from assay.errors import PlanError
     from assay.pipeline import run as running
     from assay.pipeline.planning import prepare
     from assay.plan.target import RunRequest
 
-    # `changes` reads the options of `assay run`; those that a team does not have are as if they were not given.
-    whole = {**options, "processes": None, "isolation": None, "executor": None}
     with session.store() as store:
-        with flags_named(spec):
-            title = next(iter(options["labels"]), "")
-            request = RunRequest(
-                spec, {**changes(whole), **({"permits": permits} if permits else {})}, label=title
-            )
+        with naming_flags(spec):
+            changes = {**read_changes(options), **({"permits": permits} if permits else {})}
+            request = RunRequest(spec, changes, label=next(iter(options["label"]), ""))
             plan = prepare(request, session.settings, store)
         # Any spec can be planned here, and the options of this command would mean little for a different kind.
         if any(trial.experiment != "team" for trial in plan.trials):
             raise PlanError(f"'{spec}' is not a team. Run it: {shell_command('run', str(spec))}")
-        formats = chosen_formats(options)
+        formats = read_formats(options)
         if dry_run:
             return preview(session, plan, store)
         with watching(session, plan) as watch:

@@ -6,6 +6,7 @@ fail there before its first execution. Python files that they load are imported.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -34,9 +35,8 @@ def validate(session: Session, files: tuple[str, ...]) -> int:
     fine, mistakes = _check_files(session, files)
     warnings = [warning for checked in fine.values() for warning in checked.warnings]
     if session.is_json:
-        from assay.report.documents.answers import check_document
-
-        session.emit(check_document(mistakes, warnings))
+        listed = {"mistakes": list(map(asdict, mistakes)), "warnings": list(map(asdict, warnings))}
+        session.emit({"valid": not mistakes, **listed})
         return 2 if mistakes else 0
     for file, checked in fine.items() if not session.is_quiet else ():
         echo(f"{file}: valid, {checked.summary}")

@@ -24,16 +24,16 @@ def create(session: Session, name: str) -> None:
     Commands work in it with --workspace NAME, ASSAY_WORKSPACE, or `workspace` under [assay] in assay.toml.
     """
     from assay.model.workspace import DEFAULT
-    from assay.report.documents.answers import workspace_document
 
     # Not in the chosen workspace, which may be the one that is to be created.
     with session.store(DEFAULT) as store:
         store.create_workspace(name)
-    if session.is_json:
-        session.emit(workspace_document(name, 0, is_chosen=name == session.workspace))
-        return
-    session.say(f"The workspace '{name}' is created.")
-    session.next(shell_command("runs list", options=["--workspace", name]), "assay workspace list")
+    session.answer(
+        {"name": name, "runs": 0, "is_chosen": name == session.workspace},
+        f"The workspace '{name}' is created.",
+        shell_command("runs list", options=["--workspace", name]),
+        "assay workspace list",
+    )
 
 
 @workspace.command("list")
@@ -41,14 +41,13 @@ def create(session: Session, name: str) -> None:
 def list_workspaces(session: Session) -> None:
     """List the workspaces of the database; a star marks the current one."""
     from assay.model.workspace import DEFAULT
-    from assay.report.documents.answers import workspace_document
 
     with session.store(DEFAULT) as store:
         counts = {name: sum(store.in_workspace(name).count_runs().values()) for name in store.workspaces()}
     chosen = session.workspace or DEFAULT
     if session.is_json:
         session.emit(
-            [workspace_document(name, runs, is_chosen=name == chosen) for name, runs in counts.items()]
+            [{"name": name, "runs": runs, "is_chosen": name == chosen} for name, runs in counts.items()]
         )
         return
     for name, runs in counts.items():

@@ -82,7 +82,7 @@ def request_line(request: Request, serial: str, params: Mapping[str, object]) ->
     return json_bytes(document)
 
 
-def answer_of(document: Mapping[str, Any], pieces: Pieces | None = None, log: str | None = None) -> Answer:
+def answer_of(document: Mapping[str, Any], pieces: Pieces | None = None) -> Answer:
     """An answer object; what was streamed before it is the output, unless it brings its own."""
     if document.get("error") is not None:
         raise AgentError(str(document["error"]))
@@ -91,7 +91,7 @@ def answer_of(document: Mapping[str, Any], pieces: Pieces | None = None, log: st
         output = pieces.text
     if document.keys() <= _BARE:
         first, times = (pieces.first_seconds, tuple(pieces.seconds)) if pieces else (None, ())
-        return Answer(output, (), NO_USAGE, first_token_seconds=first, log=log, content_seconds=times)
+        return Answer(output, (), NO_USAGE, first_token_seconds=first, content_seconds=times)
     calls = tuple(map(_tool_call, _items(document, "tool_calls")))
     usage = usage_of(document.get("usage"))
     usd = document.get("usd")
@@ -110,7 +110,7 @@ def answer_of(document: Mapping[str, Any], pieces: Pieces | None = None, log: st
         _text(document.get("model"), "model"),
         {str(name): seconds_of(value, name) for name, value in (durations or {}).items()},
         is_simulated=document.get("simulated") is True,
-        log=log if log is not None else _text(document.get("log"), "log"),
+        log=_text(document.get("log"), "log"),
         content_seconds=tuple(pieces.seconds) if pieces else (),
     )
 

@@ -37,7 +37,7 @@ from assay.execute.early_stop import DEFAULT_SECONDS
 from assay.execute.error_text import format_error, message_of
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.output_capture import OutputBuffer, capture_prints
-from assay.execute.resource_usage import Peak, UsageMeter, peak_memory
+from assay.execute.resource_usage import Peak, UsageMeter
 from assay.execute.scoring import Panel, score_detail, score_measurements
 from assay.execute.subject import INTERRUPTED
 from assay.execute.threads import CallingThread, describe_contention
@@ -69,6 +69,7 @@ from assay.plugin.interruption import BY_USER, run_coroutine
 from assay.plugin.judge_retries import report_retries_of
 from assay.plugin.outcome import format_value, type_name
 from assay.plugin.prices import Cost, Price
+from assay.plugin.process_memory import peak_memory
 
 LogReader = Callable[[], str | None]
 Ending = tuple[Status, str | None]

@@ -11,21 +11,22 @@ import contextlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from assay.errors import PlanError
-from assay.execute.environment import GIT_ELSEWHERE
 from assay.model import Job
 from assay.model.settings import Checkout
+from assay.plugin.git import ask_git, run_git
 
 _PREFIX = "assay-checkout-"
 _SECONDS = 120
+_git = partial(ask_git, seconds=_SECONDS)
 
 
 def from_checkout(job: Job, checkout: Checkout) -> Job:
@@ -114,7 +115,7 @@ def temporary_checkout(repository: str, commit: str) -> Iterator[Checkout]:
             folder,
             commit,
         )
-        process = _run_git(Path(repository), *words)
+        process = run_git(Path(repository), *words, seconds=_SECONDS)
         if process is None or process.returncode:
             reason = (
                 process.stderr.strip().splitlines()[-1:] if process is not None else ["git took too long"]
@@ -150,27 +151,3 @@ def _remove(repository: str, folder: str) -> None:
     _git(Path(repository), "worktree", "remove", "--force", "--force", folder)
     shutil.rmtree(folder, ignore_errors=True)
     _git(Path(repository), "worktree", "prune")
-
-
-def _git(folder: Path, *words: str) -> str:
-    process = _run_git(folder, *words)
-    return process.stdout.strip() if process is not None and process.returncode == 0 else ""
-
-
-def _run_git(folder: Path, *words: str) -> subprocess.CompletedProcess[str] | None:
-    """Run git in the folder; None if git is missing or takes too long.
-
-    Variables that would point git elsewhere are left out of its environment.
-    """
-    try:
-        return subprocess.run(
-            ["git", "-C", str(folder), *words],
-            env={name: value for name, value in os.environ.items() if name not in GIT_ELSEWHERE},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -28,6 +27,7 @@ from assay.execute.noise import (
     probe,
 )
 from assay.model import Environment
+from assay.plugin.git import run_git
 from assay.units import percent, significant
 
 _GIT_SECONDS = 2.0
@@ -291,26 +291,14 @@ def _gpus() -> Iterator[dict[str, object]]:
         pynvml.nvmlShutdown()
 
 
-# Set within git hooks, these would point away from the folder.
-GIT_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 _GIT_STATUS = ("--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain=v2", "--branch")
 
 
 def read_vcs(folder: Path) -> dict[str, object]:
     """Commit, branch and whether tracked files were changed; empty outside a repository and without git."""
     # Without locks and file system monitor: looking at a repository must not write to it, or start a daemon for it.
-    try:
-        answer = subprocess.run(
-            ["git", "-C", str(folder), *_GIT_STATUS, "--untracked-files=no"],
-            env={name: value for name, value in os.environ.items() if name not in GIT_ELSEWHERE},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_GIT_SECONDS,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    return _vcs_of(answer.stdout.decode(errors="replace").splitlines())
+    answer = run_git(folder, *_GIT_STATUS, "--untracked-files=no", seconds=_GIT_SECONDS)
+    return {} if answer is None or answer.returncode else _vcs_of(answer.stdout.splitlines())
 
 
 def _vcs_of(lines: list[str]) -> dict[str, object]:

@@ -11,9 +11,13 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from threading import Lock
 from time import sleep
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import psutil
 
 MARK = "ASSAY_WORKER"
 """Environment variable that all descendants of a worker inherit, also those that detach themselves."""
@@ -28,6 +32,7 @@ _LOOKS_AT_EMPTY = 10
 _EXEC_SECONDS = 0.001
 _MOST_ROUNDS = 1000
 _HAS_PROC = os.path.exists("/proc/self/statm")  # noqa: PTH110 (see _read)
+_LISTS_CHILDREN = os.path.exists("/proc/thread-self/children")  # noqa: PTH110
 
 
 def descendants_rss(pid: int) -> int:
@@ -71,6 +76,32 @@ def find_family(pid: int) -> Iterator[int]:
         yield from find_family(child)
 
 
+def open_descendants(pid: int) -> Iterator[psutil.Process]:
+    """The descendants of a process for those who want to know more of each; found without psutil, which looks at all processes."""
+    import psutil
+
+    for member in islice(find_family(pid), 1, None):
+        with contextlib.suppress(psutil.Error):
+            yield psutil.Process(member)
+
+
+def find_listener(port: int) -> int:
+    """The id of the process that listens on a port of this machine; LookupError says why it is unknown."""
+    import psutil
+
+    listening = [
+        socket
+        for socket in psutil.net_connections("tcp")
+        if socket.status == psutil.CONN_LISTEN and socket.laddr and socket.laddr.port == port
+    ]
+    if not listening:
+        raise LookupError(f"nothing on this machine listens on port {port}")
+    pids = [socket.pid for socket in listening if socket.pid]
+    if not pids:
+        raise LookupError(f"the process that listens on port {port} belongs to another user")
+    return pids[0]
+
+
 def find_children(pid: int) -> list[int]:
     pids: list[int] = []
     try:
@@ -82,7 +113,7 @@ def find_children(pid: int) -> list[int]:
 
 
 def _children_elsewhere(pid: int) -> list[int]:
-    if _HAS_PROC:
+    if _LISTS_CHILDREN:
         return []
     import psutil
 

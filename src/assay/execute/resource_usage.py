@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import resource
 from collections.abc import Callable
-from pathlib import Path
 from time import process_time
 
 from assay.model.execution import JobUsage
+from assay.plugin.process_memory import HIGH_WATER
 
-_HIGH_WATER = re.compile(rb"^VmHWM:\s*(\d+) kB", re.MULTILINE)
 _STATUS_BYTES = 4096
 
 
@@ -24,19 +22,6 @@ def cpu_time() -> float:
     """CPU seconds of this process and of those of its children that have ended."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return process_time() + ended.ru_utime + ended.ru_stime
-
-
-def peak_memory() -> int | None:
-    """The most resident bytes that this process, or one child of it that has ended, ever held; None off Linux.
-
-    Not `ru_maxrss` of the process itself: that begins with what the process that started it held.
-    """
-    try:
-        match = _HIGH_WATER.search(Path(f"/proc/{os.getpid()}/status").read_bytes())
-    except OSError:
-        return None
-    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return max(int(match[1]), child) * 1024 if match else None
 
 
 class UsageMeter:
@@ -78,7 +63,7 @@ class Peak:
         if self._status is None or self._forget is None:
             return None
         try:
-            high_water = _HIGH_WATER.search(os.pread(self._status, _STATUS_BYTES, 0))
+            high_water = HIGH_WATER.search(os.pread(self._status, _STATUS_BYTES, 0))
             os.write(self._forget, b"5")
         except OSError:
             return None

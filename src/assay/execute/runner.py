@@ -9,9 +9,8 @@ to the set `ended`, which `jobs` looks at before it gives out the next job.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -19,8 +18,8 @@ from assay.execute.attempt import attempt
 from assay.execute.budget import Spending
 from assay.execute.early_stop import FailureLimit, failure_limit_for
 from assay.execute.jobs import Assignment, jobs
-from assay.model import Artifact, Batch, Execution, Placement, Status, Trial
-from assay.model.execution import JobUsage
+from assay.model import Batch, Execution, Status, Trial
+from assay.model.execution import join_batches
 from assay.plugin.executor import Executor
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 FLUSH_SECONDS = 0.1
 FLUSH_EXECUTIONS = 2000
 """A batch is passed on after so many seconds or executions, whichever comes first: each costs a transaction."""
+_NOTHING = Batch()
 _NEVER_NEGATIVE = frozenset(
     ("seconds", "cpu_seconds", "ttft", "usd", "tokens", "input_tokens", "output_tokens", "rss_max_bytes")
 )
@@ -60,7 +60,8 @@ def carry_out(
             pending.add(batch)
             if spending is not None:
                 spending.add(batch.executions)
-            pending.stopped.update(failure_limit.see(batch))
+            if stopped := failure_limit.see(batch):
+                pending.add(Batch(stopped=stopped))
             if deciding is not None:
                 deciding.see(batch, ended)
             if pending.is_due():
@@ -140,7 +141,6 @@ class _TrialFailureLimits:
         return stopped
 
 
-@dataclass(slots=True)
 class _Pending:
     """What has arrived from the workers, collected until it is worth a transaction.
 
@@ -149,76 +149,24 @@ class _Pending:
     process dies. `take` returns everything in the order in which it arrived.
     """
 
-    executions: list[Execution] = field(default_factory=list)
-    artifacts: list[Artifact] = field(default_factory=list)
-    stopped: dict[int, str] = field(default_factory=dict)
-    costs: dict[str, float] = field(default_factory=dict)
-    unmeasured: dict[str, str] = field(default_factory=dict)
-    versions: dict[int, str] = field(default_factory=dict)
-    settled: list[tuple[int, int]] = field(default_factory=list)
-    usage: dict[int, JobUsage] = field(default_factory=dict)
-    judge_retries: Counter[int] = field(default_factory=Counter)
-    notes: dict[int, str] = field(default_factory=dict)
-    placements: list[Placement] = field(default_factory=list)
-    nodes: dict[str, Mapping[str, object]] = field(default_factory=dict)
-    lost_nodes: list[str] = field(default_factory=list)
-    since: float = field(default_factory=monotonic)
+    def __init__(self) -> None:
+        self._batches: list[Batch] = []
+        self._executions = 0
+        self._since = monotonic()
 
     def add(self, batch: Batch) -> None:
-        """Add what a worker sent; usage of a trial is added up, other facts replace what was known.
-
-        A node that is there again has not been lost, as far as anybody saw.
-        """
-        self.executions += batch.executions
-        self.artifacts += batch.artifacts
-        self.stopped.update(batch.stopped)
-        self.costs.update(batch.costs)
-        self.unmeasured.update(batch.unmeasured)
-        self.versions.update(batch.versions)
-        self.settled += batch.settled
-        for trial, used in batch.usage.items():
-            self.usage[trial] = used.together_with(self.usage.get(trial, JobUsage()))
-        self.judge_retries.update(batch.judge_retries)
-        self.notes.update(batch.notes)
-        self.placements += batch.placements
-        self.nodes.update(batch.nodes)
-        self.lost_nodes = [name for name in self.lost_nodes if name not in batch.nodes]
-        self.lost_nodes += batch.lost_nodes
+        if batch != _NOTHING:
+            self._batches.append(batch)
+            self._executions += len(batch.executions)
 
     @property
     def is_empty(self) -> bool:
-        return not (
-            self.executions
-            or self.artifacts
-            or self.stopped
-            or self.costs
-            or self.unmeasured
-            or self.settled
-            or self.judge_retries
-            or self.notes
-            or self.placements
-            or self.nodes
-            or self.lost_nodes
-        )
+        return not self._batches
 
     def is_due(self) -> bool:
-        if len(self.executions) >= FLUSH_EXECUTIONS:
+        if self._executions >= FLUSH_EXECUTIONS:
             return True
-        return monotonic() - self.since >= FLUSH_SECONDS and not self.is_empty
+        return monotonic() - self._since >= FLUSH_SECONDS and not self.is_empty
 
     def take(self) -> Batch:
-        return Batch(
-            tuple(self.executions),
-            tuple(self.artifacts),
-            self.stopped,
-            self.costs,
-            self.unmeasured,
-            self.versions,
-            tuple(self.settled),
-            self.usage,
-            self.judge_retries,
-            self.notes,
-            tuple(self.placements),
-            self.nodes,
-            tuple(self.lost_nodes),
-        )
+        return join_batches(self._batches)

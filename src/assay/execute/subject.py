@@ -29,13 +29,14 @@ from assay.execute.answer_limits import (
 from assay.execute.clock import Timed, find_loop_count, time_await, time_call
 from assay.execute.error_text import format_error, summary
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
-from assay.execute.resource_usage import Peak, UsageMeter, cpu_time, peak_memory
+from assay.execute.resource_usage import Peak, UsageMeter, cpu_time
 from assay.execute.worker_channel import StatusBlock, WorkerStage
 from assay.model import Batch, Execution, Isolation, Job, Phase, Span, Status
 from assay.plugin import lookup
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.plugin.interruption import BY_USER, UserInterrupt, run_coroutine
 from assay.plugin.outcome import Outcome, plain, split_result
+from assay.plugin.process_memory import peak_memory
 from assay.plugin.spans import SpanCollector
 
 if TYPE_CHECKING:

@@ -26,19 +26,11 @@ _MAX_PREPARED = 256
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole answer; the times are perf_counter seconds.
-
-    `started` is the call, `sent` the moment the request was handed to the socket (they differ by the wait for a
-    connection), `first_byte` and `ended` the reads that brought the answer's first and last byte.
-    """
+    """A whole answer; a `Stream` also tells the times of its parts."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
-    started: float
-    sent: float
-    first_byte: float
-    ended: float
 
     def json(self) -> Any:
         try:
@@ -86,60 +78,37 @@ class HttpClient:
             await pool.close()
         self._pools.clear()
 
-    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Response:
-        return await self.request("GET", url, b"", headers)
-
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str] | None = None) -> Response:
-        return await self.request("POST", url, body, headers)
-
     async def request(
         self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Response:
-        started = perf_counter()
-        exchange = await self._exchange(self._prepare(method, url, headers or {}), body)
-        assert exchange.status is not None
-        return Response(
-            exchange.status,
-            exchange.headers,
-            exchange.received,
-            started,
-            exchange.sent,
-            exchange.first_byte,
-            exchange.ended,
-        )
+        async with self.stream(method, url, body, headers) as stream:
+            return Response(stream.status, stream.headers, await stream.read())
 
     def stream(
         self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Stream:
         return Stream(self, self._prepare(method, url, headers or {}), body)
 
-    async def _exchange(self, prepared: PreparedRequest, body: bytes) -> Exchange:
-        connection, exchange = await self._begin(prepared, body, to_the_end=True)
-        self._pool(prepared.origin).give_back(connection)
-        return exchange
-
-    async def _begin(
-        self, prepared: PreparedRequest, body: bytes, to_the_end: bool
-    ) -> tuple[Connection, Exchange]:
-        """Send the request and wait for the head of the answer, or its end.
+    async def _begin(self, prepared: PreparedRequest, body: bytes) -> tuple[Connection, Exchange]:
+        """Send the request and wait for the head of the answer.
 
         A server may close an idle connection at the moment at which we use it. If nothing of an answer has come on a
         connection that was used before, the request is sent again, once, on a new one.
         """
         message = prepared.with_body(body)
         try:
-            return await self._attempt(prepared, message, to_the_end, is_retry=False)
+            return await self._attempt(prepared, message, is_retry=False)
         except _Stale:
-            return await self._attempt(prepared, message, to_the_end, is_retry=True)
+            return await self._attempt(prepared, message, is_retry=True)
 
     async def _attempt(
-        self, prepared: PreparedRequest, message: bytes, to_the_end: bool, is_retry: bool
+        self, prepared: PreparedRequest, message: bytes, is_retry: bool
     ) -> tuple[Connection, Exchange]:
         pool = self._pool(prepared.origin)
         connection = await pool.take(is_fresh=is_retry)
         exchange = connection.send(message, prepared.method, self._max_response_bytes)
         try:
-            await (exchange.end() if to_the_end else exchange.head())
+            await exchange.head()
         except BaseException as error:
             # Also when the caller is cancelled: the place in the pool is free again, and the connection, in the middle of an
             # answer that is no longer read, is closed by the pool.
@@ -192,9 +161,7 @@ class Stream:
 
     async def __aenter__(self) -> Self:
         self.started = perf_counter()
-        self._connection, self._exchange = await self._client._begin(
-            self._prepared, self._body, to_the_end=False
-        )
+        self._connection, self._exchange = await self._client._begin(self._prepared, self._body)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,15 +1,12 @@
 """Parses server-sent events and JSON lines from pieces of a stream, wherever it was cut, with the time of each.
 
 An event has the time of the read that brought its first byte of data: that is when a user could have seen the token. Parsers
-do no I/O, so the same ones read a stream as it arrives (`sse_events`, `ndjson_lines`) and pieces that are all there
-(`parse_pieces`).
+do no I/O, so the same ones read a stream as it arrives and pieces that are all there.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import AsyncIterator, Iterable
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from assay.http.errors import BadResponse
 
@@ -175,44 +172,3 @@ def _text(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise BadResponse(f"The answer is not UTF-8: {data[error.start : error.start + 20]!r}.") from error
-
-
-class _Parsing(Generic[Parsed]):
-    """Parses pieces as they arrive. An iterator and not a generator: one that is left half way needs no cleaning up."""
-
-    __slots__ = ("_parser", "_pieces", "_ready")
-
-    def __init__(self, pieces: AsyncIterator[Piece], parser: Parser[Parsed]) -> None:
-        self._pieces = pieces
-        self._parser: Parser[Parsed] | None = parser
-        self._ready: deque[Parsed] = deque()
-
-    def __aiter__(self) -> AsyncIterator[Parsed]:
-        return self
-
-    async def __anext__(self) -> Parsed:
-        while not self._ready:
-            if self._parser is None:
-                raise StopAsyncIteration
-            try:
-                data, at = await anext(self._pieces)
-            except StopAsyncIteration:
-                self._ready.extend(self._parser.finish())
-                self._parser = None
-            else:
-                self._ready.extend(self._parser.feed(data, at))
-        return self._ready.popleft()
-
-
-def parse_pieces(pieces: Iterable[Piece], parser: Parser[Parsed]) -> list[Parsed]:
-    """All events or lines of pieces that are all there."""
-    parsed = [event for data, at in pieces for event in parser.feed(data, at)]
-    return parsed + parser.finish()
-
-
-def sse_events(pieces: AsyncIterator[Piece]) -> AsyncIterator[SseEvent]:
-    return _Parsing(pieces, SseParser())
-
-
-def ndjson_lines(pieces: AsyncIterator[Piece]) -> AsyncIterator[NdjsonLine]:
-    return _Parsing(pieces, NdjsonParser())

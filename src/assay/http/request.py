@@ -15,6 +15,10 @@ from assay.http.errors import BadRequest
 
 _PORTS = {"http": 80, "https": 443}
 _SAFE = "/?#[]@!$&'()*+,;=:%~"
+OF_ONE_CONNECTION = frozenset(
+    {"host", "connection", "keep-alive", "expect", "transfer-encoding", "content-length"}
+)
+"""Headers that a proxy does not pass on."""
 
 
 class Origin(NamedTuple):

@@ -23,7 +23,7 @@ from assay.load.engine import (
     SERVER_WORKER,
     Watch,
     WatchChunk,
-    carry_out,
+    generate_load,
     order_for,
     order_for_agent,
 )
@@ -89,7 +89,7 @@ class PreparedLoad:
         """Carry the load out and return its figures, not judged yet.
 
         It ends early when `is_stopped` returns True or a condition of `abort_on` holds. `watch` and `watch_chunk` see what
-        workers report while the load runs, and `once_begun` is called when requests are under way (see `engine.carry_out`).
+        workers report while the load runs, and `once_begun` is called when requests are under way (see `engine.generate_load`).
         """
         # They import numpy or `ssl`, so only where they are asked for: the first request waits for every import.
         spread: DistributedLoad | None = None
@@ -115,7 +115,11 @@ class PreparedLoad:
                 watch_chunk(chunk)
 
         with metrics as reader:
-            run = partial(carry_out, self.load, module=self.module) if spread is None else spread.carry_out
+            run = (
+                partial(generate_load, self.load, module=self.module)
+                if spread is None
+                else spread.generate_load
+            )
             tally = run(
                 # Another salt for each load: the server's prompt cache still holds the prompts of the one before.
                 {**self.order, "salt": salt_of(self.prompt_seed, next(self.loads))},

@@ -130,7 +130,7 @@ def _reason(error: BaseException) -> str:
 
 
 class DistributedLoad:
-    """The generators of one load, from their orders to their results: `carry_out`, then `add_results`.
+    """The generators of one load, from their orders to their results: `generate_load`, then `add_results`.
 
     Worker n of all is at site n modulo their number, so that neighbours in the schedule are sent by different sites. A load
     with fewer virtual users than sites leaves the last sites out.
@@ -148,7 +148,7 @@ class DistributedLoad:
         self._lost: dict[int, str] = {}
         self._heard_at = [math.inf] * self._workers
 
-    def carry_out(
+    def generate_load(
         self,
         order: dict[str, Any],
         watch: Watch,
@@ -158,7 +158,7 @@ class DistributedLoad:
         watch_chunk: WatchChunk | None,
         once_begun: Callable[[], object],
     ) -> Tally:
-        """Carry out a load as `engine.carry_out` does, but end it when a generator is lost."""
+        """Carry out a load as `engine.generate_load` does, but end it when a generator is lost."""
         tally = Tally(bounds, width=slice_width(self._load), think_seconds=self._load.think_seconds)
         try:
             self._hand_out({**order, **timetable_of(self._load)})

@@ -168,7 +168,7 @@ def part_of(whole: int, worker: int, workers: int) -> int:
 AGENT_WORKER = "assay.load.agent_worker"
 
 
-def carry_out(
+def generate_load(
     load: Load,
     order: dict[str, object],
     watch: Watch,

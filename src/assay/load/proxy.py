@@ -32,6 +32,7 @@ from assay.http.framing import (
     status_of,
 )
 from assay.http.loop import LoopThread
+from assay.http.request import OF_ONE_CONNECTION
 from assay.http.server import HttpRequest, ServerConnection, TaskServer
 from assay.load.fault import NOTHING, Change, Fault, FaultKind, Passage, Traffic
 
@@ -40,9 +41,6 @@ _TICK = 0.05
 """Seconds between two small pieces where bytes pass slowly."""
 _CALL_SECONDS = 60.0
 _NAMES = ("idempotency-key", "x-request-id")
-_NOT_PASSED_ON = frozenset(
-    {"host", "connection", "keep-alive", "expect", "transfer-encoding", "content-length"}
-)
 
 
 def request_key(request: HttpRequest) -> str:
@@ -387,7 +385,9 @@ class _Place:
 
     def request(self, request: HttpRequest) -> bytes:
         lines = [f"{request.method} {request.target} HTTP/1.1", f"host: {self.host}:{self.port}"]
-        lines += [f"{name}: {value}" for name, value in request.headers.items() if name not in _NOT_PASSED_ON]
+        lines += [
+            f"{name}: {value}" for name, value in request.headers.items() if name not in OF_ONE_CONNECTION
+        ]
         if request.body or request.method not in ("GET", "HEAD"):
             lines.append(f"content-length: {len(request.body)}")
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + request.body

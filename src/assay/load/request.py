@@ -75,12 +75,11 @@ class Prefix:
         return self.shared + (opening if self.is_unique else "")
 
 
-def target_of(url: str, model: str | None, streams: bool, headers: Mapping[str, str] | None = None) -> Target:
+def target_of(url: str, model: str | None, streams: bool) -> Target:
     """Build the target for an address, in the dialect that the end of the address stands for."""
     parts = check_address(url)
     endpoint = endpoint_at(parts)
-    can_stream = streams and endpoint.can_stream
-    return Target(endpoint.url, endpoint.dialect, model, dict(headers or {}), streams=can_stream)
+    return Target(endpoint.url, endpoint.dialect, model, {}, streams=streams and endpoint.can_stream)
 
 
 def check_address(url: str) -> SplitResult:

@@ -53,16 +53,16 @@ def _endpoint(target: Target) -> str:
     return "" if target.dialect == "http" else urlsplit(target.url).path.rstrip("/").rpartition("/")[2]
 
 
-def target_for(options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:
+def target_for(options: LoadOptions) -> Target:
     """The server at the URL of the options. The key of OPENAI_API_KEY is sent along only where a provider is meant."""
-    target = with_options(target_of(options.target, options.model, options.stream), options, environment)
+    target = with_options(target_of(options.target, options.model, options.stream), options)
     names = {name.lower() for name in target.headers}
     if target.dialect != "openai" or "authorization" in names:
         return target
     # A server on this machine gets no key but one that a header gives it.
     if is_loopback(urlsplit(target.url).hostname or ""):
         return target
-    sent = openai.PROVIDER.headers(openai.PROVIDER.key(None, environment))
+    sent = openai.PROVIDER.headers(openai.PROVIDER.key(None, os.environ))
     return replace(target, headers={**target.headers, **sent})
 
 
@@ -95,13 +95,13 @@ def target_of_agent(use: AgentUse, options: LoadOptions, environment: Mapping[st
     )
 
 
-def with_options(target: Target, options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:
+def with_options(target: Target, options: LoadOptions) -> Target:
     """The target with the headers and the TLS settings of the options; headers of the options replace its own."""
     headers: dict[str, str] = {}
     for text in options.header:
         name, value = check_header(text)
         try:
-            headers[name] = str(expand_variables(value, environment, "--header"))
+            headers[name] = str(expand_variables(value, os.environ, "--header"))
         except PlanError:
             raise wrong_option("--header", f"'{name}' needs a variable that is not set: {value}") from None
     replaced = {name.lower() for name in headers}

@@ -21,7 +21,7 @@ def server_worker() -> subprocess.Popen[bytes]:
 
 
 @contextlib.contextmanager
-def start_ahead(workers: int) -> Iterator[None]:
+def start_workers_ahead(workers: int) -> Iterator[None]:
     """Start so many workers, for `server_worker` to take; those that nobody has taken by the end are stopped."""
     try:
         for _ in range(workers):

@@ -6,9 +6,12 @@ afterwards, so a run that is killed loses at most the batch under way and resume
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import ChainMap, Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
+from typing import Any
 
 
 class Phase(StrEnum):
@@ -161,3 +164,24 @@ class Batch:
     """Name of a node to its environment as plain data, when it joins the run."""
     lost_nodes: tuple[str, ...] = ()
     """Nodes that the run goes on without; for the progress line, not stored."""
+
+
+def join_batches(batches: Sequence[Batch]) -> Batch:
+    """All of them as one, in their order: usage and retries are added up, other facts replace what was known.
+
+    A node that is there again has not been lost, as far as anybody saw.
+    """
+    usage: dict[int, JobUsage] = {}
+    retries: Counter[int] = Counter()
+    lost_nodes: list[str] = []
+    for batch in batches:
+        for trial, used in batch.usage.items():
+            usage[trial] = used.together_with(usage.get(trial, JobUsage()))
+        retries.update(batch.judge_retries)
+        lost_nodes = [*(name for name in lost_nodes if name not in batch.nodes), *batch.lost_nodes]
+    joined: dict[str, Any] = {}
+    for name in Batch.__dataclass_fields__:
+        parts = [getattr(batch, name) for batch in batches]
+        is_mapping = any(isinstance(part, Mapping) for part in parts)
+        joined[name] = dict(ChainMap(*reversed(parts))) if is_mapping else tuple(chain.from_iterable(parts))
+    return Batch(**{**joined, "usage": usage, "judge_retries": retries, "lost_nodes": tuple(lost_nodes)})

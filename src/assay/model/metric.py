@@ -38,6 +38,12 @@ class Metric:
     kind: Kind = Kind.MEASURED
 
 
+def describe_metrics(*metrics: Metric, **shares: str) -> dict[str, Metric]:
+    """Metrics by name, as plug-ins declare them; shares by their name and whether higher or lower is better."""
+    found = {metric.name: metric for metric in metrics}
+    return found | {name: Metric(name, "share", Better(better)) for name, better in shares.items()}
+
+
 RECORDED_SECONDS = "recorded_seconds"
 """The time of a recorded answer, also stored as its `seconds`, which in older runs are those of looking the answer up."""
 

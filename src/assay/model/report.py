@@ -7,7 +7,7 @@ cannot disagree. It holds series of numbers and not executions; those are read f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -246,3 +246,17 @@ def agent_labels(trials: Sequence[TrialReport]) -> list[str]:
         f"{name} (trial {trial.stored.id})" if versioned.count(name) > 1 else name
         for name, trial in zip(versioned, trials, strict=True)
     ]
+
+
+def mark_simulated(trial: TrialReport) -> TrialReport:
+    """Call every metric of the trial simulated, if a simulated agent or server answered.
+
+    One simulated request is enough: a mixture of measured and made-up times is no measurement.
+    """
+    if not any((execution.detail or {}).get("simulated") for execution in trial.executions):
+        return trial
+    estimates = tuple(
+        replace(estimate, metric=replace(estimate.metric, kind=Kind.SIMULATED))
+        for estimate in trial.estimates
+    )
+    return replace(trial, estimates=estimates)

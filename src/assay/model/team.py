@@ -1,7 +1,7 @@
 """Teams: agents that work at the same time, and what they gain and lose by it.
 
 The same work is done in two legs, one agent after the other and all at once, in several pairs of legs back to back. Figures are
-computed pair by pair, so that a machine that slows down meanwhile does not count as contention. `analysis.load.team` makes a
+computed pair by pair, so that a machine that slows down meanwhile does not count as contention. `builtin.findings.team_pairs` makes a
 `TeamFinding` for each point of a sweep.
 """
 

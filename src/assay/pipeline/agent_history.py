@@ -22,7 +22,7 @@ from assay.analysis.comparison.severity import depends_on_machine
 from assay.analysis.estimates.case_results import case_series
 from assay.analysis.estimates.machine_speed import pace_of
 from assay.analysis.estimates.treatment import same_value
-from assay.analysis.findings import findings
+from assay.analysis.findings import build_report
 from assay.analysis.history.change_points import typical
 from assay.errors import LookupFailed, MissingExtra, no_such
 from assay.model import Doubt, Environment, Metric, Report, Run, Series, Suite
@@ -138,7 +138,7 @@ def report_on(
         reports.append(trial_report_of(store, stored, suites[trial.run_id], is_brief=True))
     newest = chosen[-1].run_id
     sources = {trial.trial_id: runs[trial.run_id] for trial in chosen}
-    return replace(findings(runs[newest], reports, suites[newest]), sources=sources)
+    return replace(build_report(runs[newest], reports, suites[newest]), sources=sources)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from assay.model.board import BoardKey, StoredBoard
 from assay.pipeline.leaderboard import rank_across, rank_suite
-from assay.report.documents.result import plain, strict_json
+from assay.plugin.json_data import format_strict_json, to_json_data
 from assay.report.documents.specification import across_suites_document, suite_board_document
 from assay.store.store import Store
 
@@ -54,4 +54,4 @@ def _compute(store: Store, key: BoardKey, changes: int, now: datetime) -> Stored
     else:
         document = across_suites_document(rank_across(store, key.category or None, key.metric, now))
         expires = now + _NEVER
-    return StoredBoard(key, changes, now, expires, strict_json(plain(document)))
+    return StoredBoard(key, changes, now, expires, format_strict_json(to_json_data(document)))

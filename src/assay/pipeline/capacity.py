@@ -30,7 +30,7 @@ from assay.pipeline.lifecycle import ActiveRun, open_run, reopen_run
 from assay.pipeline.load import prepare_load
 from assay.pipeline.load_record import execution_of, plan_load
 from assay.plugin import lookup
-from assay.report.documents.result import plain
+from assay.plugin.json_data import to_json_data
 from assay.spec.settings import Settings
 from assay.store.store import Store
 from assay.units import format_count
@@ -189,7 +189,7 @@ class _StoringProbe:
 def _build_step(load: Load, result: LoadResult) -> dict[str, Any]:
     """What is stored of a step: of its result only what a search looks at, because curves and histograms are large."""
     facts = replace(result, curve=(), histograms={}, server=None, targets={}, error_reasons={})
-    return {"load": _describe_load(load), "result": plain(asdict(facts))}
+    return {"load": _describe_load(load), "result": to_json_data(asdict(facts))}
 
 
 def _read_result(stored: Mapping[str, Any]) -> LoadResult:
@@ -201,7 +201,7 @@ def _read_result(stored: Mapping[str, Any]) -> LoadResult:
 
 def _describe_load(load: Load) -> dict[str, Any]:
     """What tells the loads of one search apart."""
-    described: dict[str, Any] = plain(
+    described: dict[str, Any] = to_json_data(
         {
             "arrivals": load.arrivals.value,
             "concurrency": load.concurrency,

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from assay.analysis.comparison.comparable import by_runs, comparable
+from assay.analysis.comparison.comparability import list_comparability_doubts, split_by_runs
 from assay.analysis.comparison.compare import compare_reports, matching_trials
 from assay.analysis.comparison.head_to_head import contender, over_time, showdowns
 from assay.analysis.comparison.policy import Tolerances
 from assay.analysis.estimates.case_results import case_series, tally_of
 from assay.analysis.estimates.completion import incomplete_trials
 from assay.analysis.estimates.trial import add_estimates
-from assay.analysis.findings import findings
+from assay.analysis.findings import build_report
 from assay.analysis.ranking.case_ratings import marks_of
 from assay.analysis.ranking.matrix import matrix
 from assay.errors import AssayError, RunNotFound, Unlike
@@ -66,8 +66,8 @@ def compare_refs(
     deciding = comparisons if metrics is None else judge(None)
     doubts = (
         *sides.doubts,
-        *comparable(side_a, side_b),
-        *(doubt for part in by_runs(side_a, side_b) for doubt in about_hours(comparisons, *part)),
+        *list_comparability_doubts(side_a, side_b),
+        *(doubt for part in split_by_runs(side_a, side_b) for doubt in about_hours(comparisons, *part)),
         *about_floors(known.floors, comparisons),
     )
     incomplete = incomplete_trials(side_b, {second.name for _, second in matching_trials(side_a, side_b)})
@@ -138,7 +138,7 @@ def side(store: Store, ref: str, suite: str | None = None) -> Report:
     if not path.is_file():
         raise AssayError(f"There is no result file '{ref}'.")
     read = read_result(path)
-    return findings(read.run, [_estimate_again(trial) for trial in read.trials])
+    return build_report(read.run, [_estimate_again(trial) for trial in read.trials])
 
 
 def _run_side(store: Store, ref: str, suite: str | None) -> Report:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from assay.analysis.comparison.comparable import comparable
+from assay.analysis.comparison.comparability import list_comparability_doubts
 from assay.analysis.comparison.compare import PERCENTILES, matching_trials
 from assay.analysis.comparison.coverage import about_missing, find_missing
 from assay.analysis.comparison.default_metrics import default_family, judgeable
@@ -106,7 +106,7 @@ def gate_sides(
         flips=flips,
         unjudged=tuple(name for name in shared if name not in chosen) if not metrics else (),
         doubts=(
-            *(doubt for doubt in comparable(*sides) if doubt.code != "unmatched"),
+            *(doubt for doubt in list_comparability_doubts(*sides) if doubt.code != "unmatched"),
             *_check_runs(a, b),
             *about_missing(a, b, missing),
             *_check_lost_metrics(a, b, metrics),

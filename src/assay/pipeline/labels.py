@@ -18,7 +18,6 @@ def label_case(
     verdict: LabelVerdict,
     note: str,
     author: str,
-    now: datetime | None = None,
 ) -> list[Label]:
     """Label all answers of an agent to a case in a run; LookupFailed where it is not clear which are meant."""
     run = store.run(ref)
@@ -37,4 +36,4 @@ def label_case(
     if len(chosen) != 1:
         names = ", ".join(stored.trial.name for stored in chosen or trials)
         raise LookupFailed(f"'{case}' is in several trials ({names}). Choose one: --agent A --benchmark B")
-    return store.label(chosen[0].id, case, None, author, verdict, note, now or datetime.now(UTC))
+    return store.label(chosen[0].id, case, None, author, verdict, note, datetime.now(UTC))

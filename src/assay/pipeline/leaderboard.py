@@ -76,9 +76,9 @@ def overview(
 
 
 def _rank_across(contenders: Mapping[str, Sequence[Contender]], metric: str) -> Across | None:
-    from assay.analysis.ranking.across_suites import across
+    from assay.analysis.ranking.across_suites import rank_across_suites
 
-    return across(contenders, metric)
+    return rank_across_suites(contenders, metric)
 
 
 def rank_suite(store: Store, suite: str, metric: str, now: datetime) -> RankedSuite | None:
@@ -99,13 +99,13 @@ def rank_suite(store: Store, suite: str, metric: str, now: datetime) -> RankedSu
 
 def rank_across(store: Store, category: str | None, metric: str, now: datetime) -> Across | None:
     """All suites of a category together; None with too few benchmarks, and while there is nothing to rank."""
-    from assay.analysis.ranking.across_suites import across
+    from assay.analysis.ranking.across_suites import rank_across_suites
 
     try:
         contests = _read_contests(store, Filter(category=category), metric, now)
     except PlanError:
         return None
-    return across({contest.name: contest.contenders for contest in contests}, metric)
+    return rank_across_suites({contest.name: contest.contenders for contest in contests}, metric)
 
 
 def _read_contests(store: Store, chosen: Filter | None, metric: str, now: datetime | None) -> list[_Contest]:

@@ -18,7 +18,7 @@ from assay.analysis.history.regressions import by_history, merge_regressions, up
 from assay.errors import LookupFailed, Unlike, no_such
 from assay.model import Better, Report, TrialReport
 from assay.model.metric import Metric
-from assay.model.regression import MetricHistory, Regression, RegressionReport, Shift
+from assay.model.regression import AgentTimeline, MetricHistory, Regression, RegressionReport, Shift
 from assay.pipeline.agent_history import Chosen, Record, past_of, record_of, report_on
 from assay.pipeline.resolution import Newest, find_undone
 from assay.pipeline.version_comparison import Against, GateFindings, Measure, compare_against
@@ -205,4 +205,22 @@ def search_histories(histories: tuple[MetricHistory, ...], tolerance: float | No
         histories,
         tuple(shift for search in found.values() for shift in search.shifts),
         {name: search.reason for name, search in found.items() if search.reason},
+    )
+
+
+def timeline_of(store: Store, agent: str, suite: str | None = None) -> AgentTimeline:
+    """Build the timeline of an agent on this suite, or on the suite that it ran last: the same histories, and nothing is stored."""
+    record = record_of(store, agent, suite)
+    current = record.latest(record.version)
+    metrics = select_metrics(report_on(store, current.values()), current)
+    past = past_of(store, record, current, metrics)
+    known = [regression for regression in store.regressions(agent) if regression.suite == record.suite]
+    return AgentTimeline(
+        agent,
+        record.suite,
+        tuple(record.versions),
+        past.histories,
+        search_histories(past.histories).shifts,
+        tuple(known),
+        past.doubts,
     )

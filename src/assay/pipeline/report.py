@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 from assay.analysis.estimates.scorer_failures import find_scorer_failures
 from assay.analysis.estimates.trial import add_estimates
-from assay.analysis.findings import findings, read_findings
+from assay.analysis.findings import build_report, read_findings
 from assay.errors import LookupFailed, MissingExtra, PlanError, no_such
 from assay.model import (
     Metric,
@@ -45,7 +45,7 @@ def report_of(store: Store, ref: str, *, is_brief: bool = False) -> Report:
         with contextlib.suppress(LookupFailed, MissingExtra):
             lookup.load_file(Path(file))
     trials = [trial_report_of(store, stored, suite, is_brief=is_brief) for stored in found.trials]
-    report = findings(found, trials, suite)
+    report = build_report(found, trials, suite)
     if suite is None:
         return report
     from assay.plan.case_warnings import case_doubts

@@ -48,9 +48,9 @@ from assay.pipeline.resumption import (
 from assay.pipeline.sandboxes import record_sandbox
 from assay.plugin import lookup
 from assay.plugin.executor import Executor
+from assay.plugin.file_names import trial_folder
 from assay.plugin.private_files import make_folder
 from assay.plugin.steady_clock import SteadyClock
-from assay.report.documents.file_names import trial_folder
 from assay.spec.settings import Settings, find_settings
 from assay.store.store import Store
 

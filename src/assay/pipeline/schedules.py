@@ -1,4 +1,4 @@
-"""Runs suites by their schedules, through the queue of the server.
+"""Finds suites that are due by their schedules (`assay suite list --due`), and runs them through the queue of the server.
 
 The database has when each suite is due next. When that time comes, one server takes it: it queues the runs and moves the time on in
 one transaction. A time that passed while no server ran is made up for once, unless a later one has passed too. Since only stored
@@ -17,9 +17,39 @@ from assay.model.schedule import ScheduledRun, ScheduleStatus, SuiteSchedule
 from assay.pipeline.alerts import build_schedule_alert, first_state
 from assay.pipeline.lifecycle import new_run_id
 from assay.pipeline.registry import RegisteredSuite, find_registered_agents, find_registered_suites
-from assay.spec.cron import Schedule
+from assay.spec.cron import Schedule, next_due
 from assay.spec.settings import Settings
 from assay.store.store import Store
+
+
+def find_due_suites(store: Store, settings: Settings, now: datetime | None = None) -> list[str]:
+    """Names to give to `assay run`: of suite files first, then of stored suites that no file defines.
+
+    A suite is due if a time of its schedule lies between the start of its last run and now, or if it never ran.
+    """
+    from assay.pipeline.planning import registry_of
+    from assay.plan.target import find_suite, suite_schedules
+
+    # Files go before the registry: a schedule that was changed in a file must not be overruled by an older copy.
+    registry = registry_of(store)
+    scheduled = [target for target, schedule in suite_schedules(settings).items() if schedule]
+    read = {target: find_suite(target, settings, registry) for target in scheduled}
+    if mistakes := [mistake for document in read.values() for mistake in document.mistakes]:
+        raise SpecError(mistakes)
+    files = {target: document.suite for target, document in read.items()}
+    defined = {suite.name for suite in files.values()}
+    stored = {known.name: store.suite(known.name) for known in store.suites() if known.name not in defined}
+    now = now or datetime.now(UTC)
+    due_targets = []
+    for target, suite in {**files, **stored}.items():
+        if not suite.schedule:
+            continue
+        # By the start of the last run and not by its end, so that a run which takes long is not due again at once.
+        latest = store.runs(limit=1, name=suite.name)
+        due = next_due(suite.schedule, latest[0].started.astimezone(settings.zone)) if latest else now
+        if due is not None and due <= now:
+            due_targets.append(target)
+    return due_targets
 
 
 def run_due_suites(store: Store, settings: Settings, now: datetime) -> list[ScheduledRun]:

@@ -1,6 +1,6 @@
 """A stress test: measure the agent at a base rate, then run each scenario and store its finding.
 
-`measure_baseline` finds the rate that the agent handles comfortably, and its latency, errors and score at that rate; they
+`measure_base_rate` finds the rate that the agent handles comfortably, and its latency, errors and score at that rate; they
 give the load and the objective of the scenarios. `run_scenarios` runs the scenarios one after the other. Each is a trial
 with one execution, whose output has the finding of the scenario and the setting, so that a report and a resumption need
 nothing but the store. Between scenarios the agent gets time to recover (`pipeline.recovery`).
@@ -8,6 +8,7 @@ nothing but the store. Between scenarios the agent gets time to recover (`pipeli
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
@@ -20,7 +21,7 @@ from assay.execute.environment import environment
 from assay.execute.signals import interruptible
 from assay.load.build import LoadOptions
 from assay.load.failures import failures_in
-from assay.load.stress.baseline import (
+from assay.load.stress.base_rate import (
     ENOUGH,
     comfortable,
     derive_objective,
@@ -61,24 +62,13 @@ from assay.pipeline.load_record import select_changed_options
 from assay.pipeline.recovery import aftermath_of, measure_recovery
 from assay.plan.load import find_agent
 from assay.plugin import lookup
+from assay.plugin.json_data import to_json_data
 from assay.plugin.scenario import Scenario
 from assay.plugin.scenario_baseline import calm_load
-from assay.report.documents.result import plain
 from assay.spec.load_settings import objectives_of
 from assay.spec.settings import Settings
 from assay.store.store import Store
 from assay.units import significant
-
-ORDER = (
-    "high_load",
-    "sustained_load",
-    "spike_load",
-    "memory_pressure",
-    "concurrent_requests",
-    "large_inputs",
-    "rate_limiting",
-    "failure_recovery",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +123,11 @@ class StressObserver:
 
 
 def scenarios_named(names: Sequence[str], is_quick: bool) -> list[Scenario]:
-    """The scenarios of these names, each once, or all: built-in ones in `ORDER`, then those of plug-ins."""
-    known = lookup.known("scenarios")
-    wanted = list(dict.fromkeys(names)) or [
-        *(name for name in ORDER if name in known),
-        *sorted(set(known) - set(ORDER)),
-    ]
+    """The scenarios of these names, each once; or all, by their `order` and then by name."""
+    wanted = dict.fromkeys(names or lookup.known("scenarios"))
     members = [lookup.find("scenarios", name) for name in wanted]
+    if not names:
+        members.sort(key=lambda member: getattr(member, "order", math.inf))
     return [member.quick() if is_quick else member() for member in members]
 
 
@@ -159,7 +147,7 @@ def run_stress(
     subject = subject_of(options.load, settings, store)
     sizes = sizes or options.sizes
     with interruptible() as interrupt:
-        start = measure_baseline(options, subject, sizes, interrupt, observer)
+        start = measure_base_rate(options, subject, sizes, interrupt, observer)
         plan = plan_stress(options, chosen, subject.use)
         with open_run(plan, store, interrupt, environment(Path.cwd())) as active:
             findings = run_scenarios(active, dict(enumerate(chosen)), start, observer, sizes.settle)
@@ -243,8 +231,8 @@ class Start:
             "warnings": list(self.warnings),
             "judged_by": self.judged_by,
             "calm_score": asdict(calm.score) if (calm := self.bench.calm_quality) else None,
-            "calm_errors": plain(asdict(self.bench.calm_errors)),
-            "calm_latency": plain(asdict(self.bench.calm)),
+            "calm_errors": to_json_data(asdict(self.bench.calm_errors)),
+            "calm_latency": to_json_data(asdict(self.bench.calm)),
         }
 
     @property
@@ -257,7 +245,7 @@ class Start:
         return f"{subject.options.dataset}, pass mark {' or '.join(map(significant, marks))}"
 
 
-def measure_baseline(
+def measure_base_rate(
     options: StressOptions,
     subject: StressSubject,
     sizes: Sizes,
@@ -397,7 +385,7 @@ def plan_stress(options: StressOptions, scenarios: Sequence[Scenario], use: Agen
 def _sizes(scenario: Any) -> dict[str, object]:
     """The fields of a scenario that is a dataclass, such as its seconds and rates, as plain data for the store."""
     sizes = asdict(scenario) if is_dataclass(scenario) and not isinstance(scenario, type) else {}
-    return {name: plain(value) for name, value in sizes.items()}
+    return {name: to_json_data(value) for name, value in sizes.items()}
 
 
 def strip_credentials(target: str) -> str:
@@ -420,7 +408,7 @@ def _execution(found: ScenarioFinding, trial: int, started: float, setting: dict
         status=Status.OK if found.skipped or found.completed else Status.FAILED,
         started=started,
         measurements=stress_metrics(found, score_of(found)),
-        output={"scenario": plain(asdict(found)), "setting": setting},
+        output={"scenario": to_json_data(asdict(found)), "setting": setting},
         error=None if found.skipped or found.completed else "no request was answered",
         detail={"simulated": True} if found.is_simulated else None,
     )

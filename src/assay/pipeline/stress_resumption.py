@@ -24,7 +24,7 @@ from assay.pipeline.stress import (
     StressObserver,
     StressOptions,
     decide_state,
-    measure_baseline,
+    measure_base_rate,
     run_scenarios,
     subject_of,
 )
@@ -74,7 +74,7 @@ def resume_stress(
             stored_settings = [output.get("setting", {}) for output in outputs.values()]
             agent = run.trials[0].trial.agent.name
             earlier = stress_finding(agent, stored_settings[0], ()) if stored_settings else None
-            start = measure_baseline(options, subject, sizes, interrupt, observer, earlier)
+            start = measure_base_rate(options, subject, sizes, interrupt, observer, earlier)
             if earlier is not None:
                 start = replace(start, remarks=_describe_difference(earlier, start))
             scenarios = {trial.index: _restore_scenario(trial) for trial in missing}

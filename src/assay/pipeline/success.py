@@ -34,11 +34,11 @@ def measure_success(store: Store, settings: Settings, now: datetime) -> SuccessR
     return compute_success(record, now)
 
 
-def keep_gate(store: Store, gate: Gate, now: datetime | None = None) -> None:
+def keep_gate(store: Store, gate: Gate) -> None:
     """Remember what a gate said of a stored run; a database that cannot be written keeps nobody from a verdict."""
     run_id = gate.rerun.judged if gate.rerun is not None else gate.b.run.id
     result = GateRecord(
-        run_id, gate.baseline, now or datetime.now(UTC), gate.passed, tuple(dict.fromkeys(_losses_of(gate)))
+        run_id, gate.baseline, datetime.now(UTC), gate.passed, tuple(dict.fromkeys(_losses_of(gate)))
     )
     with suppress(StoreError):
         store.keep_gate_result(result)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from assay.analysis.comparison.comparable import by_runs
+from assay.analysis.comparison.comparability import split_by_runs
 from assay.analysis.comparison.compare import matching_trials
 from assay.analysis.comparison.noise_floor import noise_floor, noise_floors, session_error
 from assay.analysis.comparison.policy import Floors, KnownNoise, Sessions
@@ -66,7 +66,7 @@ def read_noise(
     history: dict[tuple[str, str], float] = {}
     sessions: dict[tuple[str, str], ErrorPart] = {}
     shifts: dict[str, MachineShift] = {}
-    for first, second in by_runs(a, b):
+    for first, second in split_by_runs(a, b):
         known = known_floors(store, first, second)
         floors |= known
         # Sides that took turns in one run had the same machine at the same time: the noise between runs is none of theirs.

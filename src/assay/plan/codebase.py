@@ -7,7 +7,6 @@ distribution, or, for a file outside of both, the name and a hash of the file. R
 from __future__ import annotations
 
 import inspect
-import subprocess
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from assay import __version__
 from assay.model import AgentVersion
+from assay.plugin.git import ask_git
 
 
 def code_base(member: Any, distribution: str | None) -> AgentVersion:
@@ -60,20 +60,9 @@ def _in_repository(file: Path) -> AgentVersion | None:
 
     Untracked files do not make a commit dirty, since no result depends on a file that the code does not have.
     """
-    top = _git(file.parent, "rev-parse", "--show-toplevel")
-    commit = _git(file.parent, "rev-parse", "--short=10", "HEAD")
+    top = ask_git(file.parent, "rev-parse", "--show-toplevel")
+    commit = ask_git(file.parent, "rev-parse", "--short=10", "HEAD")
     if not top or not commit:
         return None
-    changed = _git(file.parent, "status", "--porcelain", "--untracked-files=no")
+    changed = ask_git(file.parent, "status", "--porcelain", "--untracked-files=no")
     return AgentVersion(Path(top).name, f"{commit}-dirty" if changed else commit)
-
-
-def _git(folder: Path, *words: str) -> str:
-    """What git prints; empty where there is no git, no repository, or no answer within five seconds."""
-    try:
-        answer = subprocess.run(
-            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=5, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return answer.stdout.strip() if answer.returncode == 0 else ""

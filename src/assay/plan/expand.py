@@ -25,7 +25,6 @@ from assay.model import (
     InstrumentUse,
     Isolation,
     Iterations,
-    Limits,
     Order,
     Plan,
     Trial,
@@ -43,7 +42,7 @@ from assay.plugin.instrument import NotMeasurable
 from assay.plugin.params import check_params, is_axis, is_experiment, param_model
 from assay.plugin.sandbox import find_sandbox
 from assay.spec.agents import INSTEAD_OF_PARAM, WRITTEN_OUT
-from assay.spec.files import matching, resolve_experiment
+from assay.spec.files import match_files, resolve_experiment
 from assay.spec.read import KeyOrigin, LocatedEntry, Spec
 from assay.spec.schema import ExperimentEntry, IterationsSection, UntilSection
 
@@ -99,7 +98,7 @@ def _load_files(spec: Spec, mistakes: list[Mistake]) -> tuple[str, ...]:
     """Import the Python files that the spec names, so that what they define is known; their absolute paths."""
     files: list[str] = []
     for pattern in spec.run.load:
-        matches = matching(spec.folder, pattern)
+        matches = match_files(spec.folder, pattern)
         if not matches:
             mistakes.append(spec.origin.mistake(("load",), f"There is no file '{pattern}'."))
         for file in matches:
@@ -366,12 +365,7 @@ def _trial(
             InstrumentUse(use.name, dict(use.model_extra or {})) for use in entry.instrumentation
         ),
         isolation=Isolation(entry.isolation),
-        limits=Limits(
-            entry.limits.seconds,
-            int(entry.limits.memory_mb * 2**20) if entry.limits.memory_mb is not None else None,
-            entry.limits.tokens,
-            entry.limits.usd,
-        ),
+        limits=entry.limits.to_noun(),
         resources=(use.resources if use else None)
         or (entry.resources.to_noun() if entry.resources else None),
     )

@@ -442,7 +442,7 @@ class Agents:
 
 def function_agent(name: str) -> AgentUse | None:
     """The agent that a plain function of a loaded file is."""
-    file = lookup.function_in_loaded_file(name)
+    file = lookup.find_file_of_function(name)
     return AgentUse(name, "python", {"target": f"{file}:{name}"}) if file is not None else None
 
 

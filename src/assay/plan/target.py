@@ -39,8 +39,8 @@ from assay.plan.suite_experiments import benchmark_mistakes, takes_agents
 from assay.plugin import lookup
 from assay.spec.agents import agents_in, read_agents
 from assay.spec.document import Document, read_document
-from assay.spec.files import builtin_specs, builtin_suites, builtin_teams, matching
-from assay.spec.read import REQUEST, KeyOrigin, Spec, load_spec, overlaid, spec_of, validate_model
+from assay.spec.files import builtin_specs, builtin_suites, builtin_teams, match_files
+from assay.spec.read import REQUEST, KeyOrigin, Spec, load_spec, merge_mappings, spec_of, validate_model
 from assay.spec.schema import UntilDecidedSection
 from assay.spec.settings import Settings
 from assay.text import shell_command
@@ -70,6 +70,27 @@ class RunRequest:
     """Only the experiments of a spec that belong to one of them; `all` is every one."""
     executor_options: Mapping[str, object] = field(default_factory=dict)
     """Settings of the executor, laid over those of assay.toml."""
+
+
+def build_changes(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a spec that keywords of `assay.run`, or options of a command, stand for; what is left out has no key."""
+    iterations = {"measured": given.get("repetitions"), "warmup": given.get("warmup")}
+    until = {
+        "decided": given.get("until_decided"),
+        "tolerance": given.get("tolerance"),
+        "max": given.get("max_pairs"),
+    }
+    changes = {
+        "params": dict(given.get("params", {})),
+        "sweep": {name: list(values) for name, values in given.get("sweep", {}).items()},
+        "iterations": {key: value for key, value in iterations.items() if value is not None},
+        **{name: given.get(name) for name in ("processes", "seed", "isolation", "executor")},
+        "until": {key: value for key, value in until.items() if value is not None},
+        "load": [str(file) for file in given.get("load", ())],
+        "tags": list(given.get("label", ())),
+        "output_dir": None if given.get("out") is None else str(given["out"]),
+    }
+    return {key: value for key, value in changes.items() if value not in ({}, [], None)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,7 +468,7 @@ def _plan_suite_spec(
     from assay.spec.suite import SuiteSpec
 
     mistakes = list(document.mistakes)
-    spec = validate_model(SuiteSpec, document.value, document, (), mistakes)
+    spec = validate_model(SuiteSpec, document.value, KeyOrigin(document), mistakes)
     if spec is None:
         raise SpecError(mistakes)
     load = load_files(folder, spec.load)
@@ -490,7 +511,7 @@ def _with_question(
 ) -> Plan:
     """The plan, to be ended by what the file or the request says under `until`."""
     requested = request.changes.get("until", {})
-    keys = overlaid(written.model_dump(exclude_none=True) if written else {}, requested)
+    keys = merge_mappings(written.model_dump(exclude_none=True) if written else {}, requested)
     if not keys:
         return plan
     origin = KeyOrigin(document, (), {"until": requested} if requested else {})
@@ -595,7 +616,7 @@ def load_files(folder: Path, patterns: Any) -> tuple[str, ...]:
     files: list[Path] = []
     # All files are found before the first is imported: importing may have effects, and half of them would be worse than none.
     for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
-        matches = matching(folder, str(pattern))
+        matches = match_files(folder, str(pattern))
         if not matches:
             raise PlanError(f"'load' names '{pattern}', but there is no such file.")
         files += [file.resolve() for file in matches]

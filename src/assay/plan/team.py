@@ -16,7 +16,7 @@ from functools import reduce
 from typing import Any
 
 from assay.errors import Mistake, PlanError, SpecError, did_you_mean
-from assay.model import AgentUse, AgentVersion, Case, Iterations, Limits, Plan, ResourceRequest, Trial
+from assay.model import AgentUse, AgentVersion, Case, Iterations, Plan, ResourceRequest, Trial
 from assay.model.settings import RECORDED
 from assay.model.team import Leg
 from assay.plan.suite import Agents, Written, check_agent_options, overlay_options
@@ -217,7 +217,6 @@ def _trial(
         }
         for use in uses
     ]
-    limits = section.limits
     return Trial(
         index=index,
         name=f"{section.team}[{label}]",
@@ -232,12 +231,7 @@ def _trial(
         axes=axes,
         iterations=Iterations(warmup=iterations.get("warmup", section.iterations.warmup), measured=1),
         processes=iterations.get("measured", section.iterations.measured),
-        limits=Limits(
-            limits.seconds,
-            int(limits.memory_mb * 2**20) if limits.memory_mb is not None else None,
-            limits.tokens,
-            limits.usd,
-        ),
+        limits=section.limits.to_noun(),
         resources=_add_resources([use.resources for use in uses]),
     )
 

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
-def make_agent(use: AgentUse, concurrency: int = 1, environment: Mapping[str, str] = os.environ) -> Agent:
+def make_agent(use: AgentUse, concurrency: int = 1) -> Agent:
     """An agent, not opened yet; PlanError when its definition cannot work."""
     member = lookup.find("agents", use.type)
     written = dict(use.options)
     cassette = written.pop("cassette", None)
-    known = environment if cassette is None else defaultdict(lambda: UNUSED, environment)
+    known = os.environ if cassette is None else defaultdict(lambda: UNUSED, os.environ)
     options = expand_variables(written, known, use.name)
     most = options.pop("concurrency", concurrency)
     given_by_us = {"folder": use.folder, "concurrency": min(concurrency, most)}

@@ -24,7 +24,7 @@ from assay.errors import LookupFailed, MissingExtra, no_such
 from assay.plugin.entry_points import EntryPoint, entry_points
 from assay.plugin.import_check import ImportEnded, check_import, check_module
 from assay.plugin.output import printing_to_stderr
-from assay.plugin.session import SESSION, find_function
+from assay.plugin.session import SESSION, find_session_function
 
 KINDS = (
     "agents",
@@ -110,7 +110,7 @@ def _find_member(kind: str, name: str) -> Any:
     if ".py::" in name:
         return _in_file(kind, name)
     if name.startswith(f"{SESSION}:"):
-        return find_function(name.removeprefix(f"{SESSION}:"))
+        return find_session_function(name.removeprefix(f"{SESSION}:"))
     if ":" in name:
         return _import(name, kind, name)
     return _find_in_loaded_files(kind, name)
@@ -137,7 +137,7 @@ def _is_of_kind(kind: str, member: Any) -> bool:
     return kind in ("instruments", "reporters", "scorers") and callable(member)
 
 
-def function_in_loaded_file(name: str) -> Path | None:
+def find_file_of_function(name: str) -> Path | None:
     """The latest loaded file that defines a plain function of that name."""
     return next(
         (

@@ -20,9 +20,8 @@ HELD = 4
 class NodeQueues:
     """The jobs of a run on their way to nodes; of each node, those that wait for it."""
 
-    def __init__(self, jobs: Iterable[Job], held: int = HELD) -> None:
+    def __init__(self, jobs: Iterable[Job]) -> None:
         self._jobs: Iterator[Job] = iter(jobs)
-        self._held = held
         self._homes: dict[int, str] = {}
         self._waiting: defaultdict[str, deque[Job]] = defaultdict(deque)
 
@@ -36,7 +35,7 @@ class NodeQueues:
             return self._waiting[node].popleft()
         for job in self._jobs:
             home = self._homes.setdefault(job.process, node)
-            if home == node or len(self._waiting[home]) >= self._held:
+            if home == node or len(self._waiting[home]) >= HELD:
                 return job
             self._waiting[home].append(job)
         longest = max(self._waiting.values(), key=len)

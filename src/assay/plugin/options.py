@@ -16,8 +16,8 @@ from pydantic import BaseModel, ValidationError
 
 from assay.errors import AssayError, did_you_mean
 from assay.plugin import lookup
-from assay.plugin.faults import problem_and_hint
 from assay.plugin.params import param_model, signature_model
+from assay.plugin.validation_messages import problem_and_hint
 
 KINDS = ("agents", "scorers", "instruments", "experiments")
 """Plug-ins whose options people write in files."""

@@ -29,8 +29,8 @@ from pydantic_core import PydanticSerializationError
 from assay.errors import PlanError, known_names
 from assay.plugin.documentation import documentation_of
 from assay.plugin.experiment import experiment_class
-from assay.plugin.faults import group_by_place, problem_and_hint
 from assay.plugin.model_fields import OwnModel, find_siblings
+from assay.plugin.validation_messages import group_by_place, problem_and_hint
 
 
 @dataclass(frozen=True, slots=True)

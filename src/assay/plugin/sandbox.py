@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from assay.errors import LookupFailed, PlanError
 from assay.plugin import lookup
 
-VARIABLE = "ASSAY_SANDBOX"
+SANDBOX_VARIABLE = "ASSAY_SANDBOX"
 """Environment variable with the operator's choice. Workers inherit it; a suite cannot change it."""
 AUTO = "auto"
 UNCONFINED = "none"
@@ -115,14 +115,16 @@ def noting_sandboxes() -> Iterator[set[str]]:
 @contextmanager
 def chosen_sandbox(choice: str | None) -> Iterator[None]:
     """Make this the choice of this process and its workers meanwhile; None leaves the choice as it is."""
-    before = os.environ.get(VARIABLE)
+    before = os.environ.get(SANDBOX_VARIABLE)
     if choice is not None:
-        os.environ[VARIABLE] = choice
+        os.environ[SANDBOX_VARIABLE] = choice
     try:
         yield
     finally:
         if choice is not None:
-            os.environ.pop(VARIABLE) if before is None else os.environ.update({VARIABLE: before})
+            os.environ.pop(SANDBOX_VARIABLE) if before is None else os.environ.update(
+                {SANDBOX_VARIABLE: before}
+            )
 
 
 def find_sandbox(user: str, wanted: str | None = None) -> Sandbox:
@@ -131,12 +133,12 @@ def find_sandbox(user: str, wanted: str | None = None) -> Sandbox:
     `user` says in a message who needs it. Raises PlanError where it does not work here, unless the operator has chosen to
     do without a sandbox.
     """
-    choice = os.environ.get(VARIABLE) or AUTO
+    choice = os.environ.get(SANDBOX_VARIABLE) or AUTO
     name = wanted or (_DEFAULT if choice == AUTO else choice)
     try:
         sandbox: Sandbox = lookup.find("sandboxes", name)()
     except LookupFailed as error:
-        raise PlanError(str(error) if wanted else f"{VARIABLE} or --sandbox: {error}") from None
+        raise PlanError(str(error) if wanted else f"{SANDBOX_VARIABLE} or --sandbox: {error}") from None
     problem = sandbox.problem()
     if problem and choice == UNCONFINED:
         name, sandbox, problem = UNCONFINED, lookup.find("sandboxes", UNCONFINED)(), ""

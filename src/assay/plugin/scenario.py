@@ -188,6 +188,13 @@ class Scenario(Protocol):
 
     def not_for(self, bench: Bench) -> str:
         """Why it does not apply to this agent; "" where it does."""
-        ...
+        return ""
 
     def run(self, bench: Bench) -> ScenarioFinding: ...
+
+
+class ScenarioHooks(Protocol):
+    """What a scenario may have beyond Scenario; each attribute is looked up by its name."""
+
+    order: float
+    """Its place in `assay stress`: the lowest runs first, and scenarios without one run last, by name."""

@@ -13,8 +13,8 @@ SLACK = 5.0
 """Times the calm P95: the objective where none is given."""
 NEAR = 1.1
 """Latency within a tenth of what it was counts as recovered."""
-NOISE = 0.01
-"""Seconds: a difference that this machine itself may make."""
+NOISE_SECONDS = 0.01
+"""A difference that this machine itself may make."""
 NO_ERRORS = CalmErrors()
 _MOMENTARY = 0.5
 """Seconds: what is over sooner is a hiccup and no recovery."""
@@ -35,7 +35,7 @@ def calm_load(rate: float, length: float, cases: int = 0, wanted: int = 0) -> Lo
 def longest_in_calm(calm: Distribution) -> float:
     """Seconds of latency that are still near that in calm."""
     middle = calm.intervals.get("p50", (calm.p50, calm.p50))[1]
-    return max(NEAR * middle, calm.p95, calm.p50 + NOISE)
+    return max(NEAR * middle, calm.p95, calm.p50 + NOISE_SECONDS)
 
 
 def find_recovery_time(

@@ -28,7 +28,8 @@ def session_functions(functions: Mapping[str, Callable[..., Any]]) -> Iterator[N
         _functions.reset(token)
 
 
-def find_function(name: str) -> Callable[..., Any]:
+def find_session_function(name: str) -> Callable[..., Any]:
+    """The function that a target `<session>:name` names."""
     try:
         return _functions.get({})[name]
     except KeyError:

@@ -33,9 +33,9 @@ from starlette.types import Scope as Connection
 from assay.errors import StoreError
 from assay.model.access import ApiKey, AuditEntry, Scope, is_use_due
 from assay.server.answers import refuse
+from assay.server.cache import Recent
 from assay.server.context import CALLER, Contexts, RequestCaller
 from assay.server.html import error_page
-from assay.server.recent import Recent
 from assay.text import make_line
 
 _log = logging.getLogger(__name__)

@@ -20,8 +20,8 @@ from assay.pipeline.report import report_of
 from assay.report.findings import outcome_of
 from assay.report.pages.html import describe_report
 from assay.report.pages.html_side_by_side import Gallery
+from assay.server.cache import KeptByState
 from assay.server.html import templates
-from assay.server.recent import KeptByState
 from assay.store.store import Store
 
 _KEPT = 24

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from threading import Condition, Thread, Timer
 from time import monotonic
 
 from assay.errors import AssayError, LookupFailed, PlanError
 from assay.model.codec import to_json
+from assay.server.processes import start_worker
 from assay.server.questions import AnalysisQuestion, PreparedAnswer, answer_from_plain
 
 _log = logging.getLogger(__name__)
@@ -53,7 +52,7 @@ class Analyst:
         """When a process last died over a question."""
         self._changed = Condition()
         self._is_ending = False
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._thread: Thread | None = None
 
     def ask(self, workspace: str, question: AnalysisQuestion, receive: Receive) -> None:
@@ -116,7 +115,7 @@ class Analyst:
         """ValueError if the process says nothing, as one that died."""
         if self._process is None or self._process.poll() is not None:
             self._end_process()
-            self._process = self._start_process()
+            self._process = start_worker("analysis_worker", self._db, self._workspace, stdout=subprocess.PIPE)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         whole = {
@@ -129,7 +128,7 @@ class Analyst:
         deadline.daemon = True
         deadline.start()
         try:
-            self._process.stdin.write(to_json(whole) + "\n")
+            self._process.stdin.write(to_json(whole).encode() + b"\n")
             self._process.stdin.flush()
             reply = json.loads(self._process.stdout.readline())
         finally:
@@ -137,18 +136,6 @@ class Analyst:
         if "error" in reply:
             return _ERRORS.get(reply["error"], AssayError)(reply["message"])
         return answer_from_plain(reply["answer"])
-
-    def _start_process(self) -> subprocess.Popen[str]:
-        # A session of its own: Ctrl-C in the terminal of the server is for the server.
-        return subprocess.Popen(
-            [sys.executable, "-m", "assay.server.analysis_worker"],
-            env={**os.environ, "ASSAY_DB": self._db, "ASSAY_WORKSPACE": self._workspace},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            start_new_session=True,
-        )
 
     def _end_process(self) -> None:
         if self._process is not None:

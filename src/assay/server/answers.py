@@ -21,7 +21,7 @@ from assay.errors import (
     Unlike,
 )
 from assay.model.redaction import known_secrets
-from assay.report.documents.result import plain, strict_json
+from assay.plugin.json_data import format_strict_json, to_json_data
 
 RETRY_SECONDS = 5
 _STATUSES: tuple[tuple[type[AssayError], int], ...] = (
@@ -81,10 +81,10 @@ class ErrorAnswer(BaseModel):
 
 def respond(document: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A document as `--json` prints it: strict JSON, with known secrets redacted."""
-    content = plain(document)
-    written = strict_json(content)
+    content = to_json_data(document)
+    written = format_strict_json(content)
     if known_secrets().may_be_in(written) and (cleaned := known_secrets().redact(content)) is not content:
-        written = strict_json(cleaned)
+        written = format_strict_json(cleaned)
     return Response(written.encode(errors="replace"), status, headers, "application/json")
 
 
@@ -111,6 +111,16 @@ def describe_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {
         status: {"model": ErrorAnswer, "description": WORDS[status].replace("_", " ").capitalize()}
         for status in sorted(statuses)
+    }
+
+
+def describe_route(needed: dict[str, Any], model: Any, summary: str, *errors: int) -> dict[str, Any]:
+    """Describe a route for OpenAPI: the scope that it needs, the document that it answers with, and its errors."""
+    return {
+        "openapi_extra": needed,
+        "response_model": model,
+        "summary": summary,
+        "responses": describe_errors(*errors),
     }
 
 

@@ -25,7 +25,7 @@ from assay.report.documents.specification import (
     time_series_document,
 )
 from assay.server.access import READ, RUN
-from assay.server.answers import describe_errors, respond
+from assay.server.answers import describe_errors, describe_route, respond
 from assay.server.boards import BoardsNotReady
 from assay.server.configuration import RunConfiguration
 from assay.server.context import Context, ServerContext
@@ -116,11 +116,7 @@ def _answer_run(store: Store, queued: QueuedRun) -> Response:
 
 
 @router.get(
-    "/agents/{agent_id:path}/results",
-    openapi_extra=READ,
-    response_model=AgentResults,
-    responses=describe_errors(404),
-    summary="Results of an agent",
+    "/agents/{agent_id:path}/results", **describe_route(READ, AgentResults, "Results of an agent", 404)
 )
 def read_agent_results(
     context: Context,
@@ -159,11 +155,7 @@ def _require_names(context: ServerContext, agent: str, suite: str | None) -> Non
 
 
 @router.get(
-    "/leaderboard",
-    openapi_extra=READ,
-    response_model=LeaderboardAnswer,
-    responses=describe_errors(404),
-    summary="Agents ranked by their latest results",
+    "/leaderboard", **describe_route(READ, LeaderboardAnswer, "Agents ranked by their latest results", 404)
 )
 async def read_leaderboard(
     context: Context,
@@ -212,13 +204,7 @@ class CompareRequestBody(BaseModel):
     comparison_type: Literal["head_to_head", "multi_agent", "time_series"] = "head_to_head"
 
 
-@router.post(
-    "/compare",
-    openapi_extra=READ,
-    response_model=ComparisonAnswer,
-    responses=describe_errors(404, 409),
-    summary="Compare agents on a suite",
-)
+@router.post("/compare", **describe_route(READ, ComparisonAnswer, "Compare agents on a suite", 404, 409))
 def compare_agents(context: Context, body: CompareRequestBody) -> Response:
     """Two agents head to head, several in all pairs, or several versions in the order of time."""
     if len(set(body.agent_ids)) < len(body.agent_ids):
@@ -253,10 +239,7 @@ def _require_results(store: Store, agent: str, suite: str) -> None:
 
 @router.get(
     "/agents/{agent_id:path}/regressions",
-    openapi_extra=READ,
-    response_model=RegressionsAnswer,
-    responses=describe_errors(404, 409),
-    summary="What got worse in an agent",
+    **describe_route(READ, RegressionsAnswer, "What got worse in an agent", 404, 409),
 )
 def find_regressions(
     context: Context,

@@ -10,9 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-import os
 import subprocess
-import sys
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -28,7 +26,8 @@ from assay.errors import LookupFailed, no_such
 from assay.model.board import BoardKey, StoredBoard
 from assay.pipeline.boards import compute_boards, find_boards
 from assay.server.answers import respond
-from assay.server.recent import KeptByState
+from assay.server.cache import KeptByState
+from assay.server.processes import start_worker
 from assay.store.store import Store
 
 _log = logging.getLogger(__name__)
@@ -200,7 +199,7 @@ class BoardKeeper:
         if not is_small:
             self._bury_worker()
             if not has_all() and self._worker is None and monotonic() >= self._retry_at:
-                self._worker = self._start_worker(metric, category)
+                self._worker = start_worker("board_worker", self._db, self._store.workspace, metric, category)
         self._memory.put(place, None, kept)
         return kept
 
@@ -213,15 +212,6 @@ class BoardKeeper:
             _log.warning("the process that computes leaderboards ended with code %s", self._worker.returncode)
             self._retry_at = monotonic() + _RETRY_SECONDS
         self._worker = None
-
-    def _start_worker(self, metric: str, category: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "assay.server.board_worker", metric, category],
-            env={**os.environ, "ASSAY_DB": self._db, "ASSAY_WORKSPACE": self._store.workspace},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
 
 
 def _write_answer(

@@ -12,7 +12,7 @@ from assay.errors import LookupFailed, no_such
 from assay.pipeline.registry import find_registered_agents, find_registered_suites
 from assay.report.documents.specification import suite_answer_document
 from assay.server.access import READ
-from assay.server.answers import describe_errors, respond
+from assay.server.answers import describe_route, respond
 from assay.server.context import Context
 from assay.server.parameters import Name
 
@@ -33,7 +33,7 @@ class AgentList(BaseModel):
     agents: list[AgentRow]
 
 
-@router.get("/agents", openapi_extra=READ, response_model=AgentList, summary="Agents")
+@router.get("/agents", **describe_route(READ, AgentList, "Agents"))
 def list_agents(context: Context) -> Response:
     """Registered agents and those with results, by name. Definitions are not included."""
     registered = find_registered_agents(context.settings, context.store)
@@ -80,7 +80,7 @@ class SuiteAnswer(BaseModel):
     created_at: str | None
 
 
-@router.get("/suites", openapi_extra=READ, response_model=SuiteList, summary="Suites")
+@router.get("/suites", **describe_route(READ, SuiteList, "Suites"))
 def list_suites(context: Context) -> Response:
     """Registered suites and those with results, by name."""
     registered = find_registered_suites(context.settings, context.store)
@@ -98,13 +98,7 @@ def list_suites(context: Context) -> Response:
     return respond({"suites": rows})
 
 
-@router.get(
-    "/suites/{suite_id:path}",
-    openapi_extra=READ,
-    response_model=SuiteAnswer,
-    responses=describe_errors(404),
-    summary="One suite",
-)
+@router.get("/suites/{suite_id:path}", **describe_route(READ, SuiteAnswer, "One suite", 404))
 def read_suite(context: Context, suite_id: Name) -> Response:
     """As it is registered, or else as its latest run was made with it."""
     store = context.store

@@ -26,10 +26,10 @@ from assay.model.access import ApiKey, Scope
 from assay.server.analyses import Analyses
 from assay.server.analyst import Analyst, Answered
 from assay.server.boards import BoardKeeper, BoardMemory
+from assay.server.cache import KeptByState, Recent
 from assay.server.counts import RequestCounts
 from assay.server.questions import AnalysisQuestion, PreparedAnswer, answer_question
 from assay.server.queue import RunQueue
-from assay.server.recent import KeptByState, Recent
 from assay.server.run_status import read_status
 from assay.spec.settings import Settings
 from assay.store.search import CoverageCell

@@ -17,9 +17,9 @@ from assay.errors import LookupFailed
 from assay.model import Artifact
 from assay.model.redaction import redact
 from assay.pipeline.report import report_of, write_reports
-from assay.report.documents.file_names import safe_name
+from assay.plugin.file_names import safe_name
 from assay.server.access import READ
-from assay.server.answers import describe_errors, respond
+from assay.server.answers import describe_errors, describe_route, respond
 from assay.server.context import Context
 from assay.server.parameters import Name
 from assay.server.results import TrialId
@@ -79,13 +79,7 @@ class ArtifactList(BaseModel):
     artifacts: list[ArtifactRow]
 
 
-@router.get(
-    "/trials/{trial_id}/artifacts",
-    openapi_extra=READ,
-    response_model=ArtifactList,
-    responses=describe_errors(404),
-    summary="Artifacts of a trial",
-)
+@router.get("/trials/{trial_id}/artifacts", **describe_route(READ, ArtifactList, "Artifacts of a trial", 404))
 def list_artifacts(context: Context, trial_id: TrialId) -> Response:
     """Files that its executions left, in the order of storing."""
     rows = [

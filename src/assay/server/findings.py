@@ -13,7 +13,7 @@ from assay.model.stress import STRESS
 from assay.pipeline.profile import PROFILE
 from assay.server.access import READ
 from assay.server.analyses import RunDigest
-from assay.server.answers import describe_errors, respond
+from assay.server.answers import describe_route, respond
 from assay.server.context import Context
 from assay.server.parameters import Name
 from assay.store.store import Store
@@ -68,10 +68,7 @@ class FindingPage(BaseModel):
 
 @router.get(
     "/findings/{kind}",
-    openapi_extra=READ,
-    response_model=FindingPage,
-    responses=describe_errors(404),
-    summary="Load tests, stress tests, teams or profiles",
+    **describe_route(READ, FindingPage, "Load tests, stress tests, teams or profiles", 404),
 )
 def list_findings(
     context: Context,

@@ -12,7 +12,7 @@ from assay.analysis.review.agreement import compute_agreements
 from assay.model.label import LabelVerdict
 from assay.report.documents.operations import agreement_document, label_document
 from assay.server.access import READ, RUN
-from assay.server.answers import describe_errors, respond
+from assay.server.answers import describe_route, respond
 from assay.server.context import Author, Context
 from assay.server.parameters import Before, Name, PageSize, Text
 from assay.store.labels import LabelFilter
@@ -80,13 +80,7 @@ class LabelRequest(BaseModel):
     note: Text = ""
 
 
-@router.post(
-    "",
-    openapi_extra=RUN,
-    response_model=LabelList,
-    responses=describe_errors(404),
-    summary="Label an answer",
-)
+@router.post("", **describe_route(RUN, LabelList, "Label an answer", 404))
 def label_answer(context: Context, caller: Author, body: LabelRequest) -> Response:
     """One label of a person for each answer: a second one replaces the first."""
     given = context.store.label(
@@ -95,7 +89,7 @@ def label_answer(context: Context, caller: Author, body: LabelRequest) -> Respon
     return respond({"labels": [label_document(label) for label in given]})
 
 
-@router.get("", openapi_extra=READ, response_model=LabelPage, summary="Labels")
+@router.get("", **describe_route(READ, LabelPage, "Labels"))
 def list_labels(
     context: Context,
     trial_id: Annotated[int | None, Field(ge=1, le=2**31 - 1)] = None,
@@ -149,12 +143,7 @@ class AgreementList(BaseModel):
     agreements: list[AgreementRow]
 
 
-@router.get(
-    "/agreement",
-    openapi_extra=READ,
-    response_model=AgreementList,
-    summary="How well scorers agree with people",
-)
+@router.get("/agreement", **describe_route(READ, AgreementList, "How well scorers agree with people"))
 def read_agreement(
     context: Context, suite_id: Name | None = None, benchmark_id: Name | None = None
 ) -> Response:

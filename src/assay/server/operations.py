@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from assay import __version__
 from assay.model.codec import to_plain
 from assay.server.access import ADMIN, PUBLIC, READ
-from assay.server.answers import describe_errors, respond
+from assay.server.answers import describe_route, respond
 from assay.server.context import Context
 from assay.server.counts import CONTENT_TYPE
 from assay.server.parameters import Before, PageSize
@@ -61,7 +61,7 @@ class AuditPage(BaseModel):
     next_cursor: int | None
 
 
-@router.get("/audit", openapi_extra=ADMIN, response_model=AuditPage, summary="Who did what")
+@router.get("/audit", **describe_route(ADMIN, AuditPage, "Who did what"))
 def read_audit(context: Context, limit: PageSize = 100, cursor: Before = None) -> Response:
     """Requests that changed something, and those that were refused without a valid key."""
     found = context.store.audit_log(cursor, limit)
@@ -69,13 +69,7 @@ def read_audit(context: Context, limit: PageSize = 100, cursor: Before = None) -
     return respond({"entries": entries, "next_cursor": found[-1][0] if len(found) == limit else None})
 
 
-@router.get(
-    "/health",
-    openapi_extra=PUBLIC,
-    response_model=Health,
-    responses=describe_errors(503),
-    summary="Health check",
-)
+@router.get("/health", **describe_route(PUBLIC, Health, "Health check", 503))
 def read_health(context: Context) -> Response:
     """Answers 503 while the database cannot be reached."""
     context.store.check()

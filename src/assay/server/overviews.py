@@ -21,7 +21,7 @@ from assay.report.documents.operations import (
     success_document,
 )
 from assay.server.access import READ
-from assay.server.answers import respond
+from assay.server.answers import describe_route, respond
 from assay.server.context import Context
 from assay.server.labels import ShareFigure
 from assay.server.parameters import Before, Name, PageSize
@@ -51,12 +51,7 @@ class CoverageAnswer(BaseModel):
     next_cursor: str | None
 
 
-@router.get(
-    "/coverage",
-    openapi_extra=READ,
-    response_model=CoverageAnswer,
-    summary="Which agents have results on which suites",
-)
+@router.get("/coverage", **describe_route(READ, CoverageAnswer, "Which agents have results on which suites"))
 def read_coverage(
     context: Context,
     limit: Annotated[int, Query(ge=1, le=200, description="At most this many agents.")] = 20,
@@ -113,7 +108,7 @@ class ScheduleList(BaseModel):
     schedules: list[ScheduleRow]
 
 
-@router.get("/schedules", openapi_extra=READ, response_model=ScheduleList, summary="Schedules")
+@router.get("/schedules", **describe_route(READ, ScheduleList, "Schedules"))
 def read_schedules(context: Context) -> Response:
     """Suites with a schedule, the one that is due next first, each with what became of its latest time."""
     found = list_schedules(context.store, context.settings, datetime.now(UTC))
@@ -143,7 +138,7 @@ class AlertPage(BaseModel):
     next_cursor: int | None
 
 
-@router.get("/alerts", openapi_extra=READ, response_model=AlertPage, summary="Alerts")
+@router.get("/alerts", **describe_route(READ, AlertPage, "Alerts"))
 def list_alerts(
     context: Context, state: AlertState | None = None, limit: PageSize = 100, cursor: Before = None
 ) -> Response:
@@ -184,7 +179,7 @@ class SuccessAnswer(BaseModel):
     not_benchmarked: list[str] = Field(description="In the last 30 days.")
 
 
-@router.get("/success", openapi_extra=READ, response_model=SuccessAnswer, summary="Success figures")
+@router.get("/success", **describe_route(READ, SuccessAnswer, "Success figures"))
 def read_success(context: Context) -> Response:
     """Agents benchmarked (goal 100 %), regressions confirmed (goal 90 %) and caught by the gate, opportunities resolved."""
     return respond(success_document(measure_success(context.store, context.settings, datetime.now(UTC))))
@@ -215,7 +210,7 @@ class SearchAnswer(BaseModel):
     cases: list[FoundCaseRow]
 
 
-@router.get("/search", openapi_extra=READ, response_model=SearchAnswer, summary="Search")
+@router.get("/search", **describe_route(READ, SearchAnswer, "Search"))
 def search(
     context: Context,
     q: Annotated[Name, Query(description="A part of a name, of a case's input, or the start of a run's id.")],

@@ -20,10 +20,10 @@ from assay.model.standing import Boards
 from assay.pipeline.compare import compare_refs
 from assay.pipeline.cost import analyse_stored_costs
 from assay.pipeline.leaderboard import filter_of, matrices, overview
-from assay.pipeline.timeline import timeline_of
+from assay.pipeline.regressions import timeline_of
+from assay.plugin.json_data import format_strict_json, to_json_data
 from assay.report.charts.radar import draw_standings
 from assay.report.documents.cost import cost_document
-from assay.report.documents.result import plain, strict_json
 from assay.report.pages.board import board_sections, leaderboard_page, matrix_page
 from assay.report.pages.comparison import comparison_page
 from assay.report.pages.cost import cost_page
@@ -47,7 +47,7 @@ class AnalysisQuestion:
 
     @property
     def key(self) -> str:
-        return strict_json([self.kind, self.suite, dict(self.options)])
+        return format_strict_json([self.kind, self.suite, dict(self.options)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def show_board(store: Store, suite: str | None, *, drawn: Sequence[str] = ()) ->
     # Points of a sweep cannot be named as agents.
     names = [row.contender.agent for row in _rows(board) if "[" not in row.contender.agent]
     sections = [_build_leaderboard(board), _build_radar(board, list(drawn) or names[:_DRAWN])]
-    return PreparedAnswer(Page(board.suite, "dashboard", _facts(board), "", False, [], sections), names)
+    return PreparedAnswer(Page(board.suite, "dashboard", _facts(board), sections), names)
 
 
 def show_radar(store: Store, suite: str | None, *, drawn: Sequence[str] = ()) -> PreparedAnswer:
@@ -171,7 +171,7 @@ def price_document(
     store: Store, suite: str | None, *, agents: Sequence[str] = (), volume: int = 1000
 ) -> PreparedAnswer:
     found = analyse_stored_costs(store, agents, suite, Workload(volume))
-    return PreparedAnswer(document=strict_json(plain(cost_document(found))))
+    return PreparedAnswer(document=format_strict_json(to_json_data(cost_document(found))))
 
 
 def trace(store: Store, suite: str | None, *, agent: str) -> PreparedAnswer:

@@ -8,10 +8,8 @@ loses nothing: it finds the runs that its predecessor began and continues them.
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from threading import Event, Thread
@@ -20,6 +18,7 @@ from time import monotonic
 from assay.errors import AssayError
 from assay.model.queue import QueuedRun, QueueState
 from assay.pipeline.lifecycle import new_run_id
+from assay.server.processes import start_worker
 from assay.store.processes import current_owner
 from assay.store.store import Store
 
@@ -113,22 +112,14 @@ class RunQueue:
         waiting = sum(queued.state is QueueState.QUEUED for queued in queue)
         for _ in range(min(waiting, self._most - len(self._workers))):
             if (claimed := self._store.claim_queued(self._owner)) is not None:
-                self._workers[claimed.id] = self._start_worker(claimed)
+                self._workers[claimed.id] = start_worker(
+                    "worker", self._db, self._store.workspace, claimed.id, claimed.workspace
+                )
 
     def _ask_to_end(self, run_id: str) -> None:
         if run_id not in self._signalled:
             self._workers[run_id].send_signal(signal.SIGINT)
             self._signalled.add(run_id)
-
-    def _start_worker(self, queued: QueuedRun) -> subprocess.Popen[bytes]:
-        # A session of its own: Ctrl-C in the terminal of the server is for the server, which then ends its workers.
-        return subprocess.Popen(
-            [sys.executable, "-m", "assay.server.worker", queued.id, queued.workspace],
-            env={**os.environ, "ASSAY_DB": self._db, "ASSAY_WORKSPACE": self._store.workspace},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
 
     def _bury(self, run_id: str) -> None:
         """A worker has ended. If it left its run open, the run was cancelled or interrupted, or the worker died."""

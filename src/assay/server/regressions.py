@@ -13,7 +13,7 @@ from assay.model.regression import RegressionState, Severity
 from assay.pipeline.baselines import name_baseline
 from assay.report.documents.operations import tracked_regression_document
 from assay.server.access import READ, RUN
-from assay.server.answers import describe_errors, respond
+from assay.server.answers import describe_route, respond
 from assay.server.context import Author, Context
 from assay.server.parameters import Name, PageSize, Text
 from assay.server.schemas import RegressionRow
@@ -85,12 +85,7 @@ class RegressionPage(BaseModel):
     next_cursor: int | None
 
 
-@router.get(
-    "/regressions",
-    openapi_extra=READ,
-    response_model=RegressionPage,
-    summary="Regressions of all agents",
-)
+@router.get("/regressions", **describe_route(READ, RegressionPage, "Regressions of all agents"))
 def list_regressions(
     context: Context,
     agent_id: Name | None = None,
@@ -126,10 +121,7 @@ class StateRequest(BaseModel):
 
 @router.post(
     "/regressions/{regression_id}",
-    openapi_extra=RUN,
-    response_model=TrackedRegression,
-    responses=describe_errors(404),
-    summary="Set the state of a regression",
+    **describe_route(RUN, TrackedRegression, "Set the state of a regression", 404),
 )
 def mark_regression(
     context: Context, caller: Author, regression_id: RegressionId, body: StateRequest
@@ -154,7 +146,7 @@ class BaselineList(BaseModel):
     baselines: list[BaselineRow]
 
 
-@router.get("/baselines", openapi_extra=READ, response_model=BaselineList, summary="Baselines")
+@router.get("/baselines", **describe_route(READ, BaselineList, "Baselines"))
 def list_baselines(context: Context) -> Response:
     """By name."""
     found: dict[str, Any] = context.store.baselines()
@@ -172,13 +164,7 @@ class BaselineRequest(BaseModel):
     run_id: Annotated[Name, Field(description="An id, the start of one, or `last`.")]
 
 
-@router.post(
-    "/baselines",
-    openapi_extra=RUN,
-    response_model=BaselineRow,
-    responses=describe_errors(404),
-    summary="Name a run as a baseline",
-)
+@router.post("/baselines", **describe_route(RUN, BaselineRow, "Name a run as a baseline", 404))
 def set_baseline(context: Context, body: BaselineRequest) -> Response:
     """A name that another run has moves to this one."""
     return respond({"name": body.name, "run_id": name_baseline(context.store, body.name, body.run_id).id})

@@ -14,7 +14,7 @@ from assay.pipeline.report import report_of
 from assay.report.documents.result import execution_document, run_document
 from assay.report.documents.specification import stress_specification_document
 from assay.server.access import READ
-from assay.server.answers import describe_errors, respond, respond_written
+from assay.server.answers import describe_route, respond, respond_written
 from assay.server.context import BeingComputed, Context
 from assay.server.parameters import Before, Name, PageSize
 from assay.server.questions import AnalysisQuestion
@@ -26,7 +26,7 @@ router = APIRouter(tags=["results"])
 TrialId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
-@router.get("/trials", openapi_extra=READ, response_model=ResultPage, summary="Trials")
+@router.get("/trials", **describe_route(READ, ResultPage, "Trials"))
 def list_trials(
     context: Context,
     agent_id: Name | None = None,
@@ -41,13 +41,7 @@ def list_trials(
     return respond({"results": found, "next_cursor": found[-1]["id"] if len(found) == limit else None})
 
 
-@router.get(
-    "/trials/{trial_id}",
-    openapi_extra=READ,
-    response_model=ResultRow,
-    responses=describe_errors(404),
-    summary="One trial",
-)
+@router.get("/trials/{trial_id}", **describe_route(READ, ResultRow, "One trial", 404))
 def read_trial(context: Context, trial_id: TrialId) -> Response:
     found = context.store.results(ResultFilter(trial=trial_id))
     if not found:
@@ -81,11 +75,7 @@ class ExecutionPage(BaseModel):
 
 
 @router.get(
-    "/trials/{trial_id}/executions",
-    openapi_extra=READ,
-    response_model=ExecutionPage,
-    responses=describe_errors(404),
-    summary="Executions of a trial",
+    "/trials/{trial_id}/executions", **describe_route(READ, ExecutionPage, "Executions of a trial", 404)
 )
 def list_executions(
     context: Context,
@@ -115,13 +105,7 @@ class ResultDocument(BaseModel):
     warnings: list[dict[str, Any]]
 
 
-@router.get(
-    "/runs/{run_id}/result",
-    openapi_extra=READ,
-    response_model=ResultDocument,
-    responses=describe_errors(404),
-    summary="The result of a run",
-)
+@router.get("/runs/{run_id}/result", **describe_route(READ, ResultDocument, "The result of a run", 404))
 def read_result(context: Context, run_id: Name) -> Response:
     """Estimates with intervals, ratings, warnings and environment; also of a run that is still in progress."""
 
@@ -135,13 +119,7 @@ def read_result(context: Context, run_id: Name) -> Response:
     return context.answer(key, run.suite.name, make) if run.suite is not None and is_fixed else make()
 
 
-@router.get(
-    "/runs/{run_id}/findings/{kind}",
-    openapi_extra=READ,
-    response_model=dict[str, Any],
-    responses=describe_errors(404),
-    summary="What a run found",
-)
+@router.get("/runs/{run_id}/findings/{kind}", **describe_route(READ, dict[str, Any], "What a run found", 404))
 def read_findings(context: Context, run_id: Name, kind: Name) -> Response:
     """What runs of a kind have beside estimates: `load`, `capacity`, `stress`, `team`, `profile` or `workflow`."""
     report = report_of(context.store, run_id)
@@ -164,13 +142,7 @@ class CostAnswer(BaseModel):
     cost_optimization_opportunities: list[dict[str, Any]]
 
 
-@router.get(
-    "/cost",
-    openapi_extra=READ,
-    response_model=CostAnswer,
-    responses=describe_errors(404),
-    summary="What agents cost",
-)
+@router.get("/cost", **describe_route(READ, CostAnswer, "What agents cost", 404))
 def read_costs(
     context: Context,
     agent_id: Annotated[list[Name], Query(max_length=50)] = [],  # noqa: B006

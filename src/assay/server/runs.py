@@ -14,10 +14,10 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from assay.model import RunState
+from assay.plugin.json_data import format_strict_json, to_json_data
 from assay.report.documents.answers import runs_document
-from assay.report.documents.result import plain, strict_json
 from assay.server.access import READ, RUN
-from assay.server.answers import describe_errors, respond
+from assay.server.answers import describe_errors, describe_route, respond
 from assay.server.context import Context, RequestCaller, caller_of
 from assay.server.parameters import Name
 from assay.server.run_status import RunStatus, read_status
@@ -50,9 +50,7 @@ class RunPage(BaseModel):
     next_cursor: str | None
 
 
-@router.get(
-    "", openapi_extra=READ, response_model=RunPage, responses=describe_errors(404), summary="Stored runs"
-)
+@router.get("", **describe_route(READ, RunPage, "Stored runs", 404))
 def list_runs(
     context: Context,
     tag: Name | None = None,
@@ -74,19 +72,13 @@ class QueueAnswer(BaseModel):
     queue: list[RunStatus]
 
 
-@router.get("/queue", openapi_extra=READ, response_model=QueueAnswer, summary="Queued and running runs")
+@router.get("/queue", **describe_route(READ, QueueAnswer, "Queued and running runs"))
 def read_queue(context: Context) -> Response:
     found = [read_status(context.store, queued.id) for queued in context.store.queue()]
     return respond({"max_runs": context.max_runs, "queue": found})
 
 
-@router.get(
-    "/{run_id}",
-    openapi_extra=READ,
-    response_model=RunStatus,
-    responses=describe_errors(404),
-    summary="Status of a run",
-)
+@router.get("/{run_id}", **describe_route(READ, RunStatus, "Status of a run", 404))
 def read_run(context: Context, run_id: Name) -> Response:
     return respond(read_status(context.store, run_id))
 
@@ -115,7 +107,7 @@ async def _events(caller: RequestCaller, run_id: str, status: dict[str, object])
     """Send the status whenever it changes, until the run is over or the key of the request has expired."""
     sent, context, checked = "", caller.context, monotonic()
     while True:
-        written = strict_json(plain(status))
+        written = format_strict_json(to_json_data(status))
         # A comment keeps the connection alive, and finds out whether anybody listens.
         yield f"event: status\ndata: {written}\n\n" if written != sent else ":\n\n"
         sent = written
@@ -136,13 +128,7 @@ def _has_valid_key(caller: RequestCaller) -> bool:
     return any(key.prefix == caller.key.prefix and key.is_valid(now) for key in known)
 
 
-@router.post(
-    "/{run_id}/cancel",
-    openapi_extra=RUN,
-    response_model=RunStatus,
-    responses=describe_errors(404),
-    summary="Cancel a run",
-)
+@router.post("/{run_id}/cancel", **describe_route(RUN, RunStatus, "Cancel a run", 404))
 def cancel_run(context: Context, run_id: Name) -> Response:
     """A queued run is cancelled at once; a running one stops soon, and its finished executions are kept."""
     context.store.cancel_queued(run_id)
@@ -151,11 +137,7 @@ def cancel_run(context: Context, run_id: Name) -> Response:
 
 
 @router.post(
-    "/{run_id}/resume",
-    openapi_extra=RUN,
-    response_model=RunStatus,
-    responses=describe_errors(404),
-    summary="Resume a run that was cancelled or failed",
+    "/{run_id}/resume", **describe_route(RUN, RunStatus, "Resume a run that was cancelled or failed", 404)
 )
 def resume_run(context: Context, run_id: Name) -> Response:
     """The run waits again, and then does only what is missing. A run that is complete stays as it is."""

@@ -12,13 +12,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from assay.simulation.config import SimulationConfig, configure_for_performance_with_persistence
-    from assay.simulation.log import LogFailed
-    from assay.simulation.perception import Observation, Perception
-    from assay.simulation.recommendation import Recommendation, get_recommended_config, recommend
-    from assay.simulation.run import SimulationResult, simulate
-    from assay.simulation.world import StepMetrics, World
+if TYPE_CHECKING:  # `as` tells a type checker that the name is public
+    from assay.simulation.config import SimulationConfig as SimulationConfig
+    from assay.simulation.config import (
+        configure_for_performance_with_persistence as configure_for_performance_with_persistence,
+    )
+    from assay.simulation.log import LogFailed as LogFailed
+    from assay.simulation.perception import Observation as Observation
+    from assay.simulation.perception import Perception as Perception
+    from assay.simulation.recommendation import Recommendation as Recommendation
+    from assay.simulation.recommendation import get_recommended_config as get_recommended_config
+    from assay.simulation.recommendation import recommend as recommend
+    from assay.simulation.run import SimulationResult as SimulationResult
+    from assay.simulation.run import simulate as simulate
+    from assay.simulation.world import StepMetrics as StepMetrics
+    from assay.simulation.world import World as World
 
 _PLACES = {
     "LogFailed": "log",
@@ -35,22 +43,8 @@ _PLACES = {
     "simulate": "run",
 }
 
-__all__ = [
-    "LogFailed",
-    "Observation",
-    "Perception",
-    "Recommendation",
-    "SimulationConfig",
-    "SimulationResult",
-    "StepMetrics",
-    "World",
-    "configure_for_performance_with_persistence",
-    "get_recommended_config",
-    "recommend",
-    "simulate",
-]
-
 if not TYPE_CHECKING:
+    __all__ = list(_PLACES)
 
     def __getattr__(name: str) -> Any:
         if name not in _PLACES:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from assay.errors import PlanError
-from assay.plugin.faults import problem_and_hint
+from assay.plugin.validation_messages import problem_and_hint
 from assay.simulation.pragmas import ProfileName
 
 KINDS = ("system", "independent", "control")

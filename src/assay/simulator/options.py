@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def _option(default: Any, help: str, metavar: str = "N", limits: tuple[int, ...] = ()) -> Any:
+    """A field with its help on the command line. Times are in seconds, and people write them as in 50ms."""
+    return field(default=default, metadata={"help": help, "metavar": metavar, "limits": limits})
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,30 +22,39 @@ class SimOptions:
     host: str = "127.0.0.1"
     port: int = 0
     """0 takes a free one."""
-    ttft: float = 0.050
-    """Seconds from the start of service to the first token."""
-    itl: float = 0.005
-    """Seconds from one token to the next."""
-    tokens: int = 20
-    """Length of an answer that nothing else decides."""
-    jitter: float = 0.0
+    ttft: float = _option(0.050, "Time to first token.", "TIME")
+    itl: float = _option(0.005, "Time between tokens.", "TIME")
+    tokens: int = _option(
+        20,
+        "Tokens of an answer, unless max_tokens or a known answer makes it shorter.",
+        limits=(1, 1_000_000),
+    )
+    jitter: float = _option(0.0, "How much each delay varies; 0.2 is ±20 %.", "SHARE")
     """Each delay is stretched by a factor between 1 − jitter and 1 + jitter, even over that range."""
-    slots: int | None = None
-    """Requests served at a time; the others queue. None: any number."""
-    error_rate: float = 0.0
-    rate_limit: float | None = None
+    slots: int | None = _option(
+        None, "Requests served concurrently; others queue. Default: unlimited.", limits=(1,)
+    )
+    error_rate: float = _option(0.0, "Share of requests that get a 500.", "SHARE")
+    rate_limit: float | None = _option(None, "Requests above this rate get a 429 with Retry-After.", "R/s")
     """Requests a second; a tenth of a second's worth may come at once."""
-    disconnect_rate: float = 0.0
-    skill: float = 0.8
-    """Share of questions with a known answer that are answered right."""
-    seed: int = 1
-    load_time: float = 0.0
-    """Seconds that a model takes to load; only Ollama's endpoints load and unload."""
-    max_context: int = 131_072
-    """The context that models were trained for: where more is asked for, Ollama's endpoints give this much."""
-    prefill: float = 0.0
-    """Seconds that each input token adds to the time to the first token, unless it is in the prompt cache."""
-    prompt_cache: bool = False
-    """Whether the beginnings of prompts are kept, so that those that begin alike are read in less time."""
-    models: str | None = None
-    """Names, separated by commas, of the only models that there are. None: any name will do."""
+    disconnect_rate: float = _option(0.0, "Share of requests whose connection is closed halfway.", "SHARE")
+    skill: float = _option(
+        0.8,
+        "Share of correct answers to prompts with a sum such as 12 + 7, or with [[expected: X]].",
+        "SHARE",
+    )
+    seed: int = _option(1, "Seed for faults and answers.")
+    load_time: float = _option(0.0, "Time that Ollama's endpoints take to load a model.", "TIME")
+    """Only Ollama's endpoints load and unload models."""
+    max_context: int = _option(
+        131_072,
+        "Largest context in tokens: Ollama's endpoints silently reduce a larger num_ctx to it.",
+        limits=(4,),
+    )
+    prefill: float = _option(
+        0.0,
+        "Time that each input token adds to the time to first token, unless it is cached.",
+        "TIME",
+    )
+    prompt_cache: bool = _option(False, "Cache prompt prefixes: input tokens of a known prefix take no time.")
+    models: str | None = _option(None, "Models to serve. Default: any name is accepted.", "A,B")

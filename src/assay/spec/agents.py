@@ -18,7 +18,7 @@ from assay.errors import Mistake, SpecError
 from assay.model import AgentUse
 from assay.model.secret import plain_secrets
 from assay.spec.document import Document, Place, read_document
-from assay.spec.read import validate_model
+from assay.spec.read import KeyOrigin, validate_model
 from assay.spec.schema import ResourcesSection, Section, Version
 
 
@@ -171,7 +171,7 @@ def agents_in(
         if not isinstance(item, Mapping):
             mistakes.append(document.mistake(here, "is neither the name of an agent nor its definition."))
             continue
-        section = validate_model(AgentSection, item, document, here, mistakes)
+        section = validate_model(AgentSection, item, KeyOrigin(document, here), mistakes)
         if section is None:
             continue
         if section.name in agents:

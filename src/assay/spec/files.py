@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 
 
-def matching(folder: Path, pattern: str) -> list[Path]:
+def match_files(folder: Path, pattern: str) -> list[Path]:
     """The files that a path or a pattern such as `experiments/*.py` stands for, counted from a folder."""
     path = folder / pattern
     fixed = Path(path.anchor)

@@ -80,17 +80,18 @@ def objectives_of(text: str, option: str = "--slo") -> tuple[Objective, ...]:
 _NOT_WHILE_IT_RUNS = {"itl": "tpot", "goodput": "error_rate or latency"}
 
 
-def abort_conditions_of(text: str, option: str = "--abort-on") -> tuple[Objective, ...]:
+def abort_conditions_of(text: str) -> tuple[Objective, ...]:
     """Conditions that end a load as soon as one holds, written like objectives.
 
     >>> [(c.metric, c.limit, c.is_upper) for c in abort_conditions_of("error_rate>50%")]
     [('error_rate', 0.5, False)]
     """
-    conditions = objectives_of(text, option)
+    conditions = objectives_of(text, "--abort-on")
     for condition in conditions:
         if instead := _NOT_WHILE_IT_RUNS.get(condition.metric):
             raise _wrong(
-                option, f"'{condition.metric}' is not available while a load runs: use {instead} instead."
+                "--abort-on",
+                f"'{condition.metric}' is not available while a load runs: use {instead} instead.",
             )
     return conditions
 
@@ -126,30 +127,30 @@ def _example(metric: str) -> str:
     return "error_rate<1%" if metric == "error_rate" else f"{metric}>50"
 
 
-def stages_of(text: str, option: str = "--stages") -> tuple[tuple[float, float, float], ...]:
+def stages_of(text: str) -> tuple[tuple[float, float, float], ...]:
     """Seconds and rates: `10s@50` stays at 50/s, `10s@50..200` goes from one to the other.
 
     >>> stages_of("10s@50,5s@50..200")
     ((10.0, 50.0, 50.0), (5.0, 50.0, 200.0))
     """
-    stages = tuple(_stage(part, option) for part in text.split(",") if part.strip())
+    stages = tuple(_stage(part) for part in text.split(",") if part.strip())
     if not any(first + last for _, first, last in stages):
-        raise _wrong(option, "No stage sends anything. Write for instance: 10s@50,20s@200,10s@50")
+        raise _wrong("--stages", "No stage sends anything. Write for instance: 10s@50,20s@200,10s@50")
     return stages
 
 
-def _stage(text: str, option: str) -> tuple[float, float, float]:
+def _stage(text: str) -> tuple[float, float, float]:
     """Length, first rate and last rate of one stage of `--stages`; without a ramp the last rate is the first."""
     match = _STAGE.fullmatch(text.strip())
     if match is None:
-        raise _wrong(option, f"'{text.strip()}' is not a stage. Write 10s@50, or for a ramp 10s@50..200.")
-    length = seconds_of(match[1], option)
+        raise _wrong("--stages", f"'{text.strip()}' is not a stage. Write 10s@50, or for a ramp 10s@50..200.")
+    length = seconds_of(match[1], "--stages")
     first, last = float(match[2]), float(match[3] or match[2])
     if length <= 0:
-        raise _wrong(option, f"'{text.strip()}' must last longer than 0 s.")
+        raise _wrong("--stages", f"'{text.strip()}' must last longer than 0 s.")
     if max(first, last) > HIGHEST_RATE:
         raise _wrong(
-            option,
+            "--stages",
             f"{text.strip()}: more requests/s than any machine can send; the maximum is {HIGHEST_RATE:.0f}.",
         )
     return length, first, last
@@ -170,11 +171,11 @@ def sendable(prompt: str) -> str:
     return prompt
 
 
-def check_prompt(prompt: str, option: str = "--prompt") -> str:
+def check_prompt(prompt: str) -> str:
     try:
         return sendable(prompt)
     except ValueError as error:
-        raise _wrong(option, str(error)) from None
+        raise _wrong("--prompt", str(error)) from None
 
 
 def _wrong(option: str, text: str) -> SpecError:

@@ -19,8 +19,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay.errors import Mistake, SpecError, known_names
-from assay.plugin.faults import group_by_place, problem_and_hint
 from assay.plugin.model_fields import find_siblings
+from assay.plugin.validation_messages import group_by_place, problem_and_hint
 from assay.spec.document import Document, Place, read_document
 from assay.spec.schema import (
     ENTRY_KEYS,
@@ -147,18 +147,18 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_chan
     origin = KeyOrigin(document, (), changes)
     file = _drop_empty_keys(document.value)
     source = overlay_keys(file, changes) | _merge_lists(file, changes)
-    mistakes = [*document.mistakes, *_unknown_keys(source, SPEC_KEYS, origin)]
-    run = _validate_model(
-        RunSection, {**_only(source, RUN_KEYS), **_merge_own_tags(source)}, origin, mistakes
+    mistakes = [*document.mistakes, *find_unknown_keys(source, SPEC_KEYS, origin)]
+    run = validate_model(
+        RunSection, {**select_keys(source, RUN_KEYS), **_merge_own_tags(source)}, origin, mistakes
     )
     entries = []
     for own, place in _list_experiments(source, origin, mistakes):
         own_change = own_changes.get(int(place.prefix[1]) if place.prefix else 0, _NO_CHANGES)
         request = {**changes, **own_change.keys}
-        written = own_change.drop_replaced(overlay_keys(_only(file, ENTRY_KEYS), own))
-        keys = overlay_keys(written, _only(request, ENTRY_KEYS))
+        written = own_change.drop_replaced(overlay_keys(select_keys(file, ENTRY_KEYS), own))
+        keys = overlay_keys(written, select_keys(request, ENTRY_KEYS))
         place = replace(place, changes=request)
-        entry = _validate_model(ExperimentEntry, keys, place, mistakes)
+        entry = validate_model(ExperimentEntry, keys, place, mistakes)
         if entry is not None:
             entries.append(LocatedEntry(entry, place))
     # Planning continues with defaults in the place of what is wrong, and adds the mistakes that it finds. Nothing is run.
@@ -221,11 +221,11 @@ def _drop_empty_keys(value: Mapping[str, Any]) -> dict[str, Any]:
     return {key: item for key, item in value.items() if item is not None}
 
 
-def _only(value: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
+def select_keys(value: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
     return {key: item for key, item in value.items() if key in keys}
 
 
-def _unknown_keys(value: Mapping[str, Any], known: Collection[str], origin: KeyOrigin) -> list[Mistake]:
+def find_unknown_keys(value: Mapping[str, Any], known: Collection[str], origin: KeyOrigin) -> list[Mistake]:
     return [
         origin.mistake((key,), "is an unknown key.", known_names(key, known))
         for key in value
@@ -237,24 +237,40 @@ def _list_experiments(
     value: dict[str, Any], origin: KeyOrigin, mistakes: list[Mistake]
 ) -> list[tuple[dict[str, Any], KeyOrigin]]:
     """Each experiment that the file names: its own keys, and where they stand."""
-    if "experiments" not in value:
-        if "experiment" in value:
-            return [({}, origin)]
-        hint = "Add: experiment: NAME (see: assay list experiments)"
-        mistakes.append(origin.mistake((), "names no experiment.", hint))
-        return []
-    several = value["experiments"]
+    if "experiments" in value:
+        parts = list_parts(value, "experiment", tuple(OwnEntry.model_fields), origin, mistakes)
+        return [(select_keys(own, ENTRY_KEYS), place) for own, place in parts]
+    if "experiment" in value:
+        return [({}, origin)]
+    hint = "Add: experiment: NAME (see: assay list experiments)"
+    mistakes.append(origin.mistake((), "names no experiment.", hint))
+    return []
+
+
+_SHORTEST = {"experiment": "{experiment: NAME}", "team": "{team: NAME, …}"}
+"""How the shortest one is written."""
+
+
+def list_parts(
+    value: Mapping[str, Any],
+    noun: str,
+    known: Collection[str],
+    origin: KeyOrigin,
+    mistakes: list[Mistake],
+) -> list[tuple[dict[str, Any], KeyOrigin]]:
+    """The own keys of each experiment or team of a file that has several, and where they stand."""
+    several = value[f"{noun}s"]
     if not isinstance(several, list) or not several:
-        mistakes.append(origin.mistake(("experiments",), "must be a list of at least one experiment."))
+        mistakes.append(origin.mistake((f"{noun}s",), f"must be a list of at least one {noun}."))
         return []
     parts = []
     for index, item in enumerate(several):
-        place = KeyOrigin(origin.document, ("experiments", index), origin.changes)
+        place = KeyOrigin(origin.document, (f"{noun}s", index), origin.changes)
         if isinstance(item, dict):
-            mistakes += _unknown_keys(item, tuple(OwnEntry.model_fields), place)
-            parts.append((_only(_drop_empty_keys(item), ENTRY_KEYS), place))
+            mistakes += find_unknown_keys(item, known, place)
+            parts.append((_drop_empty_keys(item), place))
         else:
-            mistakes.append(place.mistake((), "must be a mapping.", "Write: {experiment: NAME}"))
+            mistakes.append(place.mistake((), "must be a mapping.", f"Write: {_SHORTEST[noun]}"))
     return parts
 
 
@@ -264,7 +280,7 @@ def overlay_keys(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, 
     Without these exceptions `--set size=10` on a spec that sweeps `size` would be refused as given twice, and a number of
     `--repetitions` would contradict the `until` of the file, though what the user means is clear.
     """
-    result = overlaid(base, over)
+    result = merge_mappings(base, over)
     if isinstance(iterations := over.get("iterations"), Mapping) and "measured" in iterations:
         result["iterations"] = {
             k: v for k, v in result["iterations"].items() if k != "until" or k in iterations
@@ -278,31 +294,25 @@ def overlay_keys(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, 
     return result
 
 
-def overlaid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merge_mappings(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """`over` on top of `base`: mappings are merged, everything else is replaced, lists as a whole among it."""
     result = dict(base)
     for key, value in over.items():
         below = result.get(key)
         result[key] = (
-            overlaid(below, value) if isinstance(below, dict) and isinstance(value, Mapping) else value
+            merge_mappings(below, value) if isinstance(below, dict) and isinstance(value, Mapping) else value
         )
     return result
 
 
 def validate_model(
-    model: type[Any], value: Mapping[str, Any], document: Document, prefix: Place, mistakes: list[Mistake]
+    model: type[Any], value: Mapping[str, Any], origin: KeyOrigin, mistakes: list[Mistake]
 ) -> Any:
     """An instance of a pydantic model, as far as the value allows.
 
     Every error is added to `mistakes` with the line of its key. If keys are wrong, they are left out and the rest is validated again,
     so that the caller can continue and find further mistakes; None if a required key is among them.
     """
-    return _validate_model(model, value, KeyOrigin(document, prefix), mistakes)
-
-
-def _validate_model(
-    model: type[Any], value: Mapping[str, Any], origin: KeyOrigin, mistakes: list[Mistake]
-) -> Any:
     try:
         return model.model_validate(value)
     except ValidationError as error:

@@ -19,7 +19,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from assay.model.settings import ResourceRequest
+from assay.model.settings import Limits, ResourceRequest
 from assay.plugin.model_fields import OwnModel, names_of
 
 
@@ -83,6 +83,22 @@ Command = Annotated[
 ]
 Count = Annotated[int, Field(ge=0, le=100_000_000)]
 Number = Annotated[int, Field(ge=1, le=100_000_000)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+
+# Keys that several kinds of files have, with their defaults and descriptions.
+OutputDir = Annotated[
+    str | None,
+    Field(None, description="Folder for the JSON result and the Markdown report.", examples=["results"]),
+]
+Tags = Annotated[Names, Field(default_factory=no_items, description="Tags of the run.", examples=["nightly"])]
+Notes = Annotated[str, Field("", description="Notes for the report.", examples=["before the release"])]
+TrialOrder = Annotated[
+    Literal["interleaved", "sequential"],
+    Field("interleaved", description="Order of the trials.", examples=["sequential"]),
+]
+ExecutorName = Annotated[
+    str, Field("local", description="Where workers run: local, or ray.", examples=["ray"])
+]
 
 
 class UntilSection(Section):
@@ -146,6 +162,10 @@ class LimitsSection(Section):
     )
     tokens: PositiveFloat | None = Field(None, description="Tokens used by one execution.", examples=[1000])
     usd: PositiveFloat | None = Field(None, description="Cost of one execution.", examples=[0.01])
+
+    def to_noun(self) -> Limits:
+        memory_bytes = None if self.memory_mb is None else int(self.memory_mb * 2**20)
+        return Limits(self.seconds, memory_bytes, self.tokens, self.usd)
 
 
 class ResourcesSection(Section):
@@ -265,23 +285,19 @@ class RunSection(Section):
         description="Python files that define experiments of your own.",
         examples=["experiments/*.py"],
     )
-    order: Literal["interleaved", "sequential"] = Field(
-        "interleaved", description="Order of the trials.", examples=["sequential"]
-    )
-    executor: str = Field("local", description="Where workers run: local, or ray.", examples=["ray"])
+    order: TrialOrder
+    executor: ExecutorName
     parallelism: Number | None = Field(
         None,
         description="Concurrent workers. Default: 1, or the number of slots of a cluster.",
         examples=[2],
     )
-    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
+    seed: Seed | None = Field(
         None, description="Seed for the order of trials and for experiments.", examples=[42]
     )
-    output_dir: str | None = Field(
-        None, description="Folder for the JSON result and the Markdown report.", examples=["results"]
-    )
-    tags: Names = Field(default_factory=no_items, description="Tags of the run.", examples=["nightly"])
-    notes: str = Field("", description="Notes for the report.", examples=["before the release"])
+    output_dir: OutputDir
+    tags: Tags
+    notes: Notes
     until: UntilDecidedSection | None = Field(
         None,
         description="With two arms: stop as soon as one is decided to be better.",

@@ -19,7 +19,7 @@ from typing import Any
 from assay.errors import Mistake, SpecError, did_you_mean, known_names
 from assay.files import UnreadableFile, read_bytes
 from assay.plugin import lookup
-from assay.spec.files import matching
+from assay.spec.files import match_files
 
 FILE = "assay.toml"
 _MOST_BYTES = 2**20
@@ -81,7 +81,7 @@ class Settings:
 
     def _files(self, key: str, patterns: Sequence[str]) -> list[Path]:
         """The files that a key names; a pattern may find none, a plain name must find its file."""
-        matches = {pattern: matching(self.folder, pattern) for pattern in patterns}
+        matches = {pattern: match_files(self.folder, pattern) for pattern in patterns}
         missing = [name for name, files in matches.items() if not files and not set(name) & set("*?[")]
         if missing:
             path = self.folder / FILE

@@ -38,22 +38,50 @@ from assay.spec.agents import secret_mistakes
 from assay.spec.cron import Schedule
 from assay.spec.document import Document, Place, read_document
 from assay.spec.files import resolve_experiment
-from assay.spec.read import validate_model
+from assay.spec.read import KeyOrigin, validate_model
 from assay.spec.requirements import parse_requirements, unknown_benchmark, unknown_name
 from assay.spec.schema import (
     Command,
     Count,
+    ExecutorName,
     Instrument,
     LimitsSection,
     Names,
+    Notes,
     Number,
+    OutputDir,
     Section,
+    Seed,
+    Tags,
+    TrialOrder,
     UntilDecidedSection,
     Version,
     no_items,
 )
 from assay.spec.scorers import Scorers, scorer_use
 from assay.units import format_count
+
+# Keys that suites and specs of suites have, with their defaults and descriptions.
+_Files = Annotated[
+    Names,
+    Field(
+        default_factory=no_items,
+        description="Python files that define scorers or agents of your own.",
+        examples=["scorers.py"],
+    ),
+]
+_SuiteSeed = Annotated[
+    Seed | None,
+    Field(None, description="Seed for the order of trials and for simulated agents.", examples=[42]),
+]
+_Until = Annotated[
+    UntilDecidedSection | None,
+    Field(
+        None,
+        description="With two agents: stop as soon as it is decided which one is better.",
+        examples=[{"decided": "score"}],
+    ),
+]
 
 
 class SuiteIterationsSection(Section):
@@ -322,28 +350,14 @@ class SuiteFile(Section):
         description="Instruments of every benchmark that has none of its own.",
         examples=[["psutil", "cprofile"]],
     )
-    load: Names = Field(
-        default_factory=no_items,
-        description="Python files that define scorers or agents of your own.",
-        examples=["scorers.py"],
-    )
-    tags: Names = Field(default_factory=no_items, description="Tags of the run.", examples=["nightly"])
-    notes: str = Field("", description="Notes for the report.", examples=["before the release"])
-    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
-        None, description="Seed for the order of trials and for simulated agents.", examples=[42]
-    )
-    output_dir: str | None = Field(
-        None, description="Folder for the JSON result and the Markdown report.", examples=["results"]
-    )
+    load: _Files
+    tags: Tags
+    notes: Notes
+    seed: _SuiteSeed
+    output_dir: OutputDir
     concurrency: PositiveInt = Field(1, description="Maximum concurrent cases per agent.", examples=[8])
-    order: Literal["interleaved", "sequential"] = Field(
-        "interleaved", description="Order of the trials.", examples=["sequential"]
-    )
-    until: UntilDecidedSection | None = Field(
-        None,
-        description="With two agents: stop as soon as it is decided which one is better.",
-        examples=[{"decided": "score"}],
-    )
+    order: TrialOrder
+    until: _Until
 
 
 class BudgetSection(Section):
@@ -382,10 +396,8 @@ class SuiteSpec(Section):
     isolation: Literal["process", "inline"] = Field(
         "process", description="In a supervised worker process, or in the runner itself.", examples=["inline"]
     )
-    order: Literal["interleaved", "sequential"] = Field(
-        "interleaved", description="Order of the trials.", examples=["sequential"]
-    )
-    executor: str = Field("local", description="Where workers run: local, or ray.", examples=["ray"])
+    order: TrialOrder
+    executor: ExecutorName
     parallelism: PositiveInt | None = Field(
         None,
         description="Concurrent workers. Default: 1, or the number of slots of a cluster.",
@@ -396,24 +408,12 @@ class SuiteSpec(Section):
         description="Stop the run when it is used up.",
         examples=[{"usd": 2.0}],
     )
-    until: UntilDecidedSection | None = Field(
-        None,
-        description="With two agents: stop as soon as it is decided which one is better.",
-        examples=[{"decided": "score"}],
-    )
-    load: Names = Field(
-        default_factory=no_items,
-        description="Python files that define scorers or agents of your own.",
-        examples=["scorers.py"],
-    )
-    tags: Names = Field(default_factory=no_items, description="Tags of the run.", examples=["nightly"])
-    notes: str = Field("", description="Notes for the report.", examples=["before the release"])
-    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
-        None, description="Seed for the order of trials and for simulated agents.", examples=[42]
-    )
-    output_dir: str | None = Field(
-        None, description="Folder for the JSON result and the Markdown report.", examples=["results"]
-    )
+    until: _Until
+    load: _Files
+    tags: Tags
+    notes: Notes
+    seed: _SuiteSeed
+    output_dir: OutputDir
 
 
 class ReadSuite(NamedTuple):
@@ -445,7 +445,7 @@ def suite_of(document: Document, folder: Path) -> ReadSuite:
     if not isinstance(document.value, dict):
         raise SpecError([document.mistake((), "has no keys. A suite starts with: suite: NAME")])
     mistakes = list(document.mistakes)
-    file = validate_model(SuiteFile, document.value, document, (), mistakes)
+    file = validate_model(SuiteFile, document.value, KeyOrigin(document), mistakes)
     # Where the keys of the file are so wrong that nothing is left of them, its benchmarks are checked all the same.
     file = file or SuiteFile.model_validate({"suite": "?", "benchmarks": [{}]})
     by_place: dict[Place, Benchmark] = {}
@@ -481,10 +481,10 @@ def _sections(document: Document, mistakes: list[Mistake]) -> Iterator[tuple[Pla
         if not isinstance(value, dict):
             mistakes.append(document.mistake(place, "must be a mapping that starts with: id: NAME"))
             continue
-        section = validate_model(BenchmarkSection, value, document, place, mistakes)
+        section = validate_model(BenchmarkSection, value, KeyOrigin(document, place), mistakes)
         # The missing keys have been reported; with stand-ins for them, the rest can be checked as well.
         section = section or validate_model(
-            BenchmarkSection, _fill_required_keys(value, index), document, place, []
+            BenchmarkSection, _fill_required_keys(value, index), KeyOrigin(document, place), []
         )
         if section is not None:
             yield place, section
@@ -629,16 +629,14 @@ def _iterations(section: BenchmarkSection) -> Iterations:
 
 
 def _limits(section: BenchmarkSection) -> Limits:
-    """Read the limits in seconds and bytes: from `limits` or, for keys that it lacks, from `constraints`."""
+    """The limits from `limits` or, for keys that it lacks, from `constraints`."""
     limits, other = section.limits, section.constraints or ConstraintsSection.model_validate({})
-    seconds = limits.seconds or (other.time_limit_ms / 1000 if other.time_limit_ms else None)
-    memory = limits.memory_mb or other.memory_limit_mb
-    return Limits(
-        seconds,
-        int(memory * 2**20) if memory else None,
-        limits.tokens or other.token_limit,
-        limits.usd or other.cost_limit_usd,
-    )
+    return LimitsSection.model_construct(
+        seconds=limits.seconds or (other.time_limit_ms / 1000 if other.time_limit_ms else None),
+        memory_mb=limits.memory_mb or other.memory_limit_mb,
+        tokens=limits.tokens or other.token_limit,
+        usd=limits.usd or other.cost_limit_usd,
+    ).to_noun()
 
 
 def _cases(

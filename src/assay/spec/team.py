@@ -7,19 +7,37 @@ collects every mistake; `plan.team` finds the agents and makes the trials.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from assay.errors import Mistake, SpecError, did_you_mean, known_names
+from assay.errors import Mistake, SpecError, did_you_mean
 from assay.model import Case
 from assay.spec import cases
 from assay.spec.document import Document, Place
-from assay.spec.read import KeyOrigin, overlaid, validate_model
-from assay.spec.schema import Count, LimitsSection, Names, Number, Section, no_items
+from assay.spec.read import (
+    KeyOrigin,
+    find_unknown_keys,
+    list_parts,
+    merge_mappings,
+    select_keys,
+    validate_model,
+)
+from assay.spec.schema import (
+    Count,
+    LimitsSection,
+    Names,
+    Notes,
+    Number,
+    OutputDir,
+    Section,
+    Seed,
+    Tags,
+    no_items,
+)
 
 
 class TeamIterationsSection(Section):
@@ -64,12 +82,10 @@ class TeamRunSection(Section):
 
     name: str | None = Field(None, description="Name of the run. Default: the teams.")
     load: Names = Field(default_factory=no_items, description="Python files that define agents of your own.")
-    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
-        None, description="Seed for the order of legs and agents."
-    )
-    output_dir: str | None = Field(None, description="Folder for the JSON result and the Markdown report.")
-    tags: Names = Field(default_factory=no_items, description="Tags of the run.")
-    notes: str = Field("", description="Notes for the report.")
+    seed: Seed | None = Field(None, description="Seed for the order of legs and agents.")
+    output_dir: OutputDir
+    tags: Tags
+    notes: Notes
 
 
 class OwnTeam(TeamSection):
@@ -133,49 +149,21 @@ def team_of(document: Document, folder: Path) -> TeamSpec:
         raise SpecError([*document.mistakes, document.mistake((), problem)])
     mistakes = list(document.mistakes)
     value = {key: item for key, item in document.value.items() if item is not None}
-    mistakes += _unknown(value, RUN_KEYS | TEAM_KEYS | {"teams"}, KeyOrigin(document))
-    run = validate_model(TeamRunSection, _only(value, RUN_KEYS), document, (), mistakes)
+    origin = KeyOrigin(document)
+    mistakes += find_unknown_keys(value, sorted(RUN_KEYS | TEAM_KEYS | {"teams"}), origin)
+    run = validate_model(TeamRunSection, select_keys(value, RUN_KEYS), origin, mistakes)
     teams = []
-    for keys, place in _parts(value, document, mistakes):
-        section = validate_model(TeamSection, keys, document, place, mistakes)
+    if "teams" in value:
+        parts = list_parts(value, "team", sorted(TEAM_KEYS), origin, mistakes)
+    else:
+        parts = [({}, origin)]
+    for own, origin in parts:
+        keys = merge_mappings(select_keys(value, TEAM_KEYS), select_keys(own, TEAM_KEYS))
+        section = validate_model(TeamSection, keys, origin, mistakes)
         if section is not None:
-            origin = KeyOrigin(document, place)
             teams.append(ReadTeam(section, origin, _cases(section, origin, folder, mistakes)))
     run = run or TeamRunSection.model_validate({})
     return TeamSpec(run, tuple(teams), value, folder, document, tuple(mistakes))
-
-
-def _parts(
-    value: dict[str, Any], document: Document, mistakes: list[Mistake]
-) -> Iterator[tuple[dict[str, Any], Place]]:
-    """The keys of each team, with the common ones beneath them, and where its own stand."""
-    common = _only(value, TEAM_KEYS)
-    if "teams" not in value:
-        yield common, ()
-        return
-    several = value["teams"]
-    if not isinstance(several, list) or not several:
-        mistakes.append(document.mistake(("teams",), "must be a list of at least one team."))
-        return
-    for index, item in enumerate(several):
-        place: Place = ("teams", index)
-        if not isinstance(item, dict):
-            mistakes.append(document.mistake(place, "must be a mapping.", "Write: {team: NAME, …}"))
-            continue
-        mistakes += _unknown(item, TEAM_KEYS, KeyOrigin(document, place))
-        yield overlaid(common, {k: v for k, v in _only(item, TEAM_KEYS).items() if v is not None}), place
-
-
-def _only(value: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
-    return {key: item for key, item in value.items() if key in keys}
-
-
-def _unknown(value: Mapping[str, Any], known: frozenset[str], origin: KeyOrigin) -> list[Mistake]:
-    return [
-        origin.mistake((key,), "is an unknown key.", known_names(key, sorted(known)))
-        for key in value
-        if key not in known
-    ]
 
 
 def _cases(

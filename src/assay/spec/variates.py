@@ -61,17 +61,17 @@ def _whole(text: str, option: str) -> float:
         ) from None
 
 
-def window_of(text: str, option: str = "--window") -> tuple[float, float]:
+def window_of(text: str) -> tuple[float, float]:
     """
     >>> window_of("10m..20m")
     (600.0, 1200.0)
     """
     parts = text.split("..")
     if len(parts) != 2:
-        raise _wrong(option, f"'{text}' is not a part of a trace. Write from and to, as in 10m..20m.")
-    begin, end = (seconds_of(part, option) for part in parts)
+        raise _wrong("--window", f"'{text}' is not a part of a trace. Write from and to, as in 10m..20m.")
+    begin, end = (seconds_of(part, "--window") for part in parts)
     if begin >= end:
-        raise _wrong(option, f"'{text}' ends before it begins.")
+        raise _wrong("--window", f"'{text}' ends before it begins.")
     return begin, end
 
 

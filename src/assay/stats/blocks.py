@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assay.stats import nulls
+from assay.stats import rank_distributions
 from assay.stats.effect import Effect, normal_p, rank_sum_variance, twice_above
 from assay.stats.random_effects import ErrorPart
 from assay.stats.sample import Array, comparable_scale
@@ -46,14 +46,14 @@ def compare_within_blocks(a: Blocked, b: Blocked, level: float = 0.95) -> Effect
     total = sum(x.size * y.size for x, y in pairs)
     doubled = sum(twice_above(x, y) for x, y in pairs)
     has_ties = any(np.unique(np.concatenate(pair)).size < sum(map(len, pair)) for pair in pairs)
-    if total <= nulls.EXACT_PAIRS:
+    if total <= rank_distributions.EXACT_PAIRS:
         cdf = _convolve_rank_sums(pairs)
-        rank = nulls.interval_rank(cdf, level)
+        rank = rank_distributions.interval_rank(cdf, level)
     else:
         error = math.sqrt(sum(x.size * y.size * (x.size + y.size + 1) / 12 for x, y in pairs))
-        rank = nulls.normal_interval_rank(total / 2, error, level)
-    if total <= nulls.EXACT_PAIRS and not has_ties:
-        p, name = nulls.symmetric_p(cdf, doubled // 2), "exact Mann–Whitney"
+        rank = rank_distributions.normal_interval_rank(total / 2, error, level)
+    if total <= rank_distributions.EXACT_PAIRS and not has_ties:
+        p, name = rank_distributions.symmetric_p(cdf, doubled // 2), "exact Mann–Whitney"
     else:
         p = normal_p(doubled / 2 - total / 2, sum(rank_sum_variance(x, y) for x, y in pairs))
         name = "Mann–Whitney (normal approximation)"
@@ -107,6 +107,6 @@ def _pair_blocks(a: Blocked, b: Blocked) -> Iterator[tuple[Array, Array]]:
 def _convolve_rank_sums(pairs: Sequence[tuple[Array, Array]]) -> Array:
     chances = np.ones(1)
     for x, y in pairs:
-        cdf = nulls.rank_sum_cdf(*sorted((x.size, y.size)))
+        cdf = rank_distributions.rank_sum_cdf(*sorted((x.size, y.size)))
         chances = np.convolve(chances, np.diff(cdf, prepend=0.0))
     return np.asarray(np.cumsum(chances))

@@ -19,7 +19,7 @@ from assay.stats.change.cuts import Cut, Progress, Sieve, ignore_progress, propo
 from assay.stats.change.evidence import compute_best_cut_p
 from assay.stats.change.kernel import SHORTEST
 from assay.stats.change.ramp import Ramp, find_ramp
-from assay.stats.sample import Array, Scale, Scaled, comparable_scale, grown
+from assay.stats.sample import Array, Scale, Scaled, comparable_scale, enlarge
 from assay.stats.summary import percentile
 
 FEWEST = 16
@@ -138,7 +138,8 @@ def _drift(ramp: Ramp | None, scaled: Scaled) -> Drift | None:
         return None
     is_log = scaled.scale is Scale.RATIO
     before, after = (
-        scaled.back(level) if is_log else grown(level, scaled.exponent) for level in (ramp.before, ramp.after)
+        scaled.back(level) if is_log else enlarge(level, scaled.exponent)
+        for level in (ramp.before, ramp.after)
     )
     low, high = (_share(rise, scaled, before, after) for rise in (ramp.low, ramp.high))
     return Drift(ramp.start, ramp.end, before, after, relative_change(before, after), low, high, ramp.p)

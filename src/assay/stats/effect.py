@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from assay.stats import nulls
+from assay.stats import rank_distributions
 from assay.stats.sample import Array, Scale, Scaled, comparable_scale, finite, two_sided
 from assay.stats.selection import differences_at, walsh_averages_at
 
@@ -52,10 +52,10 @@ def compare_unpaired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect 
     x, y = scaled.samples
     test = _rank_sum(first, second)
     n, m = x.size, y.size
-    if n * m <= nulls.EXACT_PAIRS:
-        rank = nulls.interval_rank(nulls.rank_sum_cdf(*sorted((n, m))), level)
+    if n * m <= rank_distributions.EXACT_PAIRS:
+        rank = rank_distributions.interval_rank(rank_distributions.rank_sum_cdf(*sorted((n, m))), level)
     else:
-        rank = nulls.normal_interval_rank(n * m / 2, math.sqrt(n * m * (n + m + 1) / 12), level)
+        rank = rank_distributions.normal_interval_rank(n * m / 2, math.sqrt(n * m * (n + m + 1) / 12), level)
     picked = _pick(n * m, rank, lambda ranks: differences_at(x, y, ranks))
     return _effect(scaled, picked, test, f"Hodges–Lehmann {scaled.scale}")
 
@@ -70,11 +70,11 @@ def compare_paired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | 
     steps = _tie_equal_steps(*scaled.samples)
     test = _compute_signed_rank(steps)
     n = steps.size
-    if n <= nulls.EXACT_SIGNED:
-        rank = nulls.interval_rank(nulls.compute_signed_rank_cdf(n), level)
+    if n <= rank_distributions.EXACT_SIGNED:
+        rank = rank_distributions.interval_rank(rank_distributions.compute_signed_rank_cdf(n), level)
     else:
         mean = n * (n + 1) / 4
-        rank = nulls.normal_interval_rank(mean, math.sqrt(mean * (2 * n + 1) / 6), level)
+        rank = rank_distributions.normal_interval_rank(mean, math.sqrt(mean * (2 * n + 1) / 6), level)
     picked = _pick(n * (n + 1) // 2, rank, lambda ranks: walsh_averages_at(steps, ranks))
     return _effect(scaled, picked, test, f"Walsh-average {scaled.scale}")
 
@@ -138,14 +138,18 @@ def _rank_sum(x: Array, y: Array) -> _Test:
     _, place, ties = np.unique(np.concatenate((x, y)), return_inverse=True, return_counts=True)
     pairs = x.size * y.size
     dominance = doubled / pairs - 1
-    if ties.max() == 1 and pairs <= nulls.EXACT_PAIRS:
-        p = nulls.symmetric_p(nulls.rank_sum_cdf(*sorted((x.size, y.size))), doubled // 2)
+    if ties.max() == 1 and pairs <= rank_distributions.EXACT_PAIRS:
+        p = rank_distributions.symmetric_p(
+            rank_distributions.rank_sum_cdf(*sorted((x.size, y.size))), doubled // 2
+        )
         return _Test(p, "exact Mann–Whitney", dominance)
-    if pairs <= nulls.EXACT_TIED:
+    if pairs <= rank_distributions.EXACT_TIED:
         # From every way to deal these ranks, of which the first are A's; the smaller side is dealt.
         ranks = (2 * np.cumsum(ties) - ties + 1)[place]
         side = ranks[: x.size] if x.size <= y.size else ranks[x.size :]
-        p = nulls.exact_p(nulls.tied_rank_sum_cdf(ranks.tolist(), side.size), int(side.sum()))
+        p = rank_distributions.exact_p(
+            rank_distributions.tied_rank_sum_cdf(ranks.tolist(), side.size), int(side.sum())
+        )
         return _Test(p, "exact Mann–Whitney", dominance)
     p = normal_p(doubled / 2 - pairs / 2, rank_sum_variance(x, y))
     return _Test(p, "Mann–Whitney (normal approximation)", dominance)
@@ -168,14 +172,18 @@ def _compute_signed_rank(steps: Array) -> _Test:
     _, place, ties = np.unique(np.abs(moved), return_inverse=True, return_counts=True)
     doubled = (2 * np.cumsum(ties) - ties + 1)[place]
     statistic = int(doubled[moved > 0].sum())
-    if moved.size > nulls.EXACT_SIGNED:
+    if moved.size > rank_distributions.EXACT_SIGNED:
         variance = float((doubled.astype(np.float64) ** 2).sum()) / 16
         p = normal_p(statistic / 2 - float(doubled.sum()) / 4, variance)
         return _Test(p, "Wilcoxon signed rank (normal approximation)", dominance)
     if ties.max() == 1:
-        p = nulls.symmetric_p(nulls.compute_signed_rank_cdf(moved.size), statistic // 2)
+        p = rank_distributions.symmetric_p(
+            rank_distributions.compute_signed_rank_cdf(moved.size), statistic // 2
+        )
     else:
-        p = nulls.symmetric_p(np.cumsum(nulls.sums_of_coins(doubled.tolist())), statistic)
+        p = rank_distributions.symmetric_p(
+            np.cumsum(rank_distributions.sums_of_coins(doubled.tolist())), statistic
+        )
     return _Test(p, "exact Wilcoxon signed rank", dominance)
 
 

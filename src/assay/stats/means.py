@@ -12,9 +12,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from assay.stats import nulls
+from assay.stats import rank_distributions
 from assay.stats.effect import Effect, twice_above
-from assay.stats.nulls import sums_of_coins
+from assay.stats.rank_distributions import sums_of_coins
 from assay.stats.sample import Array, Scale, finite, quantile, two_sided
 from assay.stats.verdicts import effective_n, wilson
 
@@ -135,7 +135,7 @@ def permutation_p(a: Array, b: Array) -> float:
     steps = np.zeros(pooled.size, dtype=np.int64)
     steps[moved] = _whole_steps(pooled[moved], PERMUTED_TO)
     dealt = steps[: a.size] if a.size <= b.size else steps[a.size :]
-    chances = np.diff(nulls.tied_rank_sum_cdf(steps.tolist(), dealt.size), prepend=0.0)
+    chances = np.diff(rank_distributions.tied_rank_sum_cdf(steps.tolist(), dealt.size), prepend=0.0)
     distances = np.abs(np.arange(chances.size) * steps.size - dealt.size * steps.sum())
     seen = abs(int(dealt.sum()) * steps.size - dealt.size * int(steps.sum()))
     as_far = float(chances[distances == seen].sum())

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from assay.stats.effect import Effect
-from assay.stats.nulls import chances_of_draws
+from assay.stats.rank_distributions import chances_of_draws
 from assay.stats.sample import Array, Scale, order_by_group, quantile
 
 FINEST_STEP = 20

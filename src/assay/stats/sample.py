@@ -36,7 +36,7 @@ class Scaled:
     def back(self, value: float) -> float:
         """A difference on this scale as a ratio or difference of the values themselves."""
         if self.scale is Scale.DIFFERENCE:
-            return grown(value, self.exponent)
+            return enlarge(value, self.exponent)
         return math.exp(value if math.isinf(value) else min(value, _LARGEST_LOG))
 
 
@@ -52,7 +52,7 @@ def comparable_scale(*samples: Array) -> Scaled:
     if all((sample > 0).all() for sample in samples):
         return Scaled(tuple(np.log(sample) for sample in samples), Scale.RATIO)
     exponent = magnitude(samples)
-    return Scaled(tuple(shrunk(sample, exponent) for sample in samples), Scale.DIFFERENCE, exponent)
+    return Scaled(tuple(shrink(sample, exponent) for sample in samples), Scale.DIFFERENCE, exponent)
 
 
 def magnitude(samples: Iterable[Array]) -> int:
@@ -61,13 +61,13 @@ def magnitude(samples: Iterable[Array]) -> int:
     return math.frexp(largest)[1]
 
 
-def shrunk(values: Array, exponent: int) -> Array:
+def shrink(values: Array, exponent: int) -> Array:
     """Values divided by 2 to the power of `exponent`, as `magnitude` gives it."""
     return np.ldexp(values, -exponent)
 
 
-def grown(value: float, exponent: int) -> float:
-    """The way back from `shrunk`; what no longer fits becomes the largest number there is."""
+def enlarge(value: float, exponent: int) -> float:
+    """The way back from `shrink`; what no longer fits becomes the largest number there is."""
     try:
         return math.ldexp(value, exponent)
     except OverflowError:

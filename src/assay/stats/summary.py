@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from assay.stats.order import median_ranks
-from assay.stats.sample import Array, finite, grown, magnitude, order_by_group, shrunk
+from assay.stats.sample import Array, enlarge, finite, magnitude, order_by_group, shrink
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ def summarise(values: ArrayLike) -> Summary:
     if low == high:
         return Summary(sample.size, low, low, 0.0, low, low, low, low, low)
     exponent = magnitude([sample])
-    small = shrunk(sample, exponent)
-    mean, std = (grown(float(figure), exponent) for figure in (small.mean(), small.std(ddof=1)))
+    small = shrink(sample, exponent)
+    mean, std = (enlarge(float(figure), exponent) for figure in (small.mean(), small.std(ddof=1)))
     median, *tails = _percentiles(sample, (50, 90, 95, 99))
     return Summary(sample.size, mean, median, std, low, high, *tails)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from datetime import datetime
+from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
@@ -17,7 +17,7 @@ from assay.errors import LookupFailed, no_such
 from assay.model.access import ApiKey, AuditEntry, Scope
 from assay.model.codec import from_plain
 from assay.store.tables import api_keys, audit_log, sessions, workspaces
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own, workspace_of
 
 _WORD = "assay"
 _FIELDS = [
@@ -29,19 +29,27 @@ _ENTRY = [audit_log.c[name] for name in AuditEntry.__dataclass_fields__]
 
 
 def create_key(
-    connection: sa.Connection, name: str, scope: Scope, expires: datetime | None, now: datetime
+    connection: sa.Connection,
+    name: str,
+    scope: Scope,
+    expires: datetime | None = None,
+    now: datetime | None = None,
 ) -> tuple[ApiKey, str]:
     """A new key, and its secret text, which is stored nowhere."""
     prefix = secrets.token_hex(4)
     token = f"{_WORD}_{prefix}_{secrets.token_urlsafe(32)}"
-    row = {"prefix": prefix, "name": name, "scope": scope.value, "created": now, "expires": expires}
-    own = {"hash": _hash(token), "workspace_id": workspace_of(connection)}
+    row = {"prefix": prefix, "name": name, "scope": scope.value, "expires": expires}
+    own = {
+        "hash": _hash(token),
+        "workspace_id": workspace_of(connection),
+        "created": now or datetime.now(UTC),
+    }
     connection.execute(api_keys.insert(), {**row, **own})
     return _read_key(connection, prefix), token
 
 
 def exists(connection: sa.Connection) -> bool:
-    """Whether there is a key, of any workspace, revoked ones too."""
+    """Whether there is a key of any workspace, revoked or not: from then on a server answers only requests with one."""
     return connection.scalar(sa.select(api_keys.c.prefix).limit(1)) is not None
 
 
@@ -62,7 +70,7 @@ def note_use(connection: sa.Connection, key: ApiKey, now: datetime) -> None:
 
 def read_keys(connection: sa.Connection) -> list[ApiKey]:
     """Return the keys of the workspace, revoked ones included, the oldest first."""
-    query = _keys.where(_is_own(connection)).order_by(api_keys.c.created, api_keys.c.prefix)
+    query = _keys.where(is_own(connection, api_keys)).order_by(api_keys.c.created, api_keys.c.prefix)
     return [from_plain(ApiKey, dict(row)) for row in connection.execute(query).mappings()]
 
 
@@ -71,22 +79,21 @@ def _read_key(connection: sa.Connection, prefix: str) -> ApiKey:
     return from_plain(ApiKey, dict(row))
 
 
-def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
-    return api_keys.c.workspace_id == workspace_of(connection)
-
-
-def revoke_key(connection: sa.Connection, prefix: str, now: datetime) -> ApiKey:
+def revoke_key(connection: sa.Connection, prefix: str, now: datetime | None = None) -> ApiKey:
     """Revoke a key; one that was revoked before keeps its time."""
     keys = {key.prefix: key for key in read_keys(connection)}
     if prefix not in keys:
         raise LookupFailed(no_such(prefix, "keys", keys))
     chosen = api_keys.c.prefix == prefix, api_keys.c.revoked.is_(None)
-    connection.execute(api_keys.update().where(*chosen).values(revoked=now))
+    connection.execute(api_keys.update().where(*chosen).values(revoked=now or datetime.now(UTC)))
     return _read_key(connection, prefix)
 
 
-def create_session(connection: sa.Connection, key: ApiKey, expires: datetime, now: datetime) -> str:
+def create_session(
+    connection: sa.Connection, key: ApiKey, expires: datetime, now: datetime | None = None
+) -> str:
     """The secret text of a new session of this key, which is stored nowhere. Sessions that have ended are forgotten."""
+    now = now or datetime.now(UTC)
     connection.execute(sessions.delete().where(sessions.c.expires <= now))
     token = secrets.token_urlsafe(32)
     own = sa.select(api_keys.c.workspace_id).where(api_keys.c.prefix == key.prefix).scalar_subquery()
@@ -101,13 +108,13 @@ def create_session(connection: sa.Connection, key: ApiKey, expires: datetime, no
     return token
 
 
-def find_session(connection: sa.Connection, token: str, now: datetime) -> ApiKey | None:
-    """The key that a session was opened with, whether or not it is valid now; None if there is no such session.
+def find_session(connection: sa.Connection, token: str, now: datetime | None = None) -> ApiKey | None:
+    """The key that a session was opened with, whether or not it is valid now; None if there is no such session, or it has ended.
 
     The hash of 256 random bits is looked up as it is: how long that takes tells nothing about another session's text.
     """
     query = _keys.join(sessions, sessions.c.prefix == api_keys.c.prefix)
-    query = query.where(sessions.c.hash == _hash(token), sessions.c.expires > now)
+    query = query.where(sessions.c.hash == _hash(token), sessions.c.expires > (now or datetime.now(UTC)))
     row = connection.execute(query).mappings().one_or_none()
     return from_plain(ApiKey, dict(row)) if row else None
 
@@ -121,9 +128,11 @@ def write_entry(connection: sa.Connection, entry: AuditEntry) -> None:
     connection.execute(audit_log.insert(), {**row, "workspace_id": workspace_of(connection)})
 
 
-def read_entries(connection: sa.Connection, before: int | None, limit: int) -> list[tuple[int, AuditEntry]]:
-    """Return entries with their numbers, the newest first."""
-    own = audit_log.c.workspace_id == workspace_of(connection)
+def read_entries(
+    connection: sa.Connection, before: int | None = None, limit: int = 100
+) -> list[tuple[int, AuditEntry]]:
+    """Return entries of the audit log with their numbers, the newest first; with `before`, only those with a smaller number."""
+    own = is_own(connection, audit_log)
     query = sa.select(audit_log.c.id, *_ENTRY).where(own).order_by(audit_log.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(audit_log.c.id < before)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from assay.model.alert import Alert, AlertState
 from assay.model.codec import from_plain
 from assay.store.tables import alerts
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own, workspace_of
 
 _NAMES = tuple(Alert.__dataclass_fields__)
 _FIELDS = [alerts.c[name] for name in _NAMES]
@@ -33,12 +33,7 @@ def add_alert(connection: sa.Connection, alert: Alert) -> bool:
 
 def claim_alert(connection: sa.Connection, now: datetime, until: datetime) -> Alert | None:
     """The alert that is due longest, which no other server sends before `until`; None if none is due."""
-    is_due = (
-        alerts.c.workspace_id == workspace_of(connection),
-        alerts.c.state == AlertState.PENDING.value,
-        alerts.c.due <= now,
-    )
-    query = sa.select(*_FIELDS).where(*is_due).order_by(alerts.c.due, alerts.c.id).limit(1)
+    query = sa.select(*_FIELDS).where(_is_due(connection, now)).order_by(alerts.c.due, alerts.c.id).limit(1)
     row = connection.execute(query.with_for_update(skip_locked=True)).mappings().one_or_none()
     if row is None:
         return None
@@ -49,12 +44,12 @@ def claim_alert(connection: sa.Connection, now: datetime, until: datetime) -> Al
 
 
 def has_due_alerts(connection: sa.Connection, now: datetime) -> bool:
-    query = sa.select(alerts.c.id).where(
-        alerts.c.workspace_id == workspace_of(connection),
-        alerts.c.state == AlertState.PENDING.value,
-        alerts.c.due <= now,
-    )
-    return connection.scalar(query.limit(1)) is not None
+    return connection.scalar(sa.select(alerts.c.id).where(_is_due(connection, now)).limit(1)) is not None
+
+
+def _is_due(connection: sa.Connection, now: datetime) -> sa.ColumnElement[bool]:
+    own = is_own(connection, alerts)
+    return sa.and_(own, alerts.c.state == AlertState.PENDING.value, alerts.c.due <= now)
 
 
 def settle_alert(connection: sa.Connection, alert: Alert) -> None:
@@ -69,10 +64,10 @@ def settle_alert(connection: sa.Connection, alert: Alert) -> None:
 
 
 def read_alerts(
-    connection: sa.Connection, before: int | None, limit: int, state: AlertState | None = None
+    connection: sa.Connection, before: int | None = None, limit: int = 100, state: AlertState | None = None
 ) -> list[Alert]:
-    """The newest first; only those with a smaller id than `before`."""
-    query = sa.select(*_FIELDS).where(alerts.c.workspace_id == workspace_of(connection))
+    """Return the newest first; with `before`, only those with a smaller id."""
+    query = sa.select(*_FIELDS).where(is_own(connection, alerts))
     if before is not None:
         query = query.where(alerts.c.id < before)
     if state is not None:

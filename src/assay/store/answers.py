@@ -16,9 +16,9 @@ _SECONDS = "seconds"
 
 
 def read_answers(
-    connection: sa.Connection, trial_id: int, cases: Collection[str], most: int
+    connection: sa.Connection, trial_id: int, cases: Collection[str], most: int = 5
 ) -> dict[str, list[ScoredAnswer]]:
-    """Case to its measured executions in the order of storing, at most so many of each."""
+    """Case to its measured executions with their scores, in the order of storing, at most so many of each."""
     column = executions.c
     query = (
         sa.select(

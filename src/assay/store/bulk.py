@@ -99,10 +99,14 @@ def fetch_driver_rows(connection: sa.Connection, statement: str, at_once: int = 
             yield chunk
 
 
-def fetch_rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Rows]:
-    """A long result in chunks, its values as the driver gives them: for numbers and text only."""
+def fetch_rows(connection: sa.Connection, query: sa.Select[Any], **bound: object) -> Iterator[Rows]:
+    """A long result in chunks, its values as the driver gives them: for numbers and text only.
+
+    `bound` are the values of the query's parameters. Queries that are made again and again have parameters and are built once,
+    because SQLAlchemy takes longer to build a short query than SQLite takes to answer it.
+    """
     streaming = connection.execution_options(stream_results=True, max_row_buffer=_FETCHED)
-    with streaming.execute(query) as result, wrap_driver_errors(connection, query):
+    with streaming.execute(query, bound) as result, wrap_driver_errors(connection, query):
         # SQLAlchemy takes the first row of a streamed result from the driver at once: it has to be asked for that one.
         first = result.fetchone()
         if first is None:

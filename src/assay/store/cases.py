@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from sys import intern
 from typing import Any
 
@@ -33,7 +34,10 @@ Judgement = tuple[int, Mapping[str, float], Mapping[str, object] | None]
 
 
 def read_done(connection: sa.Connection, run_id: str) -> dict[int, Done]:
-    """What is stored of each trial of a suite, by its index in the plan: a run that is resumed leaves it out."""
+    """Trial index to what is stored of it, for trials that put an agent through cases, which end in any order.
+
+    A run that is resumed leaves it out.
+    """
     of_suite = sa.or_(trials.c.suite != "", trials.c.agent_use.is_not(None))
     query = sa.select(trials.c.position, trials.c.id).where(trials.c.run_id == run_id, of_suite)
     column = executions.c
@@ -47,15 +51,9 @@ def read_done(connection: sa.Connection, run_id: str) -> dict[int, Done]:
 
 
 def read_case_table(connection: sa.Connection, trial_id: int, further: Iterable[str] = ()) -> CaseTable:
-    """The measured executions of a trial with all metrics that ratings need, its scores, and `further` metrics."""
-    column = executions.c
-    query = (
-        sa.select(column.seq, column.case_id, column.repetition, column.status, column.process)
-        .where(column.trial_id == trial_id, column.phase == Phase.MEASURED.value)
-        .order_by(column.seq)
-    )
+    """The measured executions of a trial as they were stored, with its scores, all metrics that ratings need, and `further` ones."""
     table: tuple[Any, ...] = (array("q"), [], [], [], [])
-    for seq, case, repetition, status, process in columns(connection, query):
+    for seq, case, repetition, status, process in columns(connection, _query_cases(), trial=trial_id):
         # The driver makes a new text of every status, of which there are few.
         for whole, part in zip(table, (seq, case, repetition, map(intern, status), process), strict=True):
             whole.extend(part)
@@ -69,12 +67,35 @@ def read_case_table(connection: sa.Connection, trial_id: int, further: Iterable[
     return CaseTable(cases, repetitions, statuses, measured, processes)
 
 
+@cache
+def _query_cases() -> sa.Select[Any]:
+    column = executions.c
+    return (
+        sa.select(column.seq, column.case_id, column.repetition, column.status, column.process)
+        .where(column.trial_id == sa.bindparam("trial"), column.phase == Phase.MEASURED.value)
+        .order_by(column.seq)
+    )
+
+
+@cache
+def _query_metric() -> sa.Select[tuple[int, float]]:
+    column = measurements.c
+    return (
+        sa.select(column.seq, column.value)
+        .where(column.trial_id == sa.bindparam("trial"), column.metric == sa.bindparam("metric"))
+        .order_by(column.seq)
+    )
+
+
 def _is_score(metric: str) -> bool:
     return metric == "score" or metric.startswith("score.")
 
 
 def read_judging(connection: sa.Connection, trial_id: int) -> Judging | None:
-    """What judges used, summed over the executions of every phase; None for a figure that one judged execution lacks."""
+    """What judges used, summed over the executions of every phase; None if no judge was asked.
+
+    A figure that one judged execution lacks is None.
+    """
     column = measurements.c
     query = (
         sa.select(column.metric, sa.func.count(), sa.func.sum(column.value))
@@ -98,10 +119,9 @@ def _read_metric(
 
     Measurements have the same order, so both are read once and aligned.
     """
-    column = measurements.c
-    query = sa.select(column.seq, column.value).where(column.trial_id == trial_id, column.metric == metric)
+    found = columns(connection, _query_metric(), trial=trial_id, metric=metric)
     numbers, values = array("q"), array("d")
-    for chunk_seqs, chunk_values in columns(connection, query.order_by(column.seq)):
+    for chunk_seqs, chunk_values in found:
         numbers.extend(chunk_seqs)
         values.extend(chunk_values)
     return align(seqs, numbers, values)

@@ -28,7 +28,7 @@ from assay.errors import StoreError, StoreFull
 from assay.model import RunState
 from assay.model.database_copy import CopyProgress
 from assay.store import column_values as plain
-from assay.store import database, faults, leases, schema, tables
+from assay.store import database, driver_errors, leases, schema, tables
 from assay.store.address import Address, read_address
 from assay.store.bulk import Rows, insert_parts
 from assay.store.copy_digests import Digester, Digests, fetch_executions, find_differing_tables, read_digests
@@ -104,7 +104,7 @@ def _explain_errors(source: Address, target: Address) -> Iterator[None]:
         except sa.exc.DBAPIError as error:
             # These come past SQLAlchemy (`bulk.py`): from COPY, which writes to PostgreSQL, and from reading.
             is_of_target = type(error.orig).__module__.startswith("psycopg") and target.file is None
-            known = faults.fault(error.orig or error, target if is_of_target else source)
+            known = driver_errors.translate(error.orig or error, target if is_of_target else source)
             if known is None:
                 raise
             raise known from error

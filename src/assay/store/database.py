@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from assay.errors import MissingExtra, StoreError
 from assay.plugin.private_files import create_private, make_folder
 from assay.store import column_values as plain
-from assay.store import faults
+from assay.store import driver_errors
 from assay.store.address import Address
 
 _PATIENCE = {"timeout": "30"}
@@ -42,12 +42,12 @@ def connect(address: Address, *, foreign_keys: bool = True) -> sa.Engine:
     engine = (
         _sqlite(address, foreign_keys) if address.url.get_backend_name() == "sqlite" else _postgres(address)
     )
-    faults.listen(engine, address)
+    driver_errors.listen(engine, address)
     try:
         with engine.connect():
             return engine
     except sa.exc.DBAPIError as error:
-        raise faults.unreachable(error.orig or error, address) from error
+        raise driver_errors.unreachable(error.orig or error, address) from error
 
 
 def writing(engine: sa.Engine) -> sa.Engine:
@@ -95,7 +95,7 @@ def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         except UnicodeDecodeError as error:  # SQLite's own message quotes the damaged bytes of the schema.
-            raise faults.build_damage_error(error, address) from None
+            raise driver_errors.build_damage_error(error, address) from None
         if is_read_only:
             connection.execute("PRAGMA query_only = ON")
         connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -22,7 +22,7 @@ from assay.model import Execution, Run, StoredTrial
 from assay.plugin.private_files import open_private
 from assay.store import read as reading
 from assay.store import tables
-from assay.store.run_refs import is_own
+from assay.store.workspaces import is_own
 
 _ROWS_AT_ONCE = 10_000
 _FIXED = {
@@ -63,19 +63,18 @@ class ExecutionTable:
     rows: Iterable[Row]
 
 
-def write_table(engine: sa.Engine, path: Path, run_id: str | None) -> int:
-    """Write the file in the format that its name ends in; returns the number of rows.
+def write_table(engine: sa.Engine, path: Path, run_id: str | None) -> None:
+    """Write the file in the format that its name ends in.
 
     It is written beside its place and renamed at the end, so that a file with that name is always complete.
     """
     write = {".parquet": _write_parquet, ".csv": _write_csv, ".jsonl": _write_json_lines}[path.suffix.lower()]
     partial = path.with_name(f"{path.name}.partial")
     try:
-        written = write(_read_table(engine, run_id), partial)
+        write(_read_table(engine, run_id), partial)
         partial.rename(path)
     finally:
         partial.unlink(missing_ok=True)
-    return written
 
 
 def _read_table(engine: sa.Engine, run_id: str | None) -> ExecutionTable:
@@ -83,7 +82,7 @@ def _read_table(engine: sa.Engine, run_id: str | None) -> ExecutionTable:
     with engine.connect() as connection:
         query = (
             sa.select(tables.runs.c.id)
-            .where(is_own(connection))
+            .where(is_own(connection, tables.runs))
             .order_by(tables.runs.c.started, tables.runs.c.id)
         )
         ids = list(connection.scalars(query)) if run_id is None else [run_id]
@@ -169,35 +168,25 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _write_csv(table: ExecutionTable, path: Path) -> int:
+def _write_csv(table: ExecutionTable, path: Path) -> None:
     with open_private(path, newline="") as file:
         writer = csv.DictWriter(file, list(table.columns))
         writer.writeheader()
-        return _count(table.rows, lambda row: writer.writerow({**row, **_times(row)}))
+        writer.writerows({**row, **_times(row)} for row in table.rows)
 
 
-def _write_json_lines(table: ExecutionTable, path: Path) -> int:
-    def write(row: Row, file: IO[str]) -> None:
-        kept = {name: value for name, value in {**row, **_times(row)}.items() if value is not None}
-        file.write(json.dumps(kept, ensure_ascii=False) + "\n")
-
+def _write_json_lines(table: ExecutionTable, path: Path) -> None:
     with open_private(path) as file:
-        return _count(table.rows, lambda row: write(row, file))
+        for row in table.rows:
+            kept = {name: value for name, value in {**row, **_times(row)}.items() if value is not None}
+            file.write(json.dumps(kept, ensure_ascii=False) + "\n")
 
 
 def _times(row: Row) -> Row:
     return {name: value.isoformat() for name, value in row.items() if isinstance(value, datetime)}
 
 
-def _count(rows: Iterable[Row], write: Callable[[Row], Any]) -> int:
-    written = 0
-    for row in rows:
-        write(row)
-        written += 1
-    return written
-
-
-def _write_parquet(table: ExecutionTable, path: Path) -> int:
+def _write_parquet(table: ExecutionTable, path: Path) -> None:
     """Row group by row group, so that memory does not grow with the database."""
     try:
         import pyarrow
@@ -214,9 +203,7 @@ def _write_parquet(table: ExecutionTable, path: Path) -> int:
         datetime: pyarrow.timestamp("us", tz="UTC"),
     }
     schema = pyarrow.schema([(name, kinds[kind]) for name, kind in table.columns.items()])
-    rows, written = iter(table.rows), 0
+    rows = iter(table.rows)
     with open_private(path, "wb") as file, parquet.ParquetWriter(file, schema) as writer:
         while group := list(islice(rows, _ROWS_AT_ONCE)):
             writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
-            written += len(group)
-    return written

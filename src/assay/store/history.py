@@ -22,7 +22,7 @@ from assay.model.profile import PROFILE
 from assay.store.bulk import fetch_rows
 from assay.store.read import align
 from assay.store.tables import agents, environments, executions, measurements, ratings, runs, tags, trials
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own
 
 _AT_ONCE = 50
 """Trials read in one query: one query each would take longer to write than to answer."""
@@ -80,7 +80,7 @@ def read_agent_trials(connection: sa.Connection, agent: str, suite: str | None =
         )
         .join(runs, runs.c.id == trials.c.run_id)
         .join(agents, agents.c.id == trials.c.agent_id)
-        .where(_is_own(connection), agents.c.name == agent, is_complete, ~is_profile)
+        .where(is_own(connection, agents), agents.c.name == agent, is_complete, ~is_profile)
         .where(trials.c.started.is_not(None), sa.or_(trials.c.stopped.is_(None), _is_out_of_order()))
         .order_by(runs.c.started, runs.c.id, trials.c.position)
     )
@@ -100,11 +100,6 @@ def read_agent_trials(connection: sa.Connection, agent: str, suite: str | None =
         )
         for row in found
     ]
-
-
-def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
-    """Whether an agent, and so its trials, belong to the workspace of the connection."""
-    return agents.c.workspace_id == workspace_of(connection)
 
 
 def _is_out_of_order() -> sa.ColumnElement[bool]:
@@ -131,9 +126,9 @@ def read_agents_with_trials(connection: sa.Connection) -> list[str]:
     # which PostgreSQL would turn into a look for every version.
     version = agents.alias()
     trial = sa.select(trials.c.id).where(trials.c.agent_id == version.c.id).limit(1).scalar_subquery()
-    names = sa.select(agents.c.name).where(_is_own(connection)).distinct().subquery()
+    names = sa.select(agents.c.name).where(is_own(connection, agents)).distinct().subquery()
     found = sa.select(version.c.id).where(
-        version.c.workspace_id == workspace_of(connection), version.c.name == names.c.name, trial.is_not(None)
+        is_own(connection, version), version.c.name == names.c.name, trial.is_not(None)
     )
     has_trials = found.limit(1).scalar_subquery().is_not(None)
     return sorted(connection.scalars(sa.select(names.c.name).where(has_trials)))
@@ -151,16 +146,16 @@ def read_suites_of(connection: sa.Connection, agent: str) -> list[str]:
 
 def _read_names(connection: sa.Connection, agent: str, column: sa.ColumnElement[str]) -> list[str]:
     query = sa.select(column).join_from(agents, trials, trials.c.agent_id == agents.c.id)
-    query = query.where(_is_own(connection), agents.c.name == agent)
+    query = query.where(is_own(connection, agents), agents.c.name == agent)
     newest = sa.func.max(trials.c.id).desc()
     return list(connection.scalars(query.group_by(column).order_by(newest)))
 
 
-def count_agents(connection: sa.Connection, suite: str | None) -> int:
-    """Agents with trials of a suite, or of any."""
+def count_agents(connection: sa.Connection, suite: str | None = None) -> int:
+    """Count the agents with trials of a suite, or of any suite."""
     chosen = trials.c.suite != "" if suite is None else trials.c.suite == suite
     has_trials = sa.exists().where(trials.c.agent_id == agents.c.id, chosen)
-    counted = sa.select(sa.func.count(agents.c.name.distinct())).where(_is_own(connection), has_trials)
+    counted = sa.select(sa.func.count(agents.c.name.distinct())).where(is_own(connection, agents), has_trials)
     return connection.scalars(counted).one()
 
 
@@ -179,12 +174,12 @@ _MOST_FIGURES = 10_000
 
 
 def read_past_figures(connection: sa.Connection, trial: Trial) -> PastFigures | None:
-    """The figures of the latest trial of the same agent and benchmark; one with the same params is preferred."""
+    """The figures of the latest trial of the same agent and benchmark, if any; one with the same params is preferred."""
     query = (
         sa.select(trials.c.id, trials.c.run_id, trials.c.params)
         .join(runs, runs.c.id == trials.c.run_id)
         .join(agents, agents.c.id == trials.c.agent_id)
-        .where(_is_own(connection), agents.c.name == trial.agent.name)
+        .where(is_own(connection, agents), agents.c.name == trial.agent.name)
         .where(trials.c.benchmark == trial.benchmark)
         .where(trials.c.suite == trial.suite, trials.c.started.is_not(None))
         .order_by(runs.c.started.desc())

@@ -14,7 +14,7 @@ from assay.model.rating import is_pass
 from assay.model.suite import PASS_MARK
 from assay.store.read import IS_OK_MEASURED
 from assay.store.tables import executions, labels, measurements, runs, suites, trials
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own, workspace_of
 
 _COLUMNS = {name: labels.c["case_id" if name == "case" else name] for name in Label.__dataclass_fields__}
 
@@ -38,7 +38,7 @@ def find_executions(connection: sa.Connection, trial: int, case: str, seq: int |
         .join(trials, trials.c.id == executions.c.trial_id)
         .join(runs, runs.c.id == trials.c.run_id)
         .where(
-            runs.c.workspace_id == workspace_of(connection),
+            is_own(connection, runs),
             trials.c.id == trial,
             executions.c.case_id == case,
         )
@@ -73,9 +73,9 @@ def write_labels(connection: sa.Connection, given: Iterable[Label]) -> list[Labe
 
 
 def read_labels(
-    connection: sa.Connection, chosen: LabelFilter, before: int | None, limit: int
+    connection: sa.Connection, chosen: LabelFilter, before: int | None = None, limit: int = 100
 ) -> list[Label]:
-    """The newest first; only those with a smaller id than `before`."""
+    """Return the newest first; with `before`, only those with a smaller id."""
     columns = [column.label(name) for name, column in _COLUMNS.items()]
     query = (
         sa.select(*columns)
@@ -146,6 +146,6 @@ def _build_conditions(connection: sa.Connection, chosen: LabelFilter) -> list[sa
         (labels.c.author, chosen.author),
     )
     return [
-        labels.c.workspace_id == workspace_of(connection),
+        is_own(connection, labels),
         *(column == value for column, value in wanted if value is not None),
     ]

@@ -12,10 +12,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from assay.store.run_lists import TrialSummary, is_older, rank_by_age
-from assay.store.run_refs import is_own, newest_first
+from assay.store.run_lists import TrialSummary, is_older, summarise_latest
+from assay.store.run_refs import newest_first
 from assay.store.tables import agents, executions, runs, tags, trials
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own, workspace_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ def _group_trials(*keys: sa.Column[Any]) -> sa.Subquery:
 
 
 def read_agent_overviews(connection: sa.Connection) -> list[AgentOverview]:
+    """Return every agent with results, by name."""
     groups = _group_trials(trials.c.agent_id, trials.c.suite)
     query = (
         sa.select(
@@ -60,7 +61,7 @@ def read_agent_overviews(connection: sa.Connection) -> list[AgentOverview]:
             sa.func.max(groups.c.latest).label("latest"),
         )
         .select_from(groups.join(agents, agents.c.id == groups.c.agent_id))
-        .where(agents.c.workspace_id == workspace_of(connection))
+        .where(is_own(connection, agents))
         .group_by(agents.c.name)
         .order_by(agents.c.name)
     )
@@ -68,6 +69,7 @@ def read_agent_overviews(connection: sa.Connection) -> list[AgentOverview]:
 
 
 def read_suite_overviews(connection: sa.Connection) -> list[SuiteOverview]:
+    """Return every suite with results, by name."""
     within = workspace_of(connection)
     of_agents, of_runs = (
         _group_trials(trials.c.suite, trials.c.agent_id),
@@ -94,26 +96,20 @@ def read_suite_overviews(connection: sa.Connection) -> list[SuiteOverview]:
 
 
 def read_newest_trials(
-    connection: sa.Connection, agent: str | None, suite: str | None, benchmark: str | None = None
+    connection: sa.Connection,
+    *,
+    agent: str | None = None,
+    suite: str | None = None,
+    benchmark: str | None = None,
 ) -> list[TrialSummary]:
     """The newest trial of an agent, or of each agent, on each benchmark, whether or not it has a result."""
-    query = rank_by_age().where(is_own(connection), trials.c.suite != "", trials.c.started.is_not(None))
-    for column, value in (
-        (agents.c.name, agent),
-        (trials.c.suite, suite),
-        (trials.c.benchmark, benchmark),
-    ):
-        if value is not None:
-            query = query.where(column == value)
-    aged = query.subquery()
-    columns = [column for column in aged.c if column.name != "age"]
-    newest = sa.select(*columns).where(aged.c.age == 1)
-    found = connection.execute(newest.order_by(aged.c.suite, aged.c.benchmark, aged.c.agent)).mappings()
-    return [TrialSummary(**row) for row in found]
+    chosen = (agents.c.name, agent), (trials.c.suite, suite), (trials.c.benchmark, benchmark)
+    conditions = [column == value for column, value in chosen if value is not None]
+    return summarise_latest(connection, [trials.c.suite != "", trials.c.started.is_not(None), *conditions])
 
 
 def count_statuses(connection: sa.Connection, run_id: str) -> dict[int, Mapping[str, int]]:
-    """Trial id to its measured executions by status."""
+    """Count the measured executions of each trial of a run by status."""
     query = (
         sa.select(executions.c.trial_id, executions.c.status, sa.func.count())
         .join(trials, trials.c.id == executions.c.trial_id)
@@ -137,19 +133,18 @@ def read_fingerprint(connection: sa.Connection, run_id: str) -> tuple[object, ..
     return (*run, connection.scalar(executed), *map(tuple, connection.execute(of_run.order_by(trials.c.id))))
 
 
-def find_trial_run(connection: sa.Connection, trial_id: int) -> str | None:
-    """The run that a trial belongs to; None if there is no such trial in the workspace."""
-    query = sa.select(trials.c.run_id).join(runs, runs.c.id == trials.c.run_id)
-    found: str | None = connection.scalar(query.where(is_own(connection), trials.c.id == trial_id))
-    return found
+def read_run_of_trial(connection: sa.Connection, trial_id: int) -> str:
+    """Return the id of the run that a trial belongs to."""
+    run_id: str = connection.scalars(sa.select(trials.c.run_id).where(trials.c.id == trial_id)).one()
+    return run_id
 
 
 def find_profiled_runs(
-    connection: sa.Connection, tag: str, agent: str | None, limit: int, before: str | None = None
+    connection: sa.Connection, tag: str, agent: str | None = None, limit: int = 20, before: str | None = None
 ) -> list[str]:
-    """The newest runs with this tag, and with a trial of this agent if one is given."""
+    """The ids of the newest runs with this tag, and with a trial of this agent if one is given."""
     query = sa.select(runs.c.id).join(tags, tags.c.run_id == runs.c.id)
-    query = query.where(is_own(connection), tags.c.tag == tag, *is_older(connection, before))
+    query = query.where(is_own(connection, runs), tags.c.tag == tag, *is_older(connection, before))
     if agent is not None:
         of_agent = sa.select(trials.c.run_id).join(agents, agents.c.id == trials.c.agent_id)
         query = query.where(runs.c.id.in_(of_agent.where(agents.c.name == agent)))

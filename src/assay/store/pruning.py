@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from assay.model import RunState, Status
 from assay.store import registry
-from assay.store.run_refs import is_own, newest_first
+from assay.store.run_refs import newest_first
 from assay.store.tables import (
     baselines,
     environments,
@@ -21,6 +21,7 @@ from assay.store.tables import (
     suites,
     trials,
 )
+from assay.store.workspaces import is_own
 
 
 def delete_run(connection: sa.Connection, run_id: str) -> set[str]:
@@ -53,7 +54,7 @@ def delete_unsettled(connection: sa.Connection, run_id: str) -> None:
 
 def prunable(connection: sa.Connection, before: datetime, keep: int) -> list[str]:
     """Runs that started before that time and are not among the newest `keep`; never baselines or running ones."""
-    query = sa.select(runs.c.id, runs.c.started, runs.c.state).where(is_own(connection))
+    query = sa.select(runs.c.id, runs.c.started, runs.c.state).where(is_own(connection, runs))
     named = set(connection.scalars(sa.select(baselines.c.run_id)))
     return [
         run_id

@@ -22,7 +22,7 @@ from assay.model.queue import OPEN, QueuedRun, QueueState
 from assay.store.leases import database_time, is_held
 from assay.store.processes import Owner, has_ended
 from assay.store.tables import queued_runs, workspaces
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own, workspace_of
 
 CLAIM_SECONDS = 60.0
 """After so long without a renewal, another server takes over."""
@@ -42,18 +42,19 @@ def add(connection: sa.Connection, queued: QueuedRun) -> None:
 
 
 def read(connection: sa.Connection, run_id: str) -> QueuedRun | None:
-    query = _queued.where(_is_own(connection), queued_runs.c.id == run_id)
+    """Return a run of the queue; None if the run was not requested over the API."""
+    query = _queued.where(is_own(connection, queued_runs), queued_runs.c.id == run_id)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else from_plain(QueuedRun, dict(row))
 
 
 def read_open(connection: sa.Connection) -> list[QueuedRun]:
     """Return the runs that wait or are in progress, in the order of their requests."""
-    return _read_open(connection, _is_own(connection))
+    return _read_open(connection, is_own(connection, queued_runs))
 
 
 def read_all_open(connection: sa.Connection) -> list[QueuedRun]:
-    """Return the open runs of all workspaces."""
+    """Return the open runs of all workspaces, because a server runs all of them."""
     return _read_open(connection, sa.true())
 
 
@@ -61,10 +62,6 @@ def _read_open(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> lis
     query = _queued.where(chosen, queued_runs.c.state.in_([state.value for state in OPEN]))
     ordered = query.order_by(queued_runs.c.created, queued_runs.c.id)
     return [from_plain(QueuedRun, dict(row)) for row in connection.execute(ordered).mappings()]
-
-
-def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
-    return queued_runs.c.workspace_id == workspace_of(connection)
 
 
 def claim(connection: sa.Connection, owner: Owner) -> QueuedRun | None:
@@ -137,9 +134,9 @@ def _release(connection: sa.Connection, run_ids: Collection[str]) -> None:
 
 
 def settle(
-    connection: sa.Connection, run_id: str, state: QueueState, error: str, owner: Owner | None = None
+    connection: sa.Connection, run_id: str, state: QueueState, error: str = "", owner: Owner | None = None
 ) -> None:
-    """The run has come to its end; says an owner, only if it has claimed the run."""
+    """Store the final state of a queued run. With an owner, only if that owner has claimed the run."""
     chosen = queued_runs.c.id == run_id, queued_runs.c.state.in_(_CLAIMED)
     if owner is None or _lock_claims(connection, [run_id], owner):
         values = {"state": state.value, "error": error, "owner": None}
@@ -152,7 +149,11 @@ def cancel(connection: sa.Connection, run_id: str) -> QueuedRun:
         (QueueState.QUEUED, QueueState.CANCELLED),
         (QueueState.RUNNING, QueueState.CANCELLING),
     ):
-        chosen = _is_own(connection), queued_runs.c.id == run_id, queued_runs.c.state == before.value
+        chosen = (
+            is_own(connection, queued_runs),
+            queued_runs.c.id == run_id,
+            queued_runs.c.state == before.value,
+        )
         if connection.execute(queued_runs.update().where(*chosen).values(state=after.value)).rowcount:
             break
     return require(connection, run_id)
@@ -163,7 +164,7 @@ def requeue(connection: sa.Connection, run_id: str) -> QueuedRun:
     is_over = queued_runs.c.state.not_in([state.value for state in OPEN])
     connection.execute(
         queued_runs.update()
-        .where(_is_own(connection), queued_runs.c.id == run_id, is_over)
+        .where(is_own(connection, queued_runs), queued_runs.c.id == run_id, is_over)
         .values(state=QueueState.QUEUED.value, error="", attempts=0, owner=None)
     )
     return require(connection, run_id)

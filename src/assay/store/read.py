@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -46,20 +47,34 @@ Work = tuple[int, int, str]
 
 def read_run(connection: sa.Connection, run_id: str) -> Run:
     """A run with its environment, suite, tags and trials, without executions; the run must exist."""
-    environment = environments.c.facts, environments.c.vcs, environments.c.doubts
-    suite = [suites.c[name].label(f"suite_{name}") for name in ("name", "version", "category", "hash")]
-    query = sa.select(runs, *environment, *suite).join(environments).outerjoin(suites)
-    row = connection.execute(query.where(runs.c.id == run_id)).mappings().one()
-    agent = agents.c.name.label("agent_name"), agents.c.version.label("agent_version")
-    of_run = (
-        sa.select(trials, *agent).join(agents).where(trials.c.run_id == run_id).order_by(trials.c.position)
-    )
-    stored = [rows.trial_from(dict(trial)) for trial in connection.execute(of_run).mappings()]
+    run = {"run": run_id}
+    row = connection.execute(_query_run(), run).mappings().one()
+    stored = [rows.trial_from(dict(trial)) for trial in connection.execute(_query_trials(), run).mappings()]
     return rows.run_from(dict(row), stored, read_tags(connection, run_id))
 
 
+@cache
+def _query_run() -> sa.Select[Any]:
+    environment = environments.c.facts, environments.c.vcs, environments.c.doubts
+    suite = [suites.c[name].label(f"suite_{name}") for name in ("name", "version", "category", "hash")]
+    query = sa.select(runs, *environment, *suite).join(environments).outerjoin(suites)
+    return query.where(runs.c.id == sa.bindparam("run"))
+
+
+@cache
+def _query_trials() -> sa.Select[Any]:
+    agent = agents.c.name.label("agent_name"), agents.c.version.label("agent_version")
+    of_run = sa.select(trials, *agent).join(agents).where(trials.c.run_id == sa.bindparam("run"))
+    return of_run.order_by(trials.c.position)
+
+
+@cache
+def _query_tags() -> sa.Select[Any]:
+    return sa.select(tags.c.tag).where(tags.c.run_id == sa.bindparam("run")).order_by(tags.c.tag)
+
+
 def read_tags(connection: sa.Connection, run_id: str) -> Sequence[str]:
-    return connection.scalars(sa.select(tags.c.tag).where(tags.c.run_id == run_id).order_by(tags.c.tag)).all()
+    return connection.scalars(_query_tags(), {"run": run_id}).all()
 
 
 def read_progress(connection: sa.Connection, run_id: str) -> dict[Work, int]:
@@ -104,6 +119,7 @@ def read_counts(connection: sa.Connection, trial_id: int) -> dict[str, int]:
 
 
 def read_series(connection: sa.Connection, trial_id: int) -> dict[str, Series]:
+    """Return each metric of the ok measured executions as columns, in the order in which they were stored."""
     # Two plain scans put together here: a join is at the mercy of PostgreSQL's planner, which does not know yet how many rows
     # a run that has just ended has, and may try every pair of them.
     kept = OkMeasured(connection, trial_id)
@@ -170,12 +186,15 @@ def align(wanted: array[int], seqs: array[int], values: array[float]) -> Sequenc
     return [by_number.get(seq) for seq in wanted]
 
 
-def columns(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequence[tuple[Any, ...]]]:
+def columns(
+    connection: sa.Connection, query: sa.Select[Any], **bound: object
+) -> Iterator[Sequence[tuple[Any, ...]]]:
     """The result in chunks, each of them column by column."""
-    return (tuple(zip(*chunk, strict=True)) for chunk in fetch_rows(connection, query))
+    return (tuple(zip(*chunk, strict=True)) for chunk in fetch_rows(connection, query, **bound))
 
 
-def read_failures(connection: sa.Connection, trial_id: int, limit: int) -> tuple[Execution, ...]:
+def read_failures(connection: sa.Connection, trial_id: int, limit: int = 50) -> tuple[Execution, ...]:
+    """Return the first executions of a trial that were not ok, of any phase."""
     query = _executions(trial_id).where(executions.c.status != Status.OK.value).limit(limit)
     return _with_measurements(connection, trial_id, connection.execute(query).all())
 
@@ -258,19 +277,23 @@ def _with_measurements(
 
 
 def read_metrics(connection: sa.Connection, trial_id: int) -> Sequence[str]:
-    """The names of a trial's metrics.
+    """The names of a trial's metrics."""
+    return connection.scalars(_query_metrics(), {"trial": trial_id}).all()
+
+
+@cache
+def _query_metrics() -> sa.Select[Any]:
+    """Build the query for the names of a trial's metrics.
 
     The key of the table is (trial, metric, seq). A recursive query asks for the smallest metric and then, again and again,
     for the next larger one: a few look-ups in the index instead of a scan over all values, as DISTINCT would be.
     """
-    column = measurements.c
+    column, trial = measurements.c, measurements.c.trial_id == sa.bindparam("trial")
     least = sa.func.min(column.metric)
-    first = sa.select(least.label("metric")).where(column.trial_id == trial_id).cte("hops", recursive=True)
-    further = (
-        sa.select(least).where(column.trial_id == trial_id, column.metric > first.c.metric).scalar_subquery()
-    )
+    first = sa.select(least.label("metric")).where(trial).cte("hops", recursive=True)
+    further = sa.select(least).where(trial, column.metric > first.c.metric).scalar_subquery()
     hops = first.union_all(sa.select(further).where(first.c.metric.is_not(None)))
-    return connection.scalars(sa.select(hops.c.metric).where(hops.c.metric.is_not(None))).all()
+    return sa.select(hops.c.metric).where(hops.c.metric.is_not(None))
 
 
 def _position(connection: sa.Connection, trial_id: int) -> int:
@@ -292,7 +315,8 @@ def read_applied(connection: sa.Connection, trial_id: int) -> dict[str, object]:
 def read_artifacts(connection: sa.Connection, trial_id: int) -> tuple[Artifact, ...]:
     query = sa.select(artifacts).where(artifacts.c.trial_id == trial_id).order_by(artifacts.c.id)
     found = connection.execute(query).mappings().all()
-    return tuple(rows.artifact_from(dict(row), _position(connection, trial_id)) for row in found)
+    trial = _position(connection, trial_id)
+    return tuple(rows.artifact_from(dict(row), trial) for row in found)
 
 
 def read_placements(connection: sa.Connection, trial_id: int) -> dict[int, str]:

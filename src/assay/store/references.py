@@ -16,9 +16,8 @@ import sqlalchemy as sa
 from assay.model import RunState
 from assay.model.codec import to_plain
 from assay.model.rating import RatingScope, Reference, ReferenceOrigin
-from assay.store.run_refs import is_own
 from assay.store.tables import benchmarks, rating_references, ratings, runs, suites, trials
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own, workspace_of
 
 # ON CONFLICT DO NOTHING is the same in both databases, and is what makes a first reference first: of two runs that end at the
 # same moment, the later insert finds the row of the other one and changes nothing.
@@ -48,7 +47,7 @@ def read_scopes(connection: sa.Connection, run_id: str | None = None) -> dict[Ra
     # Code experiments of a suite have no agent to ask; loads that borrow a suite's cases are not of its definition.
     is_rated = sa.or_(trials.c.agent_use.is_not(None), trials.c.benchmark_hash != "")
     query = sa.select(*_SCOPE, trials.c.id).join(runs, runs.c.id == trials.c.run_id)
-    query = query.where(is_own(connection), trials.c.suite != "", is_rated)
+    query = query.where(is_own(connection, runs), trials.c.suite != "", is_rated)
     if run_id is not None:
         query = query.where(trials.c.run_id == run_id)
     found: dict[RatingScope, list[int]] = {}
@@ -66,7 +65,7 @@ def read_completed(connection: sa.Connection, scope: RatingScope) -> list[Comple
             benchmarks,
             sa.and_(benchmarks.c.suite_id == runs.c.suite_id, benchmarks.c.benchmark == trials.c.benchmark),
         )
-        .where(is_own(connection), *_within(scope), runs.c.state == RunState.COMPLETED.value)
+        .where(is_own(connection, runs), *_within(scope), runs.c.state == RunState.COMPLETED.value)
         .order_by(runs.c.ended, runs.c.id, trials.c.position)
     )
     found = [
@@ -90,7 +89,7 @@ def read_yardsticks(connection: sa.Connection, scope: RatingScope) -> list[tuple
         sa.select(runs.c.id, trials.c.id, ratings.c.summary)
         .join(runs, runs.c.id == trials.c.run_id)
         .join(ratings, ratings.c.trial_id == trials.c.id)
-        .where(is_own(connection), *_within(scope))
+        .where(is_own(connection, runs), *_within(scope))
         .order_by(runs.c.started, runs.c.id, trials.c.position)
     )
     return [
@@ -105,13 +104,14 @@ def read_outdated(connection: sa.Connection) -> list[tuple[str, int]]:
         sa.select(trials.c.run_id, trials.c.id)
         .join(ratings, ratings.c.trial_id == trials.c.id)
         .join(runs, runs.c.id == trials.c.run_id)
-        .where(is_own(connection), ratings.c.summary.is_(None))
+        .where(is_own(connection, runs), ratings.c.summary.is_(None))
         .order_by(trials.c.run_id, trials.c.position)
     )
     return [(run_id, trial_id) for run_id, trial_id in connection.execute(query)]
 
 
 def read_references(connection: sa.Connection, suite: str) -> list[Reference]:
+    """Return the references of every rated definition of the suite."""
     own = _TABLE.workspace_id == workspace_of(connection)
     query = sa.select(rating_references).where(own, _TABLE.suite == suite)
     ordered = query.order_by(_TABLE.benchmark, _TABLE.simulated, _TABLE.quantity)
@@ -132,7 +132,7 @@ def read_trial_references(connection: sa.Connection, trial_id: int) -> dict[str,
 
 
 def write_references(connection: sa.Connection, references: Iterable[Reference]) -> None:
-    """A chosen reference replaces any other, a first one only a partial one: two runs may end at the same moment."""
+    """Store references: a chosen one replaces any other, a first one only a partial one, since two runs may end at the same moment."""
     for reference in references:
         row = {
             "workspace_id": workspace_of(connection),

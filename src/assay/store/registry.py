@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,7 +20,7 @@ from assay.model.redaction import known_secrets, redact
 from assay.store import column_values as plain
 from assay.store.run_refs import newest_first
 from assay.store.tables import agents, benchmarks, runs, suites
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own, workspace_of
 
 _TURN = 0x61737362
 """The number of the advisory lock on PostgreSQL."""
@@ -81,7 +81,7 @@ def agent_ids(connection: sa.Connection, wanted: set[AgentVersion]) -> dict[Agen
 def read_agent_ids(connection: sa.Connection, names: Collection[str]) -> dict[int, str]:
     """The ids of all versions of agents, and their names."""
     query = sa.select(agents.c.id, agents.c.name).where(agents.c.name.in_(list(names)))
-    found = connection.execute(query.where(agents.c.workspace_id == workspace_of(connection)))
+    found = connection.execute(query.where(is_own(connection, agents)))
     return {row.id: row.name for row in found}
 
 
@@ -92,7 +92,7 @@ def register_agents(connection: sa.Connection, uses: Iterable[AgentUse]) -> None
         return
     take_turn(connection)
     ids = agent_ids(connection, {AgentVersion(use.name, use.version) for use in by_name.values()})
-    named = agents.c.workspace_id == workspace_of(connection), agents.c.name.in_(by_name)
+    named = is_own(connection, agents), agents.c.name.in_(by_name)
     connection.execute(agents.update().where(*named).values(definition=None))
     for use in by_name.values():
         chosen = agents.update().where(agents.c.id == ids[AgentVersion(use.name, use.version)])
@@ -100,7 +100,8 @@ def register_agents(connection: sa.Connection, uses: Iterable[AgentUse]) -> None
 
 
 def read_registered_agents(connection: sa.Connection) -> dict[str, AgentUse]:
-    registered = agents.c.workspace_id == workspace_of(connection), agents.c.definition.is_not(None)
+    """Return the registered agents by name."""
+    registered = is_own(connection, agents), agents.c.definition.is_not(None)
     query = sa.select(agents.c.definition).where(*registered).order_by(agents.c.name)
     found = [from_plain(AgentUse, definition) for definition in connection.scalars(query)]
     return {use.name: use for use in found}
@@ -157,10 +158,10 @@ def _list_benchmarks(connection: sa.Connection, suite_id: int, suite: Suite) -> 
         connection.execute(benchmarks.insert(), listed)
 
 
-def register_suite(connection: sa.Connection, suite: Suite, now: datetime) -> None:
+def register_suite(connection: sa.Connection, suite: Suite, now: datetime | None = None) -> None:
     """Make this definition the registered one of its name; the one before stays only while a run refers to it."""
-    kept = keep_suite(connection, suite, now)
-    named = sa.and_(_is_own(connection), suites.c.name == suite.name)
+    kept = keep_suite(connection, suite, now or datetime.now(UTC))
+    named = sa.and_(is_own(connection, suites), suites.c.name == suite.name)
     connection.execute(suites.update().where(named).values(registered=suites.c.id == kept))
     delete_unused_suites(connection, named)
 
@@ -174,21 +175,18 @@ def delete_unused_suites(connection: sa.Connection, chosen: sa.ColumnElement[boo
     references.delete_orphans(connection)
 
 
-def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
-    """Whether a suite belongs to the workspace of the connection."""
-    return suites.c.workspace_id == workspace_of(connection)
-
-
 def read_registered_suites(connection: sa.Connection) -> list[SuiteRef]:
+    """Return the registered suites by name."""
     column = suites.c
     query = sa.select(column.name, column.version, column.category, column.hash)
-    registered = query.where(_is_own(connection), column.registered).order_by(column.name)
+    registered = query.where(is_own(connection, suites), column.registered).order_by(column.name)
     return [SuiteRef(*row) for row in connection.execute(registered)]
 
 
 def read_registered_suite(connection: sa.Connection, name: str) -> Suite:
+    """Return the registered suite of this name with its benchmarks and cases."""
     query = sa.select(suites.c.definition).where(
-        _is_own(connection), suites.c.registered, suites.c.name == name
+        is_own(connection, suites), suites.c.registered, suites.c.name == name
     )
     definition = connection.scalar(query)
     if definition is None:
@@ -198,8 +196,8 @@ def read_registered_suite(connection: sa.Connection, name: str) -> Suite:
 
 
 def latest_suite(connection: sa.Connection, name: str) -> Suite | None:
-    """The definition that the latest run of the suite was made with."""
-    query = sa.select(suites.c.definition).join(runs).where(_is_own(connection), suites.c.name == name)
+    """Return the suite as its latest run used it, with its benchmarks and cases; None if it never ran."""
+    query = sa.select(suites.c.definition).join(runs).where(is_own(connection, suites), suites.c.name == name)
     definition = connection.scalar(query.order_by(*newest_first).limit(1))
     return definition and from_plain(Suite, definition)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,7 +16,7 @@ from assay.errors import LookupFailed, no_such
 from assay.model.codec import from_plain, to_plain
 from assay.model.regression import Regression, RegressionChange, RegressionState, Severity
 from assay.store.tables import regression_changes, regressions
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own, workspace_of
 
 _SHORTEST_PREFIX = 2
 
@@ -37,7 +37,7 @@ def read_regressions(
     connection: sa.Connection, agent: str | None = None, *, are_open: bool = False
 ) -> list[Regression]:
     """All regressions, of the agent if one is given, the oldest first."""
-    query = sa.select(regressions).where(_is_own(connection))
+    query = sa.select(regressions).where(is_own(connection, regressions))
     if agent is not None:
         query = query.where(regressions.c.agent == agent)
     if are_open:
@@ -50,8 +50,8 @@ def read_regressions(
 def read_regression_page(
     connection: sa.Connection,
     chosen: RegressionFilter,
-    skip: int,
-    limit: int,
+    skip: int = 0,
+    limit: int = 100,
     *,
     by_severity: bool = False,
 ) -> list[Regression]:
@@ -70,7 +70,7 @@ def read_regression_page(
     )
     query = (
         sa.select(regressions)
-        .where(regressions.c.workspace_id == workspace_of(connection))
+        .where(is_own(connection, regressions))
         .where(*(column == value for column, value in wanted if value is not None))
         .order_by(*gravity, regressions.c.detected.desc(), regressions.c.id)
         .offset(skip)
@@ -96,7 +96,9 @@ def write_regressions(connection: sa.Connection, found: Iterable[Regression]) ->
     rows = [{"workspace_id": workspace_of(connection), **_row(regression)} for regression in found]
     if rows:
         ids = [row["id"] for row in rows]
-        connection.execute(regressions.delete().where(_is_own(connection), regressions.c.id.in_(ids)))
+        connection.execute(
+            regressions.delete().where(is_own(connection, regressions), regressions.c.id.in_(ids))
+        )
         connection.execute(regressions.insert(), rows)
 
 
@@ -105,8 +107,8 @@ def mark(
     agent: str,
     ref: str,
     state: RegressionState,
-    note: str | None,
-    when: datetime,
+    note: str | None = None,
+    now: datetime | None = None,
     author: str = "",
 ) -> Regression:
     """Set the state of a regression, by its id or the start of it; an empty note clears the old one, None keeps it."""
@@ -116,13 +118,14 @@ def mark(
         raise LookupFailed(f"'{ref}' matches {', '.join(chosen)}. Give more of the id.")
     if not chosen:
         raise LookupFailed(no_such(ref, f"regressions of '{agent}'", known))
-    values = {"state": state.value, "changed": when, "is_marked": True}
+    now = now or datetime.now(UTC)
+    values = {"state": state.value, "changed": now, "is_marked": True}
     if note is not None:
         values["note"] = note
-    marking = regressions.update().where(_is_own(connection), regressions.c.id == chosen[0])
+    marking = regressions.update().where(is_own(connection, regressions), regressions.c.id == chosen[0])
     connection.execute(marking.values(values))
     marked = next(found for found in read_regressions(connection, agent) if found.id == chosen[0])
-    row = {"workspace_id": workspace_of(connection), "regression": marked.id, "at": when, "author": author}
+    row = {"workspace_id": workspace_of(connection), "regression": marked.id, "at": now, "author": author}
     connection.execute(regression_changes.insert(), {**row, "state": state.value, "note": marked.note})
     return marked
 
@@ -141,10 +144,6 @@ def read_changes(
         at, author, state, note = change
         found.setdefault(regression, []).append(RegressionChange(at, author, RegressionState(state), note))
     return found
-
-
-def _is_own(connection: sa.Connection) -> sa.ColumnElement[bool]:
-    return regressions.c.workspace_id == workspace_of(connection)
 
 
 _COLUMNS = ("id", "agent", "suite", "benchmark", "state", "note", "detected", "changed", "is_marked")

@@ -20,6 +20,7 @@ from assay.model.redaction import CleanJson, known_secrets
 from assay.store import column_values as plain
 from assay.store.read import read_numbered
 from assay.store.registry import read_agent_ids
+from assay.store.run_lists import age_of_trial
 from assay.store.tables import INSTANT, SEARCHED, agents, environments, executions, runs, trials
 from assay.store.totals import read_changes
 from assay.store.workspaces import workspace_of
@@ -221,9 +222,5 @@ def _find_ids(connection: sa.Connection, chosen: ResultFilter) -> sa.Select[tupl
         joined = joined.join(runs, runs.c.id == trials.c.run_id)
     if not chosen.is_latest:
         return sa.select(trials.c.id).select_from(joined).where(*conditions)
-    age = sa.func.row_number().over(
-        partition_by=[trials.c.suite, trials.c.benchmark, agents.c.name],
-        order_by=[runs.c.started.desc(), trials.c.id.desc()],
-    )
-    aged = sa.select(trials.c.id, age.label("age")).select_from(joined).where(*conditions).subquery()
+    aged = sa.select(trials.c.id, age_of_trial).select_from(joined).where(*conditions).subquery()
     return sa.select(aged.c.id).where(aged.c.age == 1)

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -17,9 +16,10 @@ from assay.model import DIMENSIONS, RunState
 from assay.model.codec import from_plain
 from assay.store.leases import is_abandoned
 from assay.store.read import IS_OK_MEASURED
-from assay.store.run_refs import is_own, newest_first, require
+from assay.store.run_refs import newest_first, require
 from assay.store.tables import agents, artifacts, executions, runs, suites, tags, trials
 from assay.store.totals import count_of_executions
+from assay.store.workspaces import is_own
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,16 @@ class TrialSummary:
 
 def read_runs(
     connection: sa.Connection,
-    limit: int | None,
-    tag: str | None,
-    name: str | None,
+    *,
+    limit: int | None = 20,
+    tag: str | None = None,
+    name: str | None = None,
     before: str | None = None,
     state: str | None = None,
     agent: str | None = None,
 ) -> list[RunSummary]:
-    query = _summaries().where(is_own(connection), *is_older(connection, before)).limit(limit)
+    """Return runs, the newest first; with `before`, only runs that started before the run with this id."""
+    query = _summaries().where(is_own(connection, runs), *is_older(connection, before)).limit(limit)
     if tag is not None:
         query = query.where(runs.c.id.in_(sa.select(tags.c.run_id).where(tags.c.tag == tag)))
     if name is not None:
@@ -187,11 +189,17 @@ def _read_causes(connection: sa.Connection, trial_ids: Sequence[int]) -> list[tu
 
 
 def find_runs_of(
-    connection: sa.Connection, experiment: str, agent: str | None, limit: int, before: str | None = None
+    connection: sa.Connection,
+    experiment: str,
+    agent: str | None = None,
+    limit: int = 20,
+    before: str | None = None,
 ) -> list[str]:
-    """The newest runs with a trial of this experiment, and of this agent if one is given."""
+    """The ids of the newest runs with a trial of this experiment, and of this agent if one is given."""
     query = sa.select(runs.c.id).join(trials, trials.c.run_id == runs.c.id)
-    query = query.where(is_own(connection), trials.c.experiment == experiment, *is_older(connection, before))
+    query = query.where(
+        is_own(connection, runs), trials.c.experiment == experiment, *is_older(connection, before)
+    )
     if agent is not None:
         query = query.join(agents, agents.c.id == trials.c.agent_id).where(agents.c.name == agent)
     query = query.group_by(runs.c.id, runs.c.started).order_by(*newest_first).limit(limit)
@@ -199,31 +207,36 @@ def find_runs_of(
 
 
 def read_latest_trials(
-    connection: sa.Connection, suite: str | None, since: datetime | None
+    connection: sa.Connection, *, suite: str | None = None, since: datetime | None = None
 ) -> list[TrialSummary]:
-    """The latest trial with a result of each agent on each benchmark."""
+    """The latest trial with a result of each agent on each benchmark; `since` is of the start of its run."""
     # With a limit rather than EXISTS, which PostgreSQL may turn into a scan of every execution that there is.
     column = executions.c
     ok = sa.select(column.seq).where(column.trial_id == trials.c.id).where(*IS_OK_MEASURED).limit(1)
-    query = rank_by_age().where(is_own(connection), ok.scalar_subquery().is_not(None))
+    conditions: list[sa.ColumnElement[bool]] = [ok.scalar_subquery().is_not(None)]
     if suite is not None:
-        query = query.where(trials.c.suite == suite)
+        conditions.append(trials.c.suite == suite)
     if since is not None:
-        query = query.where(runs.c.started >= since)
-    aged = query.subquery()
-    columns = [column for column in aged.c if column.name != "age"]
-    latest = sa.select(*columns).where(aged.c.age == 1)
-    found = connection.execute(latest.order_by(aged.c.suite, aged.c.benchmark, aged.c.agent)).mappings()
-    return [TrialSummary(**row) for row in found]
+        conditions.append(runs.c.started >= since)
+    return summarise_latest(connection, conditions)
 
 
-def rank_by_age() -> sa.Select[Any]:
-    """All trials as summaries, with their `age` among those of the same agent on the same benchmark: 1 is the latest."""
-    age = sa.func.row_number().over(
+age_of_trial = (
+    sa.func.row_number()
+    .over(
         partition_by=[trials.c.suite, trials.c.benchmark, agents.c.name],
         order_by=[runs.c.started.desc(), trials.c.id.desc()],
     )
-    return (
+    .label("age")
+)
+"""The age of a trial among those of the same agent on the same benchmark: 1 is the latest."""
+
+
+def summarise_latest(
+    connection: sa.Connection, conditions: Sequence[sa.ColumnElement[bool]]
+) -> list[TrialSummary]:
+    """Return the latest of the trials that meet the conditions, of each agent on each benchmark."""
+    aged = (
         sa.select(
             trials.c.run_id,
             trials.c.id.label("trial_id"),
@@ -238,9 +251,15 @@ def rank_by_age() -> sa.Select[Any]:
             *(trials.c[dimension] for dimension in (*DIMENSIONS, "overall")),
             trials.c.simulated,
             sa.case((trials.c.stopped.is_(None), "ok"), else_="stopped").label("status"),
-            age.label("age"),
+            age_of_trial,
         )
         .join(runs, runs.c.id == trials.c.run_id)
         .join(agents, agents.c.id == trials.c.agent_id)
         .outerjoin(suites, suites.c.id == runs.c.suite_id)
+        .where(is_own(connection, runs), *conditions)
+        .subquery()
     )
+    columns = [column for column in aged.c if column.name != "age"]
+    latest = sa.select(*columns).where(aged.c.age == 1)
+    found = connection.execute(latest.order_by(aged.c.suite, aged.c.benchmark, aged.c.agent)).mappings()
+    return [TrialSummary(**row) for row in found]

@@ -7,6 +7,7 @@ was started again, finds the time gone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import sqlalchemy as sa
 
@@ -15,7 +16,7 @@ from assay.model.queue import QueuedRun, QueueState
 from assay.model.schedule import ScheduledRun, SuiteSchedule
 from assay.store import queue
 from assay.store.tables import queued_runs, runs, scheduled_runs, schedules, suites
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own, workspace_of
 
 _SCHEDULE = [schedules.c[name] for name in SuiteSchedule.__dataclass_fields__]
 _NAMES = tuple(SuiteSchedule.__dataclass_fields__)
@@ -23,7 +24,8 @@ _RUN = [scheduled_runs.c[name] for name in ScheduledRun.__dataclass_fields__]
 
 
 def read_schedules(connection: sa.Connection) -> dict[str, SuiteSchedule]:
-    query = sa.select(*_SCHEDULE).where(schedules.c.workspace_id == workspace_of(connection))
+    """Return the schedules that a server has seen, by suite."""
+    query = sa.select(*_SCHEDULE).where(is_own(connection, schedules))
     return {
         row["suite"]: from_plain(SuiteSchedule, dict(row)) for row in connection.execute(query).mappings()
     }
@@ -33,7 +35,7 @@ def read_registered_schedules(connection: sa.Connection) -> dict[str, str]:
     """The expressions of suites that are registered in the database, without reading their cases."""
     expression = sa.type_coerce(suites.c.definition, sa.JSON)["schedule"].as_string()
     query = sa.select(suites.c.name, expression).where(
-        suites.c.workspace_id == workspace_of(connection), suites.c.registered, expression.is_not(None)
+        is_own(connection, suites), suites.c.registered, expression.is_not(None)
     )
     return {row[0]: row[1] for row in connection.execute(query)}
 
@@ -60,7 +62,7 @@ def delete_schedule(connection: sa.Connection, before: SuiteSchedule) -> None:
 
 def _choose(connection: sa.Connection, before: SuiteSchedule) -> tuple[sa.ColumnElement[bool], ...]:
     same = (schedules.c[name] == getattr(before, name) for name in _NAMES)
-    return (schedules.c.workspace_id == workspace_of(connection), *same)
+    return (is_own(connection, schedules), *same)
 
 
 def start_runs(
@@ -81,14 +83,14 @@ def read_latest_runs(connection: sa.Connection) -> dict[str, list[ScheduledRun]]
     """Return, by suite, the runs that were started for its latest time."""
     latest = (
         sa.select(scheduled_runs.c.suite, sa.func.max(scheduled_runs.c.due).label("due"))
-        .where(scheduled_runs.c.workspace_id == workspace_of(connection))
+        .where(is_own(connection, scheduled_runs))
         .group_by(scheduled_runs.c.suite)
         .subquery()
     )
     query = (
         sa.select(*_RUN)
         .join(latest, sa.and_(latest.c.suite == scheduled_runs.c.suite, latest.c.due == scheduled_runs.c.due))
-        .where(scheduled_runs.c.workspace_id == workspace_of(connection))
+        .where(is_own(connection, scheduled_runs))
         .order_by(scheduled_runs.c.suite, scheduled_runs.c.agent)
     )
     found: dict[str, list[ScheduledRun]] = {}
@@ -99,13 +101,22 @@ def read_latest_runs(connection: sa.Connection) -> dict[str, list[ScheduledRun]]
 
 def read_open_runs(connection: sa.Connection) -> list[ScheduledRun]:
     """Return the scheduled runs whose end is not stored yet."""
-    query = sa.select(*_RUN).where(
-        scheduled_runs.c.workspace_id == workspace_of(connection), scheduled_runs.c.outcome == ""
-    )
+    query = sa.select(*_RUN).where(is_own(connection, scheduled_runs), scheduled_runs.c.outcome == "")
     return [from_plain(ScheduledRun, dict(row)) for row in connection.execute(query).mappings()]
 
 
-def read_outcomes(connection: sa.Connection, run_ids: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+def find_ended_runs(connection: sa.Connection) -> list[ScheduledRun]:
+    """Return scheduled runs that have ended but whose outcomes are not stored yet."""
+    started = read_open_runs(connection)
+    ended = _read_outcomes(connection, {run.run_id for run in started})
+    return [
+        replace(run, outcome=ended[run.run_id][0], error=ended[run.run_id][1])
+        for run in started
+        if run.run_id in ended
+    ]
+
+
+def _read_outcomes(connection: sa.Connection, run_ids: Iterable[str]) -> Mapping[str, tuple[str, str]]:
     """Run to how it ended and why, for those of these runs that have ended: the state of the run, or that in the queue."""
     query = (
         sa.select(queued_runs.c.id, queued_runs.c.state, queued_runs.c.error, runs.c.state.label("run_state"))
@@ -125,7 +136,7 @@ def read_outcomes(connection: sa.Connection, run_ids: Iterable[str]) -> Mapping[
 def settle_run(connection: sa.Connection, run: ScheduledRun) -> bool:
     """Store the outcome of a run; return False if another server did so first."""
     chosen = (
-        scheduled_runs.c.workspace_id == workspace_of(connection),
+        is_own(connection, scheduled_runs),
         scheduled_runs.c.suite == run.suite,
         scheduled_runs.c.due == run.due,
         scheduled_runs.c.agent == run.agent,

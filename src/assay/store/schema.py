@@ -1,8 +1,9 @@
 """The schema of a database: made when there is none, checked when there is one, upgraded when the user asks for it.
 
 A new database is made from `tables.py` at once, at the newest revision; an older one is brought there by the Alembic scripts in
-`migrations`, which tests hold to give the same schema. Views are SQL files in `views`, one for each revision that changed
-them, with placeholders for what the two databases write differently.
+`migrations`, which tests hold to give the same schema. Views are SQL files in `views`, with placeholders for what the two databases
+write differently. An upgrade always goes to the newest revision, so that only the newest form of a view is kept: the migration
+that changed it last drops the old view and makes the new one, and earlier migrations leave it out.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ import sqlalchemy as sa
 from assay.errors import NewerSchema, StoreAway, StoreError
 from assay.model import DIMENSIONS
 from assay.model.workspace import DEFAULT
-from assay.store import database, faults
+from assay.store import database, driver_errors
 from assay.store.address import Address, read_address
 from assay.store.revisions import HEAD, REVISIONS
 from assay.store.tables import DEFAULT_WORKSPACE, metadata, revision, workspaces
 from assay.text import shell_command
 
-_VIEW_REVISION, _STANDING_REVISION, _TRIGGER_REVISION = "0012", "0004", "0014"
 _WORDS = {
     "sqlite": {
         "{json}": "TEXT",
@@ -141,38 +141,29 @@ def _build_indexes(engine: sa.Engine) -> None:
             )
 
 
-def view_statement(of_revision: str, dialect: str, name: str = "benchmark_executions") -> str:
-    """A view as it was made in a revision.
-
-    Migrations call it with the revision that they lead to and get the same text for ever; only new databases get the newest.
-    The file of a view is therefore never changed: another revision gets another file.
-    """
-    statement = _view_text(name, of_revision)
+def view_statement(name: str, dialect: str) -> str:
+    """The statement that makes a view."""
+    statement = read_sql(name)
     for board, since in (("suite", ""), ("category", " AND started > {30 days ago}")):
         placeholder = f"{{ranking:{board}}}"
         if placeholder in statement:
-            ranking = _view_text("ranking", of_revision).replace("{board}", board).replace("{since}", since)
+            ranking = read_sql("ranking").replace("{board}", board).replace("{since}", since)
             statement = statement.replace(placeholder, ranking)
     for placeholder, word in _WORDS[dialect].items():
         statement = statement.replace(placeholder, word)
     return statement
 
 
-def _view_text(name: str, of_revision: str) -> str:
-    file = resources.files("assay.store") / "views" / f"{name}.{of_revision}.sql"
+def read_sql(name: str) -> str:
+    file = resources.files("assay.store") / "views" / f"{name}.sql"
     return file.read_text(encoding="utf-8")
 
 
-def standing_statements(of_revision: str, dialect: str) -> list[str]:
+def standing_statements(dialect: str) -> list[str]:
     """The statements that make the views that rank agents; each builds on those before it."""
     names = ("rated_trials", "agent_comparison_matrix", "benchmark_leaderboard")
-    statements = [view_statement(of_revision, dialect, name) for name in names]
+    statements = [view_statement(name, dialect) for name in names]
     return [*statements, _KEY] if dialect == "postgresql" else statements
-
-
-def row_trigger_statement(of_revision: str) -> str:
-    """What makes PostgreSQL keep the rows of the long tables with their trials, without a foreign key."""
-    return _view_text("trial_rows", of_revision)
 
 
 def refresh(engine: sa.Engine) -> None:
@@ -300,10 +291,10 @@ def _statements(dialect: str) -> list[str]:
     engine = sa.create_mock_engine(f"{driver}://", write)
     metadata.create_all(engine, checkfirst=False)
     for name in ("live_trial_totals", "benchmark_executions"):
-        written.append(view_statement(_VIEW_REVISION, dialect, name))
+        written.append(view_statement(name, dialect))
     if dialect == "postgresql":
-        written.append(row_trigger_statement(_TRIGGER_REVISION))
-    return [*written, *standing_statements(_STANDING_REVISION, dialect)]
+        written.append(read_sql("trial_rows"))
+    return [*written, *standing_statements(dialect)]
 
 
 def _prepare_file(engine: sa.Engine, address: Address) -> None:
@@ -315,7 +306,7 @@ def _prepare_file(engine: sa.Engine, address: Address) -> None:
         cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")
         _choose_wal(cursor)
     except sqlite3.Error as error:
-        raise faults.fault(error, address) or error from error
+        raise driver_errors.translate(error, address) or error from error
     finally:
         connection.close()
 

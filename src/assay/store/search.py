@@ -20,7 +20,7 @@ from assay.model.search import FoundCase, FoundRun, SearchResult
 from assay.store.registry import read_agent_ids
 from assay.store.run_refs import newest_first
 from assay.store.tables import agents, runs, suites, tags, trials
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own
 
 _MOST_SUITES = 50
 """Definitions that are opened to look for cases; each was found to hold the text."""
@@ -37,24 +37,19 @@ class CoverageCell:
 
 
 def search(connection: sa.Connection, text: str, limit: int) -> SearchResult:
-    arguments = connection, text, limit
+    """Find agents, suites, runs and cases whose names contain the text, at most `limit` of each."""
     return SearchResult(
-        find_agents(*arguments), find_suites(*arguments), find_runs(*arguments), find_cases(*arguments)
+        find_names(connection, agents, text, limit),
+        find_names(connection, suites, text, limit),
+        find_runs(connection, text, limit),
+        find_cases(connection, text, limit),
     )
 
 
-def find_agents(connection: sa.Connection, text: str, limit: int) -> list[str]:
-    query = sa.select(agents.c.name).where(
-        agents.c.workspace_id == workspace_of(connection), _has(agents.c.name, text)
-    )
-    return list(connection.scalars(query.distinct().order_by(agents.c.name).limit(limit)))
-
-
-def find_suites(connection: sa.Connection, text: str, limit: int) -> list[str]:
-    query = sa.select(suites.c.name).where(
-        suites.c.workspace_id == workspace_of(connection), _has(suites.c.name, text)
-    )
-    return list(connection.scalars(query.distinct().order_by(suites.c.name).limit(limit)))
+def find_names(connection: sa.Connection, table: sa.Table, text: str, limit: int) -> list[str]:
+    own = is_own(connection, table)
+    query = sa.select(table.c.name).where(own, _has(table.c.name, text))
+    return list(connection.scalars(query.distinct().order_by(table.c.name).limit(limit)))
 
 
 def find_runs(connection: sa.Connection, text: str, limit: int) -> list[FoundRun]:
@@ -62,7 +57,7 @@ def find_runs(connection: sa.Connection, text: str, limit: int) -> list[FoundRun
     tagged = sa.select(tags.c.run_id).where(_has(tags.c.tag, text))
     query = (
         sa.select(runs.c.id, runs.c.name, runs.c.label, runs.c.state, runs.c.started)
-        .where(runs.c.workspace_id == workspace_of(connection))
+        .where(is_own(connection, runs))
         .where(
             sa.or_(
                 sa.func.substr(runs.c.id, 1, len(text)) == text,
@@ -79,7 +74,7 @@ def find_runs(connection: sa.Connection, text: str, limit: int) -> list[FoundRun
 
 def find_cases(connection: sa.Connection, text: str, limit: int) -> list[FoundCase]:
     """Find cases by id and input. The database searches the definitions as text, and only matching ones are parsed."""
-    newest = sa.select(sa.func.max(suites.c.id)).where(suites.c.workspace_id == workspace_of(connection))
+    newest = sa.select(sa.func.max(suites.c.id)).where(is_own(connection, suites))
     # As it stands in JSON, within quotes.
     written = json.dumps(text, ensure_ascii=False)[1:-1]
     definition = sa.cast(suites.c.definition, sa.Text)
@@ -137,7 +132,7 @@ def read_agents_on(connection: sa.Connection, suite: str) -> list[str]:
     """The agents that have results on a suite, by name."""
     has_results = sa.select(trials.c.agent_id).where(trials.c.suite == suite, trials.c.started.is_not(None))
     query = sa.select(agents.c.name).where(agents.c.id.in_(has_results.distinct()))
-    found = connection.scalars(query.where(agents.c.workspace_id == workspace_of(connection)).distinct())
+    found = connection.scalars(query.where(is_own(connection, agents)).distinct())
     return sorted(found)
 
 
@@ -154,7 +149,7 @@ def read_latest_by_suite(
     query = (
         sa.select(per_agent.c.suite, agents.c.name, sa.func.max(per_agent.c.latest))
         .select_from(agents.join(per_agent, per_agent.c.agent_id == agents.c.id))
-        .where(agents.c.workspace_id == workspace_of(connection))
+        .where(is_own(connection, agents))
         .group_by(per_agent.c.suite, agents.c.name)
     )
     found: dict[str, dict[str, datetime]] = {}
@@ -177,7 +172,7 @@ def read_latest_results(connection: sa.Connection) -> dict[str, datetime]:
 
 def _has_results(connection: sa.Connection) -> tuple[sa.ColumnElement[bool], ...]:
     return (
-        agents.c.workspace_id == workspace_of(connection),
+        is_own(connection, agents),
         trials.c.suite != "",
         trials.c.started.is_not(None),
     )

@@ -22,7 +22,7 @@ from assay.model.codec import from_plain, to_plain
 from assay.model.rating import CASE_FIGURES
 from assay.store import column_values as plain
 from assay.store.tables import agents, benchmarks, ratings, runs, suites, tags, trials
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own, workspace_of
 
 _SUMMARY = (
     "outcomes",
@@ -217,7 +217,7 @@ def read_board_benchmarks(connection: sa.Connection, suite: str) -> list[str]:
     newest = (
         sa.select(runs.c.suite_id)
         .join(suites, suites.c.id == runs.c.suite_id)
-        .where(suites.c.workspace_id == workspace_of(connection), suites.c.name == suite)
+        .where(is_own(connection, suites), suites.c.name == suite)
         .order_by(runs.c.started.desc(), runs.c.id.desc())
         .limit(1)
         .scalar_subquery()
@@ -238,7 +238,7 @@ def read_categories(connection: sa.Connection) -> dict[str, str]:
         .scalar_subquery()
     )
     query = sa.select(suites.c.name, suites.c.category).join(runs, runs.c.id == latest)
-    query = query.where(suites.c.workspace_id == workspace_of(connection))
+    query = query.where(is_own(connection, suites))
     found: dict[str, str] = {}
     for name, category in connection.execute(query.order_by(runs.c.started.desc(), runs.c.id.desc())):
         found.setdefault(name, category)

@@ -3,7 +3,7 @@
 The SQL is in the modules beside this one: `write` and `read` for runs and executions, `cases` and `standings` for suites,
 `history` and `regressions` for agents over time, `references` and `registry` for what trials are rated by, `leases`, `outbox` and
 `spill` for writing safely, `schema` and `tables` for the database itself, `workspaces` for the part of it that a store sees. What a
-run can be begun and carried out without is imported by the methods that need it.
+run can be begun and carried out without is imported when it is first called (`lazy`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import sqlalchemy as sa
 
 from assay.errors import LeaseLost, LookupFailed, RunNotFound, StoreError
 from assay.model import (
-    AgentUse,
-    Artifact,
     Batch,
     Budget,
     Environment,
@@ -36,20 +34,17 @@ from assay.model import (
     Run,
     RunState,
     Suite,
-    SuiteRef,
     Trial,
 )
-from assay.model.access import is_use_due
 from assay.model.codec import to_plain
 from assay.model.redaction import known_secrets
 from assay.model.workspace import DEFAULT
 from assay.store import (
-    access,
     database,
-    faults,
+    driver_errors,
+    lazy,
     leases,
     pruning,
-    queue,
     registry,
     schema,
     spill,
@@ -68,28 +63,16 @@ from assay.store.workspaces import DEFAULT_PLACE, Workspace
 from assay.text import shell_command
 
 if TYPE_CHECKING:
-    from assay.model import CaseTable, Ratings, Series
-    from assay.model.access import ApiKey, AuditEntry, Scope
-    from assay.model.alert import Alert, AlertState
-    from assay.model.board import StoredBoard
-    from assay.model.label import Label, LabelledScore, LabelVerdict
-    from assay.model.queue import QueuedRun, QueueState
-    from assay.model.rating import Judging, RatingScope, Reference
-    from assay.model.regression import Regression, RegressionChange, RegressionState
+    from assay.model import Ratings
+    from assay.model.access import ApiKey
+    from assay.model.alert import Alert
+    from assay.model.label import Label, LabelVerdict
+    from assay.model.queue import QueuedRun
+    from assay.model.regression import Regression
     from assay.model.schedule import ScheduledRun, SuiteSchedule
-    from assay.model.scored_answer import ScoredAnswer
-    from assay.model.search import SearchResult
-    from assay.model.success import AgentActivity, FoundOpportunity, FoundRegression, GateRecord
-    from assay.store.cases import Done, Judgement
-    from assay.store.history import AgentTrial, Columns, PastFigures
-    from assay.store.labels import LabelFilter
-    from assay.store.page_lists import AgentOverview, SuiteOverview
-    from assay.store.references import CompletedTrial
-    from assay.store.regressions import RegressionFilter
+    from assay.store.cases import Judgement
+    from assay.store.history import Columns
     from assay.store.results import ExecutionFilter, LatestRatings, ResultFilter
-    from assay.store.run_lists import RunSummary, TrialSummary
-    from assay.store.search import CoverageCell
-    from assay.store.standings import Filter, RankedTrial
 
 __all__ = ["Store", "upgrade"]
 
@@ -99,7 +82,72 @@ _DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, zlib.err
 """What reading a row raises whose values are not those that were written."""
 _MOST_KNOWN = 50_000
 """Trials that a store remembers to be of its workspace."""
+P = ParamSpec("P")
 Result = TypeVar("Result")
+
+# Most methods of `Store` call one function of another module. The five functions below make such methods: they open a connection for
+# the function, and take all that it takes after the connection. What they do is written there, in the function's docstring.
+
+
+def _reads(
+    function: Callable[Concatenate[sa.Connection, P], Result],
+) -> Callable[Concatenate[Store, P], Result]:
+    """A method that reads."""
+
+    def method(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        with store._reading() as connection:
+            return function(connection, *args, **kwargs)
+
+    return method
+
+
+def _reads_run(
+    function: Callable[Concatenate[sa.Connection, str, P], Result],
+) -> Callable[Concatenate[Store, str, P], Result]:
+    """A method that reads of a run, by its id, which must exist."""
+
+    def method(store: Store, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        with store._reading() as connection:
+            refs.require(connection, run_id)
+            return function(connection, run_id, *args, **kwargs)
+
+    return method
+
+
+def _reads_trial(
+    function: Callable[Concatenate[sa.Connection, int, P], Result],
+) -> Callable[Concatenate[Store, int, P], Result]:
+    """A method that reads of a trial, by its id, which must exist."""
+
+    def method(store: Store, trial_id: int, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        with store._reading_trial(trial_id) as connection:
+            return function(connection, trial_id, *args, **kwargs)
+
+    return method
+
+
+def _reads_trials(
+    function: Callable[[sa.Connection, Sequence[int]], Result],
+) -> Callable[[Store, Sequence[int]], Result]:
+    """A method that reads of several trials, by their ids; those that do not exist are left out."""
+
+    def method(store: Store, trial_ids: Sequence[int]) -> Result:
+        with store._reading() as connection:
+            return function(connection, store._choose_own(connection, trial_ids))
+
+    return method
+
+
+def _writes(
+    function: Callable[Concatenate[sa.Connection, P], Result],
+) -> Callable[Concatenate[Store, P], Result]:
+    """A method that writes, in one transaction."""
+
+    def method(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        with store._writer.begin() as connection:
+            return function(connection, *args, **kwargs)
+
+    return method
 
 
 class Store:
@@ -170,10 +218,7 @@ class Store:
         part._is_part = True
         return part
 
-    def workspaces(self) -> list[str]:
-        """Return the workspaces of the database in the order in which they were created."""
-        with self._reading() as connection:
-            return workspaces.read_names(connection)
+    workspaces = _reads(workspaces.read_names)
 
     def create_workspace(self, name: str) -> None:
         with self._writer.begin() as connection:
@@ -342,10 +387,10 @@ class Store:
             with engine.begin() as connection:
                 yield connection
         except sa.exc.DBAPIError as error:
-            fault = faults.fault(error.orig or error, self._address)
-            if fault is None:
+            known = driver_errors.translate(error.orig or error, self._address)
+            if known is None:
                 raise
-            raise fault from error
+            raise known from error
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -354,7 +399,7 @@ class Store:
             with self._direct(self._engine) as connection:
                 yield connection
         except _DAMAGE as error:
-            raise faults.build_damage_error(error, self._address) from error
+            raise driver_errors.build_damage_error(error, self._address) from error
 
     @contextmanager
     def _reading_trial(self, trial_id: int) -> Iterator[sa.Connection]:
@@ -440,11 +485,7 @@ class Store:
                 self._add(run_id, replace(batch, executions=settled))
         file.unlink(missing_ok=True)
 
-    def progress(self, run_id: str) -> Mapping[reading.Work, int]:
-        """Executions stored of each trial, process and phase: their repetitions are 0 to that number less one."""
-        with self._engine.connect() as connection:
-            refs.require(connection, run_id)
-            return reading.read_progress(connection, run_id)
+    progress = _reads_run(reading.read_progress)
 
     def count_executions(self, run_id: str) -> int:
         """Count the executions of a run, of all trials and phases."""
@@ -453,13 +494,7 @@ class Store:
             refs.require(connection, run_id)
             return connection.scalars(query).one()
 
-    def read_done(self, run_id: str) -> dict[int, Done]:
-        """Trial index to what is stored of it, for trials that put an agent through cases: these end in any order."""
-        from assay.store import cases
-
-        with self._reading() as connection:
-            refs.require(connection, run_id)
-            return cases.read_done(connection, run_id)
+    read_done = _reads_run(lazy.cases.read_done)
 
     def set_environment(self, run_id: str, environment: Environment) -> None:
         """Store facts of the environment that are known only when the run ends."""
@@ -524,90 +559,21 @@ class Store:
         with self._reading() as connection:
             return reading.read_run(connection, refs.resolve(connection, ref))
 
-    def is_abandoned(self, run_id: str) -> bool:
-        """Whether nobody carries on with a run that is stored as running: its process was killed."""
-        with self._reading() as connection:
-            refs.require(connection, run_id)
-            return leases.is_abandoned(connection, run_id)
-
-    def runs(
-        self,
-        *,
-        limit: int | None = 20,
-        tag: str | None = None,
-        name: str | None = None,
-        before: str | None = None,
-        state: str | None = None,
-        agent: str | None = None,
-    ) -> list[RunSummary]:
-        """Return runs, the newest first; with `before`, only runs that started before the run with this id."""
-        from assay.store import run_lists
-
-        with self._reading() as connection:
-            return run_lists.read_runs(connection, limit, tag, name, before, state, agent)
-
-    def find_runs_of(
-        self, experiment: str, agent: str | None = None, limit: int = 20, before: str | None = None
-    ) -> list[str]:
-        """The ids of the newest runs with a trial of this experiment, and of this agent if one is given."""
-        from assay.store import run_lists
-
-        with self._reading() as connection:
-            return run_lists.find_runs_of(connection, experiment, agent, limit, before)
-
-    def find_profiled_runs(
-        self, tag: str, agent: str | None = None, limit: int = 20, before: str | None = None
-    ) -> list[str]:
-        """The ids of the newest runs with this tag, and of this agent if one is given."""
-        from assay.store import page_lists
-
-        with self._reading() as connection:
-            return page_lists.find_profiled_runs(connection, tag, agent, limit, before)
-
-    def agent_overviews(self) -> list[AgentOverview]:
-        """Return every agent with results, by name."""
-        from assay.store import page_lists
-
-        with self._reading() as connection:
-            return page_lists.read_agent_overviews(connection)
-
-    def suite_overviews(self) -> list[SuiteOverview]:
-        """Return every suite with results, by name."""
-        from assay.store import page_lists
-
-        with self._reading() as connection:
-            return page_lists.read_suite_overviews(connection)
-
-    def newest_trials(
-        self, *, agent: str | None = None, suite: str | None = None, benchmark: str | None = None
-    ) -> list[TrialSummary]:
-        """The newest trial of an agent, or of each agent, on each benchmark of a suite."""
-        from assay.store import page_lists
-
-        with self._reading() as connection:
-            return page_lists.read_newest_trials(connection, agent, suite, benchmark)
-
-    def count_statuses(self, run_id: str) -> dict[int, Mapping[str, int]]:
-        """Count the measured executions of each trial of a run by status."""
-        from assay.store import page_lists
-
-        with self._reading() as connection:
-            refs.require(connection, run_id)
-            return page_lists.count_statuses(connection, run_id)
-
-    def fingerprint(self, run_id: str) -> tuple[object, ...]:
-        """Return a value that changes whenever the results of the run change; the run must exist."""
-        from assay.store import page_lists
-
-        with self._reading() as connection:
-            refs.require(connection, run_id)
-            return page_lists.read_fingerprint(connection, run_id)
+    is_abandoned = _reads_run(leases.is_abandoned)
+    runs = _reads(lazy.run_lists.read_runs)
+    find_runs_of = _reads(lazy.run_lists.find_runs_of)
+    find_profiled_runs = _reads(lazy.page_lists.find_profiled_runs)
+    agent_overviews = _reads(lazy.page_lists.read_agent_overviews)
+    suite_overviews = _reads(lazy.page_lists.read_suite_overviews)
+    newest_trials = _reads(lazy.page_lists.read_newest_trials)
+    count_statuses = _reads_run(lazy.page_lists.count_statuses)
+    fingerprint = _reads_run(lazy.page_lists.read_fingerprint)
 
     def count_runs(self) -> dict[str, int]:
         """Count the stored runs by state."""
         with self._reading() as connection:
             query = sa.select(runs.c.state, sa.func.count().label("number")).group_by(runs.c.state)
-            found = connection.execute(query.where(refs.is_own(connection)))
+            found = connection.execute(query.where(workspaces.is_own(connection, runs)))
             return {str(row.state): row.number for row in found}
 
     def suite_of(self, run_id: str) -> Suite | None:
@@ -621,47 +587,21 @@ class Store:
                 self._last_suite = (digest, registry.suite_of_run(connection, run_id))
             return self._last_suite[1]
 
-    def counts(self, trial_id: int) -> dict[str, int]:
-        """Count the measured executions of a trial by status."""
-        with self._reading_trial(trial_id) as connection:
-            return reading.read_counts(connection, trial_id)
-
-    def series(self, trial_id: int) -> dict[str, Series]:
-        """Return each metric of the ok measured executions as columns, in the order in which they were stored."""
-        with self._reading_trial(trial_id) as connection:
-            return reading.read_series(connection, trial_id)
-
-    def failures(self, trial_id: int, limit: int = 50) -> tuple[Execution, ...]:
-        """Return the first executions of a trial that were not ok, of any phase."""
-        with self._reading_trial(trial_id) as connection:
-            return reading.read_failures(connection, trial_id, limit)
+    counts = _reads_trial(reading.read_counts)
+    series = _reads_trial(reading.read_series)
+    failures = _reads_trial(reading.read_failures)
 
     def executions(self, trial_id: int) -> Iterable[Execution]:
         """Return all executions of a trial; every iteration reads them again, in chunks."""
         return reading.StoredExecutions(partial(self._reading_trial, trial_id), trial_id)
 
-    def read_applied_settings(self, trial_id: int) -> dict[str, object]:
-        """Return the settings that were last read back from the thing under test."""
-        with self._reading_trial(trial_id) as connection:
-            return reading.read_applied(connection, trial_id)
-
-    def artifacts(self, trial_id: int) -> tuple[Artifact, ...]:
-        with self._reading_trial(trial_id) as connection:
-            return reading.read_artifacts(connection, trial_id)
-
-    def placements(self, trial_id: int) -> dict[int, str]:
-        """The node that carried out each process; empty where the executor of the run has no nodes."""
-        with self._reading_trial(trial_id) as connection:
-            return reading.read_placements(connection, trial_id)
+    read_applied_settings = _reads_trial(reading.read_applied)
+    artifacts = _reads_trial(reading.read_artifacts)
+    placements = _reads_trial(reading.read_placements)
 
     # Scores and ratings
 
-    def case_table(self, trial_id: int, further: Iterable[str] = ()) -> CaseTable:
-        """The measured executions in the order of storing, with what ratings need of them, and `further` metrics."""
-        from assay.store import cases
-
-        with self._reading_trial(trial_id) as connection:
-            return cases.read_case_table(connection, trial_id, further)
+    case_table = _reads_trial(lazy.cases.read_case_table)
 
     def deviation(self, trial_id: int) -> float | None:
         """Overall ÷ the baseline's overall − 1, as the view has it; None where there is no baseline."""
@@ -675,19 +615,12 @@ class Store:
         with self._reading_trial(trial_id) as connection:
             return bool(connection.scalar(sa.select(trials.c.simulated).where(trials.c.id == trial_id)))
 
-    def judging(self, trial_id: int) -> Judging | None:
-        """What judges used up over all executions of the trial; None where none was asked."""
-        from assay.store import cases
-
-        with self._reading_trial(trial_id) as connection:
-            return cases.read_judging(connection, trial_id)
+    judging = _reads_trial(lazy.cases.read_judging)
 
     def rate(self, trial_id: int, rated: Ratings) -> None:
-        from assay.store import cases
-
         with self._writer.begin() as connection:
             self._require_trial(connection, trial_id)
-            cases.write_ratings(connection, trial_id, rated)
+            lazy.cases.write_ratings(connection, trial_id, rated)
             # Scores may have been given again since the run ended.
             totals.write_totals(connection, trials.c.id == trial_id)
             suite = connection.scalars(sa.select(trials.c.suite).where(trials.c.id == trial_id)).one()
@@ -700,8 +633,6 @@ class Store:
 
     def rescore(self, trial_id: int, judged: Iterable[Judgement]) -> int:
         """Puts the given scores in the place of those that there are, all of them or none; how many executions that were."""
-        from assay.store import cases
-
         # Judging may take long and read from this store: the transaction begins when it is over.
         judgements = list(judged)
         with self._direct(self._writer) as connection:
@@ -709,91 +640,33 @@ class Store:
             run_id = connection.scalar(sa.select(trials.c.run_id).where(trials.c.id == trial_id))
             leases.refuse_if_held(connection, str(run_id), "Score it again when it has ended.")
             totals.delete_totals(connection, [trial_id])
-            return cases.write_judgements(connection, trial_id, judgements)
+            return lazy.cases.write_judgements(connection, trial_id, judgements)
 
-    def latest_trials(self, *, suite: str | None = None, since: datetime | None = None) -> list[TrialSummary]:
-        """The latest trial with a result of each agent on each benchmark; `since` is of the start of its run."""
-        from assay.store import run_lists
-
-        with self._reading() as connection:
-            return run_lists.read_latest_trials(connection, suite, since)
+    latest_trials = _reads(lazy.run_lists.read_latest_trials)
 
     def results(
         self, chosen: ResultFilter, before: int | None = None, limit: int = 100
     ) -> list[Mapping[str, Any]]:
         """Trials under the column names of the performance specification, the newest first; `before` is the id to go on from."""
-        from assay.store import results
-
         with self._reading() as connection:
-            if self._latest_ratings is None:
-                self._latest_ratings = results.LatestRatings()
-            return results.read_results(connection, chosen, before, limit, self._latest_ratings)
+            self._latest_ratings = self._latest_ratings or lazy.results.LatestRatings()
+            return lazy.results.read_results(connection, chosen, before, limit, self._latest_ratings)
 
     def execution_page(
         self, chosen: ExecutionFilter, after: int | None = None, limit: int = 100
     ) -> list[tuple[int, Execution]]:
         """Executions of a trial with their numbers, in the order of storing; `after` is the number to go on from."""
-        from assay.store import results
-
         with self._reading_trial(chosen.trial) as connection:
-            return results.read_execution_page(connection, chosen, after, limit)
+            return lazy.results.read_execution_page(connection, chosen, after, limit)
 
-    def run_of_trial(self, trial_id: int) -> str:
-        """Return the id of the run that a trial belongs to."""
-        from assay.store import page_lists
-
-        with self._reading() as connection:
-            run_id = page_lists.find_trial_run(connection, trial_id)
-        if run_id is None:
-            raise LookupFailed(f"There is no trial {trial_id}.")
-        return run_id
-
-    def answers(self, trial_id: int, cases: Collection[str], most: int = 5) -> dict[str, list[ScoredAnswer]]:
-        """Case to its measured executions with their scores, at most so many of each."""
-        from assay.store import answers
-
-        with self._reading_trial(trial_id) as connection:
-            return answers.read_answers(connection, trial_id, cases, most)
-
-    def read_judged_executions(self, trial_id: int, most: int) -> list[tuple[int, str, Mapping[str, float]]]:
-        """Number, case and scores by metric of the first ok measured executions, without what was answered."""
-        from assay.store import answers
-
-        with self._reading_trial(trial_id) as connection:
-            return answers.read_judged(connection, trial_id, most)
-
-    def read_labelled_executions(self, trial_ids: Sequence[int]) -> set[tuple[int, int]]:
-        """Return the labelled executions of these trials, as pairs of trial and number."""
-        from assay.store import answers
-
-        with self._reading() as connection:
-            return answers.read_labelled(connection, self._choose_own(connection, trial_ids))
-
-    def entries(self, chosen: Filter) -> list[RankedTrial]:
-        """The trial that counts for each contender on each benchmark of a suite, of those trials that were rated."""
-        from assay.store import standings
-
-        with self._reading() as connection:
-            return standings.read_entries(connection, chosen)
-
-    def ratings(self, trial_ids: Sequence[int]) -> dict[int, Ratings]:
-        """Return the stored ratings of trials, case by case, without trials that an older version rated."""
-        from assay.store import standings
-
-        with self._reading() as connection:
-            return standings.read_ratings(connection, self._choose_own(connection, trial_ids))
-
-    def agent_uses(self, trial_ids: Sequence[int]) -> dict[int, AgentUse]:
-        """Return the definitions of the agents of these trials."""
-        from assay.store import standings
-
-        with self._reading() as connection:
-            return standings.read_agent_uses(connection, self._choose_own(connection, trial_ids))
-
-    def changes(self) -> dict[str, int]:
-        """Suite to a count of everything that may have changed its rankings; all that is stored was counted before."""
-        with self._reading() as connection:
-            return totals.read_changes(connection)
+    run_of_trial = _reads_trial(lazy.page_lists.read_run_of_trial)
+    answers = _reads_trial(lazy.answers.read_answers)
+    read_judged_executions = _reads_trial(lazy.answers.read_judged)
+    read_labelled_executions = _reads_trials(lazy.answers.read_labelled)
+    entries = _reads(lazy.standings.read_entries)
+    ratings = _reads_trials(lazy.standings.read_ratings)
+    agent_uses = _reads_trials(lazy.standings.read_agent_uses)
+    changes = _reads(totals.read_changes)
 
     def changes_and_baselines(self) -> tuple[dict[str, int], dict[str, str]]:
         """Read both in one transaction, because a server needs them several times per page."""
@@ -805,147 +678,40 @@ class Store:
         with self._reading() as connection:
             joined = ratings.join(trials, trials.c.id == ratings.c.trial_id).join(runs)
             some = (
-                sa.select(ratings.c.trial_id).select_from(joined).where(refs.is_own(connection)).limit(most)
+                sa.select(ratings.c.trial_id)
+                .select_from(joined)
+                .where(workspaces.is_own(connection, runs))
+                .limit(most)
             )
             return connection.scalars(sa.select(sa.func.count()).select_from(some.subquery())).one()
 
-    def versions(self, agent: str) -> list[str]:
-        """The versions of an agent with trials, the newest first; an agent without one has an empty version."""
-        from assay.store import history
-
-        with self._reading() as connection:
-            return history.read_versions(connection, agent)
-
-    def suites_of(self, agent: str) -> list[str]:
-        """Return the suites that an agent has trials of, the one that it ran last first."""
-        from assay.store import history
-
-        with self._reading() as connection:
-            return history.read_suites_of(connection, agent)
-
-    def count_agents(self, suite: str | None = None) -> int:
-        """Count the agents with trials of a suite, or of any suite."""
-        from assay.store import history
-
-        with self._reading() as connection:
-            return history.count_agents(connection, suite)
-
-    def boards(self, metric: str, known: Collection[StoredBoard] = ()) -> list[StoredBoard]:
-        """Return stored leaderboards by this metric, except for those in `known`."""
-        from assay.store import boards
-
-        with self._reading() as connection:
-            return boards.read_boards(connection, metric, known)
-
-    def keep_board(self, board: StoredBoard) -> None:
-        from assay.store import boards
-
-        with self._writer.begin() as connection:
-            boards.write_board(connection, board)
-
-    def categories(self) -> dict[str, str]:
-        """Every suite that was run, to its category; the one that was run last comes first."""
-        from assay.store import standings
-
-        with self._reading() as connection:
-            return standings.read_categories(connection)
-
-    def benchmarks(self, suite: str) -> list[str]:
-        """Return the benchmarks that the suite had in its latest run."""
-        from assay.store import standings
-
-        with self._reading() as connection:
-            return standings.read_board_benchmarks(connection, suite)
+    versions = _reads(lazy.history.read_versions)
+    suites_of = _reads(lazy.history.read_suites_of)
+    count_agents = _reads(lazy.history.count_agents)
+    boards = _reads(lazy.boards.read_boards)
+    keep_board = _writes(lazy.boards.write_board)
+    categories = _reads(lazy.standings.read_categories)
+    benchmarks = _reads(lazy.standings.read_board_benchmarks)
 
     # What ratings are relative to
 
-    def rating_scopes(self, run_id: str | None = None) -> dict[RatingScope, list[int]]:
-        """What the trials of a run, or of all runs, are rated in, with the ids of the trials."""
-        from assay.store import references
-
-        with self._reading() as connection:
-            return references.read_scopes(connection, run_id)
-
-    def read_completed_trials(self, scope: RatingScope) -> list[CompletedTrial]:
-        """Return trials of completed runs: trials of all cases first, then by the time at which their run completed."""
-        from assay.store import references
-
-        with self._reading() as connection:
-            return references.read_completed(connection, scope)
-
-    def read_rated_trials(self, scope: RatingScope) -> list[tuple[str, int]]:
-        """Run and id of every trial in the scope that has ratings, the oldest run first."""
-        from assay.store import references
-
-        with self._reading() as connection:
-            return references.read_rated(connection, scope)
-
-    def read_yardsticks(self, scope: RatingScope) -> list[tuple[str, int, str]]:
-        """Return rated trials as `read_rated_trials` does, each with the references and the pass mark of its ratings."""
-        from assay.store import references
-
-        with self._reading() as connection:
-            return references.read_yardsticks(connection, scope)
-
-    def read_outdated_ratings(self) -> list[tuple[str, int]]:
-        """Return run and id of every trial whose ratings were made by an older version."""
-        from assay.store import references
-
-        with self._reading() as connection:
-            return references.read_outdated(connection)
-
-    def references(self, suite: str) -> list[Reference]:
-        """Return the references of every rated definition of the suite."""
-        from assay.store import references
-
-        with self._reading() as connection:
-            return references.read_references(connection, suite)
-
-    def trial_references(self, trial_id: int) -> dict[str, Reference]:
-        """Return the references of the definition that the trial ran, by quantity."""
-        from assay.store import references
-
-        with self._reading_trial(trial_id) as connection:
-            return references.read_trial_references(connection, trial_id)
-
-    def keep_references(self, kept: Iterable[Reference]) -> None:
-        """Store references: a chosen one replaces any other, a first one replaces only a partial one."""
-        from assay.store import references
-
-        with self._writer.begin() as connection:
-            references.write_references(connection, kept)
+    rating_scopes = _reads(lazy.references.read_scopes)
+    read_completed_trials = _reads(lazy.references.read_completed)
+    read_rated_trials = _reads(lazy.references.read_rated)
+    read_yardsticks = _reads(lazy.references.read_yardsticks)
+    read_outdated_ratings = _reads(lazy.references.read_outdated)
+    references = _reads(lazy.references.read_references)
+    trial_references = _reads_trial(lazy.references.read_trial_references)
+    keep_references = _writes(lazy.references.write_references)
 
     # What an operator registered
 
-    def register_agents(self, uses: Iterable[AgentUse]) -> None:
-        """Register agents; each replaces the registered agent of the same name."""
-        with self._writer.begin() as connection:
-            registry.register_agents(connection, uses)
-
-    def agents(self) -> dict[str, AgentUse]:
-        """Return the registered agents by name."""
-        with self._reading() as connection:
-            return registry.read_registered_agents(connection)
-
-    def register_suite(self, suite: Suite, now: datetime | None = None) -> None:
-        """Register a suite; it replaces the registered suite of the same name."""
-        with self._writer.begin() as connection:
-            registry.register_suite(connection, suite, now or datetime.now(UTC))
-
-    def suites(self) -> list[SuiteRef]:
-        """Return the registered suites by name."""
-        with self._reading() as connection:
-            return registry.read_registered_suites(connection)
-
-    def suite(self, name: str) -> Suite:
-        """Return the registered suite of this name with its benchmarks and cases."""
-        with self._reading() as connection:
-            return registry.read_registered_suite(connection, name)
-
-    def latest_suite(self, name: str) -> Suite | None:
-        """Return the suite as its latest run used it, with its benchmarks and cases; None if it never ran."""
-        with self._reading() as connection:
-            return registry.latest_suite(connection, name)
+    register_agents = _writes(registry.register_agents)
+    agents = _reads(registry.read_registered_agents)
+    register_suite = _writes(registry.register_suite)
+    suites = _reads(registry.read_registered_suites)
+    suite = _reads(registry.read_registered_suite)
+    latest_suite = _reads(registry.latest_suite)
 
     # Keeping order
 
@@ -980,165 +746,70 @@ class Store:
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
             connection.execute(
-                baselines.delete().where(refs.is_own_baseline(connection), baselines.c.name == name)
+                baselines.delete().where(workspaces.is_own(connection, baselines), baselines.c.name == name)
             )
             own = workspaces.workspace_of(connection)
             connection.execute(baselines.insert().values(workspace_id=own, name=name, run_id=run_id))
 
-    def baselines(self) -> dict[str, str]:
-        """Return the run ids of the baselines by name."""
-        with self._reading() as connection:
-            return refs.read_baselines(connection)
+    baselines = _reads(refs.read_baselines)
 
     def delete_baseline(self, name: str) -> str:
         """Delete the name of a baseline and return the id of its run, which is kept."""
         with self._writer.begin() as connection:
             run_id = refs.resolve(connection, f"@{name}")
             connection.execute(
-                baselines.delete().where(refs.is_own_baseline(connection), baselines.c.name == name)
+                baselines.delete().where(workspaces.is_own(connection, baselines), baselines.c.name == name)
             )
             return run_id
 
     # Keys of the server
 
-    def create_key(
-        self, name: str, scope: Scope, expires: datetime | None = None, now: datetime | None = None
-    ) -> tuple[ApiKey, str]:
-        """Create a key and return it with its text, which cannot be read from the store again."""
-        with self._writer.begin() as connection:
-            return access.create_key(connection, name, scope, expires, now or datetime.now(UTC))
-
-    def find_key(self, token: str) -> ApiKey | None:
-        """The key that a text is, whether or not it is valid now; None if it is none."""
-        with self._reading() as connection:
-            return access.find_key(connection, token)
+    create_key = _writes(lazy.access.create_key)
+    find_key = _reads(lazy.access.find_key)
 
     def note_use(self, key: ApiKey, now: datetime) -> None:
         """Record that a key was used, at most once a minute."""
+        from assay.model.access import is_use_due
+
         if is_use_due(key, now):
             with self._writer.begin() as connection:
-                access.note_use(connection, key, now)
+                lazy.access.note_use(connection, key, now)
 
-    def has_keys(self) -> bool:
-        """Whether there is a key of any workspace: from then on a server answers only requests with one."""
-        with self._reading() as connection:
-            return access.exists(connection)
-
-    def keys(self) -> list[ApiKey]:
-        """Return the keys of the workspace, revoked ones included, the oldest first."""
-        with self._reading() as connection:
-            return access.read_keys(connection)
-
-    def revoke_key(self, prefix: str, now: datetime | None = None) -> ApiKey:
-        with self._writer.begin() as connection:
-            return access.revoke_key(connection, prefix, now or datetime.now(UTC))
-
-    def create_session(self, key: ApiKey, expires: datetime, now: datetime | None = None) -> str:
-        """The secret text of a new session of a browser, which cannot be read from the store again."""
-        with self._writer.begin() as connection:
-            return access.create_session(connection, key, expires, now or datetime.now(UTC))
-
-    def find_session(self, token: str, now: datetime | None = None) -> ApiKey | None:
-        """The key that a session was opened with, whether or not it is valid now; None if the session has ended."""
-        with self._reading() as connection:
-            return access.find_session(connection, token, now or datetime.now(UTC))
-
-    def end_session(self, token: str) -> None:
-        with self._writer.begin() as connection:
-            access.end_session(connection, token)
-
-    def audit(self, entry: AuditEntry) -> None:
-        with self._writer.begin() as connection:
-            access.write_entry(connection, entry)
-
-    def audit_log(self, before: int | None = None, limit: int = 100) -> list[tuple[int, AuditEntry]]:
-        """Return entries of the audit log with their numbers, the newest first."""
-        with self._reading() as connection:
-            return access.read_entries(connection, before, limit)
+    has_keys = _reads(lazy.access.exists)
+    keys = _reads(lazy.access.read_keys)
+    revoke_key = _writes(lazy.access.revoke_key)
+    create_session = _writes(lazy.access.create_session)
+    find_session = _reads(lazy.access.find_session)
+    end_session = _writes(lazy.access.end_session)
+    audit = _writes(lazy.access.write_entry)
+    audit_log = _reads(lazy.access.read_entries)
 
     # The queue of the server
 
-    def enqueue(self, queued: QueuedRun) -> None:
-        with self._writer.begin() as connection:
-            queue.add(connection, queued)
-
-    def read_queued_run(self, run_id: str) -> QueuedRun | None:
-        """Return a run of the queue; None if the run was not requested over the API."""
-        with self._reading() as connection:
-            return queue.read(connection, run_id)
-
-    def queue(self) -> list[QueuedRun]:
-        """Runs that wait or are carried out for a server, in the order in which they were asked for."""
-        with self._reading() as connection:
-            return queue.read_open(connection)
-
-    def whole_queue(self) -> list[QueuedRun]:
-        """Return the queue of all workspaces, because a server runs all of them."""
-        with self._reading() as connection:
-            return queue.read_all_open(connection)
-
-    def claim_queued(self, owner: Owner) -> QueuedRun | None:
-        """Takes the run that waits longest for this server, of whatever workspace; None if none waits."""
-        with self._writer.begin() as connection:
-            return queue.claim(connection, owner)
+    enqueue = _writes(lazy.queue.add)
+    read_queued_run = _reads(lazy.queue.read)
+    queue = _reads(lazy.queue.read_open)
+    whole_queue = _reads(lazy.queue.read_all_open)
+    claim_queued = _writes(lazy.queue.claim)
 
     def renew_queued(self, run_ids: Collection[str], owner: Owner) -> set[str]:
         """Keeps the claims of a server, and takes back those of servers that are gone; the runs that it has lost itself."""
         with self._writer.begin() as connection:
-            lost = queue.renew(connection, run_ids, owner)
-            queue.take_back(connection)
+            lost = lazy.queue.renew(connection, run_ids, owner)
+            lazy.queue.take_back(connection)
         return lost
 
-    def give_back_queued(self, run_id: str, owner: Owner) -> None:
-        """Return a run to the queue, or cancel it if that was requested; do nothing if another server has claimed it."""
-        with self._writer.begin() as connection:
-            queue.give_back(connection, run_id, owner)
-
-    def settle_queued(
-        self, run_id: str, state: QueueState, error: str = "", owner: Owner | None = None
-    ) -> None:
-        """Store the final state of a queued run. With an owner, only if that owner has claimed the run."""
-        with self._writer.begin() as connection:
-            queue.settle(connection, run_id, state, error, owner)
-
-    def cancel_queued(self, run_id: str) -> QueuedRun:
-        with self._writer.begin() as connection:
-            return queue.cancel(connection, run_id)
-
-    def requeue(self, run_id: str) -> QueuedRun:
-        """A run that has ended waits again; the next process does what is missing of it."""
-        with self._writer.begin() as connection:
-            return queue.requeue(connection, run_id)
+    give_back_queued = _writes(lazy.queue.give_back)
+    settle_queued = _writes(lazy.queue.settle)
+    cancel_queued = _writes(lazy.queue.cancel)
+    requeue = _writes(lazy.queue.requeue)
 
     # Schedules and alerts of the server
 
-    def schedules(self) -> dict[str, SuiteSchedule]:
-        """Return the schedules that a server has seen, by suite."""
-        from assay.store import schedules
-
-        with self._reading() as connection:
-            return schedules.read_schedules(connection)
-
-    def read_registered_schedules(self) -> dict[str, str]:
-        """Return the cron expressions of the suites that are registered in the database."""
-        from assay.store import schedules
-
-        with self._reading() as connection:
-            return schedules.read_registered_schedules(connection)
-
-    def plan_schedule(self, planned: SuiteSchedule, before: SuiteSchedule | None) -> None:
-        """Stores when a suite is due next, unless another server has changed that meanwhile."""
-        from assay.store import schedules
-
-        with self._writer.begin() as connection:
-            schedules.replace_schedule(connection, planned, before)
-
-    def forget_schedule(self, before: SuiteSchedule) -> None:
-        """Deletes when a suite is due next, unless another server has changed that meanwhile."""
-        from assay.store import schedules
-
-        with self._writer.begin() as connection:
-            schedules.delete_schedule(connection, before)
+    schedules = _reads(lazy.schedules.read_schedules)
+    read_registered_schedules = _reads(lazy.schedules.read_registered_schedules)
+    plan_schedule = _writes(lazy.schedules.replace_schedule)
+    forget_schedule = _writes(lazy.schedules.delete_schedule)
 
     def take_time(
         self,
@@ -1149,83 +820,40 @@ class Store:
         alerts: Iterable[Alert] = (),
     ) -> bool:
         """Takes a time of a schedule and queues its runs, all or nothing; False if somebody else has taken it."""
-        from assay.store import alerts as outbox
-        from assay.store import schedules
-
         with self._writer.begin() as connection:
-            if not schedules.replace_schedule(connection, after, before):
+            if not lazy.schedules.replace_schedule(connection, after, before):
                 return False
-            schedules.start_runs(connection, started, queued)
+            lazy.schedules.start_runs(connection, started, queued)
             for alert in alerts:
-                outbox.add_alert(connection, alert)
+                lazy.alerts.add_alert(connection, alert)
         return True
 
-    def latest_scheduled_runs(self) -> dict[str, list[ScheduledRun]]:
-        """Return, by suite, the runs that were started for the latest time of its schedule."""
-        from assay.store import schedules
-
-        with self._reading() as connection:
-            return schedules.read_latest_runs(connection)
-
-    def find_ended_scheduled_runs(self) -> list[ScheduledRun]:
-        """Return scheduled runs that have ended but whose outcomes are not stored yet."""
-        from assay.store import schedules
-
-        with self._reading() as connection:
-            started = schedules.read_open_runs(connection)
-            ended = schedules.read_outcomes(connection, {run.run_id for run in started})
-        return [
-            replace(run, outcome=ended[run.run_id][0], error=ended[run.run_id][1])
-            for run in started
-            if run.run_id in ended
-        ]
-
-    def open_scheduled_runs(self) -> list[ScheduledRun]:
-        from assay.store import schedules
-
-        with self._reading() as connection:
-            return schedules.read_open_runs(connection)
+    latest_scheduled_runs = _reads(lazy.schedules.read_latest_runs)
+    find_ended_scheduled_runs = _reads(lazy.schedules.find_ended_runs)
+    open_scheduled_runs = _reads(lazy.schedules.read_open_runs)
 
     def settle_scheduled_run(self, run: ScheduledRun, alert: Alert | None) -> None:
         """Store the outcome of a scheduled run and its alert, once."""
-        from assay.store import alerts, schedules
-
         with self._writer.begin() as connection:
-            if schedules.settle_run(connection, run) and alert is not None:
-                alerts.add_alert(connection, alert)
+            if lazy.schedules.settle_run(connection, run) and alert is not None:
+                lazy.alerts.add_alert(connection, alert)
 
     def raise_alerts(self, raised: Iterable[Alert]) -> list[Alert]:
         """Add alerts to the outbox; return those that were not raised before."""
-        from assay.store import alerts
-
         with self._writer.begin() as connection:
-            return [alert for alert in raised if alerts.add_alert(connection, alert)]
+            return [alert for alert in raised if lazy.alerts.add_alert(connection, alert)]
 
     def claim_alert(self, now: datetime, until: datetime) -> Alert | None:
         """Takes the alert that is due longest, so that nobody else sends it before `until`; None if none is due."""
-        from assay.store import alerts
-
         with self._reading() as connection:
             # Most of the time nothing is due, and a claim locks the database.
-            if not alerts.has_due_alerts(connection, now):
+            if not lazy.alerts.has_due_alerts(connection, now):
                 return None
         with self._writer.begin() as connection:
-            return alerts.claim_alert(connection, now, until)
+            return lazy.alerts.claim_alert(connection, now, until)
 
-    def settle_alert(self, alert: Alert) -> None:
-        from assay.store import alerts
-
-        with self._writer.begin() as connection:
-            alerts.settle_alert(connection, alert)
-
-    def alerts(
-        self, before: int | None = None, limit: int = 100, state: AlertState | None = None
-    ) -> list[Alert]:
-        """Return the newest first; with `before`, only those with a smaller id."""
-        from assay.store import alerts
-
-        with self._reading() as connection:
-            return alerts.read_alerts(connection, before, limit, state)
+    settle_alert = _writes(lazy.alerts.settle_alert)
+    alerts = _reads(lazy.alerts.read_alerts)
 
     # What people say of answers
 
@@ -1241,186 +869,51 @@ class Store:
     ) -> list[Label]:
         """Labels one answer to a case, or all answers of the trial to it; LookupFailed if there is none."""
         from assay.model.label import Label
-        from assay.store import labels
 
         with self._writer.begin() as connection:
-            found = labels.find_executions(connection, trial_id, case, seq)
+            found = lazy.labels.find_executions(connection, trial_id, case, seq)
             given = [Label(trial_id, number, case, author, verdict, note, now) for number in found]
-            return labels.write_labels(connection, given)
+            return lazy.labels.write_labels(connection, given)
 
-    def labels(self, chosen: LabelFilter, before: int | None = None, limit: int = 100) -> list[Label]:
-        """Return the newest first; with `before`, only those with a smaller id."""
-        from assay.store import labels
-
-        with self._reading() as connection:
-            return labels.read_labels(connection, chosen, before, limit)
-
-    def read_labelled_scores(self, chosen: LabelFilter) -> list[LabelledScore]:
-        """Return every label with the scores that scorers gave to the same execution."""
-        from assay.store import labels
-
-        with self._reading() as connection:
-            return labels.read_labelled_scores(connection, chosen)
+    labels = _reads(lazy.labels.read_labels)
+    read_labelled_scores = _reads(lazy.labels.read_labelled_scores)
 
     # Overviews
 
-    def coverage(self, agents: Collection[str] | None = None) -> list[CoverageCell]:
-        """Agents that have results on a suite, by name; only these agents, if any are given."""
-        from assay.store import search
-
-        with self._reading() as connection:
-            return search.read_coverage(connection, agents)
-
-    def agents_on(self, suite: str) -> list[str]:
-        """Return the agents that have results on a suite, by name."""
-        from assay.store import search
-
-        with self._reading() as connection:
-            return search.read_agents_on(connection, suite)
-
-    def latest_by_suite(self, suites: Collection[str] | None = None) -> dict[str, dict[str, datetime]]:
-        """Suite to the agents with results on it, each with when its latest trial began; only these suites, if any are given."""
-        from assay.store import search
-
-        with self._reading() as connection:
-            return search.read_latest_by_suite(connection, suites)
-
-    def latest_results(self) -> dict[str, datetime]:
-        """Return the start of the latest trial of each agent on a suite."""
-        from assay.store import search
-
-        with self._reading() as connection:
-            return search.read_latest_results(connection)
-
-    def search(self, text: str, limit: int) -> SearchResult:
-        """Find agents, suites, runs and cases whose names contain the text, at most `limit` of each."""
-        from assay.store import search
-
-        with self._reading() as connection:
-            return search.search(connection, text, limit)
-
-    def agent_activity(self, periods: Sequence[tuple[datetime, datetime]]) -> dict[str, AgentActivity]:
-        """Return the first result of each agent, and whether it has results in each of the periods."""
-        from assay.store import success
-
-        with self._reading() as connection:
-            return success.read_activity(connection, periods)
-
-    def read_found_regressions(self) -> list[FoundRegression]:
-        """Return all regressions, each with the latest judgement of a person on whether it is real."""
-        from assay.store import success
-
-        with self._reading() as connection:
-            return success.read_found_regressions(connection)
-
-    def keep_gate_result(self, result: GateRecord) -> None:
-        from assay.store import success
-
-        with self._writer.begin() as connection:
-            success.write_gate_result(connection, result)
-
-    def gate_results(self) -> list[GateRecord]:
-        from assay.store import success
-
-        with self._reading() as connection:
-            return success.read_gate_results(connection)
-
-    def keep_opportunities(
-        self, places: Collection[tuple[str, str]], found: Iterable[FoundOpportunity], now: datetime
-    ) -> None:
-        """What a profile found at these places; what was found there before and is gone counts as resolved."""
-        from assay.store import success
-
-        with self._writer.begin() as connection:
-            success.write_opportunities(connection, places, found, now)
-
-    def opportunities(self) -> list[FoundOpportunity]:
-        from assay.store import success
-
-        with self._reading() as connection:
-            return success.read_opportunities(connection)
+    coverage = _reads(lazy.search.read_coverage)
+    agents_on = _reads(lazy.search.read_agents_on)
+    latest_by_suite = _reads(lazy.search.read_latest_by_suite)
+    latest_results = _reads(lazy.search.read_latest_results)
+    search = _reads(lazy.search.search)
+    agent_activity = _reads(lazy.success.read_activity)
+    read_found_regressions = _reads(lazy.success.read_found_regressions)
+    keep_gate_result = _writes(lazy.success.write_gate_result)
+    gate_results = _reads(lazy.success.read_gate_results)
+    keep_opportunities = _writes(lazy.success.write_opportunities)
+    opportunities = _reads(lazy.success.read_opportunities)
 
     # What became of an agent
 
-    def agent_trials(self, agent: str, suite: str | None = None) -> list[AgentTrial]:
-        """Return the finished trials of all versions of an agent, of one suite or of all, the oldest first."""
-        from assay.store import history
-
-        with self._reading() as connection:
-            return history.read_agent_trials(connection, agent, suite)
-
-    def past_figures(self, trial: Trial) -> PastFigures | None:
-        """Seconds and usd of executions of the same agent and benchmark; None where nothing is stored of them."""
-        from assay.store import history
-
-        with self._reading() as connection:
-            return history.read_past_figures(connection, trial)
+    agent_trials = _reads(lazy.history.read_agent_trials)
+    past_figures = _reads(lazy.history.read_past_figures)
 
     def columns(self, trial_ids: Sequence[int], metrics: Collection[str]) -> Iterator[tuple[int, Columns]]:
         """The measured executions of many trials with these metrics, a part of the trials at a time."""
-        from assay.store import history
-
         with self._reading() as connection:
             own = self._choose_own(connection, trial_ids)
-            yield from history.read_columns(connection, own, metrics)
+            yield from lazy.history.read_columns(connection, own, metrics)
 
-    def agents_with_trials(self) -> list[str]:
-        from assay.store import history
-
-        with self._reading() as connection:
-            return history.read_agents_with_trials(connection)
-
-    def regressions(self, agent: str) -> list[Regression]:
-        """Return every regression that was ever found, with its state, the oldest first."""
-        from assay.store import regressions
-
-        with self._reading() as connection:
-            return regressions.read_regressions(connection, agent)
+    agents_with_trials = _reads(lazy.history.read_agents_with_trials)
+    regressions = _reads(lazy.regressions.read_regressions)
 
     def open_regressions(self) -> list[Regression]:
         """Return the regressions of all agents that are neither resolved nor false positives, the oldest first."""
-        from assay.store import regressions
+        return self.regressions(are_open=True)
 
-        with self._reading() as connection:
-            return regressions.read_regressions(connection, are_open=True)
-
-    def keep_regressions(self, found: Iterable[Regression]) -> None:
-        """Store regressions; each replaces the stored one with the same id."""
-        from assay.store import regressions
-
-        with self._writer.begin() as connection:
-            regressions.write_regressions(connection, found)
-
-    def mark_regression(
-        self,
-        agent: str,
-        ref: str,
-        state: RegressionState,
-        note: str | None = None,
-        now: datetime | None = None,
-        author: str = "",
-    ) -> Regression:
-        """Gives one, by its id or the start of it, a state; without a note the one that it has stays."""
-        from assay.store import regressions
-
-        with self._writer.begin() as connection:
-            return regressions.mark(connection, agent, ref, state, note, now or datetime.now(UTC), author)
-
-    def regression_page(
-        self, chosen: RegressionFilter, skip: int = 0, limit: int = 100, *, by_severity: bool = False
-    ) -> list[Regression]:
-        """Regressions of all agents, the newest first; or the most severe first, and of these the newest."""
-        from assay.store import regressions
-
-        with self._reading() as connection:
-            return regressions.read_regression_page(connection, chosen, skip, limit, by_severity=by_severity)
-
-    def regression_changes(self, ids: Collection[str]) -> dict[str, list[RegressionChange]]:
-        """Return the states that people set, by regression, the oldest first."""
-        from assay.store import regressions
-
-        with self._reading() as connection:
-            return regressions.read_changes(connection, ids)
+    keep_regressions = _writes(lazy.regressions.write_regressions)
+    mark_regression = _writes(lazy.regressions.mark)
+    regression_page = _reads(lazy.regressions.read_regression_page)
+    regression_changes = _reads(lazy.regressions.read_changes)
 
     def facts(self) -> dict[str, object]:
         """Return location, schema and size of the database, without counting rows, which takes long in a large one."""

@@ -12,7 +12,7 @@ from assay.model.regression import RegressionState
 from assay.model.success import AgentActivity, FoundOpportunity, FoundRegression, GateLoss, GateRecord
 from assay.store.regressions import read_changes
 from assay.store.tables import agents, gate_results, opportunities, regressions, trials
-from assay.store.workspaces import workspace_of
+from assay.store.workspaces import is_own, workspace_of
 
 _JUDGEMENTS = (RegressionState.CONFIRMED, RegressionState.FALSE_POSITIVE)
 _OPPORTUNITY = [opportunities.c[name] for name in FoundOpportunity.__dataclass_fields__]
@@ -30,7 +30,7 @@ def read_activity(
     query = (
         sa.select(agents.c.name, sa.func.min(started), *active)
         .join(trials, trials.c.agent_id == agents.c.id)
-        .where(agents.c.workspace_id == workspace_of(connection), started.is_not(None))
+        .where(is_own(connection, agents), started.is_not(None))
         .group_by(agents.c.name)
     )
     return {
@@ -75,7 +75,7 @@ def write_gate_result(connection: sa.Connection, result: GateRecord) -> None:
 
 def read_gate_results(connection: sa.Connection) -> list[GateRecord]:
     """The oldest first."""
-    query = sa.select(gate_results).where(gate_results.c.workspace_id == workspace_of(connection))
+    query = sa.select(gate_results).where(is_own(connection, gate_results))
     return [
         GateRecord(
             row.run_id,
@@ -112,10 +112,8 @@ def write_opportunities(
             values: dict[str, object] = {"resolved": None if key in listed else now}
             if key in listed:
                 values |= {"impact": listed[key].impact, "run_id": listed[key].run_id}
-            chosen = (
-                column == value
-                for column, value in zip(_key_columns(), (workspace_of(connection), *key), strict=True)
-            )
+            own = zip(opportunities.primary_key, (workspace_of(connection), *key), strict=True)
+            chosen = (column == value for column, value in own)
             connection.execute(opportunities.update().where(*chosen).values(values))
     new = [
         {
@@ -129,12 +127,8 @@ def write_opportunities(
         connection.execute(opportunities.insert(), new)
 
 
-def _key_columns() -> tuple[sa.Column[object], ...]:
-    return tuple(opportunities.primary_key.columns)
-
-
 def read_opportunities(connection: sa.Connection) -> list[FoundOpportunity]:
     """The oldest first."""
-    query = sa.select(*_OPPORTUNITY).where(opportunities.c.workspace_id == workspace_of(connection))
+    query = sa.select(*_OPPORTUNITY).where(is_own(connection, opportunities))
     rows = connection.execute(query.order_by(opportunities.c.found)).mappings()
     return [from_plain(FoundOpportunity, dict(row)) for row in rows]

@@ -363,7 +363,7 @@ trials = sa.Table(
 
 
 def _rows_of_trials() -> sa.ForeignKeyConstraint:
-    """In PostgreSQL triggers do the same for all rows of a statement at once (`views/trial_rows.0014.sql`)."""
+    """In PostgreSQL triggers do the same for all rows of a statement at once (`views/trial_rows.sql`)."""
     constraint = sa.ForeignKeyConstraint(["trial_id"], ["trials.id"], ondelete="CASCADE")
     return constraint.ddl_if(dialect="sqlite")
 

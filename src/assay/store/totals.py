@@ -64,7 +64,10 @@ def note_run_change(connection: sa.Connection, run_id: str) -> None:
 
 
 def read_changes(connection: sa.Connection) -> dict[str, int]:
-    """Suite to the count of its changes; a suite without any is missing."""
+    """Suite to a count of everything that may have changed its rankings; a suite without any is missing.
+
+    All that is stored was counted before.
+    """
     column = suite_changes.c
     query = sa.select(column.suite, column.changes).where(column.workspace_id == workspace_of(connection))
     return {row.suite: row.changes for row in connection.execute(query)}

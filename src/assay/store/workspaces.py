@@ -54,6 +54,12 @@ def workspace_of(connection: sa.Connection) -> int:
     return number
 
 
+def is_own(connection: sa.Connection, table: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Whether a row of the table belongs to the workspace of the connection."""
+    own: sa.ColumnElement[bool] = table.c.workspace_id == workspace_of(connection)
+    return own
+
+
 def find(connection: sa.Connection, name: str) -> Workspace:
     found: int | None = connection.scalar(sa.select(workspaces.c.id).where(workspaces.c.name == name))
     if found is None:
@@ -82,7 +88,7 @@ def create(connection: sa.Connection, name: str) -> None:
 def own_trials(connection: sa.Connection, trial_ids: Collection[int]) -> set[int]:
     """Select those trials that belong to the workspace of the connection."""
     query = sa.select(trials.c.id).join(runs, runs.c.id == trials.c.run_id)
-    chosen = trials.c.id.in_(trial_ids), runs.c.workspace_id == workspace_of(connection)
+    chosen = trials.c.id.in_(trial_ids), is_own(connection, runs)
     return set(connection.scalars(query.where(*chosen)))
 
 

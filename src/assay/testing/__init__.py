@@ -13,19 +13,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from assay.testing.agent import AgentContract
-    from assay.testing.bench import SampleBench
-    from assay.testing.executor import ExecutorContract
-    from assay.testing.experiment import ExperimentContract
-    from assay.testing.experiments import Failing, Steady
-    from assay.testing.finding import FindingContract
-    from assay.testing.instrument import InstrumentContract
-    from assay.testing.reporter import ReporterContract
-    from assay.testing.samples import sample_job, sample_report
-    from assay.testing.sandbox import SandboxContract
-    from assay.testing.scenario import ScenarioContract
-    from assay.testing.scorer import ScorerContract
+if TYPE_CHECKING:  # `as` tells a type checker that the name is public
+    from assay.testing.agent import AgentContract as AgentContract
+    from assay.testing.bench import SampleBench as SampleBench
+    from assay.testing.executor import ExecutorContract as ExecutorContract
+    from assay.testing.experiment import ExperimentContract as ExperimentContract
+    from assay.testing.experiments import Failing as Failing
+    from assay.testing.experiments import Steady as Steady
+    from assay.testing.finding import FindingContract as FindingContract
+    from assay.testing.instrument import InstrumentContract as InstrumentContract
+    from assay.testing.reporter import ReporterContract as ReporterContract
+    from assay.testing.samples import sample_job as sample_job
+    from assay.testing.samples import sample_report as sample_report
+    from assay.testing.sandbox import SandboxContract as SandboxContract
+    from assay.testing.scenario import ScenarioContract as ScenarioContract
+    from assay.testing.scorer import ScorerContract as ScorerContract
 
 _PLACES = {
     "AgentContract": "assay.testing.agent",
@@ -44,25 +46,10 @@ _PLACES = {
     "sample_report": "assay.testing.samples",
 }
 
-__all__ = [
-    "AgentContract",
-    "ExecutorContract",
-    "ExperimentContract",
-    "Failing",
-    "FindingContract",
-    "InstrumentContract",
-    "ReporterContract",
-    "SampleBench",
-    "SandboxContract",
-    "ScenarioContract",
-    "ScorerContract",
-    "Steady",
-    "sample_job",
-    "sample_report",
-]
+if not TYPE_CHECKING:  # a type checker that saw this would take any misspelt name for known
+    __all__ = list(_PLACES)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'assay.testing' has no attribute '{name}'")
-    return getattr(import_module(_PLACES[name]), name)
+    def __getattr__(name: str) -> Any:
+        if name not in _PLACES:
+            raise AttributeError(f"module 'assay.testing' has no attribute '{name}'")
+        return getattr(import_module(_PLACES[name]), name)

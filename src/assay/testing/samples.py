@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from assay.analysis.estimates.trial import add_estimates
-from assay.analysis.findings import findings
+from assay.analysis.findings import build_report
 from assay.model import (
     AgentVersion,
     Environment,
@@ -81,7 +81,7 @@ def sample_report() -> Report:
         trials=tuple(trial.stored for trial in trials),
         source={"experiment": "sample"},
     )
-    return findings(run, trials)
+    return build_report(run, trials)
 
 
 def _trial(index: int, arm: str, seconds: float, failures: int) -> TrialReport:

@@ -2,7 +2,7 @@
 
 Leaderboards, matrices, leads and showdowns all use `Pairing`. Its evidence is the marks of the cases that two agents share
 (see `ranking/case_ratings.py`): differences of marks are tested case by case, and what depends on the machine has a second
-error, what rounds differ by. `certainly_better` corrects the p values over all pairs of agents by Holm, and `places` turns
+error, what rounds differ by. `certainly_better` corrects the p values over all pairs of agents by Holm, and `compute_rank_ranges` turns
 the result into ranges of ranks.
 """
 
@@ -378,7 +378,7 @@ def certainly_better(found: Sequence[PairedRows], tables: Sequence[Floats] | Non
     ]
 
 
-def places(better: Better) -> list[RankRange]:
+def compute_rank_ranges(better: Better) -> list[RankRange]:
     """The ranks that each agent may have: below all who are certainly better, above all who are certainly worse."""
     number = len(better)
     return [RankRange(1 + int(better[:, n].sum()), number - int(better[n].sum())) for n in range(number)]

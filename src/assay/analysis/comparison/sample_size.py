@@ -21,7 +21,7 @@ from assay.analysis.comparison.compare import find_contrasts
 from assay.analysis.comparison.default_metrics import default_family
 from assay.analysis.comparison.policy import KnownNoise, Sessions, judge_first
 from assay.analysis.comparison.power_model import Chance, PairModel, model_cases, model_processes
-from assay.analysis.comparison.verdict import Contrast
+from assay.analysis.comparison.verdict import POWER, Contrast
 from assay.analysis.estimates.replication import observe
 from assay.analysis.estimates.treatment import same_value
 from assay.model import AgentVersion, Comparison, Metric, Series, TrialReport, Verdict
@@ -34,7 +34,6 @@ from assay.stats.variance import compute_paired_variances
 from assay.stats.verdicts import wilson
 from assay.units import format_count, percent
 
-POWER = 0.8
 MOST_CASES = 5_000
 MOST_PROCESSES = 300
 MOST_REPETITIONS = 100

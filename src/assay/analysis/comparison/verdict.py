@@ -17,9 +17,9 @@ from assay.model import Better, Comparison, Metric, Verdict
 from assay.model.metric import SCORE_TOLERANCE, is_score
 from assay.model.precision import NOISE_FLOORS, TOLERANCE
 from assay.stats.effect import Effect
-from assay.stats.nulls import fewest_units
 from assay.stats.permutation import repetitions_to_settle
 from assay.stats.random_effects import ErrorPart, half_width
+from assay.stats.rank_distributions import fewest_units
 from assay.stats.sample import Scale, quantile
 from assay.units import percent, show, significant, without_dust
 

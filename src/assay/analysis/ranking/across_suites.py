@@ -17,9 +17,9 @@ import numpy as np
 from assay.analysis.comparison.pairing import (
     Floats,
     certainly_better,
+    compute_rank_ranges,
     find_common_dimensions,
     mean_errors,
-    places,
     with_rounds,
 )
 from assay.analysis.comparison.rounds import errors_between
@@ -41,7 +41,7 @@ Task = tuple[str, str]
 """Suite and benchmark."""
 
 
-def across(suites: Mapping[str, Sequence[Contender]], metric: str = "overall") -> Across | None:
+def rank_across_suites(suites: Mapping[str, Sequence[Contender]], metric: str = "overall") -> Across | None:
     """Rank the agents by all benchmarks that all of them ran alike; None with too few benchmarks.
 
     A benchmark counts only if all were asked the same cases and rated by the same references; simulated
@@ -139,7 +139,7 @@ def _rows(agents: Sequence[_Merged], tasks: Sequence[Task], metric: str) -> tupl
             float(values[place].mean()),
             where,
         )
-        for place, (n, where) in enumerate(zip(ranked, places(better), strict=True))
+        for place, (n, where) in enumerate(zip(ranked, compute_rank_ranges(better), strict=True))
     ]
     return tuple(
         sorted(rows, key=lambda row: (row.place.best + row.place.worst, -(row.score.value or 0), row.agent))

@@ -18,8 +18,8 @@ from assay.analysis.comparison.pairing import (
     Pairing,
     Pairings,
     certainly_better,
+    compute_rank_ranges,
     find_common_dimensions,
-    places,
 )
 from assay.analysis.comparison.weighted_ratings import has_rounds, shares, value_of
 from assay.analysis.ranking.ratings import combine_ratings
@@ -230,7 +230,7 @@ class _Board:
         pairing = self._pairings.of(ranked)
         [better] = certainly_better([pairing.compare_pairs(self.dimensions)])
         rows = []
-        for n, (contender, rank) in enumerate(zip(ranked, places(better), strict=True)):
+        for n, (contender, rank) in enumerate(zip(ranked, compute_rank_ranges(better), strict=True)):
             means = {name: mean_rating(name, contender) for name in DIMENSIONS}
             error = pairing.error(n, self.dimensions)
             score = means.get(self.metric) or mean_overall(contender, self.shared, error)

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from assay.analysis.comparison.pairing import Pairing, certainly_better, find_common_dimensions, places
+from assay.analysis.comparison.pairing import (
+    Pairing,
+    certainly_better,
+    compute_rank_ranges,
+    find_common_dimensions,
+)
 from assay.analysis.ranking.leaderboard import mean_overall
 from assay.model import TrialReport
 from assay.model.report import agent_labels
@@ -73,7 +78,7 @@ def _lead(benchmark: str, contenders: Sequence[Contender], is_simulated: bool) -
     # with the highest scores, and its interval includes 0.
     pairing = Pairing(contenders)
     [better] = certainly_better([pairing.compare_pairs(shared)])
-    ranks = places(better)
+    ranks = compute_rank_ranges(better)
 
     def order(number: int) -> tuple[int, float]:
         """Leaders by their scores alone; the others by evidence first."""

@@ -12,9 +12,9 @@ from itertools import combinations
 from assay.analysis.comparison.pairing import (
     Pairings,
     certainly_better,
+    compute_rank_ranges,
     correct_p_values,
     find_common_dimensions,
-    places,
 )
 from assay.analysis.ranking.leaderboard import coverage, doubts, mean_overall, mean_rating
 from assay.model.dimension import DIMENSIONS
@@ -103,7 +103,7 @@ class _MatrixSide:
             return {}
         pairing = self._pairings.of([self.contenders[number] for number in ranked])
         [better] = certainly_better([pairing.compare_pairs(self.shared if name == "overall" else (name,))])
-        return dict(zip(ranked, places(better), strict=True))
+        return dict(zip(ranked, compute_rank_ranges(better), strict=True))
 
     def duels(self) -> Iterator[Duel]:
         """Every two agents: where each is significantly better. Holm corrects over all pairs and all five dimensions."""

@@ -74,15 +74,17 @@ from assay.dialects.reading import Pieces
 from assay.errors import AssayError
 from assay.model import Answer, Request
 from assay.plugin import (
+    SESSION,
     BadAgent,
     ImportEnded,
     InvalidAnswer,
     SpanCollector,
     check_module,
-    lookup,
+    find_session_function,
+    importing,
+    load_file,
     usage_of_spans,
 )
-from assay.plugin.session import SESSION, find_function
 
 Call = Callable[[Request], Any]
 
@@ -218,8 +220,8 @@ def _find_function(target: str, folder: Path) -> Callable[..., Any]:
     place, _, name = target.rpartition(":")
     try:
         if place == SESSION:
-            return find_function(name)
-        module = lookup.load_file(folder / place) if place.endswith(".py") else _module(place, folder)
+            return find_session_function(name)
+        module = load_file(folder / place) if place.endswith(".py") else _module(place, folder)
     except AssayError as problem:
         raise BadAgent(str(problem)) from None
     function: Any = module
@@ -234,7 +236,7 @@ def _module(name: str, folder: Path) -> object:
     if (here := str(folder.resolve())) not in sys.path:
         sys.path.insert(0, here)
     try:
-        with lookup.importing(name):
+        with importing(name):
             check_module(name)
             return importlib.import_module(name)
     except ImportEnded as problem:

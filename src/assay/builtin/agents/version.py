@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
+
+from assay.plugin.git import ask_git
 
 
 def version_of(files: Iterable[Path]) -> str:
@@ -14,21 +15,10 @@ def version_of(files: Iterable[Path]) -> str:
     if not present:
         return ""
     folder = present[0].parent
-    commit = _git(folder, "rev-parse", "--short=10", "HEAD")
-    if not commit or not _git(folder, "ls-files", "--", *(str(file) for file in present)):
+    commit = ask_git(folder, "rev-parse", "--short=10", "HEAD")
+    if not commit or not ask_git(folder, "ls-files", "--", *(str(file) for file in present)):
         digest = hashlib.sha256()
         for file in present:
             digest.update(file.read_bytes())
         return digest.hexdigest()[:10]
-    return f"{commit}-dirty" if _git(folder, "status", "--porcelain", "--", ".") else commit
-
-
-def _git(folder: Path, *words: str) -> str:
-    """What git prints; empty where there is no git, no repository, or no answer within five seconds."""
-    try:
-        process = subprocess.run(
-            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=5, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return process.stdout.strip() if process.returncode == 0 else ""
+    return f"{commit}-dirty" if ask_git(folder, "status", "--porcelain", "--", ".") else commit

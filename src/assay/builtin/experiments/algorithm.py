@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from assay.builtin.experiments.rl.tasks import TASKS
 from assay.builtin.experiments.rl.training import Trainer, Training, TrainingBudget, run_training
 from assay.errors import no_such
-from assay.execute.resource_usage import peak_memory
-from assay.model import Better, Metric
+from assay.model import Better, Metric, describe_metrics
+from assay.plugin import peak_memory
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.plugin.outcome import Outcome
 
@@ -91,7 +91,7 @@ class AlgorithmExperiment(Experiment):
     """Trains a policy; `seconds` is the training without its preparation. A training that diverges is a result, too."""
 
     Params: ClassVar[Any] = AlgorithmParams
-    metrics: ClassVar[Mapping[str, Metric]] = {metric.name: metric for metric in _METRICS}
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(*_METRICS)
     failures_are_results: ClassVar[bool] = True
     params: AlgorithmParams
 

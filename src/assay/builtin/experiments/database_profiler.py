@@ -7,12 +7,9 @@ a journal mode means nothing in memory, and SQLite then says so.
 from __future__ import annotations
 
 import random
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 from time import perf_counter
 from typing import ClassVar, Literal
 
@@ -26,9 +23,9 @@ from assay.builtin.experiments.pragma_profile import (
     open_database,
     rows,
 )
-from assay.model import Better, Metric
-from assay.plugin.experiment import Experiment, ExperimentContext
-from assay.plugin.outcome import Outcome, split_result
+from assay.builtin.experiments.scratch_folder import SqliteExperiment
+from assay.model import Better, Metric, describe_metrics
+from assay.plugin.experiment import ExperimentContext
 from assay.simulation.pragmas import ProfileName, is_on_disk, settings_of, size_of
 
 Operation = Literal["insert", "query", "select", "update", "delete", "aggregate", "mixed"]
@@ -52,7 +49,7 @@ class DatabaseProfilerParams(BaseModel):
     )
 
 
-class DatabaseProfiler(Experiment):
+class DatabaseProfiler(SqliteExperiment):
     """One operation on every row of a SQLite table, in transactions of `batch_size` rows.
 
     Each execution gets a database of its own. Where rows are needed, they are written before the clock starts. `operation_seconds`, which is
@@ -67,28 +64,27 @@ class DatabaseProfiler(Experiment):
         "batch_sizes": "batch_size",
         "pragma_profiles": "pragma_profile",
     }
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        "operation_seconds": Metric("operation_seconds", "s", Better.LOWER),
-        "rows_per_second": Metric("rows_per_second", "1/s", Better.HIGHER),
-        "seconds_per_commit": Metric("seconds_per_commit", "s"),
-        "persist_seconds": Metric("persist_seconds", "s", Better.LOWER),
-        "commits": Metric("commits"),
-        "database_bytes": Metric("database_bytes", "bytes"),
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        Metric("operation_seconds", "s", Better.LOWER),
+        Metric("rows_per_second", "1/s", Better.HIGHER),
+        Metric("seconds_per_commit", "s"),
+        Metric("persist_seconds", "s", Better.LOWER),
+        Metric("commits"),
+        Metric("database_bytes", "bytes"),
+    )
+
+    time_metric: ClassVar[str] = "operation_seconds"
 
     params: DatabaseProfilerParams
-    _folder: Path | None = None
-    _connection: sqlite3.Connection | None = None
     _rows: list[Row]
 
     def setup(self, context: ExperimentContext) -> None:
-        context.run_dir.mkdir(parents=True, exist_ok=True)
-        self._folder = Path(tempfile.mkdtemp(prefix="database_profiler-", dir=context.run_dir))
+        super().setup(context)
         self._rows = rows(1, self.params.num_records, 100, random.Random(context.seed))
 
     def prepare_once(self, context: ExperimentContext) -> None:
         """A new database, with the rows that the operation needs."""
-        self._close()
+        self.disconnect()
         with explain_sqlite():
             self._connection = connection = self._open()
             if self.params.operation != "insert":
@@ -104,29 +100,11 @@ class DatabaseProfiler(Experiment):
             with explain_sqlite():
                 return self._measure(self._connection, context)
         finally:
-            self._close()
-
-    def read(self, result: Mapping[str, float]) -> Outcome:
-        """Use the time of the operation, without the copy to a file, as the time of the execution."""
-        outcome = split_result(result)
-        outcome.seconds = outcome.measurements.get("operation_seconds")
-        return outcome
-
-    def teardown(self, context: ExperimentContext) -> None:
-        self._close()
-        if self._folder:
-            shutil.rmtree(self._folder)
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+            self.disconnect()
 
     def _open(self) -> sqlite3.Connection:
-        assert self._folder is not None
-        for file in self._folder.glob("profiled.db*"):
-            file.unlink()
-        place = ":memory:" if self.params.use_in_memory_db else self._folder / "profiled.db"
+        self.delete_files("profiled.db*")
+        place = ":memory:" if self.params.use_in_memory_db else self.folder / "profiled.db"
         return open_database(place, self.params.pragma_profile)
 
     def _settings(self, connection: sqlite3.Connection) -> dict[str, object]:

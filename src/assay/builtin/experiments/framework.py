@@ -21,8 +21,8 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from assay.builtin.experiments.rl.probes import PROBES, probe_features
 from assay.errors import LookupFailed, no_such
-from assay.execute.resource_usage import peak_memory
-from assay.model import Better, Metric
+from assay.model import Better, Metric, describe_metrics
+from assay.plugin import peak_memory
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.plugin.outcome import Outcome
 
@@ -86,7 +86,7 @@ class FrameworkExperiment(Experiment):
     """Runs the script of a framework once; `seconds` is all of it, import included."""
 
     Params: ClassVar[Any] = FrameworkParams
-    metrics: ClassVar[Mapping[str, Metric]] = {metric.name: metric for metric in _METRICS}
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(*_METRICS)
     failures_are_results: ClassVar[bool] = True
     params: FrameworkParams
     _is_process_fresh: ClassVar[bool] = True

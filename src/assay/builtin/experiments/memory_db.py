@@ -7,17 +7,15 @@ Here each leg reads back from its database which mode, profile and batch sizes w
 from __future__ import annotations
 
 import itertools
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from assay.builtin.experiments.scratch_folder import ScratchExperiment
 from assay.builtin.experiments.simulation_params import Count, Several, WorldParams
-from assay.model import Better, Kind, Metric
-from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.model import Better, Kind, Metric, describe_metrics
+from assay.plugin.experiment import ExperimentContext
 from assay.simulation.config import MODES, Mode
 from assay.simulation.pragmas import ProfileName
 from assay.simulation.run import SimulationResult, simulate
@@ -83,7 +81,7 @@ class MemoryDbParams(WorldParams):
         return list(itertools.product(sizes, self.parameters.flush_frequencies or [self.flush_frequency]))
 
 
-class MemoryDb(Experiment):
+class MemoryDb(ScratchExperiment):
     """The same simulation with its log in a file, in memory, and in memory with a copy at the end.
 
     A leg's time is that of the simulation from its first step until its log is closed, the copy included. With several batch sizes, each has
@@ -99,32 +97,23 @@ class MemoryDb(Experiment):
         "initial_resources",
         "num_steps",
     )
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        "disk_time": Metric("disk_time", "s", Better.LOWER),
-        "memory_time": Metric("memory_time", "s", Better.LOWER),
-        "memory_persist_time": Metric("memory_persist_time", "s", Better.LOWER),
-        "disk_to_memory_speedup": Metric("disk_to_memory_speedup", "", Better.HIGHER, Kind.DERIVED),
-        "disk_to_memory_persist_speedup": Metric(
-            "disk_to_memory_persist_speedup", "", Better.HIGHER, Kind.DERIVED
-        ),
-        "simulation_seconds": Metric("simulation_seconds", "s", Better.LOWER),
-        "rows_per_second": Metric("rows_per_second", "1/s", Better.HIGHER),
-        "rows_written": Metric("rows_written"),
-        "commits": Metric("commits"),
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        Metric("disk_time", "s", Better.LOWER),
+        Metric("memory_time", "s", Better.LOWER),
+        Metric("memory_persist_time", "s", Better.LOWER),
+        Metric("disk_to_memory_speedup", "", Better.HIGHER, Kind.DERIVED),
+        Metric("disk_to_memory_persist_speedup", "", Better.HIGHER, Kind.DERIVED),
+        Metric("simulation_seconds", "s", Better.LOWER),
+        Metric("rows_per_second", "1/s", Better.HIGHER),
+        Metric("rows_written"),
+        Metric("commits"),
+    )
 
     params: MemoryDbParams
-    _folder: Path | None = None
-
-    def setup(self, context: ExperimentContext) -> None:
-        context.run_dir.mkdir(parents=True, exist_ok=True)
-        self._folder = Path(tempfile.mkdtemp(prefix="memory_db-", dir=context.run_dir))
 
     def prepare_once(self, context: ExperimentContext) -> None:
         """Remove the logs of the execution before, which may take as long as writing them and is no part of a simulation."""
-        assert self._folder is not None
-        for file in self._folder.iterdir():
-            file.unlink()
+        self.delete_files()
 
     def execute_once(self, context: ExperimentContext) -> dict[str, Any]:
         legs, batches = self.params.legs(), self.params.batches()
@@ -143,12 +132,7 @@ class MemoryDb(Experiment):
                 figures[f"buffer_{size}.flush_{frequency}"] = times
         return figures
 
-    def teardown(self, context: ExperimentContext) -> None:
-        if self._folder:
-            shutil.rmtree(self._folder)
-
     def _simulate(self, mode: Mode, batch: tuple[int, int], seed: int) -> SimulationResult:
-        assert self._folder is not None
         size, frequency = batch
         config = self.params.world_config(
             simulation_steps=self.params.num_steps,
@@ -158,7 +142,7 @@ class MemoryDb(Experiment):
             db_pragma_profile=self.params.db_pragma_profile,
             **MODES[mode],
         )
-        return simulate(config, self._folder / f"{mode}-{size}-{frequency}.db")
+        return simulate(config, self.folder / f"{mode}-{size}-{frequency}.db")
 
     def _read_back(
         self, context: ExperimentContext, results: Mapping[tuple[int, int], Mapping[Mode, SimulationResult]]

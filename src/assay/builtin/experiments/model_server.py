@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from assay.builtin.agents.chat_agent import ChatAgent
@@ -51,28 +51,6 @@ def is_asked(value: object) -> bool:
     return value is not None and not (isinstance(value, (int, float)) and value < 0)
 
 
-class ModelServer(Protocol):
-    """One model on one server, as `serving` handles it.
-
-    Before an execution it is loaded or unloaded and asked whether it is there, untimed; afterwards `report` is read. All
-    methods raise AgentError where the server cannot be reached or cannot do it.
-    """
-
-    async def load(self) -> None:
-        """Have the model ready, with the options that it will be asked with."""
-        ...
-
-    async def unload(self) -> None: ...
-
-    async def is_loaded(self) -> bool | None:
-        """Whether the model is loaded; None if the server does not say."""
-        ...
-
-    async def report(self) -> ServerReport:
-        """After an answer: the settings that it was given with."""
-        ...
-
-
 def server_of(agent: ChatAgent, params: ServingParams, url: str) -> ModelServer:
     """The URL without variables, which those of the params may have."""
     root = urlsplit(url).path.rstrip("/")
@@ -106,6 +84,7 @@ class OllamaServer:
         self._agent, self._params, self._root = agent, params, root
 
     async def load(self) -> None:
+        """Have the model ready, with the options that it will be asked with."""
         entry = await self._entry()
         # The server does not say how many layers are on the GPU, so a request for a number of them is repeated.
         is_known = entry is not None and self._params.num_gpu is None
@@ -132,6 +111,7 @@ class OllamaServer:
         return await self._entry() is not None
 
     async def report(self) -> ServerReport:
+        """After an answer: the settings that it was given with."""
         entry = await self._entry()
         if entry is None:
             return ServerReport()
@@ -198,7 +178,7 @@ class OpenAIServer:
         raise AgentError("an OpenAI-compatible server cannot unload its model on request")
 
     async def is_loaded(self) -> None:
-        return None
+        """The server does not say."""
 
     async def report(self) -> ServerReport:
         slot = await self._last_slot() if self._has_slots is not False else None
@@ -224,3 +204,11 @@ class OpenAIServer:
         # Tasks are numbered as they come, and one that is idle keeps the number of its last: the highest was ours.
         tasks = [task if isinstance(task := slot.get("id_task"), int) else -1 for slot in slots]
         return slots[tasks.index(max(tasks))] if slots else None
+
+
+ModelServer = OllamaServer | OpenAIServer
+"""One model on one server, as `serving` handles it.
+
+Before an execution it is loaded or unloaded and asked whether it is there, untimed; afterwards `report` is read. All
+methods raise AgentError where the server cannot be reached or cannot do it.
+"""

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from assay.builtin.experiments.simulation_params import STEADY, Count, Device, Radius, WorldParams
-from assay.model import Better, Kind, Metric
+from assay.model import Better, Kind, Metric, describe_metrics
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.simulation.perception import CHANNELS, Observation, Perception, Storage
 from assay.simulation.world import Array, World
@@ -21,29 +21,27 @@ BATCH = 500
 READS = 2
 """How often each observation is read as an array, as an agent that decides and a learner that stores it would."""
 
-FLOW_METRICS: Mapping[str, Metric] = {
-    "observes_per_sec": Metric("observes_per_sec", "1/s", Better.HIGHER),
-    "total_observes": Metric("total_observes"),
-    "total_time_s": Metric("total_time_s", "s", Better.LOWER),
-    "mean_step_time_s": Metric("mean_step_time_s", "s", Better.LOWER),
-    "p95_step_time_s": Metric("p95_step_time_s", "s", Better.LOWER),
-    "steps": Metric("steps"),
-    "num_agents": Metric("num_agents"),
-    "obs_dense_bytes": Metric("obs_dense_bytes", "bytes", Better.UNKNOWN, Kind.DERIVED),
-    "obs_sparse_bytes": Metric("obs_sparse_bytes", "bytes", Better.LOWER),
-    "obs_memory_reduction_percent": Metric("obs_memory_reduction_percent", "%", Better.HIGHER, Kind.DERIVED),
-    "obs_cache_hit_rate": Metric("obs_cache_hit_rate", "", Better.HIGHER),
-    "obs_dense_rebuilds": Metric("obs_dense_rebuilds", "", Better.LOWER),
-    "obs_dense_rebuild_time_s_total": Metric("obs_dense_rebuild_time_s_total", "s", Better.LOWER),
-    "gflops_observation_est": Metric("gflops_observation_est", "", Better.HIGHER, Kind.DERIVED),
-    "perception_profile.spatial_query_time_s": Metric(
-        "perception_profile.spatial_query_time_s", "s", Better.LOWER
-    ),
-    "perception_profile.bilinear_time_s": Metric("perception_profile.bilinear_time_s", "s", Better.LOWER),
-    "perception_profile.nearest_time_s": Metric("perception_profile.nearest_time_s", "s", Better.LOWER),
-    "perception_profile.bilinear_points": Metric("perception_profile.bilinear_points"),
-    "perception_profile.nearest_points": Metric("perception_profile.nearest_points"),
-}
+FLOW_METRICS: Mapping[str, Metric] = describe_metrics(
+    Metric("observes_per_sec", "1/s", Better.HIGHER),
+    Metric("total_observes"),
+    Metric("total_time_s", "s", Better.LOWER),
+    Metric("mean_step_time_s", "s", Better.LOWER),
+    Metric("p95_step_time_s", "s", Better.LOWER),
+    Metric("steps"),
+    Metric("num_agents"),
+    Metric("obs_dense_bytes", "bytes", Better.UNKNOWN, Kind.DERIVED),
+    Metric("obs_sparse_bytes", "bytes", Better.LOWER),
+    Metric("obs_memory_reduction_percent", "%", Better.HIGHER, Kind.DERIVED),
+    Metric("obs_cache_hit_rate", "", Better.HIGHER),
+    Metric("obs_dense_rebuilds", "", Better.LOWER),
+    Metric("obs_dense_rebuild_time_s_total", "s", Better.LOWER),
+    Metric("gflops_observation_est", "", Better.HIGHER, Kind.DERIVED),
+    Metric("perception_profile.spatial_query_time_s", "s", Better.LOWER),
+    Metric("perception_profile.bilinear_time_s", "s", Better.LOWER),
+    Metric("perception_profile.nearest_time_s", "s", Better.LOWER),
+    Metric("perception_profile.bilinear_points"),
+    Metric("perception_profile.nearest_points"),
+)
 FLOW_FACTS = ("channels",)
 
 

@@ -7,9 +7,7 @@ execution the settings are read back from the connection and recorded.
 from __future__ import annotations
 
 import random
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +16,9 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.model import Better, Metric
-from assay.plugin.experiment import Experiment, ExperimentContext
-from assay.plugin.outcome import Outcome, split_result
+from assay.builtin.experiments.scratch_folder import SqliteExperiment
+from assay.model import Better, Metric, describe_metrics
+from assay.plugin.experiment import ExperimentContext
 from assay.simulation.pragmas import ProfileName, apply_profile, settings_of, size_of
 
 Row = tuple[int, str, float, int]
@@ -73,7 +71,7 @@ class PragmaProfileParams(BaseModel):
     db_size_mb: float = Field(default=100, gt=0, description="Size of the database to read.")
 
 
-class PragmaProfile(Experiment):
+class PragmaProfile(SqliteExperiment):
     """One workload on a SQLite file under one profile of settings.
 
     Writing and mixed executions each get a database file of their own, so that none inherits the pages of the one
@@ -86,28 +84,26 @@ class PragmaProfile(Experiment):
     workload_params: ClassVar[Sequence[str]] = ("workload", "num_records", "db_size_mb")
     list_params: ClassVar[Mapping[str, str]] = {"profiles": "profile", "workloads": "workload"}
 
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        "operations_per_second": Metric("operations_per_second", "1/s", Better.HIGHER),
-        "workload_seconds": Metric("workload_seconds", "s", Better.LOWER),
-        "operations": Metric("operations"),
-        "rows_written": Metric("rows_written"),
-        "database_bytes": Metric("database_bytes", "bytes"),
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        Metric("operations_per_second", "1/s", Better.HIGHER),
+        Metric("workload_seconds", "s", Better.LOWER),
+        Metric("operations"),
+        Metric("rows_written"),
+        Metric("database_bytes", "bytes"),
+    )
+
+    time_metric: ClassVar[str] = "workload_seconds"
 
     params: PragmaProfileParams
-    _folder: Path | None = None
-    _connection: sqlite3.Connection | None = None
     _rows: list[Row]
 
     @explain_sqlite()
     def setup(self, context: ExperimentContext) -> None:
         """Make the rows, or fill the database to read, before anything is timed."""
-        context.run_dir.mkdir(parents=True, exist_ok=True)
-        # Processes of one trial may run side by side in the same folder.
-        self._folder = Path(tempfile.mkdtemp(prefix="pragma_profile-", dir=context.run_dir))
+        super().setup(context)
         chance = random.Random(context.seed)
         if self.params.workload == "read_heavy":
-            self._connection = open_database(self._folder / "read.db", self.params.profile)
+            self._connection = open_database(self.folder / "read.db", self.params.profile)
             fill(self._connection, int(self.params.db_size_mb * 2**20), chance)
         else:
             wanted = self.params.num_records
@@ -119,11 +115,9 @@ class PragmaProfile(Experiment):
     def prepare_once(self, context: ExperimentContext) -> None:
         """A new database to write to; the one to read stays as `setup` filled it."""
         if self.params.workload != "read_heavy":
-            self._close()
-            assert self._folder is not None
-            for file in self._folder.glob("write.db*"):  # with its journal, should an error have left one
-                file.unlink()
-            self._connection = open_database(self._folder / "write.db", self.params.profile)
+            self.disconnect()
+            self.delete_files("write.db*")  # with its journal, should an error have left one
+            self._connection = open_database(self.folder / "write.db", self.params.profile)
         assert self._connection is not None
         context.read_back(**settings_of(self._connection))
 
@@ -136,27 +130,11 @@ class PragmaProfile(Experiment):
             try:
                 return self._measure_writes(self._connection, context)
             finally:
-                self._close()
+                self.disconnect()
         begin = perf_counter()
         for query in _READS:
             self._connection.execute(query).fetchall()
         return _compute_metrics(perf_counter() - begin, len(_READS), 0, size_of(self._connection))
-
-    def read(self, result: Mapping[str, float]) -> Outcome:
-        """Use the time of the workload, without the check of the rows, as the time of the execution."""
-        outcome = split_result(result)
-        outcome.seconds = outcome.measurements.get("workload_seconds")
-        return outcome
-
-    def teardown(self, context: ExperimentContext) -> None:
-        self._close()
-        if self._folder:
-            shutil.rmtree(self._folder)
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
 
     def _measure_writes(self, connection: sqlite3.Connection, context: ExperimentContext) -> dict[str, float]:
         is_mixed = self.params.workload == "mixed"

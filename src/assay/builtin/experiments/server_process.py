@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from assay.builtin.instruments.psutil import descendants
 from assay.builtin.instruments.sampling import Row, Sampler
+from assay.execute.process_tree import find_listener, open_descendants
 from assay.http.request import is_loopback
 
 _INTERVAL = 0.1
@@ -40,26 +40,11 @@ class ServerProcess:
             return None
         port = place.port or _PORTS[place.scheme]
         try:
-            return psutil.Process(self._listener(port))
+            return psutil.Process(find_listener(port))
         except (psutil.Error, LookupError) as error:
             why = str(error) if isinstance(error, LookupError) else type(error).__name__
             self.problem = f"CPU and memory of the server are not measured: {why}."
             return None
-
-    @staticmethod
-    def _listener(port: int) -> int:
-        """The id of the process that listens on the port; LookupError says why it is unknown."""
-        listening = [
-            socket
-            for socket in psutil.net_connections("tcp")
-            if socket.status == psutil.CONN_LISTEN and socket.laddr and socket.laddr.port == port
-        ]
-        if not listening:
-            raise LookupError(f"nothing on this machine listens on port {port}")
-        pids = [socket.pid for socket in listening if socket.pid is not None]
-        if not pids:
-            raise LookupError(f"the process that listens on port {port} belongs to another user")
-        return pids[0]
 
     @contextmanager
     def watch(self) -> Iterator[ProcessUsage]:
@@ -109,7 +94,7 @@ class ProcessUsage:
             seen = [_of_one(self._process)]
         except psutil.Error:
             return None
-        for process in descendants(self._process):
+        for process in open_descendants(self._process.pid):
             with suppress(psutil.Error):  # it may end while it is looked at
                 seen.append(_of_one(process))
         return _UsageSample(at, sum(cpu for cpu, _ in seen), sum(rss for _, rss in seen))

@@ -17,7 +17,7 @@ from assay.builtin.experiments.components.scales import SERVING
 from assay.builtin.experiments.model_server import ModelServer, resolve_answering_model, server_of
 from assay.builtin.experiments.server_process import ServerProcess
 from assay.builtin.experiments.serving_params import ServingParams, agent_use, params_of, with_model
-from assay.model import AgentUse, AgentVersion, Answer, Better, Metric, Request
+from assay.model import AgentUse, AgentVersion, Answer, Better, Metric, Request, describe_metrics
 from assay.plugin.agent import AgentError, InvalidAnswer
 from assay.plugin.agent_pool import make_agent
 from assay.plugin.experiment import Experiment, ExperimentContext
@@ -55,29 +55,26 @@ class Serving(Experiment):
     grades: ClassVar[Sequence[GradeScale]] = SERVING
     params_of: ClassVar[Any] = staticmethod(params_of)
 
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        metric.name: metric
-        for metric in (
-            Metric("ttft", "s", Better.LOWER),
-            Metric("itl", "s", Better.LOWER),
-            Metric("itl_max", "s", Better.LOWER),
-            Metric("tpot", "s", Better.LOWER),
-            Metric("tokens_per_second", "1/s", Better.HIGHER),
-            Metric("eval_tokens_per_second", "1/s", Better.HIGHER),
-            Metric("load_seconds", "s", Better.LOWER),
-            Metric("prompt_eval_seconds", "s", Better.LOWER),
-            Metric("eval_seconds", "s", Better.LOWER),
-            Metric("total_seconds", "s", Better.LOWER),
-            Metric("input_tokens", "tokens"),
-            Metric("output_tokens", "tokens"),
-            Metric("cached_tokens", "tokens"),
-            Metric("server_cpu_seconds", "s", Better.LOWER),
-            Metric("server_cpu_percent", "%"),
-            Metric("server_memory_bytes", "bytes", Better.LOWER),
-            Metric("model_bytes", "bytes", Better.LOWER),
-            Metric("model_vram_bytes", "bytes"),
-        )
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        Metric("ttft", "s", Better.LOWER),
+        Metric("itl", "s", Better.LOWER),
+        Metric("itl_max", "s", Better.LOWER),
+        Metric("tpot", "s", Better.LOWER),
+        Metric("tokens_per_second", "1/s", Better.HIGHER),
+        Metric("eval_tokens_per_second", "1/s", Better.HIGHER),
+        Metric("load_seconds", "s", Better.LOWER),
+        Metric("prompt_eval_seconds", "s", Better.LOWER),
+        Metric("eval_seconds", "s", Better.LOWER),
+        Metric("total_seconds", "s", Better.LOWER),
+        Metric("input_tokens", "tokens"),
+        Metric("output_tokens", "tokens"),
+        Metric("cached_tokens", "tokens"),
+        Metric("server_cpu_seconds", "s", Better.LOWER),
+        Metric("server_cpu_percent", "%"),
+        Metric("server_memory_bytes", "bytes", Better.LOWER),
+        Metric("model_bytes", "bytes", Better.LOWER),
+        Metric("model_vram_bytes", "bytes"),
+    )
 
     params: ServingParams
     _agent: Any = None

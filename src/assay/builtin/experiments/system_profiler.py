@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import ClassVar
 
 import psutil
 from pydantic import Field
 
+from assay.builtin.experiments.scratch_folder import ScratchExperiment
 from assay.builtin.experiments.simulation_params import Count, WorldParams
 from assay.builtin.instruments.sampling import Row, Sampler, Samples
-from assay.model import Better, Kind, Metric
-from assay.plugin.experiment import Experiment, ExperimentContext
+from assay.model import Better, Kind, Metric, describe_metrics
+from assay.plugin.experiment import ExperimentContext
 from assay.simulation.run import SimulationResult, simulate
 
 MB, KB = 1e6, 1e3
@@ -46,7 +44,7 @@ class SystemProfilerParams(WorldParams):
     )
 
 
-class SystemProfiler(Experiment):
+class SystemProfiler(ScratchExperiment):
     """One simulation with its log, watched while it runs.
 
     Samples are taken in a thread from the first step to the last. What taking them costs is measured as well: `sampling_percent` is the share of
@@ -55,42 +53,34 @@ class SystemProfiler(Experiment):
 
     Params = SystemProfilerParams
     workload_params: ClassVar[Sequence[str]] = ("width", "height", "num_agents", "initial_resources", "steps")
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        "duration": Metric("duration", "s", Better.LOWER),
-        "steps_per_second": Metric("steps_per_second", "1/s", Better.HIGHER),
-        "agent_steps_per_second": Metric("agent_steps_per_second", "1/s", Better.HIGHER),
-        "avg_step_time": Metric("avg_step_time", "s", Better.LOWER),
-        "final_agent_count": Metric("final_agent_count"),
-        "cpu_percent": Metric("cpu_percent", "%"),
-        "cpu_percent_max": Metric("cpu_percent_max", "%"),
-        "memory_before_mb": Metric("memory_before_mb", "MB"),
-        "memory_after_mb": Metric("memory_after_mb", "MB"),
-        "memory_peak_mb": Metric("memory_peak_mb", "MB", Better.LOWER),
-        "memory_growth_mb": Metric("memory_growth_mb", "MB", Better.LOWER),
-        "memory_per_agent_kb": Metric("memory_per_agent_kb", "kB", Better.LOWER, Kind.DERIVED),
-        "disk_read_bytes": Metric("disk_read_bytes", "bytes", Better.LOWER),
-        "disk_write_bytes": Metric("disk_write_bytes", "bytes", Better.LOWER),
-        "machine_network_bytes": Metric("machine_network_bytes", "bytes"),
-        "samples": Metric("samples"),
-        "sampling_percent": Metric("sampling_percent", "%", Better.LOWER),
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = describe_metrics(
+        Metric("duration", "s", Better.LOWER),
+        Metric("steps_per_second", "1/s", Better.HIGHER),
+        Metric("agent_steps_per_second", "1/s", Better.HIGHER),
+        Metric("avg_step_time", "s", Better.LOWER),
+        Metric("final_agent_count"),
+        Metric("cpu_percent", "%"),
+        Metric("cpu_percent_max", "%"),
+        Metric("memory_before_mb", "MB"),
+        Metric("memory_after_mb", "MB"),
+        Metric("memory_peak_mb", "MB", Better.LOWER),
+        Metric("memory_growth_mb", "MB", Better.LOWER),
+        Metric("memory_per_agent_kb", "kB", Better.LOWER, Kind.DERIVED),
+        Metric("disk_read_bytes", "bytes", Better.LOWER),
+        Metric("disk_write_bytes", "bytes", Better.LOWER),
+        Metric("machine_network_bytes", "bytes"),
+        Metric("samples"),
+        Metric("sampling_percent", "%", Better.LOWER),
+    )
 
     params: SystemProfilerParams
-    _folder: Path | None = None
-
-    def setup(self, context: ExperimentContext) -> None:
-        context.run_dir.mkdir(parents=True, exist_ok=True)
-        self._folder = Path(tempfile.mkdtemp(prefix="system_profiler-", dir=context.run_dir))
 
     def prepare_once(self, context: ExperimentContext) -> None:
         """Remove the log of the execution before."""
-        assert self._folder is not None
-        for file in self._folder.iterdir():
-            file.unlink()
+        self.delete_files()
 
     def execute_once(self, context: ExperimentContext) -> dict[str, float]:
         params = self.params
-        assert self._folder is not None
         config = params.world_config(
             simulation_steps=params.steps,
             seed=context.seed,
@@ -100,7 +90,7 @@ class SystemProfiler(Experiment):
         watch = SystemWatch(params)
         sampler = Sampler(watch.take(), watch.take, params.sampling_interval, _MOST_SAMPLES).start()
         try:
-            result = simulate(config, self._folder / "simulation.db")
+            result = simulate(config, self.folder / "simulation.db")
         finally:
             samples = sampler.stop()
         mode = str(result.settings["mode"])
@@ -116,10 +106,6 @@ class SystemProfiler(Experiment):
                 f"Fewer than {FEW_SAMPLES} samples were taken in an execution: use a shorter sampling_interval or more steps."
             )
         return {**_compute_pace(result), **watch.compute(samples, config.num_agents)}
-
-    def teardown(self, context: ExperimentContext) -> None:
-        if self._folder:
-            shutil.rmtree(self._folder)
 
 
 class SystemWatch:

@@ -18,7 +18,7 @@ from assay.execute.team.leg import After, LegResult, most_at_once, outcome_of, r
 from assay.execute.team.member import Member, find_failure, permits
 from assay.model import AgentUse, Case, Turn
 from assay.model.team import Leg
-from assay.plugin import lookup
+from assay.plugin import find
 from assay.plugin.agent_pool import AgentPool
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.plugin.outcome import Outcome
@@ -103,7 +103,7 @@ def asking_once(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Without retries, unless the team file gives them: a request that is refused and put again would hide what agents do to
     each other, and its first token would be timed from the last try.
     """
-    if "retries" not in inspect.signature(lookup.find("agents", kind)).parameters:
+    if "retries" not in inspect.signature(find("agents", kind)).parameters:
         return dict(options)
     return {"retries": 0, **options}
 

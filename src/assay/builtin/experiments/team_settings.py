@@ -26,7 +26,7 @@ from assay.errors import AssayError
 from assay.execute.team.member import Answered
 from assay.model import AgentUse
 from assay.model.team import client_options, model_options
-from assay.plugin import lookup
+from assay.plugin import find
 from assay.plugin.agent import AgentError, BadAgent
 from assay.plugin.agent_pool import AgentPool, expand_variables
 
@@ -80,7 +80,7 @@ class _Reader:
         use = AgentUse(**{key: value for key, value in definition.items() if key != "cases"})
         with suppress(AssayError, BadAgent, ValueError):
             self._resolved = expand_variables(self.requested, os.environ, name)
-            kind = lookup.find("agents", use.type) if "model" in self._resolved else None
+            kind = find("agents", use.type) if "model" in self._resolved else None
             if resolve_name := getattr(kind, "model_name", None):
                 # As the agent's answers call it: a model that is asked for by the name of a package is a file in it.
                 name_in_answers = str(resolve_name(str(self._resolved["model"]), use.folder))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from assay.builtin.experiments.shell_commands import CommandCounts, parse_command, token_f1
 from assay.builtin.experiments.workflow_run import StepStatus, WorkflowRun
 from assay.builtin.experiments.workflow_task import REQUIRED, reference_plan
-from assay.model import Better, Metric
+from assay.model import Better, Metric, describe_metrics
 from assay.units import format_count, percent
 
 if TYPE_CHECKING:
@@ -20,39 +20,36 @@ if TYPE_CHECKING:
 
 _MOST_EVENTS = 600
 
-METRICS: Mapping[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        Metric("plan_seconds", "s", Better.LOWER),
-        Metric("run_seconds", "s", Better.LOWER),
-        Metric("total_steps", "steps"),
-        Metric("steps_done", "steps"),
-        Metric("steps_failed", "steps", Better.LOWER),
-        Metric("steps_skipped", "steps", Better.LOWER),
-        Metric("right_results", "", Better.HIGHER),
-        Metric("completed_steps_detected_ratio", ""),
-        Metric("steps_skipped_ratio", ""),
-        Metric("resume_detected_share", "", Better.HIGHER),
-        Metric("steps_wasted", "steps", Better.LOWER),
-        Metric("steps_wrongly_skipped", "steps", Better.LOWER),
-        Metric("resume_seconds", "s", Better.LOWER),
-        Metric("resumed_right_results", "", Better.HIGHER),
-        Metric("steps_peak_bytes", "bytes", Better.LOWER),
-        Metric("steps_cpu_seconds", "s", Better.LOWER),
-        Metric("steps_cpu_percent", "%"),
-        Metric("command_count", "commands"),
-        Metric("avg_command_length", "characters"),
-        Metric("failed_commands", "commands", Better.LOWER),
-        Metric("forbidden_commands", "commands", Better.LOWER),
-        Metric("error_indicators", "commands", Better.LOWER),
-        Metric("plan_valid", "", Better.HIGHER),
-        Metric("required_tools_share", "", Better.HIGHER),
-        Metric("step_count_ok", "", Better.HIGHER),
-        Metric("plan_f1", "", Better.HIGHER),
-        Metric("tokens", "tokens", Better.LOWER),
-        Metric("usd", "usd", Better.LOWER),
-    )
-}
+METRICS: Mapping[str, Metric] = describe_metrics(
+    Metric("plan_seconds", "s", Better.LOWER),
+    Metric("run_seconds", "s", Better.LOWER),
+    Metric("total_steps", "steps"),
+    Metric("steps_done", "steps"),
+    Metric("steps_failed", "steps", Better.LOWER),
+    Metric("steps_skipped", "steps", Better.LOWER),
+    Metric("right_results", "", Better.HIGHER),
+    Metric("completed_steps_detected_ratio", ""),
+    Metric("steps_skipped_ratio", ""),
+    Metric("resume_detected_share", "", Better.HIGHER),
+    Metric("steps_wasted", "steps", Better.LOWER),
+    Metric("steps_wrongly_skipped", "steps", Better.LOWER),
+    Metric("resume_seconds", "s", Better.LOWER),
+    Metric("resumed_right_results", "", Better.HIGHER),
+    Metric("steps_peak_bytes", "bytes", Better.LOWER),
+    Metric("steps_cpu_seconds", "s", Better.LOWER),
+    Metric("steps_cpu_percent", "%"),
+    Metric("command_count", "commands"),
+    Metric("avg_command_length", "characters"),
+    Metric("failed_commands", "commands", Better.LOWER),
+    Metric("forbidden_commands", "commands", Better.LOWER),
+    Metric("error_indicators", "commands", Better.LOWER),
+    Metric("plan_valid", "", Better.HIGHER),
+    Metric("required_tools_share", "", Better.HIGHER),
+    Metric("step_count_ok", "", Better.HIGHER),
+    Metric("plan_f1", "", Better.HIGHER),
+    Metric("tokens", "tokens", Better.LOWER),
+    Metric("usd", "usd", Better.LOWER),
+)
 
 
 def compute_measurements(

@@ -6,12 +6,13 @@ faults by their code, and shows the message.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
+
+from assay.builtin.scorers.code_blocks import json_values
 
 MOST_STEPS = 100
 _MOST_COMMAND = 20_000
@@ -140,14 +141,8 @@ def _texts(written: Mapping[str, Any], number: int, *names: str) -> tuple[str, .
 
 def _find_json(text: str) -> Any:
     """The first JSON object or list in a text that models wrap it in; None where there is none."""
-    decoder = json.JSONDecoder()
-    for part in (*_FENCE.findall(text), text):
-        for begin in re.finditer(r"[\[{]", part):
-            try:
-                return decoder.raw_decode(part, begin.start())[0]
-            except (ValueError, RecursionError):
-                continue
-    return None
+    parts = (*_FENCE.findall(text), text)
+    return next((value for part in parts for value in json_values(part)), None)
 
 
 def _begin(output: object) -> str:

@@ -17,9 +17,8 @@ from assay.builtin.findings.algorithm_summary import (
 )
 from assay.model import Doubt, TrialReport
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, Table, Tile
-from assay.plugin import Finding
-from assay.report.documents.result import plain
-from assay.report.figures import NOTHING
+from assay.plugin import Column, Finding, build_table, to_json_data
+from assay.plugin.figures import format_known
 from assay.units import and_list, count, format_count, percent, seconds, significant, size
 
 _SHOWN_LINES = 12
@@ -121,7 +120,7 @@ class AlgorithmResults(Finding):
         return {name: params[name] for name in ("algorithm", "backend", "task") if name in params}
 
     def document(self) -> Mapping[str, Any]:
-        return {"algorithms": [plain(contest_document(contest)) for contest in self.contests]}
+        return {"algorithms": [to_json_data(contest_document(contest)) for contest in self.contests]}
 
     def sections(self, *, with_charts: bool) -> Sequence[PageSection]:
         return [
@@ -292,25 +291,33 @@ def episodes_text(algorithm: AlgorithmSummary) -> str:
 
 
 def _overview(contest: AlgorithmContest) -> Table:
-    rows = []
-    ahead = contest.find_ahead()
-    for algorithm in contest.rank():
-        place = "best" if algorithm is ahead[0] and len(ahead[1]) == len(contest.algorithms) - 1 > 0 else ""
-        gain = algorithm.gain
-        rows.append(
-            [
-                Cell(algorithm.name, note=place or ("simulated" if algorithm.is_simulated else "")),
-                Cell(reward_text(algorithm)),
-                Cell(NOTHING if gain is None else f"{gain[0]:+.2f} [{gain[1]:+.2f}, {gain[2]:+.2f}]", tone="good" if algorithm.has_learnt else "bad"),
-                Cell(episodes_text(algorithm), note=algorithm.convergence_grade, sort=min(algorithm.needed.value, 1e12)),
-                Cell(f"{len(algorithm.trained)} of {len(algorithm.seeds)}", tone="warn" if algorithm.failed else ""),
-            ]
-        )  # fmt: skip
+    first, behind = contest.find_ahead()
+    best = first if len(behind) == len(contest.algorithms) - 1 > 0 else None
     level = min(a.needed.level for a in contest.algorithms)
-    return Table(
-        ("Algorithm", "Final reward", "Gain over untrained", f"Episodes to {contest.goal}", "Seeds trained"),
-        rows,
-        minor=(2,),
+
+    def name(algorithm: AlgorithmSummary) -> Cell:
+        simulated = "simulated" if algorithm.is_simulated else ""
+        return Cell(algorithm.name, note="best" if algorithm is best else simulated)
+
+    def gain(algorithm: AlgorithmSummary) -> Cell:
+        text = format_known(algorithm.gain, lambda ends: "{:+.2f} [{:+.2f}, {:+.2f}]".format(*ends))
+        return Cell(text, tone="good" if algorithm.has_learnt else "bad")
+
+    def needed(algorithm: AlgorithmSummary) -> Cell:
+        sort = min(algorithm.needed.value, 1e12)
+        return Cell(episodes_text(algorithm), note=algorithm.convergence_grade, sort=sort)
+
+    def trained(algorithm: AlgorithmSummary) -> Cell:
+        text = f"{len(algorithm.trained)} of {len(algorithm.seeds)}"
+        return Cell(text, tone="warn" if algorithm.failed else "")
+
+    return build_table(
+        contest.rank(),
+        Column("Algorithm", name),
+        Column("Final reward", reward_text),
+        Column("Gain over untrained", gain, is_minor=True),
+        Column(f"Episodes to {contest.goal}", needed),
+        Column("Seeds trained", trained),
         caption=Cell(
             "Final reward: interquartile mean over seeds of the last 50 episodes, 95 % bootstrap interval. "
             f"Episodes: median over seeds until the trailing mean of rewards reached the threshold, {percent(level)} interval. "
@@ -320,28 +327,21 @@ def _overview(contest: AlgorithmContest) -> Table:
 
 
 def _costs(contest: AlgorithmContest) -> Table:
-    rows = []
-    for algorithm in contest.rank():
-        stability, taken = algorithm.mean("stability_score"), algorithm.mean("seconds")
-        peak, rate = algorithm.highest("peak_bytes"), algorithm.mean("samples_per_sec")
-        efficiency = algorithm.mean("sample_efficiency")
-        rows.append(
-            [
-                Cell(algorithm.name),
-                Cell(
-                    NOTHING if stability is None else percent(stability),
-                    note=algorithm.stability_grade,
-                ),
-                Cell(NOTHING if efficiency is None else significant(efficiency)),
-                Cell(NOTHING if taken is None else seconds(taken)),
-                Cell(NOTHING if rate is None else f"{count(rate)}/s"),
-                Cell(NOTHING if peak is None else size(peak)),
-            ]
-        )
-    return Table(
-        ("Algorithm", "Variation", "Reward per 1,000 samples", "Training time", "Samples", "Peak memory"),
-        rows,
-        minor=(2,),
+    return build_table(
+        contest.rank(),
+        Column("Algorithm", lambda a: a.name),
+        Column(
+            "Variation",
+            lambda a: Cell(format_known(a.mean("stability_score"), percent), note=a.stability_grade),
+        ),
+        Column(
+            "Reward per 1,000 samples",
+            lambda a: format_known(a.mean("sample_efficiency"), significant),
+            is_minor=True,
+        ),
+        Column("Training time", lambda a: format_known(a.mean("seconds"), seconds)),
+        Column("Samples", lambda a: format_known(a.mean("samples_per_sec"), lambda rate: f"{count(rate)}/s")),
+        Column("Peak memory", lambda a: format_known(a.highest("peak_bytes"), size)),
         caption=Cell(
             "Variation: standard deviation ÷ mean of the rewards after convergence, where a seed converged."
         ),
@@ -349,21 +349,20 @@ def _costs(contest: AlgorithmContest) -> Table:
 
 
 def _duels(contest: AlgorithmContest) -> Table:
-    rows = [
-        [
-            Cell(f"{duel.first.name} > {duel.second.name}"),
-            Cell(f"{percent(duel.improvement.value)} [{100 * duel.improvement.low:.0f}, {100 * duel.improvement.high:.0f} %]"),
-            Cell(f"{duel.p:.2g}", tone="good" if duel.is_decided else "quiet"),
-            Cell(f"{duel.p_episodes:.2g}", tone="good" if duel.p_episodes < SIGNIFICANT else "quiet"),
-            Cell(_verdict(duel)),
-        ]
-        for duel in contest.duels
-    ]  # fmt: skip
-    return Table(
-        ("Pair", "Probability", "p of final reward", "p of episodes", "Verdict"),
-        rows,
-        words=(4,),
-        minor=(3,),
+    def probability(duel: SeedComparison) -> str:
+        found = duel.improvement
+        return f"{percent(found.value)} [{100 * found.low:.0f}, {100 * found.high:.0f} %]"
+
+    def p_value(p: float) -> Cell:
+        return Cell(f"{p:.2g}", tone="good" if p < SIGNIFICANT else "quiet")
+
+    return build_table(
+        contest.duels,
+        Column("Pair", lambda duel: f"{duel.first.name} > {duel.second.name}"),
+        Column("Probability", probability),
+        Column("p of final reward", lambda duel: p_value(duel.p)),
+        Column("p of episodes", lambda duel: p_value(duel.p_episodes), is_minor=True),
+        Column("Verdict", _verdict, is_words=True),
         caption=Cell(
             "Probability that a run of the first beats one of the second, ties count half (Agarwal et al. 2021). "
             "p: exact Mann–Whitney over seeds, corrected for all pairs (Holm); only it decides."

@@ -9,7 +9,20 @@ from typing import Any
 import numpy as np
 
 from assay.builtin.findings.algorithm_summary import AlgorithmSummary, SeedComparison
-from assay.report.charts.vega import Chart, Spec, agent_colour, build_name_axis, draw, frame, numeric, whisker
+from assay.plugin.charts import (
+    Chart,
+    Spec,
+    agent_colour,
+    between,
+    build_name_axis,
+    build_tips,
+    dot,
+    draw,
+    frame,
+    nominal,
+    numeric,
+    whisker,
+)
 from assay.stats.learning_curve import smooth
 from assay.stats.run_scores import build_band, estimate_profile
 
@@ -63,11 +76,7 @@ def learning_curves(algorithms: Sequence[AlgorithmSummary]) -> Spec:
     y = numeric("value", title="reward (1 is the highest)", scale={"domain": [0, 1]}, axis={"tickCount": 5})
     colour = agent_colour(_LEGEND)
     threshold = algorithms[0].threshold
-    tips = [
-        {"field": "trial", "title": "algorithm"},
-        {"field": "episode"},
-        {"field": "value", "title": "reward"},
-    ]
+    tips = [*build_tips(trial="algorithm"), {"field": "episode"}, *build_tips(value="reward")]
     return {
         **frame(
             "Learning curves", "interquartile mean over seeds with 95 % bootstrap band; thin lines are seeds"
@@ -88,7 +97,7 @@ def learning_curves(algorithms: Sequence[AlgorithmSummary]) -> Spec:
             draw(
                 rows,
                 {"type": "area", "opacity": 0.16},
-                {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+                {"x": x, **between("y", y), "color": colour},
             ),
             draw(
                 rows, {"type": "line", "strokeWidth": 2.6}, {"x": x, "y": y, "color": colour, "tooltip": tips}
@@ -116,29 +125,26 @@ def episodes_needed(algorithms: Sequence[AlgorithmSummary]) -> Spec:
     ]  # fmt: skip
     x = numeric("value", title="episodes until the threshold", scale={"domain": [0, most * 1.04], "nice": False},
                 axis={"tickCount": 6, "grid": True})  # fmt: skip
-    lane = {**build_name_axis(), "axis": {"grid": False, "labelLimit": 220}}
-    colour = agent_colour(None)
+    lanes = {"x": x, "y": build_name_axis(220), "color": agent_colour(None)}
     outcomes = ["converged", *sorted({row["outcome"] for row in rows} - {"converged"})]
-    shape = {
-        "field": "outcome",
-        "type": "nominal",
-        "scale": {"domain": outcomes, "range": ["circle", *["triangle-right"] * (len(outcomes) - 1)]},
-        "legend": _LEGEND if len(outcomes) > 1 else None,
-    }
+    shape = nominal(
+        "outcome",
+        scale={"domain": outcomes, "range": ["circle", *["triangle-right"] * (len(outcomes) - 1)]},
+        legend=_LEGEND if len(outcomes) > 1 else None,
+    )
     offset = numeric("spread", scale={"domain": [-6, 6]})
-    interval = whisker("x", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": lane, "color": colour})
     return {
         **frame(
             "Episodes to convergence", "seeds, with the median and its interval; triangles did not converge"
         ),
         "height": max(90, 46 * len(algorithms)),
         "layer": [
-            {"data": {"values": medians}, **interval},
-            draw(medians, {"type": "tick", "thickness": 3, "size": 26}, {"x": x, "y": lane, "color": colour}),
+            {"data": {"values": medians}, **whisker("x", lanes)},
+            draw(medians, {"type": "tick", "thickness": 3, "size": 26}, lanes),
             draw(
                 rows,
                 {"type": "point", "filled": True, "size": 55, "opacity": 0.75},
-                {"x": x, "y": lane, "yOffset": offset, "color": colour, "shape": shape},
+                {**lanes, "yOffset": offset, "shape": shape},
             ),
         ],
     }
@@ -179,7 +185,7 @@ def performance_profile(algorithms: Sequence[AlgorithmSummary]) -> Spec:
         "layer": [
             {
                 "mark": {"type": "area", "opacity": 0.12, **step},
-                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+                "encoding": {"x": x, **between("y", y), "color": colour},
             },
             {
                 "mark": {"type": "line", "strokeWidth": 2.2, **step},
@@ -200,21 +206,17 @@ def improvement(duels: Sequence[SeedComparison]) -> Spec:
         }
         for duel in duels
     ]
-    lane = {**build_name_axis(), "axis": {"grid": False, "labelLimit": 220}}
     x = numeric("value", title="probability that a run of the first beats one of the second", scale={"domain": [0, 1]},
                 axis={"format": "%", "tickCount": 5, "grid": True})  # fmt: skip
-    shape = {"field": "verdict", "type": "nominal", "legend": _LEGEND,
-             "scale": {"domain": ["proved", "tied"], "range": ["circle", "diamond"]}}  # fmt: skip
+    verdicts = {"domain": ["proved", "tied"], "range": ["circle", "diamond"]}
+    lanes = {"x": x, "y": build_name_axis(220)}
     return {
         **frame("Probability of improvement", "with 95 % bootstrap intervals; 50 % is no difference"),
         "height": max(90, 30 * len(duels)),
         "data": {"values": rows},
         "layer": [
             draw([{"value": 0.5}], {"type": "rule", "style": "edge"}, {"x": x}),
-            whisker("x", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": lane}),
-            {
-                "mark": {"type": "point", "style": "dot", "filled": True},
-                "encoding": {"x": x, "y": lane, "shape": shape},
-            },
+            whisker("x", lanes),
+            dot({**lanes, "shape": nominal("verdict", legend=_LEGEND, scale=verdicts)}),
         ],
     }

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 from assay.analysis.comparison.compare import compare_trials
 from assay.model import Comparison, Execution, Phase, Status, TrialReport
 from assay.model.page import Cell, PageSection, Table, Tile
-from assay.plugin import Finding
-from assay.report.documents.result import plain
-from assay.report.figures import NOTHING
+from assay.plugin import Column, Finding, build_table, to_json_data
+from assay.plugin.figures import format_known
 from assay.units import and_list, count, seconds, size
 
 NOT_MEASURED = "not measured"
+_FOUND = {True: Cell("yes", tone="good"), False: Cell("no", tone="quiet")}
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class FrameworkResults(Finding):
             for other, found in self.comparisons()
         ]  # fmt: skip
         results = [framework.document() for framework in self.frameworks]
-        return {"frameworks": plain({"results": results, "comparisons": compared})}
+        return {"frameworks": to_json_data({"results": results, "comparisons": compared})}
 
     def sections(self, *, with_charts: bool) -> Sequence[PageSection]:
         left_out = [f for f in self.frameworks if not f.is_measured]
@@ -168,24 +168,16 @@ class FrameworkResults(Finding):
 
 def _overview(found: FrameworkResults) -> Table:
     unmeasured = [framework for framework in found.frameworks if not framework.is_measured]
-    rows = []
-    for framework in [*found.measured, *unmeasured]:
-        rate, peak = framework.median("samples_per_sec"), framework.median("peak_bytes")
-        start, reward = framework.median("first_step_seconds"), framework.median("final_reward")
-        lines = framework.about.get("lines_of_code")
-        rows.append(
-            [
-                Cell(framework.name, note="" if framework.is_measured else NOT_MEASURED),
-                Cell(NOTHING if rate is None else f"{count(rate)}/s"),
-                Cell(NOTHING if peak is None else size(peak)),
-                Cell(NOTHING if start is None else seconds(start)),
-                Cell(NOTHING if reward is None else f"{reward:.2f}"),
-                Cell(NOTHING if lines is None else str(lines)),
-            ]
-        )
-    return Table(
-        ("Framework", "Samples", "Peak memory", "To first step", "Final reward", "Lines of code"),
-        rows,
+    return build_table(
+        [*found.measured, *unmeasured],
+        Column("Framework", lambda f: Cell(f.name, note="" if f.is_measured else NOT_MEASURED)),
+        Column(
+            "Samples", lambda f: format_known(f.median("samples_per_sec"), lambda rate: f"{count(rate)}/s")
+        ),
+        Column("Peak memory", lambda f: format_known(f.median("peak_bytes"), size)),
+        Column("To first step", lambda f: format_known(f.median("first_step_seconds"), seconds)),
+        Column("Final reward", lambda f: format_known(f.median("final_reward"), "{:.2f}".format)),
+        Column("Lines of code", lambda f: format_known(f.about.get("lines_of_code"), str)),
         caption=Cell(
             "Medians over processes. To first step: from the import to the first rewarded group; that and memory are of the first "
             "execution of a process. Lines: of its script in examples/frameworks, without blank lines, comments and docstrings."
@@ -194,14 +186,13 @@ def _overview(found: FrameworkResults) -> Table:
 
 
 def _facts(frameworks: Sequence[FrameworkSummary]) -> Table:
-    rows = [
-        [
-            Cell(framework.name),
-            Cell(str(fact["feature"]).replace("_", " ")),
-            Cell("yes" if fact["found"] else "no", tone="good" if fact["found"] else "quiet"),
-            Cell(str(fact["probe"]), tone="quiet"),
-        ]
-        for framework in frameworks
-        for fact in framework.about.get("features") or ()
+    facts = [
+        (framework.name, fact) for framework in frameworks for fact in framework.about.get("features") or ()
     ]
-    return Table(("Framework", "Feature", "Found", "Probe"), rows, words=(1, 2, 3))
+    return build_table(
+        facts,
+        Column("Framework", lambda row: row[0]),
+        Column("Feature", lambda row: str(row[1]["feature"]).replace("_", " "), is_words=True),
+        Column("Found", lambda row: _FOUND[bool(row[1]["found"])], is_words=True),
+        Column("Probe", lambda row: Cell(str(row[1]["probe"]), tone="quiet"), is_words=True),
+    )

@@ -10,9 +10,9 @@ from typing import Any
 from assay.model import Estimate, Series, TrialReport
 from assay.model.page import Cell, ListItem, PageSection, Table
 from assay.plugin.experiment import find_trait
+from assay.plugin.figures import NOTHING, interval_text
 from assay.plugin.finding import Finding
 from assay.plugin.grades import GradeBand, GradeScale
-from assay.report.figures import NOTHING, interval_text
 from assay.units import count, show
 
 UNSURE = "unsure"

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from assay.model import TrialReport
 from assay.model.load_verdict import FAILURES, LoadVerdict, verdict_of, verdicts_of, worst_verdict
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, RunOutcome, Table, Tile
-from assay.plugin import Finding
+from assay.plugin import Column, Finding, build_table
 from assay.report.capacity import read_stored_capacity
 from assay.report.load import COLUMNS, GENERATOR_COLUMNS, generator_rows, row, time_rows
 from assay.report.load_findings import brief_document, error_rows, findings_of, objective_figure, remarks_of
@@ -28,7 +28,11 @@ from assay.report.stored_loads import (
 )
 from assay.units import seconds, significant
 
-_MET = {True: ("good", "✓ kept"), False: ("bad", "✗ broken"), None: ("warn", "not measured")}
+_MET = {
+    True: Cell("✓ kept", tone="good"),
+    False: Cell("✗ broken", tone="bad"),
+    None: Cell("not measured", tone="warn"),
+}
 _TITLES = {LoadVerdict.OK: "All requests answered"}
 _MINOR = frozenset({"tokens/s", "in flight", "TTFT P50", "verdict"})
 """Columns that a narrow terminal has no room for."""
@@ -145,7 +149,7 @@ class LoadResults(Finding):
         )
         charts = []
         if with_charts:
-            from assay.report.charts.load_times import charts_of
+            from assay.builtin.findings.load_times import charts_of
 
             charts = [Charts(charts_of(load, place + 1, is_brief=is_brief), is_single=False)]
         # The headline has those of a single load.
@@ -209,17 +213,11 @@ def _objective_table(document: Mapping[str, Any]) -> Table:
         for remark in findings_of(document)
         if remark.is_objective
     ]
-    return Table(
-        ("Objective", "Measured, 95 % interval", "Verdict"),
-        [
-            (
-                Cell(objective["objective"]),
-                Cell(objective_figure(objective)),
-                Cell(_MET[objective["met"]][1], tone=_MET[objective["met"]][0]),
-            )
-            for objective in document["slo"]
-        ],
-        words=(1, 2),
+    return build_table(
+        document["slo"],
+        Column("Objective", lambda objective: objective["objective"]),
+        Column("Measured, 95 % interval", objective_figure, is_words=True),
+        Column("Verdict", lambda objective: _MET[objective["met"]], is_words=True),
         terminal=lines,
     )
 
@@ -254,15 +252,16 @@ def _verdict_table(listed: Sequence[StoredLoad], loads: Sequence[StoredLoad]) ->
         for remark in findings_of(load.document)
     ]
     remarks = dict.fromkeys(text for load in loads for text in remarks_of(load.document))
-    rows = []
-    for load in listed:
-        first, *others = verdicts_of(load.document)
-        also = ", ".join(verdict.text for verdict in others)
-        rows.append((Cell(load.label), Cell(first.text, tone=first.tone), Cell(also)))
-    return Table(
-        ("Load", "Verdict", "Also"),
-        rows,
-        words=(1, 2),
+
+    def verdict(load: StoredLoad) -> Cell:
+        first = verdicts_of(load.document)[0]
+        return Cell(first.text, tone=first.tone)
+
+    return build_table(
+        listed,
+        Column("Load", lambda load: load.label),
+        Column("Verdict", verdict, is_words=True),
+        Column("Also", lambda load: ", ".join(v.text for v in verdicts_of(load.document)[1:]), is_words=True),
         terminal=[*lines, *(ListItem(text, "warn") for text in remarks)],
     )
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from assay.model.profile import FlameFrame, Profile
-from assay.report.charts.vega import Chart, Spec, frame
-from assay.report.figures import scale_for
+from assay.plugin.charts import Chart, Spec, between, build_tips, frame, nominal, numeric
+from assay.plugin.figures import scale_for
 from assay.units import percent, seconds
 
 _WIDTH = 620
@@ -37,24 +37,23 @@ def span_charts(profile: Profile) -> list[Chart]:
         for start, end in phase.starts
     ]
     lanes = list(dict.fromkeys(str(row["lane"]) for row in rows))
+    x = numeric(
+        "start",
+        title=f"{scale.label} after the execution began",
+        scale={"domain": [0, profile.seconds / scale.factor], "nice": False},
+    )
     spec: Spec = {
         **frame(f"Spans: {profile.trial}", "a typical sampled execution"),
         "height": max(60, 26 * len(lanes)),
         "data": {"values": rows},
         "mark": {"type": "bar", "height": {"band": 0.62}, "stroke": "white", "strokeWidth": 0.6},
         "encoding": {
-            "x": {
-                "field": "start",
-                "type": "quantitative",
-                "title": f"{scale.label} after the execution began",
-                "scale": {"domain": [0, profile.seconds / scale.factor], "nice": False},
-            },
-            "x2": {"field": "end"},
-            "y": {"field": "lane", "type": "nominal", "sort": lanes, "title": None, "axis": {"grid": False, "labelLimit": 260}},
-            "color": {"field": "kind", "type": "nominal", "title": "kind"},
-            "tooltip": [{"field": name, "title": name} for name in ("lane", "kind", "took")],
+            **between("x", x, "start", "end"),
+            "y": nominal("lane", sort=lanes, title=None, axis={"grid": False, "labelLimit": 260}),
+            "color": nominal("kind", title="kind"),
+            "tooltip": build_tips("lane", "kind", "took"),
         },
-    }  # fmt: skip
+    }
     return [Chart(f"profile-spans-{profile.trial}", spec)]
 
 
@@ -66,13 +65,9 @@ def flame_charts(profile: Profile) -> list[Chart]:
     rows = [_flame_row(frame, total) for frame in profile.flame]
     levels = 1 + max(frame.depth for frame in profile.flame)
     domain = {"domain": [0, 1], "nice": False}
-    x: Spec = {"field": "start", "type": "quantitative", "scale": domain, "axis": None}
+    x = numeric("start", scale=domain, axis=None)
     y: Spec = {"field": "level", "type": "ordinal", "axis": None}
-    tips = [
-        {"field": "name", "title": "place"},
-        {"field": "took", "title": "time"},
-        {"field": "share", "title": "share"},
-    ]
+    tips = build_tips(name="place", took="time", share="share")
     spec: Spec = {
         **frame(f"Flame graph: {profile.trial}", "width: wall time of one execution; what is called is below its caller"),
         "height": _ROW * levels,
@@ -82,10 +77,9 @@ def flame_charts(profile: Profile) -> list[Chart]:
             {
                 "mark": {"type": "bar", "height": {"band": 0.94}, "stroke": "white", "strokeWidth": 0.5},
                 "encoding": {
-                    "x": x,
-                    "x2": {"field": "end"},
+                    **between("x", x, "start", "end"),
                     "y": y,
-                    "color": {"field": "kind", "type": "nominal", "scale": {"domain": _KINDS}, "title": None},
+                    "color": nominal("kind", scale={"domain": _KINDS}, title=None),
                     "tooltip": tips,
                 },
             },

@@ -7,11 +7,12 @@ from typing import Any
 
 from assay.model.page import Bar, Cell, Lane, ListItem, PageSection, Points, Table, Timeline
 from assay.model.profile import Opportunity, Overhead, Profile, SpanUsage, TokenAnalysis
+from assay.plugin import Column, build_table
+from assay.plugin.figures import format_known
 from assay.units import count, format_signed, percent, seconds, size, usd
 
 _TARGET = 0.05
 """Sampling is to cost less than this share of the time."""
-UNKNOWN = "–"
 
 
 def headline_text(profile: Profile) -> str:
@@ -26,23 +27,13 @@ def opportunity_blocks(profile: Profile) -> list[Table | Points | PageSection]:
     """A table of all savings, the largest first, and beneath it what each rests on."""
     if not profile.opportunities:
         return []
-    table = Table(
-        ("Opportunity", "Saves", "Share", "Effort", "Where"),
-        [
-            [
-                Cell(opportunity.category),
-                Cell(
-                    seconds(opportunity.seconds)
-                    if opportunity.seconds
-                    else f"{count(opportunity.tokens)} tokens"
-                ),
-                Cell(percent(opportunity.impact)),
-                Cell(opportunity.effort),
-                Cell(opportunity.location),
-            ]
-            for opportunity in profile.opportunities
-        ],
-        words=(3, 4),
+    table = build_table(
+        profile.opportunities,
+        Column("Opportunity", lambda o: o.category),
+        Column("Saves", lambda o: seconds(o.seconds) if o.seconds else f"{count(o.tokens)} tokens"),
+        Column("Share", lambda o: percent(o.impact)),
+        Column("Effort", lambda o: o.effort, is_words=True),
+        Column("Where", lambda o: o.location, is_words=True),
     )
     if len(profile.opportunities) == 1:
         return [table, _reasons(profile.opportunities[0])]
@@ -62,30 +53,32 @@ def _reasons(opportunity: Opportunity) -> Points:
 
 
 def phase_table(profile: Profile) -> Table:
-    return Table(
-        ("Phase", "Kind", "Calls", "Time", "Share", "CPU", "Memory", "I/O calls"),
-        [_phase_row(phase) for phase in profile.phases],
-        words=(1,),
-        minor=(1, 6, 7),
+    def tone(phase: SpanUsage) -> str:
+        return "quiet" if phase.kind == "harness" else ""
+
+    return build_table(
+        profile.phases,
+        Column("Phase", lambda phase: Cell("  " * phase.depth + phase.name, tone=tone(phase))),
+        Column("Kind", lambda phase: Cell(phase.kind, tone="quiet"), is_words=True, is_minor=True),
+        Column("Calls", lambda phase: str(phase.calls)),
+        Column("Time", lambda phase: Cell(seconds(phase.seconds), tone=tone(phase))),
+        Column("Share", lambda phase: Cell(percent(phase.share), tone=tone(phase))),
+        Column("CPU", lambda phase: Cell(format_known(phase.cpu_seconds, seconds), tone=tone(phase))),
+        Column(
+            "Memory",
+            lambda phase: Cell(format_known(phase.memory_bytes, size), tone="quiet"),
+            is_minor=True,
+        ),
+        Column(
+            "I/O calls",
+            lambda phase: Cell(format_known(phase.io_operations, count), tone="quiet"),
+            is_minor=True,
+        ),
         caption=Cell(
             "CPU, memory and I/O are those of the whole process while the phase lasted; phases that overlap share them.",
             brief="CPU, memory and I/O are of the whole process.",
         ),
     )
-
-
-def _phase_row(phase: SpanUsage) -> list[Cell]:
-    tone = "quiet" if phase.kind == "harness" else ""
-    return [
-        Cell("  " * phase.depth + phase.name, tone=tone),
-        Cell(phase.kind, tone="quiet"),
-        Cell(str(phase.calls)),
-        Cell(seconds(phase.seconds), tone=tone),
-        Cell(percent(phase.share), tone=tone),
-        Cell(UNKNOWN if phase.cpu_seconds is None else seconds(phase.cpu_seconds), tone=tone),
-        Cell(UNKNOWN if phase.memory_bytes is None else size(phase.memory_bytes), tone="quiet"),
-        Cell(UNKNOWN if phase.io_operations is None else count(phase.io_operations), tone="quiet"),
-    ]
 
 
 def phase_timeline(profile: Profile) -> list[Timeline]:
@@ -106,45 +99,31 @@ def phase_timeline(profile: Profile) -> list[Timeline]:
 
 
 def bottleneck_table(profile: Profile) -> Table:
-    return Table(
-        ("Location", "Time", "Share", "Cause", "What helps"),
-        [
-            [
-                Cell(bottleneck.location),
-                Cell(seconds(bottleneck.seconds)),
-                Cell(percent(bottleneck.share)),
-                Cell(bottleneck.cause),
-                Cell(bottleneck.suggestion, tone="quiet"),
-            ]
-            for bottleneck in profile.bottlenecks
-        ],
-        words=(3, 4),
-        minor=(4,),
+    return build_table(
+        profile.bottlenecks,
+        Column("Location", lambda b: b.location),
+        Column("Time", lambda b: seconds(b.seconds)),
+        Column("Share", lambda b: percent(b.share)),
+        Column("Cause", lambda b: b.cause, is_words=True),
+        Column("What helps", lambda b: Cell(b.suggestion, tone="quiet"), is_words=True, is_minor=True),
         caption=Cell("Wall time of one execution, at the innermost line of its own code."),
     )
 
 
 def utilization_table(profile: Profile) -> Table:
     used, tokens = profile.utilization, profile.tokens
-
-    def share(value: float | None) -> str:
-        return UNKNOWN if value is None else percent(value)
-
-    def number(value: int | None) -> str:
-        return UNKNOWN if value is None else count(value)
-
     rows = [
-        ("CPU efficiency", share(used.cpu), "CPU time ÷ (wall time × allowed cores)"),
-        ("memory efficiency", share(used.memory), "mean ÷ peak memory"),
-        ("I/O efficiency", share(used.io), "1 − share of the time waiting for input and output"),
-        ("parallelization", share(used.parallelization), "0 %: all calls in a row; 100 %: as short as the longest chain"),
+        ("CPU efficiency", format_known(used.cpu, percent), "CPU time ÷ (wall time × allowed cores)"),
+        ("memory efficiency", format_known(used.memory, percent), "mean ÷ peak memory"),
+        ("I/O efficiency", format_known(used.io, percent), "1 − share of the time waiting for input and output"),
+        ("parallelization", format_known(used.parallelization, percent), "0 %: all calls in a row; 100 %: as short as the longest chain"),
     ]  # fmt: skip
     if tokens.input is not None or tokens.output is not None:
         rows += [
-            ("input tokens", number(tokens.input), f"of which {number(tokens.cache_hits)} from a cache"),
-            ("output tokens", number(tokens.output), ""),
-            ("wasted tokens", number(tokens.wasted), f"{number(tokens.prefix)} of repeated prefixes, {number(tokens.repeated)} of repeated calls"),
-            ("token efficiency", share(tokens.efficiency), "1 − wasted ÷ all"),
+            ("input tokens", format_known(tokens.input, count), f"of which {format_known(tokens.cache_hits, count)} from a cache"),
+            ("output tokens", format_known(tokens.output, count), ""),
+            ("wasted tokens", format_known(tokens.wasted, count), f"{format_known(tokens.prefix, count)} of repeated prefixes, {format_known(tokens.repeated, count)} of repeated calls"),
+            ("token efficiency", format_known(tokens.efficiency, percent), "1 − wasted ÷ all"),
         ]  # fmt: skip
     return Table(
         ("Figure", "Value", "What it is"),

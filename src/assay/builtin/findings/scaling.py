@@ -18,8 +18,8 @@ from assay.analysis.estimates.replication import observe
 from assay.analysis.estimates.treatment import same_value
 from assay.model import Better, Metric, TrialReport
 from assay.model.page import Cell, Charts, PageSection, Table
+from assay.plugin.figures import NOTHING, interval_text, with_interval
 from assay.plugin.finding import Finding
-from assay.report.figures import NOTHING, interval_text, with_interval
 from assay.stats.line import FittedLine, fit_line
 from assay.units import and_list, significant
 

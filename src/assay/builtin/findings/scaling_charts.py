@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from assay.model import Estimate, Metric
-from assay.report.charts.vega import Chart, Spec, axis_scale, dot, frame, nominal, numeric, quantity, whisker
-from assay.report.figures import scale_for, with_interval
+from assay.plugin.charts import Chart, Spec, axis_scale, dot, frame, nominal, numeric, quantity, whisker
+from assay.plugin.figures import scale_for, with_interval
 
 if TYPE_CHECKING:
     from assay.builtin.findings.scaling import SizeSeries
@@ -60,6 +60,7 @@ def _growth(series: Sequence[SizeSeries], metric: Metric, *, is_cut: bool) -> Sp
     colour = nominal("index", sort=None, legend={"title": None, "orient": "bottom", "columns": 2})
     common = {
         "x": x,
+        "y": y,
         "color": colour,
         "tooltip": [{"field": "index"}, {"field": "text", "title": metric.name}],
     }
@@ -69,8 +70,8 @@ def _growth(series: Sequence[SizeSeries], metric: Metric, *, is_cut: bool) -> Sp
         "height": 240,
         "data": {"values": rows},
         "layer": [
-            {"mark": {"type": "line", "style": "thread"}, "encoding": {**common, "y": y}},
-            whisker("y", {**common, "y": {**y, "field": "low"}, "y2": {"field": "high"}}),
-            dot({**common, "y": y}),
+            {"mark": {"type": "line", "style": "thread"}, "encoding": common},
+            whisker("y", common),
+            dot(common),
         ],
     }

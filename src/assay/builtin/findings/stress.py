@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from assay.analysis.load.stress import drop_estimate_doubts, stress_findings
-from assay.analysis.load.team import mark_simulated
 from assay.model import TrialReport
 from assay.model.figure import format_span
 from assay.model.load_verdict import LoadVerdict
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, RunOutcome, Table, Tile
+from assay.model.report import mark_simulated
 from assay.model.stress import ErrorDetail, ScenarioFinding, ScenarioScore, StressFinding
-from assay.plugin import Finding
+from assay.plugin import Column, Finding, build_table
+from assay.plugin.figures import format_known
 from assay.report import stress as words
 from assay.units import format_count, significant
 
@@ -65,7 +66,7 @@ class StressResults(Finding):
         if details := finding.calm_errors.details:
             blocks.append(PageSection("Errors at the base rate", [_error_table(details)]))
         if with_charts:
-            from assay.report.charts.stress import stress_charts
+            from assay.builtin.findings.stress_charts import stress_charts
 
             blocks.append(Charts(stress_charts(finding)))
         if finding.scores:
@@ -124,7 +125,7 @@ def _scenario(found: ScenarioFinding, score: ScenarioScore | None, *, with_chart
     items = [ListItem(text, _TONES[mark]) for mark, text in words.notes(found, score, with_details=False)]
     charts = []
     if with_charts:
-        from assay.report.charts.stress_timelines import scenario_charts
+        from assay.builtin.findings.stress_timelines import scenario_charts
 
         charts = [Charts(scenario_charts(found), is_single=False)]
     errors = [_error_table(found.details)] if found.details else []
@@ -138,19 +139,22 @@ def _error_table(details: Sequence[ErrorDetail]) -> Table:
         if detail.stderr:
             end = " ⏎ ".join(words.stderr_text(detail).splitlines())
             lines.append(ListItem(f"its standard error ends: {end}"))
-    return Table(
-        ("Error", "Times", "Message", "Exit code", "Standard error ends"),
-        [
-            (
-                Cell(error.kind),
-                Cell(str(error.count)),
-                Cell(f"{error.message} ({error.place})" if error.place else error.message, is_output=True),
-                Cell("–" if error.exit_code is None else str(error.exit_code)),
-                Cell(error.stderr.strip() or "–", is_output=bool(error.stderr.strip())),
-            )
-            for error in details
-        ],
-        words=(2, 4),
+
+    def message(error: ErrorDetail) -> Cell:
+        place = f" ({error.place})" if error.place else ""
+        return Cell(f"{error.message}{place}", is_output=True)
+
+    def stderr(error: ErrorDetail) -> Cell | None:
+        text = error.stderr.strip()
+        return Cell(text, is_output=True) if text else None
+
+    return build_table(
+        details,
+        Column("Error", lambda error: error.kind),
+        Column("Times", lambda error: str(error.count)),
+        Column("Message", message, is_words=True),
+        Column("Exit code", lambda error: format_known(error.exit_code, str)),
+        Column("Standard error ends", stderr, is_words=True),
         terminal=lines,
     )
 

@@ -1,6 +1,6 @@
 """The finding of `team`: what agents gained by working at the same time, what it cost each of them, and who worked when.
 
-Each team was measured in pairs of legs, sequential and concurrent, which `assay.analysis.load.team` compares.
+Each team was measured in pairs of legs, sequential and concurrent, which `assay.builtin.findings.team_pairs` compares.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from assay.analysis.load.team import is_team, mark_simulated, team_findings, without_unit_doubts
+from assay.builtin.findings.team_pairs import is_team, team_findings, without_unit_doubts
 from assay.builtin.findings.team_text import (
-    AGENT_COLUMNS,
-    agent_row,
+    agent_table,
     best_text,
     contention_brief,
     contention_text,
@@ -28,14 +27,13 @@ from assay.builtin.findings.team_text import (
 )
 from assay.model import Doubt, TrialReport, Verdict
 from assay.model.page import Bar, Cell, Charts, Lane, PageSection, Table, Tile, Timeline
+from assay.model.report import mark_simulated
 from assay.model.team import Round, Stint, TeamFinding, options_asked
-from assay.plugin import Finding
+from assay.plugin import Column, Finding, build_table
 from assay.units import seconds
 
 _IN_FULL = 4
 """More teams than this are shown in one table in a terminal."""
-_DELTAS = (3, 5)
-"""Columns of the agents that hold differences."""
 _TONES = {Verdict.BETTER: "good", Verdict.WORSE: "bad"}
 
 
@@ -112,26 +110,18 @@ class TeamResults(Finding):
 def team_section(
     team: TeamFinding, charts: Sequence[Charts] = (), *, anchor: str = "", is_detail: bool = False
 ) -> PageSection:
-    figures = Table(
-        ("Figure", "Value [interval]", "What it is"),
-        [
-            (Cell(row.name), Cell(row.value), Cell(row.note, tone="quiet", brief=row.brief))
-            for row in rows(team)
-        ],
-        words=(2,),
-    )
-    agents = Table(
-        AGENT_COLUMNS,
-        [[Cell(text) for text in agent_row(agent)] for agent in team.agents],
-        minor=_DELTAS,
-        caption=Cell(
-            "Sequential → concurrent; Δ is concurrent − sequential.", brief="Sequential → concurrent."
-        ),
+    figures = build_table(
+        rows(team),
+        Column("Figure", lambda row: row.name),
+        Column("Value [interval]", lambda row: row.value),
+        Column("What it is", lambda row: Cell(row.note, tone="quiet", brief=row.brief), is_words=True),
     )
     typical = typical_round(team)
     return PageSection(
         team.label,
-        [*charts, figures, agents, *([_timeline(typical, team)] if typical else [])] if team.rounds else [],
+        [*charts, figures, agent_table(team.agents), *([_timeline(typical, team)] if typical else [])]
+        if team.rounds
+        else [],
         subtitle=heading(team),
         finding=verdict(team),
         notes=[f"Targets on these figures: {grades_text(team)}"] if team.grades else (),
@@ -147,19 +137,13 @@ def team_section(
 
 def _overview(teams: Sequence[TeamFinding]) -> Table:
     ordered = sorted(teams, key=lambda team: -(team.speedup.value if team.speedup else 0.0))
-    return Table(
-        ("Team", "Speedup", "Efficiency", "Contention", "Pairs"),
-        [
-            (
-                Cell(team.label),
-                Cell(times_text(team.speedup)),
-                Cell(share_text(team.figures.get("efficiency"))),
-                Cell(contention_text(team.contention)),
-                Cell(str(len(team.rounds)), tone="quiet"),
-            )
-            for team in ordered
-        ],
-        minor=(2, 3),
+    return build_table(
+        ordered,
+        Column("Team", lambda team: team.label),
+        Column("Speedup", lambda team: times_text(team.speedup)),
+        Column("Efficiency", lambda team: share_text(team.figures.get("efficiency")), is_minor=True),
+        Column("Contention", lambda team: contention_text(team.contention), is_minor=True),
+        Column("Pairs", lambda team: Cell(str(len(team.rounds)), tone="quiet")),
     )
 
 

@@ -11,8 +11,21 @@ import numpy as np
 
 from assay.builtin.findings.team_text import times_text, typical_round
 from assay.model.team import Round, Stint, TeamFinding
-from assay.report.charts.vega import Chart, Spec, build_name_axis, dot, frame, quantity, whisker
-from assay.report.figures import scale_for
+from assay.plugin.charts import (
+    Chart,
+    Spec,
+    between,
+    build_name_axis,
+    build_tips,
+    dot,
+    draw,
+    frame,
+    nominal,
+    numeric,
+    quantity,
+    whisker,
+)
+from assay.plugin.figures import scale_for
 
 
 def speedup_charts(teams: Sequence[TeamFinding]) -> list[Chart]:
@@ -39,7 +52,7 @@ def speedups(teams: Sequence[TeamFinding]) -> Spec:
     ends = [float(str(row[key])) for row in rows for key in ("low", "high", "ideal")]
     x = quantity("value", "sequential ÷ concurrent wall time", np.array([1.0, *ends]))
     x["axis"]["grid"] = True
-    tips = [{"field": "trial", "title": "team"}, {"field": "text", "title": "speedup"}]
+    lanes = {"y": build_name_axis(360), "tooltip": build_tips(trial="team", text="speedup")}
     simulated = ", simulated" if any(team.is_simulated for team in teams) else ""
     return {
         **frame(
@@ -48,25 +61,19 @@ def speedups(teams: Sequence[TeamFinding]) -> Spec:
         "height": max(60, 26 * len(rows)),
         "data": {"values": rows},
         "layer": [
-            {
-                "data": {"values": [{"value": 1}]},
-                "mark": {"type": "rule", "strokeDash": [4, 4], "opacity": 0.6},
-                "encoding": {"x": {"field": "value", "type": "quantitative"}},
-            },
+            draw(
+                [{"value": 1}],
+                {"type": "rule", "strokeDash": [4, 4], "opacity": 0.6},
+                {"x": numeric("value")},
+            ),
             {
                 "mark": {"type": "tick", "thickness": 2, "size": 14, "opacity": 0.5},
-                "encoding": {"x": {**x, "field": "ideal"}, "y": _lane()},
+                "encoding": {"x": {**x, "field": "ideal"}, "y": lanes["y"]},
             },
-            whisker(
-                "x", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": _lane(), "tooltip": tips}
-            ),
-            dot({"x": x, "y": _lane(), "tooltip": tips}),
+            whisker("x", {"x": x, **lanes}),
+            dot({"x": x, **lanes}),
         ],
     }
-
-
-def _lane() -> Spec:
-    return {**build_name_axis(), "axis": {"grid": False, "labelLimit": 360}}
 
 
 def timeline(team: TeamFinding, team_round: Round) -> Spec:
@@ -79,20 +86,14 @@ def timeline(team: TeamFinding, team_round: Round) -> Spec:
     ]
     lanes = [f"{leg} · {agent.name}" for leg in ("sequential", "concurrent") for agent in team.agents]
     longest = max(team_round.sequential_seconds, team_round.concurrent_seconds) / scale.factor
-    x = {
-        "field": "start",
-        "type": "quantitative",
-        "title": f"{scale.label} after the leg began",
-        "scale": {"domain": [0, longest], "nice": False},
-    }
-    y = {
-        "field": "lane",
-        "type": "nominal",
-        "sort": lanes,
-        "title": None,
-        "axis": {"grid": False, "labelLimit": 260},
-    }
-    tips = [{"field": name, "title": name} for name in ("agent", "case", "took", "first_token")]
+    x = numeric(
+        "start",
+        title=f"{scale.label} after the leg began",
+        scale={"domain": [0, longest], "nice": False},
+    )
+    y = nominal("lane", sort=lanes, title=None, axis={"grid": False, "labelLimit": 260})
+    colour = nominal("agent", sort=None, legend=None)
+    tips = build_tips("agent", "case", "took", "first_token")
     firsts = [row for row in rows if row["first"] is not None]
     simulated = ", simulated" if team.is_simulated else ""
     return {
@@ -102,22 +103,16 @@ def timeline(team: TeamFinding, team_round: Round) -> Spec:
         ),
         "height": 30 * len(lanes),
         "layer": [
-            {
-                "data": {"values": rows},
-                "mark": {"type": "bar", "height": {"band": 0.62}, "stroke": "white", "strokeWidth": 0.6},
-                "encoding": {
-                    "x": x,
-                    "x2": {"field": "end"},
-                    "y": y,
-                    "color": {"field": "agent", "type": "nominal", "sort": None, "legend": None},
-                    "tooltip": tips,
-                },
-            },
-            {
-                "data": {"values": firsts},
-                "mark": {"type": "tick", "thickness": 1.5, "size": 18, "color": "white"},
-                "encoding": {"x": {**x, "field": "first"}, "y": y},
-            },
+            draw(
+                rows,
+                {"type": "bar", "height": {"band": 0.62}, "stroke": "white", "strokeWidth": 0.6},
+                {**between("x", x, "start", "end"), "y": y, "color": colour, "tooltip": tips},
+            ),
+            draw(
+                firsts,
+                {"type": "tick", "thickness": 1.5, "size": 18, "color": "white"},
+                {"x": {**x, "field": "first"}, "y": y},
+            ),
         ],
     }
 

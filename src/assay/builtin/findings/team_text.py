@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 from assay.model import Verdict
 from assay.model.codec import to_plain
 from assay.model.figure import Figure
+from assay.model.page import Cell, Table
 from assay.model.precision import TOLERANCE
 from assay.model.team import Contention, Round, TeamFinding, Teammate
-from assay.report.figures import NOTHING, interval_text
+from assay.plugin import Column, build_table
+from assay.plugin.figures import NOTHING, format_known, interval_text
 from assay.units import count, percent, seconds
 
 
@@ -172,24 +174,24 @@ def _middle(figure: Figure | None) -> str:
     return NOTHING if figure is None else interval_text(figure.value, None, None, figure.unit)
 
 
-AGENT_COLUMNS = ("Agent", "Slowdown", "TTFT", "Δ TTFT", "tok/s", "Δ tok/s", "Contention")
-
-
-def agent_row(agent: Teammate) -> tuple[str, ...]:
-    """Build an agent's row for AGENT_COLUMNS.
-
-    Pairs of figures are sequential → concurrent, and differences are concurrent − sequential.
-    """
-    figures = agent.figures
-    late = agent.contention
-    return (
-        agent.name + (f" ({agent.model})" if agent.model else ""),
-        times_text(figures.get("slowdown")),
-        _from_to(figures, "ttft"),
-        delta_text(figures.get("ttft_delta")),
-        _from_to(figures, "tokens_per_second").replace(" tok/s", ""),
-        delta_text(figures.get("tokens_per_second_delta")).replace(" tok/s", ""),
-        NOTHING if late is None else percent(late.rate.value),
+def agent_table(agents: Sequence[Teammate]) -> Table:
+    """A row for each agent. Pairs of figures are sequential → concurrent, and differences are concurrent − sequential."""
+    return build_table(
+        agents,
+        Column("Agent", lambda agent: agent.name + (f" ({agent.model})" if agent.model else "")),
+        Column("Slowdown", lambda agent: times_text(agent.figures.get("slowdown"))),
+        Column("TTFT", lambda agent: _from_to(agent.figures, "ttft")),
+        Column("Δ TTFT", lambda agent: delta_text(agent.figures.get("ttft_delta")), is_minor=True),
+        Column("tok/s", lambda agent: _from_to(agent.figures, "tokens_per_second").replace(" tok/s", "")),
+        Column(
+            "Δ tok/s",
+            lambda agent: delta_text(agent.figures.get("tokens_per_second_delta")).replace(" tok/s", ""),
+            is_minor=True,
+        ),
+        Column("Contention", lambda agent: format_known(agent.contention, lambda c: percent(c.rate.value))),
+        caption=Cell(
+            "Sequential → concurrent; Δ is concurrent − sequential.", brief="Sequential → concurrent."
+        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,9 +15,8 @@ from assay.builtin.findings.workflow_summary import (
 )
 from assay.model import Comparison, Doubt, Status, TrialReport
 from assay.model.page import Cell, Charts, ListItem, PageSection, Points, Table, Tile
-from assay.plugin import Finding
-from assay.report.documents.result import plain
-from assay.report.figures import NOTHING, ratio_text, with_interval
+from assay.plugin import Column, Finding, build_table, to_json_data
+from assay.plugin.figures import NOTHING, format_known, ratio_text, with_interval
 from assay.units import format_count, percent, significant, size, usd
 
 _MOST_FAILURES = 8
@@ -63,8 +62,8 @@ class WorkflowResults(Finding):
     def document(self) -> Mapping[str, Any]:
         return {
             "workflow": {
-                "models": {model.label: plain(model.document()) for model in self.models},
-                "comparison": plain(find_best(self.models)),
+                "models": {model.label: to_json_data(model.document()) for model in self.models},
+                "comparison": to_json_data(find_best(self.models)),
             }
         }
 
@@ -137,64 +136,57 @@ def _duration(model: ModelSummary) -> Any:
 
 
 def _overview(models: Sequence[ModelSummary]) -> Table:
-    return Table(
-        ("Model", "Succeeded [95 %]", "Plan and run", "Steps done", "Results right", "Tokens", "Cost a run"),
-        [_overview_row(model) for model in models],
-        minor=(5, 6),
+    def name(model: ModelSummary) -> Cell:
+        is_plain = model.model is None or str(model.model) in model.label
+        return Cell(
+            model.label, note="simulated" if model.is_simulated else "" if is_plain else str(model.model)
+        )
+
+    def succeeded(model: ModelSummary) -> Cell:
+        low, high = model.success_interval
+        text = f"{model.succeeded} of {len(model.executions)} [{100 * low:.0f}, {100 * high:.0f} %]"
+        tone = "good" if model.success_rate == 1 else "bad" if not model.succeeded else "warn"
+        return Cell(text, tone=tone)
+
+    def cost(model: ModelSummary) -> str:
+        value = model.mean("usd")
+        return "unknown" if value is None else usd(value)
+
+    return build_table(
+        models,
+        Column("Model", name),
+        Column("Succeeded [95 %]", succeeded),
+        Column("Plan and run", lambda model: format_known(_duration(model), with_interval)),
+        Column("Steps done", lambda model: _pair(model, "steps_done", "total_steps")),
+        Column("Results right", lambda model: _share(model, "right_results")),
+        Column("Tokens", lambda model: _number(model, "tokens"), is_minor=True),
+        Column("Cost a run", cost, is_minor=True),
         caption=Cell(
             "Plan and run: median of the runs that succeeded, with its interval. Other figures: means over all runs that have them."
         ),
     )
 
 
-def _overview_row(model: ModelSummary) -> list[Cell]:
-    low, high = model.success_interval
-    estimate = _duration(model)
-    tone = "good" if model.success_rate == 1 else "bad" if not model.succeeded else "warn"
-    note = (
-        "simulated"
-        if model.is_simulated
-        else ""
-        if model.model is None or str(model.model) in model.label
-        else str(model.model)
-    )
-    cost = model.mean("usd")
-    return [
-        Cell(model.label, note=note),
-        Cell(
-            f"{model.succeeded} of {len(model.executions)} [{100 * low:.0f}, {100 * high:.0f} %]", tone=tone
-        ),
-        Cell(NOTHING if estimate is None else with_interval(estimate)),
-        Cell(_pair(model, "steps_done", "total_steps")),
-        Cell(_share(model, "right_results")),
-        Cell(_number(model, "tokens")),
-        Cell("unknown" if cost is None else usd(cost)),
-    ]
-
-
 def _resume(models: Sequence[ModelSummary]) -> Table:
-    rows = []
-    for model in models:
-        peak, cpu = model.values("steps_peak_bytes"), model.mean("steps_cpu_percent")
-        rows.append(
-            [
-                Cell(model.label),
-                Cell(_share(model, "completed_steps_detected_ratio")),
-                Cell(_share(model, "steps_skipped_ratio")),
-                Cell(_share(model, "resume_detected_share")),
-                Cell(_number(model, "steps_wasted"), tone="warn" if model.mean("steps_wasted") else ""),
-                Cell(
-                    _number(model, "steps_wrongly_skipped"),
-                    tone="bad" if model.mean("steps_wrongly_skipped") else "",
-                ),
-                Cell(size(max(peak)) if peak else NOTHING),
-                Cell(NOTHING if cpu is None else f"{significant(cpu)} %"),
-            ]
-        )
-    return Table(
-        ("Model", "Detected", "Skipped", "Found", "Wasted", "Wrongly skipped", "Peak memory", "CPU"),
-        rows,
-        minor=(1, 2),
+    def wasted(metric: str, tone: str) -> Callable[[ModelSummary], Cell]:
+        return lambda model: Cell(_number(model, metric), tone=tone if model.mean(metric) else "")
+
+    def peak(model: ModelSummary) -> str:
+        return format_known(max(model.values("steps_peak_bytes"), default=None), size)
+
+    return build_table(
+        models,
+        Column("Model", lambda model: model.label),
+        Column("Detected", lambda model: _share(model, "completed_steps_detected_ratio"), is_minor=True),
+        Column("Skipped", lambda model: _share(model, "steps_skipped_ratio"), is_minor=True),
+        Column("Found", lambda model: _share(model, "resume_detected_share")),
+        Column("Wasted", wasted("steps_wasted", "warn")),
+        Column("Wrongly skipped", wasted("steps_wrongly_skipped", "bad")),
+        Column("Peak memory", peak),
+        Column(
+            "CPU",
+            lambda model: format_known(model.mean("steps_cpu_percent"), lambda n: f"{significant(n)} %"),
+        ),
         caption=Cell(
             "Detected and skipped: of all steps. Found: detected of the steps that were complete. Wasted: complete steps that were done again."
         ),
@@ -217,40 +209,22 @@ def _resume_sentence(models: Sequence[ModelSummary]) -> str:
 
 
 def _plans(models: Sequence[ModelSummary]) -> Table:
-    rows = [
-        [
-            Cell(model.label),
-            Cell(_share(model, "plan_valid")),
-            Cell(_share(model, "plan_f1")),
-            Cell(_share(model, "required_tools_share")),
-            Cell(_number(model, "command_count")),
-            Cell(_number(model, "avg_command_length")),
-            Cell(_number(model, "failed_commands")),
-            Cell(_number(model, "forbidden_commands")),
-            Cell(_number(model, "error_indicators")),
-            Cell(
-                ", ".join(name for name, _ in model.uses("tools_used").most_common(_MOST_USES)) or NOTHING,
-                tone="quiet",
-            ),
-        ]
-        for model in models
-    ]
-    return Table(
-        (
-            "Model",
-            "Plan valid",
-            "Token F1",
-            "Required tools",
-            "Commands",
-            "Length",
-            "Failed",
-            "Forbidden",
-            "Errors",
-            "Tools",
-        ),
-        rows,
-        words=(9,),
-        minor=(3, 5, 7, 9),
+    def tools(model: ModelSummary) -> Cell:
+        names = [name for name, _ in model.uses("tools_used").most_common(_MOST_USES)]
+        return Cell(", ".join(names) or NOTHING, tone="quiet")
+
+    return build_table(
+        models,
+        Column("Model", lambda model: model.label),
+        Column("Plan valid", lambda model: _share(model, "plan_valid")),
+        Column("Token F1", lambda model: _share(model, "plan_f1")),
+        Column("Required tools", lambda model: _share(model, "required_tools_share"), is_minor=True),
+        Column("Commands", lambda model: _number(model, "command_count")),
+        Column("Length", lambda model: _number(model, "avg_command_length"), is_minor=True),
+        Column("Failed", lambda model: _number(model, "failed_commands")),
+        Column("Forbidden", lambda model: _number(model, "forbidden_commands"), is_minor=True),
+        Column("Errors", lambda model: _number(model, "error_indicators")),
+        Column("Tools", tools, is_words=True, is_minor=True),
         caption=Cell(
             "Token F1: words of the commands against the reference plan. Errors: commands that failed or reported an error."
         ),
@@ -275,13 +249,11 @@ def _failures(model: ModelSummary) -> list[ListItem]:
 
 
 def _share(model: ModelSummary, metric: str) -> str:
-    value = model.mean(metric)
-    return NOTHING if value is None else percent(value)
+    return format_known(model.mean(metric), percent)
 
 
 def _number(model: ModelSummary, metric: str) -> str:
-    value = model.mean(metric)
-    return NOTHING if value is None else significant(value)
+    return format_known(model.mean(metric), significant)
 
 
 def _pair(model: ModelSummary, metric: str, of: str) -> str:

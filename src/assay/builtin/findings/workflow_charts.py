@@ -13,9 +13,22 @@ import numpy as np
 
 from assay.builtin.findings.workflow_summary import ModelSummary
 from assay.model import Status
-from assay.report.charts.radar import Corner, draw_radar
-from assay.report.charts.vega import Chart, Spec, agent_colour, build_name_axis, dot, frame, quantity, whisker
-from assay.report.figures import scale_for
+from assay.plugin.charts import (
+    Chart,
+    Spec,
+    agent_colour,
+    between,
+    build_name_axis,
+    build_tips,
+    dot,
+    draw,
+    frame,
+    nominal,
+    numeric,
+    whisker,
+)
+from assay.plugin.figures import scale_for
+from assay.plugin.radar import Corner, draw_radar
 from assay.units import percent, seconds, size
 
 _RESUME = {
@@ -32,6 +45,9 @@ _RADAR = {
     "plan": "plan F1",
     "memory": "memory",
 }
+_LANES = {"y": build_name_axis(220), "color": agent_colour(None)}
+_SPREAD = numeric("spread", scale={"domain": [-6, 6]})
+"""Keeps equal runs from hiding each other."""
 
 
 def build_charts(models: Sequence[ModelSummary]) -> list[Chart]:
@@ -71,10 +87,6 @@ def _name(model: ModelSummary) -> str:
     )
 
 
-def _lane() -> Spec:
-    return {**build_name_axis(), "axis": {"grid": False, "labelLimit": 220}}
-
-
 def execution_time(models: Sequence[ModelSummary]) -> Spec:
     """Every run is a point, failed ones hollow; the tick is the median of those that succeeded."""
     longest = max(value for model in models for value in model.values("seconds"))
@@ -96,40 +108,22 @@ def execution_time(models: Sequence[ModelSummary]) -> Spec:
         for model in models
         if model.durations()
     ]
-    x = {
-        "field": "value",
-        "type": "quantitative",
-        "title": f"{scale.label} for the plan and one whole run",
-        "scale": {"zero": True, "nice": True},
-        "axis": {"tickCount": 6, "grid": True},
-    }
+    x = numeric(
+        "value",
+        title=f"{scale.label} for the plan and one whole run",
+        scale={"zero": True, "nice": True},
+        axis={"tickCount": 6, "grid": True},
+    )
+    box = {"type": "bar", "height": {"band": 0.5}, "opacity": 0.2}
+    tick = {"type": "tick", "thickness": 3, "size": 30, "opacity": 0.9}
+    point = {"type": "point", "size": 60, "filled": True, "opacity": 0.75}
     return {
-        **frame(
-            "Execution time",
-            "runs, with quartiles and median of those that succeeded",
-        ),
+        **frame("Execution time", "runs, with quartiles and median of those that succeeded"),
         "height": max(90, 54 * len(models)),
         "layer": [
-            {
-                "data": {"values": medians},
-                "mark": {"type": "bar", "height": {"band": 0.5}, "opacity": 0.2},
-                "encoding": {
-                    "x": {**x, "field": "low"},
-                    "x2": {"field": "high"},
-                    "y": _lane(),
-                    "color": agent_colour(None),
-                },
-            },
-            {
-                "data": {"values": medians},
-                "mark": {"type": "tick", "thickness": 3, "size": 30, "opacity": 0.9},
-                "encoding": {"x": x, "y": _lane(), "color": agent_colour(None)},
-            },
-            {
-                "data": {"values": rows},
-                "mark": {"type": "point", "size": 60, "filled": True, "opacity": 0.75},
-                "encoding": {"x": x, "y": _lane(), "color": agent_colour(None), **_outcome_channels(rows)},
-            },
+            draw(medians, box, {**between("x", x), **_LANES}),
+            draw(medians, tick, {"x": x, **_LANES}),
+            draw(rows, point, {"x": x, **_LANES, **_outcome_channels(rows)}),
         ],
     }
 
@@ -138,20 +132,24 @@ def _outcome_channels(rows: Sequence[Mapping[str, Any]]) -> Spec:
     """Crosses for runs that failed; a legend only where there are both, and a spread so that equal runs do not hide each other."""
     outcomes = {str(row["outcome"]) for row in rows}
     return {
-        "yOffset": {"field": "spread", "type": "quantitative", "scale": {"domain": [-6, 6]}},
-        "shape": {
-            "field": "outcome",
-            "type": "nominal",
-            "scale": {"domain": ["succeeded", "failed"], "range": ["circle", "cross"]},
-            "legend": {"title": None, "orient": "top"} if len(outcomes) > 1 else None,
-        },
-        "tooltip": [{"field": name, "title": name} for name in ("trial", "text", "outcome")],
+        "yOffset": _SPREAD,
+        "shape": nominal(
+            "outcome",
+            scale={"domain": ["succeeded", "failed"], "range": ["circle", "cross"]},
+            legend={"title": None, "orient": "top"} if len(outcomes) > 1 else None,
+        ),
+        "tooltip": build_tips("trial", "text", "outcome"),
     }
 
 
 def _quartiles(values: Sequence[float]) -> dict[str, float]:
     low, middle, high = (float(value) for value in np.quantile(values, (0.25, 0.5, 0.75)))
     return {"low": low, "value": middle, "high": high}
+
+
+def _share_axis(title: str) -> Spec:
+    axis = {"format": "%", "tickCount": 5, "grid": True}
+    return numeric("value", title=title, scale={"domain": [0, 1]}, axis=axis)
 
 
 def success_rate(models: Sequence[ModelSummary]) -> Spec:
@@ -162,14 +160,8 @@ def success_rate(models: Sequence[ModelSummary]) -> Spec:
         rows.append(
             {"trial": _name(model), "value": model.success_rate, "low": low, "high": high, "text": text}
         )
-    x = {
-        "field": "value",
-        "type": "quantitative",
-        "title": "share of runs that succeeded",
-        "scale": {"domain": [0, 1]},
-        "axis": {"format": "%", "tickCount": 5, "grid": True},
-    }
-    tips = [{"field": "trial", "title": "model"}, {"field": "text", "title": "succeeded"}]
+    x = _share_axis("share of runs that succeeded")
+    tips = build_tips(trial="model", text="succeeded")
     return {
         **frame("Success rate", "bars with 95 % intervals (Wilson)"),
         "height": max(70, 40 * len(models)),
@@ -177,21 +169,13 @@ def success_rate(models: Sequence[ModelSummary]) -> Spec:
         "layer": [
             {
                 "mark": {"type": "bar", "height": {"band": 0.55}, "opacity": 0.3},
-                "encoding": {"x": x, "y": _lane(), "color": agent_colour(None), "tooltip": tips},
+                "encoding": {"x": x, **_LANES, "tooltip": tips},
             },
-            whisker(
-                "x",
-                {
-                    "x": {**x, "field": "low"},
-                    "x2": {"field": "high"},
-                    "y": _lane(),
-                    "color": agent_colour(None),
-                },
-            ),
-            dot({"x": x, "y": _lane(), "color": agent_colour(None)}),
+            whisker("x", {"x": x, **_LANES}),
+            dot({"x": x, **_LANES}),
             {
                 "mark": {"type": "text", "style": "note", "align": "left", "dx": 6},
-                "encoding": {"x": {"datum": 0}, "y": _lane(), "text": {"field": "text"}},
+                "encoding": {"x": {"datum": 0}, "y": _LANES["y"], "text": {"field": "text"}},
             },
         ],
     }
@@ -211,22 +195,12 @@ def smart_resume(models: Sequence[ModelSummary]) -> Spec:
                 is_ratio = metric.endswith("_ratio")
                 share = statistics.fmean(value if is_ratio else value / total for value, total in pairs)
                 rows.append({"trial": _name(model), "metric": name, "value": share, "text": percent(share)})
-    y = {
-        "field": "metric",
-        "type": "nominal",
-        "sort": list(_RESUME.values()),
-        "title": None,
-        "axis": {"grid": False},
+    y = nominal("metric", sort=list(_RESUME.values()), title=None, axis={"grid": False})
+    base = {
+        "x": _share_axis("share of the steps of the plan"),
+        "y": y,
+        "yOffset": {"field": "trial", "sort": None},
     }
-    x = {
-        "field": "value",
-        "type": "quantitative",
-        "title": "share of the steps of the plan",
-        "scale": {"domain": [0, 1]},
-        "axis": {"format": "%", "tickCount": 5, "grid": True},
-    }
-    offset = {"field": "trial", "sort": None}
-    base = {"x": x, "y": y, "yOffset": offset}
     return {
         **frame("Smart resume", "interrupted at a random step and resumed; means over runs"),
         "height": 4 * (22 * len(models) + 16),
@@ -267,10 +241,8 @@ def _strip(models: Sequence[ModelSummary], metric: str, title: str, factor: floa
         for model in models
         for number, value in enumerate(model.values(metric))
     ]
-    lane = _lane() if has_names else {**_lane(), "axis": None}
-    x = {**quantity("value", title, np.array([1.0])), "scale": {"zero": True, "nice": True}}
-    offset = {"field": "spread", "type": "quantitative", "scale": {"domain": [-6, 6]}}
-    points = dot({"x": x, "y": lane, "yOffset": offset, "color": agent_colour(None)})
+    x = numeric("value", title=title, scale={"zero": True, "nice": True}, axis={"tickCount": 5})
+    lanes = {"x": x, **_LANES} if has_names else {"x": x, **_LANES, "y": {**_LANES["y"], "axis": None}}
     medians = [
         {"trial": _name(model), "value": statistics.median(model.values(metric)) / factor}
         for model in models
@@ -281,12 +253,8 @@ def _strip(models: Sequence[ModelSummary], metric: str, title: str, factor: floa
         "width": 270,
         "height": max(80, 44 * len(models)),
         "layer": [
-            {
-                "data": {"values": medians},
-                "mark": tick,
-                "encoding": {"x": x, "y": lane, "color": agent_colour(None)},
-            },
-            {"data": {"values": rows}, **points},
+            draw(medians, tick, lanes),
+            {"data": {"values": rows}, **dot({**lanes, "yOffset": _SPREAD})},
         ],
     }
 

@@ -6,19 +6,18 @@ over all samples are computed as they are taken; the rows that are kept for char
 
 from __future__ import annotations
 
-import os
 import resource
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import psutil
 
 from assay.builtin.instruments.options import at_least, whole
 from assay.builtin.instruments.sampling import Row, SampledState, Sampler
+from assay.execute.process_tree import open_descendants
 from assay.model import Better, Metric
 from assay.plugin import ExperimentContext, Reading, SteadyClock
 
@@ -136,7 +135,7 @@ def _sum_usage(own: psutil.Process) -> _Sum:
     reaped = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = time.process_time() + reaped.ru_utime + reaped.ru_stime
     rss, io = own.memory_info().rss, [_io(own)]
-    for process in descendants(own):
+    for process in open_descendants(own.pid):
         with suppress(psutil.Error), process.oneshot():
             rss += process.memory_info().rss
             cpu += sum(process.cpu_times()[:4])  # its own and those of its children that have ended
@@ -156,33 +155,3 @@ def _io(process: psutil.Process) -> _Io | None:
     except (psutil.Error, OSError):
         return None
     return _Io(counters.read_bytes, counters.write_bytes)
-
-
-_CHILDREN_LISTED = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
-
-
-def descendants(own: psutil.Process) -> Iterator[psutil.Process]:
-    """Yield the processes below this one.
-
-    Where the kernel lists the children of a process, reading that list takes a fiftieth of looking at
-    every process of the machine.
-    """
-    if not _CHILDREN_LISTED:
-        with suppress(psutil.Error):
-            yield from own.children(recursive=True)
-        return
-    waiting = _children(own.pid)
-    while waiting:
-        pid = waiting.pop()
-        waiting += _children(pid)
-        with suppress(psutil.Error):
-            yield psutil.Process(pid)
-
-
-def _children(pid: int) -> list[int]:
-    """Process ids of the direct children; each thread of a process has its own list of those that it started."""
-    pids: list[int] = []
-    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):  # the process may end while it is looked at
-            pids += map(int, listing.read_text().split())
-    return pids

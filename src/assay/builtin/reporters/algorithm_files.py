@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from assay.builtin.findings.algorithm import AlgorithmResults, contest_document
-from assay.errors import ReportError
+from assay.builtin.reporters.finding_files import find_finding, write_comparison
 from assay.model import Report
-from assay.plugin import write_private
-from assay.report.documents.result import plain, strict_json
-from assay.report.pages.page import section_markdown
 
 
 class AlgorithmFiles:
@@ -20,15 +17,12 @@ class AlgorithmFiles:
     """
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
-        found = report.findings.get("algorithm")
-        if not isinstance(found, AlgorithmResults):
-            raise ReportError(
-                f"Run '{report.run.id}' compares no algorithms: the format 'algorithm_comparison' is for assay run algorithm_comparison."
-            )
+        missing = (
+            "compares no algorithms: the format 'algorithm_comparison' is for assay run algorithm_comparison."
+        )
+        found = find_finding(report, AlgorithmResults, missing)
         contests = [contest_document(contest) for contest in found.contests]
         document = {
-            "timestamp": report.run.started.isoformat(),
-            "run_id": report.run.id,
             "commit": report.run.environment.facts.get("commit"),
             "results": [
                 {**result, "task": contest["task"]} for contest in contests for result in contest["results"]
@@ -37,8 +31,6 @@ class AlgorithmFiles:
                 {key: value for key, value in contest.items() if key != "results"} for contest in contests
             ],
         }
-        sections = [section_markdown(section) for section in found.sections(with_charts=False)]
-        data, page = folder / "algorithm_comparison.json", folder / "algorithm_comparison.md"
-        write_private(data, strict_json(plain(document), indent=2) + "\n")
-        write_private(page, "# Algorithm comparison\n\n" + "\n\n".join(sections) + "\n")
-        return [data, page]
+        return write_comparison(
+            report, found, document, folder / "algorithm_comparison", "Algorithm comparison"
+        )

@@ -14,9 +14,8 @@ from typing import Any
 from assay.errors import ReportError
 from assay.model import Estimate, Report, TrialReport
 from assay.model.page import Cell, PageSection, Table
-from assay.plugin import make_folder, write_private
-from assay.report.documents.result import plain, strict_json
-from assay.report.figures import NOTHING
+from assay.plugin import format_strict_json, make_folder, to_json_data, write_private
+from assay.plugin.figures import NOTHING
 from assay.report.findings import finding_sections
 from assay.report.pages.page import Page, page_html
 from assay.report.warnings import run_warnings
@@ -46,7 +45,7 @@ class ComponentFiles:
                 for key, value in finding.document().items()
             },
         }
-        text = strict_json(plain(document), indent=2) + "\n"
+        text = format_strict_json(to_json_data(document), indent=2) + "\n"
         own = folder / "benchmark_results"
         make_folder(own)
         stamp = report.run.started.strftime("%Y%m%d_%H%M%S")
@@ -139,9 +138,6 @@ def _build_page(report: Report, results: Sequence[Mapping[str, Any]]) -> Page:
         title=run.label or run.name,
         kind="benchmark_results",
         facts=[f"run {run.id}", run.started.strftime("%Y-%m-%d %H:%M UTC")],
-        verdict="",
-        is_certain=True,
-        reasons=(),
         sections=[
             PageSection("Benchmarks", [Table(titles, rows, caption=caption)]),
             *finding_sections(report, with_charts=True),

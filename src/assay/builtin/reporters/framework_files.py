@@ -6,29 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from assay.builtin.findings.framework import FrameworkResults
-from assay.errors import ReportError
+from assay.builtin.reporters.finding_files import find_finding, write_comparison
 from assay.model import Report
-from assay.plugin import write_private
-from assay.report.documents.result import plain, strict_json
-from assay.report.pages.page import section_markdown
 
 
 class FrameworkFiles:
     """Writes both files; ReportError for a run without a comparison of frameworks."""
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
-        found = report.findings.get("framework")
-        if not isinstance(found, FrameworkResults):
-            raise ReportError(
-                f"Run '{report.run.id}' compares no frameworks: the format 'framework_comparison' is for assay run framework_comparison."
-            )
-        document = {
-            "timestamp": report.run.started.isoformat(),
-            "run_id": report.run.id,
-            **found.document()["frameworks"],
-        }
-        sections = [section_markdown(section) for section in found.sections(with_charts=False)]
-        data, page = folder / "framework_comparison.json", folder / "framework_comparison.md"
-        write_private(data, strict_json(plain(document), indent=2) + "\n")
-        write_private(page, "# Framework comparison\n\n" + "\n\n".join(sections) + "\n")
-        return [data, page]
+        missing = (
+            "compares no frameworks: the format 'framework_comparison' is for assay run framework_comparison."
+        )
+        found = find_finding(report, FrameworkResults, missing)
+        document = found.document()["frameworks"]
+        return write_comparison(
+            report, found, document, folder / "framework_comparison", "Framework comparison"
+        )

@@ -8,18 +8,16 @@ For each point that is held against the baseline a folder, named after the optio
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from assay.builtin.reporters.finding_files import write_json, write_text
 from assay.builtin.reporters.serving_pages import comparison_page, run_page
 from assay.builtin.reporters.serving_sides import Pair, PairedExecutions, Side, pairs, rounds
 from assay.errors import ReportError
 from assay.model import Execution, Report
-from assay.plugin import make_folder, write_private
-from assay.report.documents.file_names import safe_name
-from assay.report.documents.result import plain, strict_json
+from assay.plugin import safe_name
 
 _SHORT = {
     "num_gpu": "gpu",
@@ -42,35 +40,23 @@ class ServingFiles:
             )
         files: list[Path] = []
         for pair, name in _name_folders(held):
-            files += _Files(report, pair, folder / name).write()
+            files += _write_pair(report, pair, folder / name)
         return files
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
-    report: Report
-    pair: Pair
-    folder: Path
-
-    def write(self) -> list[Path]:
-        pairs = rounds(self.pair)
-        document = [_run(self.pair, pair, number) for number, pair in enumerate(pairs, 1)]
-        pages = {
-            f"reports/{side.role}_report_run_{number}.md": run_page(side, execution, number)
-            for number, pair in enumerate(pairs, 1)
-            for side, execution in pair.of(self.pair)
-        }
-        return [
-            self._file("data/metrics.json", strict_json(plain(document), indent=2) + "\n"),
-            self._file("reports/comparison_report.md", comparison_page(self.report, self.pair, pairs)),
-            *(self._file(name, page) for name, page in pages.items()),
-        ]
-
-    def _file(self, name: str, text: str) -> Path:
-        path = self.folder / name
-        make_folder(path.parent)
-        write_private(path, text)
-        return path
+def _write_pair(report: Report, pair: Pair, folder: Path) -> list[Path]:
+    pairs = rounds(pair)
+    document = [_run(pair, executions, number) for number, executions in enumerate(pairs, 1)]
+    pages = {
+        f"{side.role}_report_run_{number}.md": run_page(side, execution, number)
+        for number, executions in enumerate(pairs, 1)
+        for side, execution in executions.of(pair)
+    }
+    pages = {"comparison_report.md": comparison_page(report, pair, pairs), **pages}
+    return [
+        write_json(folder / "data" / "metrics.json", document),
+        *(write_text(folder / "reports" / name, page) for name, page in pages.items()),
+    ]
 
 
 def _name_folders(held: Sequence[Pair]) -> Iterator[tuple[Pair, str]]:

@@ -11,8 +11,8 @@ from assay.analysis.comparison.compare import compare_trials
 from assay.analysis.findings import SEVERE
 from assay.builtin.reporters.serving_sides import Pair, PairedExecutions, Side
 from assay.model import Comparison, Estimate, Execution, Metric, Order, Report, Status, Verdict
+from assay.plugin.figures import NOTHING, cv_text, size_text, with_interval
 from assay.report.change import change_text, tolerance_text
-from assay.report.figures import NOTHING, cv_text, size_text, with_interval
 from assay.report.pages.markdown_escape import format_code_block, table, text
 from assay.units import show
 

@@ -13,12 +13,10 @@ from typing import Any
 
 from assay.builtin.findings.team import TeamResults, team_section
 from assay.builtin.findings.team_text import team_document
-from assay.errors import ReportError
+from assay.builtin.reporters.finding_files import find_finding, write_json, write_text
 from assay.model import Report, Verdict
 from assay.model.team import Round, Stint, TeamFinding, Teammate
-from assay.plugin import make_folder, write_private
-from assay.report.documents.file_names import distinct_names, safe_name
-from assay.report.documents.result import plain, strict_json
+from assay.plugin import distinct_names, safe_name, to_json_data
 from assay.report.pages.markdown_escape import table, text
 from assay.report.pages.page import section_markdown
 from assay.units import seconds, significant
@@ -33,11 +31,7 @@ class TeamFiles:
     """Writes a folder of JSON and Markdown files for each run of a team; ReportError for a run without a team."""
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
-        found = next(
-            (finding for finding in report.findings.values() if isinstance(finding, TeamResults)), None
-        )
-        if found is None:
-            raise ReportError(f"Run '{report.run.id}' has no team: the format 'team' is for assay team.")
+        found = find_finding(report, TeamResults, "has no team: the format 'team' is for assay team.")
         teams = found.teams
         files: list[Path] = []
         for team, name in zip(teams, distinct_names([team.label for team in teams]), strict=True):
@@ -50,11 +44,13 @@ def _team(team: TeamFinding, folder: Path) -> list[Path]:
     for number, team_round in enumerate(team.rounds, 1):
         own = folder / f"run_{number}"
         reports = {agent.name: _agent_report(team, team_round, agent.name) for agent in team.agents}
-        files.append(_json(own / "metrics.json", _metrics(team, team_round, number)))
-        files += [_text(own / f"{safe_name(_key(name))}_report.md", page) for name, page in reports.items()]
-        files.append(_text(own / "combined_report.md", "\n\n".join(reports.values())))
-    files.append(_json(folder / "summary.json", _summary(team)))
-    files.append(_text(folder / "summary.md", _summary_page(team)))
+        files.append(write_json(own / "metrics.json", _metrics(team, team_round, number)))
+        files += [
+            write_text(own / f"{safe_name(_key(name))}_report.md", page) for name, page in reports.items()
+        ]
+        files.append(write_text(own / "combined_report.md", "\n\n".join(reports.values())))
+    files.append(write_json(folder / "summary.json", _summary(team)))
+    files.append(write_text(folder / "summary.md", _summary_page(team)))
     return files
 
 
@@ -84,8 +80,8 @@ def _agent(team: TeamFinding, team_round: Round, agent: Teammate) -> dict[str, A
             "label": name,
             "model": agent.model or options.get("model"),
             "base_url": options.get("base_url"),
-            "options": plain(options.get("params", {})),
-            "prompt": plain(prompts[0] if len(prompts) == 1 else prompts),
+            "options": to_json_data(options.get("params", {})),
+            "prompt": to_json_data(prompts[0] if len(prompts) == 1 else prompts),
             "cases": [stint.case for stint in work],
         },
         "execution_time_s": _find_end(work),
@@ -99,7 +95,7 @@ def _agent(team: TeamFinding, team_round: Round, agent: Teammate) -> dict[str, A
             "ttft_ms": _ttft_ms(work),
             "sequential_throughput_tokens_per_sec": _throughput(_select_stints(team_round.sequential, name)),
             "sequential_ttft_ms": _ttft_ms(_select_stints(team_round.sequential, name)),
-            "answers": plain(team_round.answers.get(name, {})),
+            "answers": to_json_data(team_round.answers.get(name, {})),
         },
     }
 
@@ -191,7 +187,7 @@ def _summary(team: TeamFinding) -> dict[str, Any]:
                 "note": _SEED,
             },
         },
-        "findings": plain(team_document(team)),
+        "findings": to_json_data(team_document(team)),
     }
 
 
@@ -232,13 +228,3 @@ def _agent_report(team: TeamFinding, team_round: Round, name: str) -> str:
 
 def _format_measure(value: float | None, unit: str) -> str:
     return "not measured" if value is None else f"{significant(value)} {unit}"
-
-
-def _json(path: Path, document: Any) -> Path:
-    return _text(path, strict_json(plain(document), indent=2) + "\n")
-
-
-def _text(path: Path, content: str) -> Path:
-    make_folder(path.parent)
-    write_private(path, content)
-    return path

@@ -15,23 +15,19 @@ from assay import __version__
 from assay.builtin.findings.workflow import WorkflowResults
 from assay.builtin.findings.workflow_charts import build_charts
 from assay.builtin.findings.workflow_summary import ModelSummary
-from assay.errors import ReportError
+from assay.builtin.reporters.finding_files import find_finding, write_json, write_text
 from assay.model import Execution, Report, Status
-from assay.plugin import write_private
 from assay.report.charts.renderer import Drawing, draw
 from assay.report.charts.vega import apply_theme
-from assay.report.documents.result import plain, strict_json
 
 
 class WorkflowFiles:
     """Writes the folder of a workflow benchmark: JSON, CSV and plots; ReportError for a run without workflows."""
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
-        found = report.findings.get("workflow")
-        if not isinstance(found, WorkflowResults):
-            raise ReportError(
-                f"Run '{report.run.id}' has no workflow: the format 'workflow' is for assay run workflow."
-            )
+        found = find_finding(
+            report, WorkflowResults, "has no workflow: the format 'workflow' is for assay run workflow."
+        )
         models, name = found.models, report.run.id
         drawings = [
             Drawing(apply_theme(chart.spec, False), folder / f"{chart.name}.png")
@@ -46,12 +42,8 @@ class WorkflowFiles:
             "summary": _summary(metadata, found),
             "visualizations": {path.stem: path.name for path in plots},
         }
-        files = [folder / f"{kind}_{name}.json" for kind in documents]
-        for path, document in zip(files, documents.values(), strict=True):
-            write_private(path, strict_json(plain(document), indent=2) + "\n")
-        table = folder / f"data_{name}.csv"
-        write_private(table, _table(models))
-        return [*files, table, *plots]
+        files = [write_json(folder / f"{kind}_{name}.json", document) for kind, document in documents.items()]
+        return [*files, write_text(folder / f"data_{name}.csv", _table(models)), *plots]
 
 
 def _metadata(report: Report, models: Sequence[ModelSummary]) -> dict[str, Any]:

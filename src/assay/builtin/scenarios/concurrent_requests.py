@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import ClassVar
 
-from assay.builtin.scenarios.bisection import bisect_load
+from assay.builtin.scenarios.steps import bisect_load
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin import (
     Bench,
     HandledLoad,
+    Scenario,
     build_finding,
     build_load_point,
     build_step_bands,
@@ -36,11 +37,12 @@ _HOPELESS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class ConcurrentRequests:
+class ConcurrentRequests(Scenario):
     """Twice as many at a time again and again: what does working at once gain, from where on nothing more, and where does it
     break? Between the last level that held and the first that broke, the gap is halved."""
 
     name: ClassVar[str] = "concurrent_requests"
+    order: ClassVar[int] = 5
 
     levels: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
     seconds: float = 30.0
@@ -50,9 +52,6 @@ class ConcurrentRequests:
     @classmethod
     def quick(cls) -> ConcurrentRequests:
         return cls(levels=(1, 2, 4, 8, 16, 32, 64), seconds=1.0, recovery_seconds=1.0, halvings=4)
-
-    def not_for(self, bench: Bench) -> str:
-        return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
         """Climb the levels of concurrency, then search for the border between the last that held and the

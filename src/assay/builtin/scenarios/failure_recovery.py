@@ -49,6 +49,7 @@ class FailureRecovery:
     """
 
     name: ClassVar[str] = "failure_recovery"
+    order: ClassVar[int] = 8
 
     seconds: float = 10.0
     """Seconds of each fault, and of the calm after it."""

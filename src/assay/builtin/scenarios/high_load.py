@@ -14,6 +14,7 @@ from assay.model.stress import ScenarioFinding, ScenarioJudgement
 from assay.plugin import (
     Bench,
     HandledLoad,
+    Scenario,
     build_finding,
     compute_delivered_rate,
     plan_pressure,
@@ -23,7 +24,7 @@ from assay.units import percent
 
 
 @dataclass(frozen=True, slots=True)
-class HighLoad:
+class HighLoad(Scenario):
     """Sends ten times the base rate, by the clock.
 
     At least a hundred requests may be in flight, and more where answers are slow: the limit must not
@@ -31,6 +32,7 @@ class HighLoad:
     """
 
     name: ClassVar[str] = "high_load"
+    order: ClassVar[int] = 1
 
     concurrency: int = 100
     """In flight at least; as many more as answers that are just in time need at that rate."""
@@ -43,9 +45,6 @@ class HighLoad:
     @classmethod
     def quick(cls) -> HighLoad:
         return cls(seconds=5.0, recovery_seconds=2.0)
-
-    def not_for(self, bench: Bench) -> str:
-        return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
         # What this machine can put on may be less; `plan_pressure` says so in a warning, and the finding is about that rate.

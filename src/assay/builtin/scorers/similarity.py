@@ -26,11 +26,12 @@ _MOST_WORDS = 10_000
 Symbols = Sequence[str]
 
 
-class _Similarity:
+class Similarity:
     """A scorer whose score is a similarity, or with a threshold, whether that is reached; of several expected texts the best."""
 
     needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
     _name: ClassVar[str]
+    _threshold: float | None = None
 
     def __init__(self, *, threshold: float | None = None) -> None:
         self._threshold = options.threshold(self._name, threshold)
@@ -45,7 +46,7 @@ class _Similarity:
         raise NotImplementedError
 
 
-class F1(_Similarity):
+class F1(Similarity):
     """F1 over words, as the SQuAD evaluation computes it.
 
     Args:
@@ -62,7 +63,7 @@ class F1(_Similarity):
         return _harmonic((Counter(left) & Counter(right)).total(), len(left), len(right))
 
 
-class RougeL(_Similarity):
+class RougeL(Similarity):
     """ROUGE-L: F-measure of the longest common subsequence of words.
 
     Args:
@@ -84,7 +85,7 @@ class RougeL(_Similarity):
         return _harmonic(start + between + end, len(left), len(right))
 
 
-class Edit(_Similarity):
+class Edit(Similarity):
     """Edit similarity: 1 − Levenshtein distance ÷ length of the longer text.
 
     Args:

@@ -6,7 +6,6 @@ that a peak is never lost.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
@@ -15,7 +14,7 @@ from contextlib import contextmanager
 
 import psutil
 
-from assay.execute.process_tree import find_family
+from assay.execute.process_tree import find_listener, open_descendants
 from assay.model.stress import Resources, Sample
 
 EVERY = 0.1
@@ -29,26 +28,14 @@ Find = Callable[[], Sequence[psutil.Process]]
 def listening_on(port: int) -> psutil.Process | None:
     """The process that serves this port here; None if there is none, or if it belongs to a different user."""
     try:
-        found = [
-            connection.pid
-            for connection in psutil.net_connections("tcp")
-            if connection.status == psutil.CONN_LISTEN
-            and connection.laddr
-            and connection.laddr.port == port
-            and connection.pid
-        ]
-        return psutil.Process(found[0]) if found else None
-    except psutil.Error:
+        return psutil.Process(find_listener(port))
+    except (psutil.Error, LookupError):
         return None
 
 
 def with_children(process: psutil.Process) -> list[psutil.Process]:
     """Servers may compute in processes of their own; empty where it has ended."""
-    try:
-        process.status()
-    except psutil.Error:
-        return []
-    return [*_running(process.pid)]
+    return list(filter(_is_running, (process, *open_descendants(process.pid))))
 
 
 def find_agent_processes() -> list[psutil.Process]:
@@ -64,16 +51,15 @@ def running_its_code() -> list[psutil.Process]:
 
 
 def _descendants() -> Iterator[psutil.Process]:
-    return (process for process in _running(os.getpid()) if process.pid != os.getpid())
+    return filter(_is_running, open_descendants(os.getpid()))
 
 
-def _running(pid: int) -> Iterator[psutil.Process]:
-    """A process and its descendants. Not found by psutil, which looks at all processes: a load may be over before it has."""
-    for member in find_family(pid):
-        with contextlib.suppress(psutil.Error):
-            process = psutil.Process(member)
-            if process.status() != psutil.STATUS_ZOMBIE:
-                yield process
+def _is_running(process: psutil.Process) -> bool:
+    """Whether it has not ended, as a zombie has too."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def _names(process: psutil.Process, module: str | tuple[str, ...]) -> bool:

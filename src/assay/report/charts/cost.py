@@ -7,7 +7,19 @@ from typing import Any
 import numpy as np
 
 from assay.model.cost import ConfigurationCost, CostAnalysis, FrontStatus
-from assay.report.charts.vega import Chart, Spec, frame, is_wide, label_points, quantity
+from assay.plugin.charts import (
+    Chart,
+    Spec,
+    between,
+    build_tips,
+    draw,
+    frame,
+    is_wide,
+    nominal,
+    numeric,
+    quantity,
+)
+from assay.report.charts.vega import label_points
 from assay.report.cost import amount_text
 
 _DRAWN, _LABELLED = 60, 20
@@ -34,13 +46,12 @@ def front_chart(analysis: CostAnalysis) -> Chart | None:
     if not is_wide(reach):
         # A free agent stands at 0, where everybody sees it.
         x["scale"]["zero"] = bool(reach.min() <= 0)
-    y = {
-        "field": "y",
-        "type": "quantitative",
-        "title": "accuracy",
-        "scale": {"zero": False, "nice": True},
-        "axis": {"tickCount": 5, "format": ".0%"},
-    }
+    y = numeric(
+        "y",
+        title="accuracy",
+        scale={"zero": False, "nice": True},
+        axis={"tickCount": 5, "format": ".0%"},
+    )
     kind = "simulated agents, " if analysis.is_simulated else ""
     if len(rows) < len(found):
         kind += f"{len(rows)} of {len(found):,}, those on the front first; "
@@ -91,44 +102,24 @@ def _front_line(rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
     )
     if len(front) < 2:
         return []
-    return [
-        {
-            "data": {"values": front},
-            "mark": {"type": "line", "style": "edge", "interpolate": "step-after"},
-            "encoding": {"x": x, "y": y},
-        }
-    ]
+    return [draw(front, {"type": "line", "style": "edge", "interpolate": "step-after"}, {"x": x, "y": y})]
 
 
 def _marks(rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
-    colour = {
-        "field": "status",
-        "type": "nominal",
-        "scale": {"domain": list(STATUSES.values()), "range": "outcomes"},
-        "legend": {"title": None},
-    }
-    shape = {
-        "field": "status",
-        "type": "nominal",
-        "scale": {"domain": list(STATUSES.values()), "range": ["circle", "diamond", "cross"]},
-    }
+    statuses = list(STATUSES.values())
+    colour = nominal("status", scale={"domain": statuses, "range": "outcomes"}, legend={"title": None})
+    shape = nominal("status", scale={"domain": statuses, "range": ["circle", "diamond", "cross"]})
     line = {"type": "rule", "style": "reach"}
-    tips = [
-        {"field": "trial", "title": "configuration"},
-        {"field": "cost", "title": "cost per task"},
-        {"field": "success", "title": "cost per solved task"},
-        {"field": "accuracy", "title": "accuracy"},
-        {"field": "status", "title": "Pareto front"},
-    ]
-    across = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour}
-    upright = {"x": x, "y": {**y, "field": "from"}, "y2": {"field": "to"}, "color": colour}
+    tips = build_tips(
+        trial="configuration",
+        cost="cost per task",
+        success="cost per solved task",
+        accuracy="accuracy",
+        status="Pareto front",
+    )
     point = {"type": "point", "style": "place", "filled": True, "size": 160}
     return [
-        {"data": {"values": rows}, "mark": line, "encoding": across},
-        {"data": {"values": rows}, "mark": line, "encoding": upright},
-        {
-            "data": {"values": rows},
-            "mark": point,
-            "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tips},
-        },
+        draw(rows, line, {**between("x", x), "y": y, "color": colour}),
+        draw(rows, line, {"x": x, **between("y", y, "from", "to"), "color": colour}),
+        draw(rows, point, {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tips}),
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from assay.report.charts.vega import Chart, Spec, frame, nominal, numeric, tip
+from assay.plugin.charts import Chart, Spec, between, frame, nominal, numeric, tip
 from assay.report.stored_loads import StoredLoad
 
 _FEWEST_LEVELS = 3
@@ -101,7 +101,7 @@ def _knee_layers(x: Spec, y: Spec, colour: Spec) -> list[Spec]:
         {
             "transform": [{"filter": "isValid(datum.low)"}],
             "mark": {"type": "rule", "opacity": 0.5},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+            "encoding": {"x": x, **between("y", y), "color": colour},
         },
         {
             "mark": {"type": "point", "filled": True, "size": 70},

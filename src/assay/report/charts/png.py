@@ -9,13 +9,14 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from assay.model import Report
+from assay.plugin.charts import Chart
+from assay.plugin.file_names import safe_name
 from assay.report.cases import case_rows
 from assay.report.charts.renderer import Drawing, Failure, draw
 from assay.report.charts.run import run_charts, trial_charts
 from assay.report.charts.side_by_side import contest_charts
-from assay.report.charts.vega import Chart, apply_theme
+from assay.report.charts.vega import apply_theme
 from assay.report.console.screen import warn
-from assay.report.documents.file_names import safe_name
 from assay.report.findings import finding_sections
 from assay.report.side_by_side import contests
 

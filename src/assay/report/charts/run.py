@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.model import AxisEffect, Estimate, Report, Series, TrialReport
-from assay.report.charts.vega import (
+from assay.plugin.charts import (
     Chart,
     Spec,
     Values,
     axis_scale,
+    between,
     build_name_axis,
     dot,
     draw,
@@ -29,11 +30,12 @@ from assay.report.charts.vega import (
     nominal,
     numeric,
     quantity,
-    short,
     tip,
     whisker,
 )
-from assay.report.figures import UnitScale, interval_text, leading, scale_for, with_interval
+from assay.plugin.figures import UnitScale, interval_text, scale_for, with_interval
+from assay.report.charts.vega import short
+from assay.report.figures import leading
 from assay.units import show
 
 POINTS = 2000
@@ -290,7 +292,7 @@ def _buckets(order: NDArray[np.int64], scaled: Values, x: Spec, y: Spec, points:
         draw(
             rows,
             {"type": "area", "style": "band"},
-            {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "tooltip": tips},
+            {"x": x, **between("y", y), "tooltip": tips},
         ),
         draw(rows, {"type": "line", "style": "median"}, {"x": x, "y": y, "tooltip": tips}),
     ]
@@ -396,7 +398,7 @@ def axis(effect: AxisEffect) -> Spec:
                 if is_numeric
                 else []
             ),
-            whisker("y", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "tooltip": tips}),
+            whisker("y", {"x": x, "y": y, "tooltip": tips}),
             dot({"x": x, "y": y, "tooltip": tips}),
         ],
     }
@@ -457,7 +459,7 @@ def overview(report: Report) -> Spec:
         "height": 26 * len(rows) if named else 460,
         "data": {"values": rows},
         "layer": [
-            whisker("x", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "tooltip": tips}),
+            whisker("x", {"x": x, "y": y, "tooltip": tips}),
             dot({"x": x, "y": y, "tooltip": tips}, small=not named),
         ],
     }

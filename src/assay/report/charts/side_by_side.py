@@ -8,22 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from assay.report.cases import CaseRow, CaseTally
-from assay.report.charts.radar import radar
-from assay.report.charts.vega import (
+from assay.plugin.charts import (
     Chart,
     Spec,
     agent_colour,
+    between,
     build_name_axis,
+    build_tips,
     draw,
     frame,
-    label_points,
     nominal,
     numeric,
     quantity,
     tip,
 )
-from assay.report.figures import scale_for
+from assay.plugin.figures import scale_for
+from assay.report.cases import CaseRow, CaseTally
+from assay.report.charts.radar import radar
+from assay.report.charts.vega import label_points
 from assay.report.side_by_side import (
     OUTCOMES,
     UNKNOWN,
@@ -120,25 +122,14 @@ def _marks(x: Spec, y: Spec) -> list[Spec]:
 
     Agents of unknown cost are diamonds, so that unknown does not look cheap.
     """
-    tips = [
-        {"field": "trial", "title": "agent"},
-        {"field": "accuracy", "title": "accuracy"},
-        {"field": "seconds", "title": "median time"},
-        {"field": "cost", "title": "cost per solved case"},
-    ]
+    tips = build_tips(trial="agent", accuracy="accuracy", seconds="median time", cost="cost per solved case")
     colour = agent_colour(None)
     line = {"type": "rule", "style": "reach"}
     size = numeric("usd", scale={"domainMin": 0, "range": [110, 800]}, legend=None)
     shape = nominal("known", scale={"domain": [True, False], "range": ["circle", "diamond"]}, legend=None)
     return [
-        {
-            "mark": line,
-            "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour},
-        },
-        {
-            "mark": line,
-            "encoding": {"x": x, "y": {**y, "field": "from"}, "y2": {"field": "to"}, "color": colour},
-        },
+        {"mark": line, "encoding": {**between("x", x), "y": y, "color": colour}},
+        {"mark": line, "encoding": {"x": x, **between("y", y, "from", "to"), "color": colour}},
         {
             "mark": {"type": "point", "style": "place", "filled": True},
             "encoding": {"x": x, "y": y, "color": colour, "size": size, "shape": shape, "tooltip": tips},

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.report.charts.vega import Chart, Spec, frame
+from assay.plugin.charts import Chart, Spec, between, build_tips, frame, nominal, numeric
+from assay.plugin.figures import scale_for
 from assay.report.execution_texts import ShownSpan
-from assay.report.figures import scale_for
 from assay.units import seconds
 
 _MOST = 60
@@ -28,6 +28,11 @@ def span_chart(spans: Sequence[ShownSpan]) -> Chart:
         }
         for number, span in enumerate(longest, 1)
     ]
+    x = numeric(
+        "start",
+        title=f"{scale.label} after the execution began",
+        scale={"domain": [0, whole / scale.factor], "nice": False},
+    )
     note = "where the time of the execution went"
     spec: Spec = {
         **frame(
@@ -37,22 +42,15 @@ def span_chart(spans: Sequence[ShownSpan]) -> Chart:
         "data": {"values": rows},
         "mark": {"type": "bar", "height": {"band": 0.62}},
         "encoding": {
-            "x": {
-                "field": "start",
-                "type": "quantitative",
-                "title": f"{scale.label} after the execution began",
-                "scale": {"domain": [0, whole / scale.factor], "nice": False},
-            },
-            "x2": {"field": "end"},
-            "y": {
-                "field": "lane",
-                "type": "nominal",
-                "sort": [row["lane"] for row in rows],
-                "title": None,
-                "axis": {"grid": False, "labelLimit": 220},
-            },
-            "color": {"field": "kind", "type": "nominal", "title": "kind"},
-            "tooltip": [{"field": name, "title": name} for name in ("lane", "kind", "took")],
+            **between("x", x, "start", "end"),
+            "y": nominal(
+                "lane",
+                sort=[row["lane"] for row in rows],
+                title=None,
+                axis={"grid": False, "labelLimit": 220},
+            ),
+            "color": nominal("kind", title="kind"),
+            "tooltip": build_tips("lane", "kind", "took"),
         },
     }
     return Chart("spans", spec)

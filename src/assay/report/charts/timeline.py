@@ -9,8 +9,8 @@ import numpy as np
 
 from assay.model.metric import Better
 from assay.model.regression import MetricHistory, Shift
-from assay.report.charts.vega import Chart, Spec, Values, draw, frame, nominal, quantity
-from assay.report.figures import UnitScale, scale_for
+from assay.plugin.charts import Chart, Spec, Values, draw, frame, nominal, numeric, quantity
+from assay.plugin.figures import UnitScale, scale_for
 from assay.units import show
 
 _TICKS = 12
@@ -39,13 +39,12 @@ def timeline_chart(history: MetricHistory, shifts: Sequence[Shift]) -> Chart | N
     ]
     y = _build_axis(history.metric.name, scale, np.array([scale.of(point.value) for point in points]))
     first_of_version = {row["version"]: row["number"] for row in reversed(rows)}
-    x: Spec = {
-        "field": "number",
-        "type": "quantitative",
-        "title": "run",
-        "scale": {"nice": False, "padding": 12},
-        "axis": {"values": list(range(1, len(points) + 1, -(-len(points) // _TICKS))), "format": "d"},
-    }
+    x = numeric(
+        "number",
+        title="run",
+        scale={"nice": False, "padding": 12},
+        axis={"values": list(range(1, len(points) + 1, -(-len(points) // _TICKS))), "format": "d"},
+    )
     better = {Better.HIGHER: "higher is better", Better.LOWER: "lower is better"}.get(
         history.metric.better, ""
     )

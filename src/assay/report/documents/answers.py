@@ -6,8 +6,6 @@ Scripts rely on these keys: they may be added to, but not renamed or removed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import __version__
@@ -15,12 +13,9 @@ from assay.model.codec import to_plain
 from assay.model.load_verdict import worst_verdict
 
 if TYPE_CHECKING:
-    from assay.errors import Mistake
-    from assay.model import AgentUse, Environment, Plan, Report, Suite
-    from assay.model.access import ApiKey
+    from assay.model import Environment, Plan
     from assay.model.database_copy import CopyProgress
     from assay.model.forecast import Forecast, TrialForecast
-    from assay.model.rating import Judging
     from assay.report.console.run import ListedRun
     from assay.stats.changepoint import ChangePoint, Drift, History
 
@@ -32,107 +27,6 @@ def runs_document(runs: Iterable[ListedRun]) -> list[dict[str, Any]]:
         {**{name: getattr(run, name) for name in _OF_A_RUN}, "verdict": worst_verdict(run.verdicts)}
         for run in runs
     ]
-
-
-def deletion_document(ids: Iterable[str]) -> dict[str, Any]:
-    return {"deleted": list(ids)}
-
-
-def pruning_document(ids: Sequence[str], workspace: str, *, is_dry_run: bool) -> dict[str, Any]:
-    deleted, kept = ([], list(ids)) if is_dry_run else (list(ids), [])
-    return {"deleted": deleted, "would_delete": kept, "workspace": workspace}
-
-
-def tags_document(run_id: str, tags: Iterable[str]) -> dict[str, Any]:
-    return {"run_id": run_id, "tags": list(tags)}
-
-
-def baseline_document(name: str, run_id: str) -> dict[str, Any]:
-    return {"baseline": name, "run_id": run_id, "rated_again": 0}
-
-
-def baseline_deletion_document(name: str, run_id: str) -> dict[str, Any]:
-    return {"deleted": name, "run_id": run_id, "rated_again": 0}
-
-
-def upgrade_document(before: object, after: object, rated: int) -> dict[str, Any]:
-    return {"from": before, "to": after, "rated_again": rated}
-
-
-def key_document(key: ApiKey) -> dict[str, Any]:
-    """A key of the server, without its secret."""
-    return dict(to_plain(key))
-
-
-def new_key_document(key: ApiKey, token: str) -> dict[str, Any]:
-    """A key that was just made, with its secret, which is shown this once."""
-    return {**key_document(key), "key": token}
-
-
-def keys_document(keys: Iterable[ApiKey]) -> list[dict[str, Any]]:
-    return [key_document(key) for key in keys]
-
-
-def workspace_document(name: str, runs: int, *, is_chosen: bool) -> dict[str, Any]:
-    return {"name": name, "runs": runs, "is_chosen": is_chosen}
-
-
-def agent_registration_document(names: Iterable[str]) -> dict[str, Any]:
-    return {"registered": list(names)}
-
-
-def agents_document(agents: Iterable[AgentUse]) -> list[dict[str, Any]]:
-    return [{"name": use.name, "type": use.type, "version": use.version} for use in agents]
-
-
-def suite_registration_document(suite: Suite) -> dict[str, Any]:
-    return {"suite": suite.name, "version": suite.version, "hash": suite.hash}
-
-
-def project_document(folder: Path, files: Iterable[str], steps: Iterable[str]) -> dict[str, Any]:
-    """Of `assay init` and `assay plugin new`: the files that they wrote into the folder, and the commands to try next."""
-    return {"folder": str(folder), "files": list(files), "next": list(steps)}
-
-
-def server_document(url: str, pid: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Of `assay sim-llm` and `assay serve`. It is printed as soon as the server listens, so that a script can wait for the line and use the URL."""
-    return {"url": url, "pid": pid, "options": dict(options)}
-
-
-def schema_document(what: str) -> dict[str, Any]:
-    """Of `assay schema`: the schema of a result document, or of a kind of file that users write."""
-    if what == "result":
-        from assay.report.documents.result import result_schema
-
-        schema = result_schema()
-    else:
-        from assay.spec.json_schema import file_schema
-
-        schema = file_schema(what)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def due_suites_document(names: Iterable[str]) -> dict[str, Any]:
-    return {"due": list(names)}
-
-
-def files_document(files: Iterable[Path]) -> dict[str, Any]:
-    return {"files": [str(file) for file in files]}
-
-
-def finished_run_document(report: Report, files: Iterable[Path]) -> dict[str, Any]:
-    """The result of a run that has just ended, and the reports that were written of it."""
-    from assay.report.documents.result import run_document
-
-    return {**run_document(report, with_executions=False), **files_document(files)}
-
-
-def report_files_document(report: Report, files: Iterable[Path]) -> dict[str, Any]:
-    return {"run_id": report.run.id, **files_document(files)}
-
-
-def export_document(file: Path, workspace: str) -> dict[str, Any]:
-    return {"file": str(file), "workspace": workspace}
 
 
 def copy_document(copied: CopyProgress, seconds: float) -> dict[str, Any]:
@@ -147,45 +41,6 @@ def copy_document(copied: CopyProgress, seconds: float) -> dict[str, Any]:
         "rows": copied.rows,
         "later_runs": list(copied.later_runs),
     }
-
-
-def check_document(mistakes: Sequence[Mistake], warnings: Iterable[Mistake]) -> dict[str, Any]:
-    return {
-        "valid": not mistakes,
-        "mistakes": [asdict(mistake) for mistake in mistakes],
-        "warnings": [asdict(warning) for warning in warnings],
-    }
-
-
-def calls_document(cassette: Path, exit_code: int, **calls: object) -> dict[str, Any]:
-    """Of `assay record` and `assay replay`; `calls` says what became of the calls."""
-    return {"cassette": str(cassette), **calls, "exit_code": exit_code}
-
-
-def load_answer_document(
-    run_id: str, documents: Sequence[Mapping[str, Any]], *, is_interrupted: bool
-) -> dict[str, Any]:
-    """The last load, and where there were several all of them under `loads`."""
-    several = {"loads": list(documents)} if len(documents) > 1 else {}
-    return {"run": run_id, **documents[-1], "interrupted": is_interrupted, **several}
-
-
-def capacity_answer_document(run_id: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    return {"run": run_id, **document}
-
-
-def stress_answer_document(
-    run_id: str, document: Mapping[str, Any], *, is_interrupted: bool
-) -> dict[str, Any]:
-    return {"run": run_id, "interrupted": is_interrupted, **document}
-
-
-def rescoring_document(
-    document: Mapping[str, Any], spent: Judging | None, *, scores: int, changed: int, kept: int
-) -> dict[str, Any]:
-    """The result document, what judging cost this time, and how many scores are other than before."""
-    cost = {"spent": asdict(spent)} if spent else {}
-    return {**document, **cost, "scores": scores, "scores_changed": changed, "scores_kept": kept}
 
 
 def change_points_document(found: History) -> dict[str, Any]:

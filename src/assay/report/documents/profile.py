@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from assay.model import Report
-from assay.report.documents.answers import files_document
 
 _FINDING = "profile"
 
@@ -22,5 +21,5 @@ def profile_answer_document(report: Report, files: Sequence[Path]) -> dict[str, 
         **(profiles[0] if profiles else {}),
         "profiles": profiles,
         "warnings": [str(doubt) for doubt in report.doubts if doubt.code == _FINDING],
-        **files_document(files),
+        "files": [str(file) for file in files],
     }

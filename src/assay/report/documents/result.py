@@ -8,9 +8,7 @@ with the run. The flat result is the layout of earlier tools, which `read_result
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
-from datetime import date
 from itertools import chain, count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -30,10 +28,11 @@ from assay.model import (
     TrialReport,
 )
 from assay.model.codec import to_plain
-from assay.model.redaction import CleanJson, redact
+from assay.model.redaction import redact
 from assay.model.report import NodeShare
+from assay.plugin.file_names import distinct_names, safe_name, trial_folder
+from assay.plugin.json_data import format_strict_json, to_json_data
 from assay.plugin.private_files import make_folder, write_private
-from assay.report.documents.file_names import distinct_names, safe_name, trial_folder
 from assay.report.figures import doubts_of, question_text, ruling_verdict
 from assay.report.leads import lead_sentence
 
@@ -60,12 +59,12 @@ def write_document(report: Report, stream: IO[str]) -> None:
     JSON is put together by hand at three places only, where a list begins and ends: each part is encoded as a whole, its
     closing bracket is cut off, and the list follows. Tests hold the result to be the same document.
     """
-    stream.write(strict_json(_frame(report), indent=1)[:-2] + ',\n "trials": [')
+    stream.write(format_strict_json(_frame(report), indent=1)[:-2] + ',\n "trials": [')
     for number, trial in enumerate(report.trials):
-        head = strict_json(_trial(report, trial))[:-1]
+        head = format_strict_json(_trial(report, trial))[:-1]
         stream.write(f'{"," if number else ""}\n  {head}, "iteration_metrics": [')
         for place, execution in enumerate(_executions(trial)):
-            stream.write(f"{',' if place else ''}\n   {strict_json(execution)}")
+            stream.write(f"{',' if place else ''}\n   {format_strict_json(execution)}")
         stream.write("]}")
     stream.write("\n ]\n}\n")
 
@@ -78,10 +77,10 @@ def case_document(report: Report, case: str) -> list[dict[str, Any]]:
         {
             "case": case,
             "benchmark": answered.contest.benchmark,
-            "input": plain(answered.definition.input) if answered.definition else None,
-            "expected": plain(answered.definition.expected) if answered.definition else None,
+            "input": to_json_data(answered.definition.input) if answered.definition else None,
+            "expected": to_json_data(answered.definition.expected) if answered.definition else None,
             "turns": [
-                {"input": plain(turn.input), "expected": plain(turn.expected)}
+                {"input": to_json_data(turn.input), "expected": to_json_data(turn.expected)}
                 for turn in (answered.definition.turns if answered.definition else ())
             ],
             "answers": [
@@ -101,36 +100,6 @@ def result_schema() -> dict[str, Any]:
     return Result.model_json_schema(by_alias=True, schema_generator=DocumentSchema)
 
 
-def strict_json(value: object, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
-
-
-def plain(value: object) -> Any:
-    """Anything as JSON can hold it: what is not a finite number becomes null, what is unknown its text.
-
-    Unlike the codec of the model it never fails, since it also gets what experiments and agents returned. NumPy's numbers are
-    known by their method `item`, so that NumPy need not be imported.
-    """
-    # By its own type first, which is all there is to most values of a document of a megabyte.
-    kind = type(value)
-    if kind is str or kind is int or value is None or kind is bool or kind is CleanJson:
-        return value
-    if kind is dict:
-        return {key if type(key) is str else str(key): plain(item) for key, item in value.items()}  # type: ignore[attr-defined]
-    if isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
-    if isinstance(value, date):
-        return value.isoformat()
-    number = getattr(value, "item", None)
-    return plain(number()) if callable(number) else str(value)
-
-
 def _frame(report: Report) -> dict[str, Any]:
     """Everything but the trials.
 
@@ -140,9 +109,9 @@ def _frame(report: Report) -> dict[str, Any]:
     run = report.run
     added: dict[str, Any] = {}  # what experiments add to a run, as loads and teams do
     for finding in report.findings.values():
-        added |= plain(finding.document())
+        added |= to_json_data(finding.document())
     question = run.question and {
-        **plain(to_plain(run.question)),
+        **to_json_data(to_plain(run.question)),
         "verdict": ruling_verdict(report),
         "summary": question_text(report),  # the sentence that the other formats show
     }
@@ -163,11 +132,11 @@ def _frame(report: Report) -> dict[str, Any]:
         **({"suite": _suite(report)} if run.suite else {}),
         **({"budget": to_plain(run.budget)} if run.budget != Budget() else {}),
         **({"question": question} if question else {}),
-        "spec": plain(run.source),
-        "environment": plain(run.environment.facts),
-        "vcs": plain(run.environment.vcs),
+        "spec": to_json_data(run.source),
+        "environment": to_json_data(run.environment.facts),
+        "vcs": to_json_data(run.environment.vcs),
         **({"nodes": [_node(node) for node in report.nodes]} if report.nodes else {}),
-        "instrument_costs": plain(run.instrument_costs),
+        "instrument_costs": to_json_data(run.instrument_costs),
         "unmeasured": dict(run.unmeasured),
         "warnings": [to_plain(doubt) for doubt in doubts_of(report)],
         "axes": [_axis(effect) for effect in report.axes],
@@ -193,7 +162,7 @@ def _suite(report: Report) -> dict[str, Any]:
         return named
     from assay.report.documents.suite import suite_document
 
-    document = plain(suite_document(report.suite, report.run.started))
+    document = to_json_data(suite_document(report.suite, report.run.started))
     return named | {key: value for key, value in document.items() if key != "suite"}
 
 
@@ -208,19 +177,21 @@ def _trial(run: Report, report: TrialReport) -> dict[str, Any]:
         "benchmark": trial.benchmark,
         **({"benchmark_hash": defined.hash} if defined and defined.hash else {}),
         "experiment": trial.experiment,
-        "parameters": plain(trial.params),
-        "axes": plain(trial.axes),
+        "parameters": to_json_data(trial.params),
+        "axes": to_json_data(trial.axes),
         "iterations": to_plain(trial.iterations),
         "processes": trial.processes,
         "isolation": trial.isolation.value,
         "limits": to_plain(trial.limits),
         **({"resources": to_plain(trial.resources)} if trial.resources else {}),
         **({"nodes": {str(process): node for process, node in report.nodes.items()}} if report.nodes else {}),
-        "instruments": [{"name": use.name, "options": plain(use.options)} for use in trial.instruments],
+        "instruments": [
+            {"name": use.name, "options": to_json_data(use.options)} for use in trial.instruments
+        ],
         "status": "ok" if report.ok else "failed",
         "counts": {str(status): count for status, count in report.counts.items()},
         "stopped": report.stored.stopped,
-        "applied": plain(report.applied),
+        "applied": to_json_data(report.applied),
         **({} if report.ratings is None else _ratings(report, report.ratings)),
         "metrics": {estimate.metric.name: _estimate(estimate) for estimate in report.estimates},
         "artifacts": [{"name": a.name, "type": a.type, "bytes": len(a.content)} for a in report.artifacts],
@@ -238,10 +209,10 @@ def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
         "ratings": {name: _rating(rating) for name, rating in ratings.dimensions.items()},
         "overall": _rating(ratings.overall),
         "references": {name: reference_document(reference) for name, reference in ratings.references.items()},
-        **({} if trial.deviation is None else {"deviation_from_baseline": plain(trial.deviation)}),
+        **({} if trial.deviation is None else {"deviation_from_baseline": to_json_data(trial.deviation)}),
         "rating_warnings": list(ratings.doubts),
         "outcomes": dict(ratings.outcomes),
-        "completion": plain(ratings.completion),
+        "completion": to_json_data(ratings.completion),
         "incomplete": ratings.is_incomplete,
         "without_result": ratings.without_result,
         "unscored": ratings.unscored,
@@ -252,9 +223,9 @@ def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
         "pass_mark": ratings.pass_mark,
         "pass_at": {str(k): value for k, value in ratings.pass_at.items()},
         "pass_hat": {str(k): value for k, value in ratings.pass_hat.items()},
-        "usd_per_solved": plain(ratings.usd_per_solved),
+        "usd_per_solved": to_json_data(ratings.usd_per_solved),
         **_cost_sources(trial),
-        "tokens_per_solved": plain(ratings.tokens_per_solved),
+        "tokens_per_solved": to_json_data(ratings.tokens_per_solved),
         **({"judging": to_plain(trial.judging)} if trial.judging else {}),
     }
 
@@ -275,7 +246,7 @@ def _cost_sources(trial: TrialReport) -> dict[str, Any]:
 
 def _rating(rating: Rating) -> dict[str, Any]:
     return {
-        "value": plain(rating.value),
+        "value": to_json_data(rating.value),
         "interval": _interval(rating.low, rating.high),
         "basis": rating.basis,
     }
@@ -290,8 +261,8 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
         "kind": estimate.metric.kind.value,
         "n": estimate.n,
         "units": estimate.units,
-        **{figure: plain(getattr(estimate, figure)) for figure in figures},
-        "p50": plain(estimate.median),
+        **{figure: to_json_data(getattr(estimate, figure)) for figure in figures},
+        "p50": to_json_data(estimate.median),
         "interval": _interval(estimate.low, estimate.high),
         "mean_interval": _interval(estimate.mean_low, estimate.mean_high),
         "tails": {name: list(ends) for name, ends in estimate.tails.items()},
@@ -303,7 +274,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
 
 
 def _interval(low: float | None, high: float | None) -> list[float] | None:
-    ends = [plain(low), plain(high)]
+    ends = [to_json_data(low), to_json_data(high)]
     return None if None in ends else ends
 
 
@@ -314,16 +285,16 @@ def _axis(effect: AxisEffect) -> dict[str, Any]:
         "axis": effect.axis,
         "metric": effect.metric.name,
         "unit": effect.metric.unit,
-        "best": plain(effect.best),
-        "worst": plain(effect.worst),
-        "effect": plain(effect.effect),
+        "best": to_json_data(effect.best),
+        "worst": to_json_data(effect.worst),
+        "effect": to_json_data(effect.effect),
         "effect_interval": _interval(effect.effect_low, effect.effect_high),
         "effect_kind": "ratio" if effect.is_ratio else "difference",
-        "share_of_variance": plain(effect.share),
+        "share_of_variance": to_json_data(effect.share),
         "interacts_with": list(effect.interacts),
         "is_workload": effect.is_workload,
         "points": [
-            {"value": plain(value), "median": plain(median), "interval": _interval(low, high)}
+            {"value": to_json_data(value), "median": to_json_data(median), "interval": _interval(low, high)}
             for value, median, low, high in points
         ],
     }
@@ -361,13 +332,13 @@ def _executions(trial: TrialReport) -> Iterator[dict[str, Any]]:
 
 def execution_document(execution: Execution) -> dict[str, Any]:
     """One execution as plain data. What is absent is left out, for there may be hundreds of thousands of them."""
-    metrics = {name: plain(value) for name, value in execution.measurements.items()}
+    metrics = {name: to_json_data(value) for name, value in execution.measurements.items()}
     entry: dict[str, Any] = {
         "index": execution.repetition,
         "process": execution.process,
         "phase": execution.phase.value,
         "status": execution.status.value,
-        "started": plain(execution.started),
+        "started": to_json_data(execution.started),
         "duration_s": metrics.pop("seconds", None),
         "loops": execution.loops,
         "metrics": metrics,
@@ -377,7 +348,7 @@ def execution_document(execution: Execution) -> dict[str, Any]:
         entry |= _scores(metrics)
     for name in ("output", "applied", "error", "log", "detail"):
         if (value := getattr(execution, name)) is not None:
-            entry[name] = plain(value)
+            entry[name] = to_json_data(value)
     return entry
 
 
@@ -465,12 +436,12 @@ def seed_result(report: Report, trial: TrialReport) -> dict[str, Any]:
         "trial": point.name,
         "run_id": run.id,
         "started": run.started.isoformat(),
-        "parameters": plain(point.params),
+        "parameters": to_json_data(point.params),
         "iterations": {"warmup": point.iterations.warmup, "measured": point.iterations.measured},
         "metrics": {"duration_s" if name == "seconds" else name: e for name, e in estimates.items()},
         "iteration_metrics": [_flat_execution(e) for e in trial.executions if e.phase is Phase.MEASURED],
         "environment": _flat_environment(run.environment.facts),
-        "vcs": {name: plain(run.environment.vcs.get(name)) for name in ("commit", "branch", "dirty")},
+        "vcs": {name: to_json_data(run.environment.vcs.get(name)) for name in ("commit", "branch", "dirty")},
         "artifacts": [
             {"name": artifact.name, "type": artifact.type, "path": path}
             for artifact, path in zip(trial.artifacts, _file_names(trial), strict=True)
@@ -496,12 +467,12 @@ def _flat_environment(facts: Mapping[str, Any]) -> dict[str, Any]:
         part if isinstance(part := facts.get(name), Mapping) else {} for name in ("os", "python", "cpu")
     )
     return {
-        "os": f"{os.get('system', '')} {os.get('release', '')}".strip() or plain(facts.get("os")),
-        "python": python.get("version") or plain(facts.get("python")),
-        "machine": plain(facts.get("machine")),
-        "processor": cpu.get("model") or plain(facts.get("processor")),
-        "hostname": plain(facts.get("hostname")),
-        **({"gpus": plain(facts["gpus"])} if facts.get("gpus") else {}),
+        "os": f"{os.get('system', '')} {os.get('release', '')}".strip() or to_json_data(facts.get("os")),
+        "python": python.get("version") or to_json_data(facts.get("python")),
+        "machine": to_json_data(facts.get("machine")),
+        "processor": cpu.get("model") or to_json_data(facts.get("processor")),
+        "hostname": to_json_data(facts.get("hostname")),
+        **({"gpus": to_json_data(facts["gpus"])} if facts.get("gpus") else {}),
     }
 
 
@@ -527,7 +498,7 @@ def _write_trial(report: Report, trial: TrialReport, folder: Path) -> list[Path]
 
     make_folder(folder)
     result, readme = folder / f"{folder.name}.json", folder / "README.md"
-    write_private(result, strict_json(seed_result(report, trial), indent=1) + "\n")
+    write_private(result, format_strict_json(seed_result(report, trial), indent=1) + "\n")
     write_private(readme, trial_page(report, trial))
     files = [folder / name for name in _file_names(trial)]
     for path, artifact in zip(files, trial.artifacts, strict=True):

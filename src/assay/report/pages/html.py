@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from assay.model import AxisEffect, Estimate, Kind, Report, TrialReport
 from assay.model.page import PageSection
+from assay.plugin.json_data import format_strict_json
 from assay.plugin.private_files import write_private
 from assay.report import figures, leads, side_by_side
 from assay.report import profiles as profiling
 from assay.report.charts.run import POINTS, labels, run_charts, trial_charts
 from assay.report.charts.theme import config
-from assay.report.documents.result import run_document, strict_json
+from assay.report.documents.result import run_document
 from assay.report.findings import finding_sections, headlines, is_listed_on_pages, outcome_of, select_axes
 from assay.report.pages import suite as suites
 from assay.report.pages.html_side_by_side import ChartPlace, ContestView, Gallery, contest_views, details
@@ -287,7 +288,7 @@ def _hash(script: bytes) -> str:
 
 def pack_json(value: object) -> str:
     """Compressed JSON as text without any character that HTML gives a meaning to."""
-    return b64encode(gzip.compress(strict_json(value).encode(), 6, mtime=0)).decode()
+    return b64encode(gzip.compress(format_strict_json(value).encode(), 6, mtime=0)).decode()
 
 
 def raw_data(report: Report, room: int) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from assay.model import Case, Report
 from assay.model.standing import Lead
+from assay.plugin.charts import Chart, Spec
 from assay.report.cases import (
     CaseRow,
     CaseTally,
@@ -22,7 +23,6 @@ from assay.report.cases import (
     input_text,
 )
 from assay.report.charts.side_by_side import contest_charts, select_cases
-from assay.report.charts.vega import Chart, Spec
 from assay.report.figures import trial_doubts
 from assay.report.leads import lead_of
 from assay.report.side_by_side import Contest, ContestRow, as_text, rating_doubts

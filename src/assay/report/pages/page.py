@@ -34,13 +34,13 @@ class Page:
     title: str
     kind: str
     """The command that it comes from."""
-    facts: Sequence[str]
+    facts: Sequence[str] = ()
     """What was looked at: runs, sides, dates."""
-    verdict: str
-    is_certain: bool
+    sections: Sequence[PageSection] = ()
+    verdict: str = ""
+    is_certain: bool = False
     """Whether the verdict names a winner, or says that nobody can tell."""
-    reasons: Sequence[str]
-    sections: Sequence[PageSection]
+    reasons: Sequence[str] = ()
     warnings: Sequence[Doubt] = ()
 
 

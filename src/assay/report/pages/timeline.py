@@ -37,7 +37,6 @@ def timeline_page(timeline: AgentTimeline, most_charts: int = 24) -> Page:
         ],
         verdict=" and ".join(parts) or "No significant change in level",
         is_certain=bool(parts),
-        reasons=[],
         sections=timeline_sections(timeline, most_charts),
         warnings=timeline.doubts,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -22,6 +21,7 @@ from assay.server.access import READ_PAGE, RUN_PAGE
 from assay.server.benchmarks import RunRequestBody, submit_run
 from assay.server.context import Context
 from assay.server.html import find_url
+from assay.server.pages.controls import choose_word, page_links, write_address
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
 from assay.units import count, format_count
@@ -77,18 +77,15 @@ def list_agents(
         "Latest run",
     ]
     sections = [PageSection("All agents", [Table(titles, rows, words=(1, 2, 6, 7))])] if rows else []
-    query = {"q": q} if q else {}
     facts = [format_count(len(all_names), "agent"), f"{count(len(registered))} registered"]
     return show_page(
         request,
-        Page("Agents", "agents", facts, "", False, [], sections),
+        Page("Agents", "agents", facts, sections),
         "Agents",
         "agents.html.j2",
         q=q,
-        following=f"/ui/agents?{urlencode({**query, 'page': page + 1})}"
-        if len(names) > page * _AGENTS
-        else "",
-        first=f"/ui/agents?{urlencode(query)}" if page > 1 else "",
+        controls=[choose_word("q", "Name contains", q)],
+        **page_links("/ui/agents", page, has_more=len(names) > page * _AGENTS, q=q),
     )
 
 
@@ -135,7 +132,7 @@ def show_agent(request: Request, context: Context, name: Name, suite: Name | Non
     ]
     return show_page(
         request,
-        Page(name, "agent", facts, "", False, [], sections),
+        Page(name, "agent", facts, sections),
         "Agents",
         "agent.html.j2",
         agent=name,
@@ -144,10 +141,10 @@ def show_agent(request: Request, context: Context, name: Name, suite: Name | Non
         tried=tried_suites,
         others=[other for other in tried_suites if other not in chosen],
         links={
-            "Timeline": f"/ui/timeline?{urlencode({'agent': name})}",
-            "Cost": f"/ui/cost?{urlencode({'agent': name})}",
-            "Compare": f"/ui/compare?{urlencode({'a': name})}",
-            "All runs": f"/ui/runs?{urlencode({'agent': name})}",
+            "Timeline": write_address("/ui/timeline", agent=name),
+            "Cost": write_address("/ui/cost", agent=name),
+            "Compare": write_address("/ui/compare", a=name),
+            "All runs": write_address("/ui/runs", agent=name),
         },
     )
 

@@ -54,15 +54,13 @@ def show_alerts(
         query = {"severity": severity, "state": "" if state == "open" else state, "agent": agent}
         return write_address("/ui/alerts", **query, suite=suite, skip=place)
 
-    page = Page(
-        "Alerts",
-        "alerts",
-        [] if skip or len(found) > _AT_ONCE else [f"{format_count(sum(regression.severity is level for regression in regressions), f'{level} regression')}" for level in _ORDER if any(regression.severity is level for regression in regressions)],
-        "",
-        False,
-        [],
-        [alerts_section(store.alerts(limit=_ALERTS), has_webhook=bool(context.settings.server.get("webhook")))],
-    )  # fmt: skip
+    counts = {level: sum(regression.severity is level for regression in regressions) for level in _ORDER}
+    is_part = skip or len(found) > _AT_ONCE
+    facts = [format_count(number, f"{level} regression") for level, number in counts.items() if number]
+    sent = alerts_section(
+        store.alerts(limit=_ALERTS), has_webhook=bool(context.settings.server.get("webhook"))
+    )
+    page = Page("Alerts", "alerts", [] if is_part else facts, [sent])
     return show_page(
         request,
         page,

@@ -11,7 +11,7 @@ from fastapi import Query, Request, Response
 from assay.errors import AssayError, StoreError
 from assay.model.regression import AgentTimeline
 from assay.pipeline.leaderboard import METRICS
-from assay.pipeline.timeline import timeline_of
+from assay.pipeline.regressions import timeline_of
 from assay.report.pages.page import Page
 from assay.report.pages.timeline import timeline_page
 from assay.server.access import READ_PAGE
@@ -130,7 +130,7 @@ def show_prepared(context: ServerContext, title: str, question: AnalysisQuestion
     try:
         found = context.prepare(question)
     except BeingComputed:
-        return Page(title, "explanation", [], "", False, [], []), COMPUTING
+        return Page(title, "explanation"), COMPUTING
     except AssayError as error:
         return explain(title, error), ""
     assert found.answer.page is not None
@@ -167,4 +167,4 @@ def explain(title: str, error: AssayError) -> Page:
     """
     if isinstance(error, StoreError):
         raise error
-    return Page(title, "explanation", [], str(error), False, [], [])
+    return Page(title, "explanation", verdict=str(error))

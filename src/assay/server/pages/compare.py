@@ -62,7 +62,7 @@ def show_comparison(
     store = context.store
     named = list(dict.fromkeys(ref for ref in (a, b, c, d, e, f, g, h) if ref))
     refs = named or _suggest(store, suite)
-    compared = ComparedSides(Page("", "", [], "", False, [], []))
+    compared = ComparedSides(Page("", ""))
     try:
         if not refs:
             raise PlanError(
@@ -209,10 +209,6 @@ def show_answers(
         f"Answers to {found.sides[1].benchmark}",
         "answers",
         [f"suite {found.sides[1].suite}", format_count(sum(found.counts.values()), "case")],
-        "",
-        False,
-        [],
-        [],
     )
     texts = {
         "": "all cases",

@@ -23,6 +23,7 @@ class Control:
     high: int = 0
     values: Collection[str] = ()
     """What is chosen, where that may be several."""
+    placeholder: str = ""
 
 
 def choose_one(
@@ -45,9 +46,11 @@ def choose_number(name: str, label: str, value: int, low: int, high: int) -> Con
     return Control(name, label, str(value), _NUMBER, low=low, high=high)
 
 
-def choose_word(name: str, label: str, value: str, known: Iterable[tuple[str, str]]) -> Control:
-    """A word that may be typed, with suggestions."""
-    return Control(name, label, value, _WORD, list(known))
+def choose_word(
+    name: str, label: str, value: str | None, known: Iterable[tuple[str, str]] = (), placeholder: str = ""
+) -> Control:
+    """A word that may be typed, with suggestions; the placeholder says what it means to give none."""
+    return Control(name, label, value or "", _WORD, list(known), placeholder=placeholder)
 
 
 def keep(name: str, value: str) -> Control:
@@ -59,6 +62,14 @@ def write_address(path: str, **query: object) -> str:
     """The address of a view; what is empty is left out."""
     kept = {name: value for name, value in query.items() if value not in (None, "", 0, False)}
     return f"{path}?{urlencode(kept, doseq=True)}" if kept else path
+
+
+def page_links(path: str, page: int, *, has_more: bool, anchor: str = "", **query: object) -> dict[str, str]:
+    """The addresses of the first page of a list and of the following one; empty where there is none."""
+    return {
+        "first": write_address(path, **query) + anchor if page > 1 else "",
+        "following": write_address(path, **query, page=page + 1) + anchor if has_more else "",
+    }
 
 
 @dataclass(frozen=True, slots=True)

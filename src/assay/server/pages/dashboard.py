@@ -89,7 +89,7 @@ def show_dashboard(
         _alerts(store),
     ]
     facts = board.page.facts if board and board.page else []
-    page = Page(chosen_suite, "dashboard", facts, "", False, [], sections)
+    page = Page(chosen_suite, "dashboard", facts, sections)
     controls = [
         choose_one("suite", "Suite", chosen_suite, suites),
         choose_one("a", "Agent", choice.a, choice.agents),

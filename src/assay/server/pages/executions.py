@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import Path, Query, Request, Response
 from starlette.exceptions import HTTPException
@@ -19,6 +18,7 @@ from assay.report.pages.page import Page
 from assay.report.pages.run_lists import executions_table, ok_cell, outcome_cell
 from assay.server.access import READ_PAGE
 from assay.server.context import Context
+from assay.server.pages.controls import choose_one, choose_word, write_address
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
 from assay.server.results import TrialId
@@ -68,19 +68,15 @@ def list_executions(
     run, stored = _find_trial(store, trial_id, run_id)
     chosen = ExecutionFilter(trial_id, status, case, phase)
     found = store.execution_page(chosen, after, _ROWS + 1)
-    query = {
-        key: value
-        for key, value in (("case", case), ("status", status), ("phase", phase))
-        if value is not None
-    }
-    statuses = store.counts(trial_id)
+    query = {"case": case, "status": status, "phase": phase}
+    statuses, cases = store.counts(trial_id), stored.trial.cases[:500]
     sections = []
     if found:
         table = executions_table(stored, found[:_ROWS], _pass_mark(_find_benchmark(store, run, stored)))
         sections.append(PageSection("Executions", [table], "in the order of storing", anchor="executions"))
     place = f"/ui/runs/{run.id}/trials/{trial_id}"
-    following = f"{place}?{urlencode({**query, 'after': found[_ROWS - 1][0]})}" if len(found) > _ROWS else ""
-    page = Page(stored.trial.name, "trial", _trial_facts(run, stored), "", False, [], sections)
+    following = write_address(place, **query, after=found[_ROWS - 1][0]) if len(found) > _ROWS else ""
+    page = Page(stored.trial.name, "trial", _trial_facts(run, stored), sections)
     return show_page(
         request,
         page,
@@ -90,15 +86,18 @@ def list_executions(
         trial=stored,
         run=run,
         place=place,
-        case=case or "",
-        chosen_status=status,
-        phase=phase,
-        statuses=[known.value for known in Status],
-        phases=[known.value for known in Phase],
-        cases=stored.trial.cases[:500],
+        controls=[
+            *(
+                [choose_word("case", "Case", case, [(known, known) for known in cases], "all")]
+                if cases
+                else []
+            ),
+            choose_one("status", "Status", status, Status, none="any"),
+            choose_one("phase", "Phase", phase, Phase, none="any"),
+        ],
         following=following,
-        first=f"{place}?{urlencode(query)}" if after is not None else "",
-        is_filtered=bool(query),
+        first=write_address(place, **query) if after is not None else "",
+        is_filtered=any(query.values()),
     )
 
 
@@ -148,9 +147,6 @@ def show_execution(request: Request, context: Context, trial_id: TrialId, seq: S
         f"{execution.case or stored.trial.name} #{seq}",
         "execution",
         _facts(run, stored, execution),
-        "",
-        False,
-        [],
         _sections(run, execution, case),
     )
     outcome = outcome_cell(execution, _pass_mark(benchmark))

@@ -13,6 +13,7 @@ from assay.report.pages.page import Page
 from assay.server.access import READ_PAGE
 from assay.server.context import Context, ServerContext
 from assay.server.findings import FINDERS, FindRuns
+from assay.server.pages.controls import choose_word
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
 
@@ -34,59 +35,46 @@ class RunKind:
     command: str
 
 
-KINDS = {
-    kind.path: kind
-    for kind in (
-        RunKind(
-            "Load",
-            "load",
-            FINDERS["load"],
-            "How fast a server or an agent answers under traffic, and how much traffic it can take.",
-            "assay load URL --rate 40 --duration 30 --slo 'ttft_p95<500ms,error_rate<1%'",
-        ),
-        RunKind(
-            "Stress",
-            "stress",
-            FINDERS["stress"],
-            "Where a server or an agent breaks under pressure of eight kinds, why, and how it recovers.",
-            "assay stress AGENT --quick",
-        ),
-        RunKind(
-            "Teams",
-            "teams",
-            FINDERS["team"],
-            "Whether agents that work at the same time are faster than one after the other.",
-            "assay team team.yaml",
-        ),
-        RunKind(
-            "Profiles",
-            "profiles",
-            FINDERS["profile"],
-            "Where the time, the memory and the tokens of an execution go, and what could be saved.",
-            "assay profile AGENT --suite SUITE",
-        ),
-    )
-}
+KINDS = (
+    RunKind(
+        "Load",
+        "load",
+        FINDERS["load"],
+        "How fast a server or an agent answers under traffic, and how much traffic it can take.",
+        "assay load URL --rate 40 --duration 30 --slo 'ttft_p95<500ms,error_rate<1%'",
+    ),
+    RunKind(
+        "Stress",
+        "stress",
+        FINDERS["stress"],
+        "Where a server or an agent breaks under pressure of eight kinds, why, and how it recovers.",
+        "assay stress AGENT --quick",
+    ),
+    RunKind(
+        "Teams",
+        "teams",
+        FINDERS["team"],
+        "Whether agents that work at the same time are faster than one after the other.",
+        "assay team team.yaml",
+    ),
+    RunKind(
+        "Profiles",
+        "profiles",
+        FINDERS["profile"],
+        "Where the time, the memory and the tokens of an execution go, and what could be saved.",
+        "assay profile AGENT --suite SUITE",
+    ),
+)
 
 
-@router.get("/ui/load", openapi_extra=READ_PAGE)
-def show_loads(request: Request, context: Context, agent: Name | None = None) -> Response:
-    return _show(request, context, KINDS["load"], agent)
+def _add_route(kind: RunKind) -> None:
+    @router.get(f"/ui/{kind.path}", openapi_extra=READ_PAGE)
+    def show_runs(request: Request, context: Context, agent: Name | None = None) -> Response:
+        return _show(request, context, kind, agent)
 
 
-@router.get("/ui/stress", openapi_extra=READ_PAGE)
-def show_stress_tests(request: Request, context: Context, agent: Name | None = None) -> Response:
-    return _show(request, context, KINDS["stress"], agent)
-
-
-@router.get("/ui/teams", openapi_extra=READ_PAGE)
-def show_teams(request: Request, context: Context, agent: Name | None = None) -> Response:
-    return _show(request, context, KINDS["teams"], agent)
-
-
-@router.get("/ui/profiles", openapi_extra=READ_PAGE)
-def show_profiles(request: Request, context: Context, agent: Name | None = None) -> Response:
-    return _show(request, context, KINDS["profiles"], agent)
+for _kind in KINDS:
+    _add_route(_kind)
 
 
 def _show(request: Request, context: ServerContext, kind: RunKind, agent: str | None) -> Response:
@@ -98,11 +86,12 @@ def _show(request: Request, context: ServerContext, kind: RunKind, agent: str | 
         sections = [PageSection("Latest runs", [Table(titles, rows, words=(1, 2, 3, 4))], kind.about)]
     return show_page(
         request,
-        Page(kind.title, kind.path, [], "", False, [], sections),
+        Page(kind.title, kind.path, [], sections),
         kind.title,
         "kind.html.j2",
         kind=kind,
         agent=agent or "",
+        controls=[choose_word("agent", "Agent or address", agent, placeholder="all")],
         newest=run_ids[0] if run_ids else "",
     )
 

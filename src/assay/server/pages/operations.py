@@ -65,9 +65,6 @@ def show_coverage(
             f"{format_count(len(ages.agents), 'agent')} on {format_count(len(ages.suites), 'suite')}",
             *(f"{number:,} {state}" for state, number in ages.count_states().items()),
         ],
-        "",
-        False,
-        [],
         [build(page_names)] if page_names and ages.suites else [],
     )
     return show_page(
@@ -132,7 +129,7 @@ def show_schedules(request: Request, context: Context) -> Response:
     if (runs := scheduled_runs_section(found)) is not None:
         sections.append(runs)
     zone = str(context.settings.server.get("timezone", "UTC"))
-    page = Page("Schedules", "schedules", [f"times in {zone}"], "", False, [], sections)
+    page = Page("Schedules", "schedules", [f"times in {zone}"], sections)
     return show_page(request, page, "Schedules", "schedules.html.j2")
 
 
@@ -140,9 +137,7 @@ def show_schedules(request: Request, context: Context) -> Response:
 def show_success(request: Request, context: Context) -> Response:
     """How well benchmarking works here: the last 30 days, and month by month."""
     found = measure_success(context.store, context.settings, datetime.now(UTC))
-    page = Page(
-        "Success", "success", ["last 30 days, with 95 % intervals"], "", False, [], success_sections(found)
-    )
+    page = Page("Success", "success", ["last 30 days, with 95 % intervals"], success_sections(found))
     return show_page(request, page, "Success", tiles=success_tiles(found.last_30_days))
 
 
@@ -157,5 +152,5 @@ def show_search(
         if text
         else []
     )
-    page = Page(f"Search for “{text}”" if text else "Search", "search", [], "", False, [], sections)
+    page = Page(f"Search for “{text}”" if text else "Search", "search", [], sections)
     return show_page(request, page, "Search", "search.html.j2", query=q)

@@ -62,9 +62,6 @@ def show_queue(
                 if queue.waiting.get(reason)
             ),
         ],
-        "",
-        False,
-        [],
         [agreement_section(compute_agreements(labelled))],
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 from anyio.to_thread import run_sync
 from fastapi import Query, Request, Response
@@ -23,6 +22,7 @@ from assay.server.access import READ_PAGE, RUN_PAGE
 from assay.server.analyses import Analysis
 from assay.server.context import Context, ServerContext
 from assay.server.html import find_url
+from assay.server.pages.controls import choose_one, choose_word, write_address
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
 from assay.server.run_status import read_status
@@ -57,18 +57,22 @@ def list_runs(
     sections = [] if before else [section for section in [_queue(context)] if section]
     if runs:
         sections.append(PageSection("Stored runs", [runs_table(runs)], _describe(query), anchor="runs"))
-    following = urlencode({**query, "before": runs[-1].id}) if len(found) > _ROWS else ""
-    page = Page("Runs", "runs", [], "", False, [], sections)
+    page = Page("Runs", "runs", [], sections)
     return show_page(
         request,
         page,
         "Runs",
         "runs.html.j2",
-        chosen=chosen,
-        states=[known.value for known in RunState],
-        suites=list(store.categories()),
-        following=f"/ui/runs?{following}" if following else "",
-        first=f"/ui/runs?{urlencode(query)}" if before else "",
+        controls=[
+            choose_word(
+                "name", "Suite or spec", name, [(suite, suite) for suite in store.categories()], "all"
+            ),
+            choose_word("agent", "Agent", agent, placeholder="all"),
+            choose_word("tag", "Tag", tag, placeholder="any"),
+            choose_one("state", "State", state, RunState, none="any"),
+        ],
+        following=write_address("/ui/runs", **query, before=runs[-1].id) if len(found) > _ROWS else "",
+        first=write_address("/ui/runs", **query) if before else "",
         is_filtered=bool(query),
     )
 
@@ -136,7 +140,7 @@ def _find_run(store: Store, run_id: str) -> Run | None:
 def _show_status(request: Request, store: Store, status: Mapping[str, Any], run: Run | None) -> Response:
     """A run that is queued, is running, or failed to start."""
     title = run.name if run else str(status["suite_id"])
-    page = Page(title, "run", _facts(status, run), "", False, [], [])
+    page = Page(title, "run", _facts(status, run))
     tone = _OPEN_TONES.get(status["status"], "bad" if status["is_over"] else "")
     chip = RunOutcome(str(status["status"]).replace("_", " "), tone)
     return show_page(
@@ -169,7 +173,7 @@ def _show_result(
     else:
         sections, tiles = [], []
     state = RunState.INTERRUPTED if status["status"] == RunState.INTERRUPTED else run.state
-    page = Page(run.name, "run", _facts(status, run), "", False, [], sections)
+    page = Page(run.name, "run", _facts(status, run), sections)
     return show_page(
         request,
         page,
@@ -185,7 +189,7 @@ def _show_result(
         is_queued=store.read_queued_run(run.id) is not None,
         formats=FORMATS,
         links={
-            "Compare with …": f"/ui/compare?{urlencode({'a': run.id})}",
+            "Compare with …": write_address("/ui/compare", a=run.id),
             **({f"Suite {run.suite.name}": find_url(f"suites/{run.suite.name}")} if run.suite else {}),
         },
     )

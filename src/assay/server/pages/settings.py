@@ -51,7 +51,7 @@ def _show(
         sections.append(audit_section(entries))
         older = write_address(_PATH, before=entries[-1][0]) if len(entries) == _ENTRIES else ""
         pager = Pager(_PATH if before else "", f"{older}#audit" if older else "")
-    page = Page("Settings", "settings", [f"Assay {__version__}"], "", False, [], sections)
+    page = Page("Settings", "settings", [f"Assay {__version__}"], sections)
     return show_page(
         request,
         page,

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
 from starlette.exceptions import HTTPException
@@ -27,6 +26,7 @@ from assay.report.side_by_side import as_text
 from assay.server.access import READ_PAGE
 from assay.server.context import Context, ServerContext
 from assay.server.html import find_url
+from assay.server.pages.controls import page_links, write_address
 from assay.server.pages.shell import page_router, show_page
 from assay.server.parameters import Name
 from assay.store.results import ExecutionFilter
@@ -70,7 +70,7 @@ def list_suites(request: Request, context: Context) -> Response:
     titles = ["Suite", "Category", "Can be run", "Agents", "Runs", "Latest run"]
     sections = [PageSection("All suites", [Table(titles, rows, words=(1, 2, 5))])] if rows else []
     facts = [format_count(len(rows), "suite"), f"{count(len(registered))} registered"]
-    page = Page("Suites", "suites", facts, "", False, [], sections)
+    page = Page("Suites", "suites", facts, sections)
     return show_page(request, page, "Suites", "suites.html.j2")
 
 
@@ -108,29 +108,30 @@ def show_suite(
         sections.append(_cases_section(suite, chosen, difficulties, page))
     if runs:
         sections.append(PageSection("Latest runs", [runs_table(runs)], anchor="runs"))
-    of_benchmark = {"benchmark": chosen.id} if chosen else {}
-    pages = max(len(difficulties), len(chosen.cases) if chosen else 0)
-    place = find_url(f"suites/{name}")
+    listed = max(len(difficulties), len(chosen.cases) if chosen else 0)
     agents = [*registered.agents, *find_registered_agents(context.settings, store)] if registered else []
     now = datetime.now(context.settings.zone)
     facts = [f"{title}: {value}" for title, value in suite_texts.facts(suite, now) if title != "Description"]
     return show_page(
         request,
-        Page(suite.title or suite.name, "suite", facts, "", False, [], sections),
+        Page(suite.title or suite.name, "suite", facts, sections),
         "Suites",
         "suite_page.html.j2",
         suite=suite,
         tiles=_tiles(suite, chosen, results),
         chosen=chosen.id if chosen else "",
         agents=agents,
-        following=f"{place}?{urlencode({**of_benchmark, 'page': page + 1})}#cases"
-        if pages > page * _CASES
-        else "",
-        first=f"{place}?{urlencode(of_benchmark)}#cases" if page > 1 else "",
+        **page_links(
+            find_url(f"suites/{name}"),
+            page,
+            has_more=listed > page * _CASES,
+            anchor="#cases",
+            benchmark=chosen.id if chosen else None,
+        ),
         links={
-            "Leaderboard": f"/ui/leaderboard?{urlencode({'suite': name})}",
-            "Cost": f"/ui/cost?{urlencode({'suite': name})}",
-            "All runs": f"/ui/runs?{urlencode({'name': name})}",
+            "Leaderboard": write_address("/ui/leaderboard", suite=name),
+            "Cost": write_address("/ui/cost", suite=name),
+            "All runs": write_address("/ui/runs", name=name),
         },
     )
 
@@ -252,19 +253,9 @@ def show_case(
     pass_mark = defined.rubric.pass_mark if defined.expects_scores else None
     table = _answers_table(listed, answers, pass_mark)
     sections = [PageSection("Answers", [table], "of the newest trial of each agent", anchor="answers")]
-    place = {"suite": suite, "benchmark": benchmark, "case": case}
-    following = f"/ui/cases?{urlencode({**place, 'page': page + 1})}" if len(trials) > page * _AGENTS else ""
     return show_page(
         request,
-        Page(
-            case,
-            "case",
-            _case_facts(suite, benchmark, definition),
-            "",
-            False,
-            [],
-            sections if table.rows else [],
-        ),
+        Page(case, "case", _case_facts(suite, benchmark, definition), sections if table.rows else []),
         "Suites",
         "case.html.j2",
         suite=suite,
@@ -277,8 +268,14 @@ def show_case(
             )
             if text
         ],
-        following=following,
-        first=f"/ui/cases?{urlencode(place)}" if page > 1 else "",
+        **page_links(
+            "/ui/cases",
+            page,
+            has_more=len(trials) > page * _AGENTS,
+            suite=suite,
+            benchmark=benchmark,
+            case=case,
+        ),
     )
 
 

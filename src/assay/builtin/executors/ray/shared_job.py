@@ -12,7 +12,7 @@ from assay.execute.job_progress import Account, account_of
 from assay.execute.shares import cut_job
 from assay.execute.wire import decode_batches
 from assay.model import Batch, Job, Status
-from assay.plugin import lookup
+from assay.plugin import find
 
 MOST_LOSSES = 5
 """How often in a row a share begins again without any result after its node was lost: a job that takes down its machine must
@@ -26,7 +26,7 @@ class SharedJob:
 
     def __init__(self, job: Job, workers: int) -> None:
         self.job = job
-        is_local = job.agent is not None and getattr(lookup.find("agents", job.agent.type), "is_local", False)
+        is_local = job.agent is not None and getattr(find("agents", job.agent.type), "is_local", False)
         self._shares = cut_job(job, workers, warms_up_again=is_local)
         self._failure_limit = failure_limit_for(job.experiment, is_suite=job.agent is not None)
         self._open = 0

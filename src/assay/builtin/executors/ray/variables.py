@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from assay.model import Plan
 from assay.model.codec import to_json
-from assay.plugin import lookup
-from assay.plugin.sandbox import VARIABLE as SANDBOX
+from assay.plugin import SANDBOX_VARIABLE, find
 
 _NAME = re.compile(r"\$\{(\w+)(?::-[^}]*)?\}")
 
@@ -19,7 +18,7 @@ def select_variables(plan: Plan, environment: Mapping[str, str]) -> dict[str, st
 
 
 def _find_names(plan: Plan) -> Iterator[str]:
-    yield SANDBOX
+    yield SANDBOX_VARIABLE
     uses = [trial.agent_use for trial in plan.trials if trial.agent_use is not None]
     scorers = [use for benchmark in plan.suite.benchmarks for use in benchmark.scorers] if plan.suite else []
     params = [trial.params for trial in plan.trials]
@@ -29,4 +28,4 @@ def _find_names(plan: Plan) -> Iterator[str]:
     judges = (use.options.get("agent") for use in scorers)
     kinds = (str(judge["type"]) for judge in judges if isinstance(judge, Mapping) and "type" in judge)
     for kind in {*(use.type for use in uses), *kinds}:
-        yield from getattr(lookup.find("agents", kind), "variables", ())
+        yield from getattr(find("agents", kind), "variables", ())

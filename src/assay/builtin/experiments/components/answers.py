@@ -13,11 +13,10 @@ from assay.builtin.experiments.components.scales import ANSWERS
 from assay.builtin.experiments.components.subject import (
     AgentBenchmark,
     AgentParams,
-    describe_metrics,
     time_call,
 )
 from assay.builtin.experiments.serving import Serving, compute_answer_metrics
-from assay.model import Answer, Metric
+from assay.model import Answer, Metric, describe_metrics
 from assay.plugin.agent import InvalidAnswer
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.grades import GradeScale

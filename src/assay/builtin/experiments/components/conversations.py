@@ -30,11 +30,10 @@ from assay.builtin.experiments.components.subject import (
     AgentBenchmark,
     AgentParams,
     Concurrency,
-    describe_metrics,
     run_concurrently,
     time_call,
 )
-from assay.model import Better, Metric
+from assay.model import Better, Metric, describe_metrics
 from assay.plugin.agent_pool import AgentPool
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.grades import GradeScale

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, Field
 
 from assay.builtin.experiments.components.scales import COMMON
-from assay.builtin.experiments.components.subject import describe_metrics, time_call
-from assay.model import AgentUse, Better, Metric
+from assay.builtin.experiments.components.subject import time_call
+from assay.model import AgentUse, Better, Metric, describe_metrics
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.units import format_count
 

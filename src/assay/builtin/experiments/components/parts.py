@@ -20,10 +20,9 @@ from assay.builtin.experiments.components import prompts
 from assay.builtin.experiments.components.subject import (
     PartBenchmark,
     PartParams,
-    describe_metrics,
     time_call,
 )
-from assay.model import Better, Metric, ToolCall
+from assay.model import Better, Metric, ToolCall, describe_metrics
 from assay.plugin.agent import BadAgent
 from assay.plugin.components import (
     AnswerEvaluator,

@@ -27,9 +27,9 @@ from assay.builtin.experiments.agent_definition import check_definition, read_de
 from assay.builtin.experiments.components.scales import COMMON
 from assay.errors import AssayError
 from assay.execute.case_runner import check_usage
-from assay.model import AgentUse, AgentVersion, Answer, Better, Metric, Request
+from assay.model import AgentUse, AgentVersion, Answer, Request
 from assay.model.codec import to_plain
-from assay.plugin import lookup
+from assay.plugin import find, find_file_of_function, is_known, load_file
 from assay.plugin.agent import Agent, BadAgent, InvalidAnswer
 from assay.plugin.agent_pool import AgentPool
 from assay.plugin.experiment import Experiment, ExperimentContext
@@ -103,7 +103,7 @@ def read_use(given: Mapping[str, Any] | str | None) -> AgentUse:
     if isinstance(given, Mapping):
         return read_definition(given)
     name = given or _REFERENCE
-    file = None if lookup.is_known("agents", name) else lookup.function_in_loaded_file(name)
+    file = None if is_known("agents", name) else find_file_of_function(name)
     return AgentUse(name, name) if file is None else AgentUse(name, "python", {"target": f"{file}:{name}"})
 
 
@@ -208,7 +208,7 @@ class PartBenchmark(AgentBenchmark):
     @classmethod
     def params_of(cls, use: AgentUse) -> dict[str, Any] | None:
         """None for an agent without that part, so that no trial with its name measures somebody else's."""
-        return {"agent": to_plain(use)} if hasattr(lookup.find("agents", use.type), cls.part) else None
+        return {"agent": to_plain(use)} if hasattr(find("agents", use.type), cls.part) else None
 
     @classmethod
     def agent_of(cls, params: Mapping[str, Any]) -> AgentVersion:
@@ -258,7 +258,7 @@ def find_object(target: str) -> Any:
     """What a `target` names; BadAgent where there is nothing of that name."""
     place, _, name = target.rpartition(":")
     try:
-        module = lookup.load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        module = load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except AssayError:
         raise
     except Exception as error:
@@ -272,12 +272,6 @@ def time_call(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any
     began = perf_counter()
     result = function(*arguments)
     return perf_counter() - began, result
-
-
-def describe_metrics(*metrics: Metric, **shares: str) -> dict[str, Metric]:
-    """Declared metrics by name; shares by their name and whether higher or lower is better."""
-    found = {metric.name: metric for metric in metrics}
-    return found | {name: Metric(name, "share", Better(better)) for name, better in shares.items()}
 
 
 @dataclass(frozen=True, slots=True)

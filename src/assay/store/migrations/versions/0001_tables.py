@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from assay.store.migrations import create_tables
+
 revision = "0001"
 down_revision = None
 
@@ -25,12 +27,7 @@ def _own(table: str) -> sa.ForeignKey:
 
 
 def _people_and_places() -> None:
-    op.create_table(
-        "workspaces",
-        sa.Column("id", sa.Integer, primary_key=True),
-        sa.Column("name", sa.Text, nullable=False),
-        sa.UniqueConstraint("name"),
-    )
+    create_tables("workspaces", "environments")
     op.create_table(
         "agents",
         sa.Column("id", sa.Integer, primary_key=True),
@@ -47,13 +44,6 @@ def _people_and_places() -> None:
         sa.Column("version", sa.Text, nullable=False),
         sa.Column("category", sa.Text, nullable=False),
         sa.UniqueConstraint("workspace_id", "name", "version"),
-    )
-    op.create_table(
-        "environments",
-        sa.Column("id", sa.Integer, primary_key=True),
-        sa.Column("facts", Written, nullable=False),
-        sa.Column("vcs", Written, nullable=False),
-        sa.Column("doubts", Written, nullable=False),
     )
 
 
@@ -85,12 +75,7 @@ def _runs() -> None:
         sa.Column("run_id", sa.Text, _own("runs"), primary_key=True),
         sa.Column("tag", sa.Text, primary_key=True),
     )
-    op.create_table(
-        "baselines",
-        sa.Column("workspace_id", sa.Integer, _own("workspaces"), primary_key=True),
-        sa.Column("name", sa.Text, primary_key=True),
-        sa.Column("run_id", sa.Text, sa.ForeignKey("runs.id"), nullable=False, index=True),
-    )
+    create_tables("baselines")
 
 
 def _trials() -> None:
@@ -149,11 +134,4 @@ def _results() -> None:
         sa.Column("value", sa.Double, nullable=False),
         sqlite_with_rowid=False,
     )
-    op.create_table(
-        "artifacts",
-        sa.Column("id", sa.Integer, primary_key=True),
-        sa.Column("trial_id", sa.Integer, _own("trials"), nullable=False, index=True),
-        sa.Column("name", sa.Text, nullable=False),
-        sa.Column("type", sa.Text, nullable=False),
-        sa.Column("content", sa.LargeBinary, nullable=False),
-    )
+    create_tables("artifacts")

@@ -4,8 +4,6 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-from assay.store.schema import view_statement
-
 revision = "0003"
 down_revision = "0002"
 
@@ -16,13 +14,12 @@ Searched = sa.Text().with_variant(postgresql.JSONB(), "postgresql")
 
 def upgrade() -> None:
     # SQLite refuses to copy a table that a view refers to.
-    op.execute("DROP VIEW benchmark_executions")
+    op.execute("DROP VIEW IF EXISTS benchmark_executions")
     op.add_column("agents", sa.Column("definition", Written))
     _suites()
     op.add_column("runs", sa.Column("budget", Written, nullable=False, server_default="{}"))
     _trials()
     op.add_column("executions", sa.Column("detail", Searched))
-    op.execute(view_statement(revision, op.get_bind().dialect.name))
 
 
 def _suites() -> None:

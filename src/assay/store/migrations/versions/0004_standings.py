@@ -5,66 +5,26 @@ from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects import postgresql
 
+from assay.store.migrations import create_tables
 from assay.store.schema import standing_statements
+from assay.store.tables import benchmarks, ratings
 
 revision = "0004"
 down_revision = "0003"
 
-Written = sa.Text().with_variant(postgresql.JSON(), "postgresql")
 WEIGHTS = {"accuracy": 0.30, "speed": 0.20, "efficiency": 0.20, "cost": 0.15, "reliability": 0.15}
 
 
 def upgrade() -> None:
-    _list_benchmarks(_benchmarks())
-    _list_trials(_ratings())
-    for statement in standing_statements(revision, op.get_bind().dialect.name):
+    create_tables("benchmarks", "ratings")
+    _list_benchmarks()
+    _list_trials()
+    for statement in standing_statements(op.get_bind().dialect.name):
         op.execute(statement)
 
 
-def _benchmarks() -> sa.Table:
-    return op.create_table(
-        "benchmarks",
-        sa.Column("suite_id", sa.Integer, sa.ForeignKey("suites.id", ondelete="CASCADE"), primary_key=True),
-        sa.Column("benchmark", sa.Text, primary_key=True),
-        sa.Column("position", sa.Integer, nullable=False),
-        sa.Column("hash", sa.Text, nullable=False),
-        sa.Column("cases", sa.Integer, nullable=False),
-        sqlite_with_rowid=False,
-    )
-
-
-def _ratings() -> sa.Table:
-    made = op.create_table(
-        "ratings",
-        sa.Column(
-            "trial_id",
-            sa.Integer,
-            sa.ForeignKey("trials.id", ondelete="CASCADE"),
-            primary_key=True,
-            autoincrement=False,
-        ),
-        sa.Column("suite", sa.Text, nullable=False),
-        sa.Column("benchmark", sa.Text, nullable=False),
-        sa.Column("benchmark_hash", sa.Text, nullable=False),
-        sa.Column("contender", sa.Text, nullable=False),
-        sa.Column("simulated", sa.Boolean, nullable=False),
-        sa.Column("ok", sa.Integer, nullable=False),
-        sa.Column("cases", sa.Integer, nullable=False),
-        sa.Column("baseline", sa.Text),
-        sa.Column("weights", Written, nullable=False),
-        sa.Column("digest", sa.Text),
-        sa.Column("dimensions", sa.Text),
-        sa.Column("summary", Written),
-        sa.Column("marks", sa.LargeBinary),
-        sa.Column("case_names", sa.LargeBinary),
-    )
-    op.create_index("ix_ratings_suite", "ratings", ["suite"])
-    return made
-
-
-def _list_benchmarks(benchmarks: sa.Table) -> None:
+def _list_benchmarks() -> None:
     connection = op.get_bind()
     for suite_id, written in connection.exec_driver_sql("SELECT id, definition FROM suites").all():
         listed = [
@@ -81,7 +41,7 @@ def _list_benchmarks(benchmarks: sa.Table) -> None:
             connection.execute(benchmarks.insert(), listed)
 
 
-def _list_trials(ratings: sa.Table) -> None:
+def _list_trials() -> None:
     """Trials of runs that ended, without what only their executions tell: that is worked out when it is asked for."""
     connection = op.get_bind()
     weights = _weights(connection)
@@ -107,7 +67,7 @@ def _list_trials(ratings: sa.Table) -> None:
             "cases": found["cases"],
             "weights": weights.get((found["suite_id"], found["benchmark"]), WEIGHTS),
         }
-        connection.execute(ratings.insert().values(_convert_row(row, connection)))
+        connection.execute(ratings.insert().values(row))
 
 
 def _weights(connection: sa.Connection) -> dict[tuple[int, str], dict[str, float]]:
@@ -127,8 +87,3 @@ def _contender(agent: str, axes: dict[str, object]) -> str:
 def _read(written: Any) -> Any:
     """SQLite has JSON as text, PostgreSQL's driver reads it."""
     return json.loads(written) if isinstance(written, str) else written
-
-
-def _convert_row(row: dict[str, object], connection: sa.Connection) -> dict[str, object]:
-    is_text = connection.dialect.name == "sqlite"
-    return {**row, "weights": json.dumps(row["weights"]) if is_text else row["weights"]}

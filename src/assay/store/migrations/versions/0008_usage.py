@@ -3,16 +3,12 @@
 import sqlalchemy as sa
 from alembic import op
 
-from assay.store.schema import view_statement
-
 revision = "0008"
 down_revision = "0007"
 
 
 def upgrade() -> None:
-    op.execute("DROP VIEW benchmark_executions")
     for name in ("cpu_seconds", "cpu_wall_seconds"):
         op.add_column("trials", sa.Column(name, sa.Double))
     op.add_column("trials", sa.Column("peak_bytes", sa.BigInteger))
     op.add_column("trials", sa.Column("baseline_overall", sa.Double))
-    op.execute(view_statement(revision, op.get_bind().dialect.name))

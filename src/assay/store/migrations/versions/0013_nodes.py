@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from assay.store.migrations import create_tables
+
 revision = "0013"
 down_revision = "0012"
 
@@ -12,11 +14,4 @@ Written = sa.Text().with_variant(postgresql.JSON(), "postgresql")
 
 def upgrade() -> None:
     op.add_column("trials", sa.Column("resources", Written))
-    op.create_table(
-        "placements",
-        sa.Column("trial_id", sa.Integer, sa.ForeignKey("trials.id", ondelete="CASCADE"), nullable=False),
-        sa.Column("process", sa.Integer, nullable=False),
-        sa.Column("node", sa.Text, nullable=False),
-        sa.PrimaryKeyConstraint("trial_id", "process"),
-        sqlite_with_rowid=False,
-    )
+    create_tables("placements")

@@ -5,7 +5,7 @@ On PostgreSQL `schema.upgrade` builds the indexes afterwards, without keeping an
 
 from alembic import op
 
-from assay.store.schema import row_trigger_statement
+from assay.store.schema import read_sql
 
 revision = "0014"
 down_revision = "0013"
@@ -18,4 +18,4 @@ def upgrade() -> None:
         return
     for table in ("executions", "measurements"):
         op.drop_constraint(f"fk_{table}_trial_id", table)
-    op.get_bind().exec_driver_sql(row_trigger_statement(revision))
+    op.get_bind().exec_driver_sql(read_sql("trial_rows"))

@@ -28,11 +28,11 @@ def data_bytes(pid: int) -> int | None:
     )
 
 
-def is_enforced(platform: str = sys.platform) -> bool:
+def is_enforced() -> bool:
     """Say whether the system enforces the limit: only Linux (from 4.7 on) counts all private memory
     against RLIMIT_DATA.
     """
-    return platform == "linux"
+    return sys.platform == "linux"
 
 
 def bound_options(options: Mapping[str, object], limit: int) -> dict[str, object]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from assay.analysis.comparison.policy import judge
 from assay.analysis.comparison.verdict import Contrast
-from assay.analysis.load.contention import Delay, contention_grade, find_contention, find_delays
+from assay.builtin.findings.team_contention import Delay, contention_grade, find_contention, find_delays
 from assay.model import Better, Comparison, Execution, Kind, Metric, Phase, Status, TrialReport
 from assay.model.figure import Figure
 from assay.model.team import Contention, Grade, Leg, Round, Stint, TeamFinding, Teammate
@@ -47,20 +47,6 @@ def team_findings(trials: Iterable[TrialReport]) -> tuple[TeamFinding, ...]:
         seen[point, leg] += 1
         points.setdefault((point, seen[point, leg]), {})[leg] = trial
     return tuple(_finding(legs) for legs in points.values() if len(legs) == len(Leg))
-
-
-def mark_simulated(trial: TrialReport) -> TrialReport:
-    """Call every metric of the trial simulated, if a simulated agent or server answered.
-
-    One simulated request is enough: a mixture of measured and made-up times is no measurement.
-    """
-    if not any((execution.detail or {}).get("simulated") for execution in trial.executions):
-        return trial
-    estimates = tuple(
-        replace(estimate, metric=replace(estimate.metric, kind=Kind.SIMULATED))
-        for estimate in trial.estimates
-    )
-    return replace(trial, estimates=estimates)
 
 
 def without_unit_doubts(trial: TrialReport) -> TrialReport:

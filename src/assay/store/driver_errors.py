@@ -42,11 +42,11 @@ _TRANSIENT = ("53300", "55P03")
 def listen(engine: sa.Engine, address: Address) -> None:
     """Convert errors of this engine that the user can fix to StoreError, from now on."""
 
-    def translate(context: sa.ExceptionContext) -> StoreError | None:
+    def handle(context: sa.ExceptionContext) -> StoreError | None:
         # A ping that fails is no fault: the pool makes a new connection in its place.
-        return None if context.is_pre_ping else fault(context.original_exception, address)
+        return None if context.is_pre_ping else translate(context.original_exception, address)
 
-    sa.event.listen(engine, "handle_error", translate, retval=True)
+    sa.event.listen(engine, "handle_error", handle, retval=True)
 
 
 def build_damage_error(error: BaseException, address: Address) -> StoreError:
@@ -58,7 +58,7 @@ def build_damage_error(error: BaseException, address: Address) -> StoreError:
     )
 
 
-def fault(error: BaseException, address: Address) -> StoreError | None:
+def translate(error: BaseException, address: Address) -> StoreError | None:
     """The error of a driver as one for the user; None where there is nothing that the user could do."""
     if isinstance(error, sqlite3.Error) and "Could not decode to UTF-8" in str(error):
         return build_damage_error(error, address)
@@ -68,9 +68,9 @@ def fault(error: BaseException, address: Address) -> StoreError | None:
             "Restore a backup, or use a different database with --db"
         )
     if name := getattr(error, "sqlite_errorname", None):
-        return _sqlite_fault(name, address)
+        return _translate_sqlite(name, address)
     if type(error).__module__.startswith("psycopg"):
-        return _postgres_fault(error, address)
+        return _translate_postgres(error, address)
     return None
 
 
@@ -94,7 +94,7 @@ def full(address: Address) -> StoreFull:
     )
 
 
-def _sqlite_fault(name: str, address: Address) -> StoreError | None:
+def _translate_sqlite(name: str, address: Address) -> StoreError | None:
     """The error for one of SQLite's result codes; None for a code that only a bug can cause, such as a misuse of the
     library."""
     # A full disk may also show as an error of reading or writing.
@@ -109,7 +109,7 @@ def _sqlite_fault(name: str, address: Address) -> StoreError | None:
     return kind(message.format(address.place)) if message else None
 
 
-def _postgres_fault(error: BaseException, address: Address) -> StoreError | None:
+def _translate_postgres(error: BaseException, address: Address) -> StoreError | None:
     """The error for a SQLSTATE, or for a connection that was lost, which has none."""
     # SQLSTATE, appendix A of PostgreSQL's manual: 53100 disk_full, class 08 connection exceptions, 57P operator intervention,
     # as when the server is shut down.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from assay.model.figure import Figure
 from assay.model.stress import StressFinding
-from assay.report.charts.vega import Chart, Spec, frame, nominal, numeric
+from assay.plugin.charts import Chart, Spec, build_tips, frame, nominal, numeric
 
 _FACTORS = (
     ("sustained", "unbroken, or load sustained"),
@@ -65,7 +65,7 @@ def scores(finding: StressFinding) -> Spec:
                 axis={"labelAngle": 0, "orient": "top", "grid": False},
             ),
             "y": nominal("scenario", sort=None, title=None, axis={"grid": False}),
-            "tooltip": [{"field": name, "title": name} for name in ("scenario", "factor", "value")],
+            "tooltip": build_tips("scenario", "factor", "value"),
         },
     }
 
@@ -110,7 +110,7 @@ def quality(finding: StressFinding) -> Spec | None:
                 "mark": {"type": "point", "filled": True, "size": 60},
                 "encoding": {
                     "x": numeric("value"),
-                    "tooltip": [{"field": name, "title": name} for name in ("where", "value", "low", "high")],
+                    "tooltip": build_tips("where", "value", "low", "high"),
                 },
             },
         ],
@@ -145,6 +145,6 @@ def errors_by_kind(finding: StressFinding) -> Spec | None:
             "y": nominal("scenario", sort=places, title=None, axis={"grid": False}),
             "x": numeric("count", title="failed requests", axis={"tickCount": 5}),
             "color": nominal("kind", sort=None, legend={"title": None}),
-            "tooltip": [{"field": name, "title": name} for name in ("scenario", "kind", "count")],
+            "tooltip": build_tips("scenario", "kind", "count"),
         },
     }

@@ -1,24 +1,20 @@
-"""Measures how fast and how punctual the simulated server is, through our own client and our own load engine.
+"""Measures how fast and how punctual the simulated server is, through plain sockets and our own load engine.
 
 Figures of a load test can be no better than the server that it was checked against, so this is part of the benchmarks.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 from dataclasses import dataclass
 from time import perf_counter
 from urllib.parse import urlsplit
 
-from assay.http.client import HttpClient
-from assay.http.events import SseParser, parse_pieces
-from assay.load.engine import carry_out, order_for
+from assay.load.engine import generate_load, order_for
 from assay.load.request import LoadPrompt, requests_for, target_of
 from assay.model.load import Arrivals, Load
 
-_HEADERS = {"content-type": "application/json"}
 _WARM_UP = 0.5
 
 
@@ -33,43 +29,12 @@ class Punctuality:
     streams_per_second: float
 
 
-def question(is_streamed: bool, max_tokens: int | None = None) -> bytes:
-    """A body that is the same each time, so that the server's cache of questions works as in a load test."""
-    document = {"model": "sim-llm", "messages": [{"role": "user", "content": "Say something."}]}
-    return json.dumps({**document, "stream": is_streamed, "max_tokens": max_tokens}).encode()
-
-
-async def answers_per_second(
-    url: str, *, is_streamed: bool, concurrency: int = 64, seconds: float = 2.0
-) -> float:
-    """How many answers a second our client gets in a closed loop."""
-    body = question(is_streamed)
-    done = 0
-
-    async with HttpClient(max_connections=concurrency) as client:
-        chat = f"{url}/v1/chat/completions"
-        end = perf_counter() + seconds
-
-        async def work() -> None:
-            nonlocal done
-            while perf_counter() < end:
-                if is_streamed:
-                    async with client.stream("POST", chat, body, _HEADERS) as stream:
-                        assert stream.status == 200
-                        assert parse_pieces(await stream.end(), SseParser())[-1].data == "[DONE]"
-                else:
-                    assert (await client.post(chat, body, _HEADERS)).status == 200
-                done += 1
-
-        started = perf_counter()
-        await asyncio.gather(*(work() for _ in range(concurrency)))
-        return done / (perf_counter() - started)
-
-
 def measure_throughput(url: str, *, connections: int = 64, seconds: float = 2.0) -> float:
     """How many answers a second the server gives: by blocking sockets, as a client that parses would be the slower side."""
     place = urlsplit(url)
-    body = question(is_streamed=False)
+    # The same each time, so that the server's cache of questions works as in a load test.
+    document = {"model": "sim-llm", "messages": [{"role": "user", "content": "Say something."}]}
+    body = json.dumps(document).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: sim\r\ncontent-length: {len(body)}\r\n\r\n"
     message = head.encode() + body
     sockets = [socket.create_connection((str(place.hostname), place.port or 80)) for _ in range(connections)]
@@ -101,7 +66,7 @@ def punctuality(url: str, *, ttft: float, itl: float, rate: float, seconds: floa
     target = target_of(f"{url}/v1", "sim-llm", streams=True)
     requests = requests_for(target, [LoadPrompt("Say something.")], None)
     load = Load(Arrivals.CONSTANT, stages=((total, rate, rate),), seconds=total)
-    tally = carry_out(load, order_for(target, requests), lambda progress, so_far: None)
+    tally = generate_load(load, order_for(target, requests), lambda progress, so_far: None)
     seen = tally.between(_WARM_UP, total).times
     first, gaps = seen["ttft_from_send"], seen["itl"]
     return Punctuality(

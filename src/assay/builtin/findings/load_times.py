@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from assay.model.load import UNFINISHED
-from assay.report.charts.vega import Chart, Spec, draw, frame, nominal, numeric, tip
+from assay.plugin.charts import Chart, Spec, draw, frame, nominal, numeric, tip
 from assay.report.stored_loads import StoredLoad
 from assay.units import count, seconds
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from assay.model.load import Moment
 from assay.model.stress import LoadPoint, ScenarioFinding
-from assay.report.charts.vega import Chart, Spec, draw, frame, nominal, numeric, quantity, tip
-from assay.report.figures import scale_for
+from assay.plugin.charts import Chart, Spec, draw, frame, nominal, numeric, quantity, tip
+from assay.plugin.figures import scale_for
 from assay.units import size
 
 _SHORTEST = 2.0

@@ -44,10 +44,10 @@ _FACTS = (
 )
 
 
-def comparable(a: Report, b: Report) -> tuple[Doubt, ...]:
+def list_comparability_doubts(a: Report, b: Report) -> tuple[Doubt, ...]:
     """What else differs between two sides than what is compared, with the values of both; each warning once."""
     of_runs: list[Doubt] = []
-    for first, second in by_runs(a, b):
+    for first, second in split_by_runs(a, b):
         for code, path, plural, hint in _FACTS:
             fact_a, fact_b = (_read_fact(side.run.environment, path) for side in (first, second))
             if fact_a and fact_b and fact_a != fact_b:
@@ -70,7 +70,7 @@ def comparable(a: Report, b: Report) -> tuple[Doubt, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def by_runs(a: Report, b: Report) -> list[tuple[Report, Report]]:
+def split_by_runs(a: Report, b: Report) -> list[tuple[Report, Report]]:
     """Both sides, split into parts that have one run on either side.
 
     An agent's side may have results of several runs, and noise between runs has to be looked up run by run.
