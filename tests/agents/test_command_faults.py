@@ -42,9 +42,9 @@ INVALID = {
     "deep nesting": ("print('[' * 100000, flush=True)", "not JSON"),
     "odd usage": ("say(id=r['id'], output=1, usage=3)", "'usage' must be an object"),
     "a span before time": (
-        "say(id=r['id'], output=1, spans=[{'name': 'a', 'start': -1, 'seconds': 1}])", "'start' says -1 seconds"
+        "say(id=r['id'], output=1, spans=[{'name': 'a', 'start': -1, 'seconds': 1}])", "'start' must be from 0 to .* seconds, not -1"
     ),
-    "an endless duration": ("print('{\"id\": \"2\", \"output\": 1, \"durations\": {\"load\": 1e999}}', flush=True)", "says inf seconds"),
+    "an endless duration": ("print('{\"id\": \"2\", \"output\": 1, \"durations\": {\"load\": 1e999}}', flush=True)", "must be from 0 to .* seconds, not inf"),
     "odd spans": ("say(id=r['id'], output=1, spans=[{}])", "a span needs"),
     "odd calls": ("say(id=r['id'], output=1, tool_calls=[{'name': 'f', 'arguments': '{'}])", "arguments for tool 'f'"),
     "odd pieces": ("say(id=r['id'], delta=[])", "must be text, not list"),
@@ -69,7 +69,7 @@ def test_what_is_no_answer_is_invalid_and_the_next_request_is_answered(
 
 
 FAILED = {
-    "exits": ("sys.exit(3)", "exit code 3 instead of answering"),
+    "exits": ("sys.exit(3)", "exited with code 3 instead of answering"),
     "is killed": ("os.kill(os.getpid(), 9)", "killed by SIGKILL"),
     "exits half way": ("print('{\"id\": ', end='', flush=True); sys.exit(0)", "in the middle of an answer"),
     "closes its output": ("os.close(1); time.sleep(600)", "closed its standard output instead of answering"),
@@ -93,7 +93,7 @@ def test_a_failure_is_reported_and_the_next_request_is_answered(
 
 
 def test_a_failure_carries_what_the_program_said_last(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match=r"exit code 4(.|\n)*about to"):
+    with pytest.raises(AgentError, match=r"exited with code 4(.|\n)*about to"):
         answer(command(tmp_path, LOGGED + "sys.exit(4)"))
 
 
@@ -264,7 +264,7 @@ for r in requests():
 ONCE = {
     "no answer": ("sys.stdin.read()", InvalidAnswer, "without an answer"),
     "plain text": ("print('42')", InvalidAnswer, "plain: true"),
-    "fails": ("say(output=1)\nsys.exit(2)", AgentError, "exit code 2"),
+    "fails": ("say(output=1)\nsys.exit(2)", AgentError, "exited with code 2"),
     "another id": ("say(id='9', output=1)", InvalidAnswer, "'9'.*'1'"),
     "an error": ("say(error='broken')", AgentError, "broken"),
 }

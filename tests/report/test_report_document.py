@@ -214,7 +214,7 @@ def test_a_folder_instead_of_a_file_is_a_clear_message(tmp_path):
 def test_a_document_without_executions_cannot_be_compared_and_says_so(swept, tmp_path):
     path = tmp_path / "result.json"
     path.write_text(format_strict_json(run_document(swept, with_executions=False)))
-    with pytest.raises(ReportError, match="without its executions"):
+    with pytest.raises(ReportError, match="has no executions"):
         read_result(path)
 
 
