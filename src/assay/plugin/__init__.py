@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # `as` tells a type checker that the name is public
     from assay.plugin.file_names import distinct_names as distinct_names
     from assay.plugin.file_names import safe_name as safe_name
     from assay.plugin.finding import Finding as Finding
+    from assay.plugin.git import ask_git as ask_git
     from assay.plugin.grades import GradeBand as GradeBand
     from assay.plugin.grades import GradeScale as GradeScale
     from assay.plugin.import_check import ImportEnded as ImportEnded
@@ -141,6 +142,7 @@ _NAMES = {
     "experiment": "Experiment ExperimentContext ExperimentHooks MeasuredFunction find_trait",
     "file_names": "safe_name distinct_names",
     "finding": "Finding",
+    "git": "ask_git",
     "grades": "GradeBand GradeScale",
     "import_check": "ImportEnded check_module",
     "instrument": "File Instrument InstrumentHooks NotMeasurable Reading",
